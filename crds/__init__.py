@@ -1,0 +1,1 @@
+"""The contract: the three kinds and what api and controller share about them."""
