@@ -1,0 +1,69 @@
+"""Limits that api and controller must compute alike.
+
+Precedence of a run's timeout (spec.md, Deployments): Run, configuration file,
+Project, default; never above the installation's maximum.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from crds import durations
+from crds.objects import Deployment, Project, Run
+
+DEFAULT_RUN_TIMEOUT = 3600
+MAX_RUN_TIMEOUT = 24 * 3600
+START_TIMEOUT = 300
+GRACE = 10
+"""Seconds from SIGTERM to SIGKILL of a crew."""
+FLUSH = 50
+"""Seconds a runner has after its crew's death to deliver events, artifacts and result."""
+
+
+@dataclass(frozen=True)
+class PlanLimits:
+    """What a plan allows."""
+
+    requests_per_minute: int
+    concurrent_runs: int
+
+
+@dataclass(frozen=True)
+class Plans:
+    """The installation's plans by name."""
+
+    by_name: Mapping[str, PlanLimits] = field(
+        default_factory=lambda: {
+            "free": PlanLimits(60, 2),
+            "pro": PlanLimits(300, 10),
+            "enterprise": PlanLimits(6000, 100),
+        }
+    )
+
+    def of(self, plan: str) -> PlanLimits:
+        """The limits of a plan; an unknown one counts as free, the smallest."""
+        return self.by_name.get(plan) or self.by_name["free"]
+
+
+def parse_plans(text: str) -> Plans:
+    """The plans of CREWYARD_PLANS, over the built-in ones. Raises ValueError naming the plan and the key."""
+    plans = dict(Plans().by_name)
+    given = json.loads(text) if text.strip() else {}
+    for name, limits in given.items():
+        try:
+            plans[name] = PlanLimits(int(limits["requests_per_minute"]), int(limits["concurrent_runs"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"CREWYARD_PLANS: plan {name!r} needs the integers requests_per_minute and concurrent_runs"
+            ) from error
+    return Plans(plans)
+
+
+def run_timeout(run: Run, deployment: Deployment | None, project: Project | None) -> int:
+    """The seconds a run may take, counted from its claim."""
+    asked = (
+        run.spec.get("timeout")
+        or (deployment.plan.get("timeout") if deployment else None)
+        or ((project.spec.get("run") or {}).get("timeout") if project else None)
+    )
+    return min(durations.seconds(asked) if asked else DEFAULT_RUN_TIMEOUT, MAX_RUN_TIMEOUT)

@@ -1,0 +1,76 @@
+"""Every reason an object can give, as one stable word each.
+
+They are part of the interface: kubectl users select by them, clients of the API
+branch on `error.reason`. Written by controller, build pods and runner; the
+runner and the plan repeat the words they use, since they import nothing of ours.
+"""
+
+from enum import StrEnum
+
+
+class BuildReason(StrEnum):
+    """Why a Deployment failed (spec.md, Deployments)."""
+
+    GIT_AUTH_FAILED = "GitAuthFailed"
+    GIT_NOT_FOUND = "GitNotFound"
+    CONTEXT_TOO_LARGE = "ContextTooLarge"
+    CONTEXT_INVALID = "ContextInvalid"
+    CONFIG_INVALID = "ConfigInvalid"
+    ENTRYPOINT_NOT_FOUND = "EntrypointNotFound"
+    UNSUPPORTED_FRAMEWORK = "UnsupportedFramework"
+    DEPENDENCY_RESOLUTION = "DependencyResolution"
+    BUILD_FAILED = "BuildFailed"
+    BUILD_TIMEOUT = "BuildTimeout"
+    BUILD_OUT_OF_MEMORY = "BuildOutOfMemory"
+    REGISTRY_PUSH = "RegistryPush"
+
+
+class RunReason(StrEnum):
+    """Why a Run failed (spec.md, Runs)."""
+
+    CREW_ERROR = "CrewError"
+    IMPORT_ERROR = "ImportError"
+    ENTRYPOINT_NOT_FOUND = "EntrypointNotFound"
+    MISSING_VARIABLE = "MissingVariable"
+    INPUT_TOO_LARGE = "InputTooLarge"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    OOM_KILLED = "OOMKilled"
+    STORAGE_EXCEEDED = "StorageExceeded"
+    EVICTED = "Evicted"
+    POD_DELETED = "PodDeleted"
+    RUNNER_LOST = "RunnerLost"
+    NODE_LOST = "NodeLost"
+    IMAGE_PULL_FAILED = "ImagePullFailed"
+    START_TIMEOUT = "StartTimeout"
+    ARTIFACTS_LOST = "ArtifactsLost"
+    ALREADY_EXECUTED = "AlreadyExecuted"
+    DEPLOYMENT_FAILED = "DeploymentFailed"
+    DEPLOYMENT_NOT_FOUND = "DeploymentNotFound"
+    NO_ACTIVE_DEPLOYMENT = "NoActiveDeployment"
+
+
+class RunPhase(StrEnum):
+    """The phases of a Run."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+
+
+class DeploymentPhase(StrEnum):
+    """The phases of a Deployment."""
+
+    PENDING = "Pending"
+    BUILDING = "Building"
+    ACTIVE = "Active"
+    FAILED = "Failed"
+    SUPERSEDED = "Superseded"
+
+
+RUN_ENDS = frozenset({RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.CANCELED})
+"""The phases a Run never leaves."""
+
+STATUS_OF_PHASE: dict[str, str] = {phase: phase.lower() for phase in (*RunPhase, *DeploymentPhase)}
+"""Kubernetes' CamelCase to the API's lower case, the one table."""
