@@ -240,7 +240,7 @@ class Pod(Object):
         return self.phase in ("Succeeded", "Failed")
 
     def terminated(self, container: str) -> Json | None:
-        """How a container ended: `{exitCode, reason, message, startedAt, finishedAt}`; None while it has not."""
+        """How a container ended (`exitCode`, `reason`, `message`, `finishedAt`); None while it has not."""
         for status in self.containers:
             if status.get("name") == container:
                 return (status.get("state") or {}).get("terminated")
