@@ -1,0 +1,84 @@
+# `make demo` shows the whole; `make test` tests the whole; `make down PURGE=1` leaves nothing behind.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
+CODE := crds plan controller build runner api dev tests bench
+
+.DEFAULT_GOAL := help
+.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e bench lock format clean
+
+help: ## what there is
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+up: ## the ground: a one-node Kubernetes with Crewyard on it (again: finds it running)
+	@$(PYTHON) -m dev up
+
+down: ## stops it and leaves no process, mount, interface or rule (PURGE=1: nor its state)
+	@$(PYTHON) -m dev down $(if $(PURGE),--purge)
+
+env: ## eval "$$(make -s env)" sets KUBECONFIG, PATH, CREWYARD_URL and CREWYARD_API_KEY
+	@$(PYTHON) -m dev env
+
+status: ## what of the ground is running
+	@$(PYTHON) -m dev status
+
+deploy: ## rolls the service's code out to the running ground
+	@$(PYTHON) -m dev deploy
+
+$(STAMP): requirements/dev.txt
+	@echo "==> Python packages into $(VENV) (about a minute when cold)"
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null; } \
+	  || { echo "make: $(PYTHON) has no venv module; install the package python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@rm -f $(VENV)/.installed-* && touch $@
+
+demo: $(STAMP) up ## a commit becomes a deployment, a run, events and an artifact, on the ground
+	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.demo
+
+test: ## everything: check, then tests against the real apiserver and the whole
+	@$(MAKE) $(STAMP) up lint types contracts
+	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests
+
+check: $(STAMP) lint types contracts unit ## the quick part: lint, types, contracts, unit tests
+
+lint: $(STAMP)
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
+
+types: $(STAMP)
+	@$(BIN)/mypy
+
+contracts: $(STAMP)
+	@$(BIN)/lint-imports
+
+unit: $(STAMP) ## unit tests, without a cluster
+	@$(BIN)/pytest -q tests/unit
+
+cluster: $(STAMP) up ## tests of controller and facade against the real apiserver
+	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/cluster
+
+e2e: $(STAMP) up ## end-to-end tests
+	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
+
+bench: $(STAMP) up ## measurements, each against its peer, to bench/results
+	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m bench
+
+format: $(STAMP)
+	@$(BIN)/ruff check --fix $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+lock: $(STAMP) ## pins requirements/ anew from pyproject.toml
+	@for set in service: "dev:--group test --group dev"; do \
+	  file=requirements/$${set%%:*}.txt; \
+	  { echo "# Pinned by \`make lock\` from pyproject.toml."; \
+	    $(BIN)/uv pip compile pyproject.toml $${set#*:} --generate-hashes --no-header --no-annotate -q \
+	      --no-emit-index-url --python-version 3.11; } > $$file.new; mv $$file.new $$file; done
+
+clean: ## removes the virtual environment and caches of the working tree
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

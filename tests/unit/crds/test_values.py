@@ -1,0 +1,85 @@
+"""Names, durations, times, conditions, limits."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crds import conditions, durations, limits, names, times
+from crds.conditions import Condition
+from crds.objects import Deployment, Project, Run
+
+NOW = datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=UTC)
+
+
+@given(st.from_regex(r"(run|dep)-[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True))
+def test_ids_and_names_are_inverse(name):
+    identifier = names.id_of(name)
+    assert identifier[3] == "_"
+    assert names.name_of(identifier) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90), ("30m", 1800), ("1h30m", 5400), ("2h", 7200), ("1h1s", 3601)]
+)
+def test_durations(text, seconds):
+    assert durations.seconds(text) == seconds
+    assert durations.seconds(durations.text(seconds)) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0s", "5", "1.5h", "-1m", "30 m", "m", "1d", "٣s"])
+def test_what_is_no_duration(text):
+    with pytest.raises(ValueError, match="for example 1h30m"):
+        durations.seconds(text)
+
+
+def test_times_are_utc_with_z():
+    assert times.format_time(NOW) == "2026-11-21T10:00:00.123456Z"
+    assert times.format_second(NOW) == "2026-11-21T10:00:00Z"
+    assert times.parse_time("2026-11-21T11:00:00.123456+01:00") == NOW
+    with pytest.raises(ValueError, match="time zone"):
+        times.parse_time("2026-11-21T11:00:00")
+
+
+def test_a_condition_keeps_its_time_until_its_status_changes():
+    wanted = [Condition("Ready", None, "Pending", "Waiting.")]
+    first = conditions.merge(
+        [{"type": "Ready", "status": "Unknown", "lastTransitionTime": "1970-01-01T00:00:00Z"}], wanted, 1, NOW
+    )
+    later = NOW.replace(hour=11)
+    assert first[0]["lastTransitionTime"] == "2026-11-21T10:00:00Z"
+    assert conditions.merge(first, wanted, 1, later) == first
+    changed = conditions.merge(first, [Condition("Ready", True, "Built", "Done.")], 2, later)
+    assert changed[0]["lastTransitionTime"] == "2026-11-21T11:00:00Z"
+    assert (changed[0]["status"], changed[0]["observedGeneration"]) == ("True", 2)
+
+
+def timeouts(run: str | None, plan: str | None, project: str | None) -> int:
+    return limits.run_timeout(
+        Run({"spec": {"timeout": run} if run else {}}),
+        Deployment({"status": {"plan": {"timeout": plan} if plan else {}}}),
+        Project({"spec": {"run": {"timeout": project}} if project else {}}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("run", "plan", "project", "seconds"),
+    [
+        ("1m", "2m", "3m", 60),
+        (None, "2m", "3m", 120),
+        (None, None, "3m", 180),
+        (None, None, None, 3600),
+        ("48h", None, None, 86400),
+    ],
+)
+def test_the_nearest_timeout_wins_below_the_maximum(run, plan, project, seconds):
+    assert timeouts(run, plan, project) == seconds
+
+
+def test_plans_name_what_is_wrong():
+    plans = limits.parse_plans('{"pro": {"requests_per_minute": 1, "concurrent_runs": 3}}')
+    assert plans.of("pro") == limits.PlanLimits(1, 3)
+    assert plans.of("nobody") == plans.of("free") == limits.PlanLimits(60, 2)
+    with pytest.raises(ValueError, match="'pro' needs the integers"):
+        limits.parse_plans('{"pro": {"concurrent_runs": "many"}}')
