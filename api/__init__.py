@@ -1,0 +1,1 @@
+"""The facade: /v1 for clients, the calls of pods, and the index that answers them."""

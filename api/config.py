@@ -1,0 +1,113 @@
+"""The facade's settings, from the environment (docs/protocol.md, Settings).
+
+Read once by `python -m api`; everything else takes the frozen Config.
+"""
+
+import ipaddress
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from crds.limits import Plans, parse_plans
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+MIN_TOKEN_KEY = 16
+
+
+class ConfigError(Exception):
+    """The environment is wrong; the text names every wrong variable and what to set."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What an installation sets. Addresses carry no trailing slash; durations are in seconds."""
+
+    namespace: str
+    public_url: str
+    internal_url: str
+    token_key: str = field(repr=False)
+    data: Path
+    plans: Plans = field(default_factory=Plans)
+    net_allow: tuple[str, ...] = ()
+    net_deny: tuple[str, ...] = ()
+    log_level: str = "info"
+    port: int = 8080
+    run_ttl: float = 600.0
+    """How long an ended Run object stays in the cluster."""
+    upload_ttl: float = 3600.0
+    """How long an upload's address holds."""
+    max_upload: int = 100 * 1024 * 1024
+
+
+def parse(environ: Mapping[str, str]) -> Config:
+    """The settings. Raises ConfigError naming every wrong variable at once."""
+    wrong: list[str] = []
+    namespace = environ.get("CREWYARD_NAMESPACE", "crews")
+    if not namespace or len(namespace) > 63 or not namespace.replace("-", "").isalnum():
+        wrong.append("CREWYARD_NAMESPACE: must be the name of a namespace, for example crews")
+    token_key = environ.get("CREWYARD_TOKEN_KEY", "")
+    if len(token_key) < MIN_TOKEN_KEY:
+        wrong.append(
+            f"CREWYARD_TOKEN_KEY: needs at least {MIN_TOKEN_KEY} characters, the same for api and controller "
+            "(Secret crewyard-tokens, key `key`)"
+        )
+    level = environ.get("CREWYARD_LOG_LEVEL", "info").lower()
+    if level not in LOG_LEVELS:
+        wrong.append(f"CREWYARD_LOG_LEVEL: must be one of {', '.join(LOG_LEVELS)}")
+    plans = Plans()
+    try:
+        plans = parse_plans(environ.get("CREWYARD_PLANS", ""))
+    except (json.JSONDecodeError, AttributeError):
+        wrong.append("CREWYARD_PLANS: must be a JSON object of plans")
+    except ValueError as error:
+        wrong.append(str(error))
+    config = Config(
+        namespace=namespace,
+        public_url=_address(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong),
+        internal_url=_address(
+            environ, "CREWYARD_INTERNAL_URL", "http://crewyard-api.crewyard-system.svc:8080", wrong
+        ),
+        token_key=token_key,
+        data=Path(environ.get("CREWYARD_DATA", "/var/lib/crewyard")),
+        plans=plans,
+        net_allow=_networks(environ, "CREWYARD_NET_ALLOW", wrong),
+        net_deny=_networks(environ, "CREWYARD_NET_DENY", wrong),
+        log_level=level,
+        port=int(_positive(environ, "CREWYARD_PORT", 8080, wrong)),
+        run_ttl=_positive(environ, "CREWYARD_RUN_TTL", 600.0, wrong),
+        upload_ttl=_positive(environ, "CREWYARD_UPLOAD_TTL", 3600.0, wrong),
+        max_upload=int(_positive(environ, "CREWYARD_MAX_UPLOAD", 100 * 1024 * 1024, wrong)),
+    )
+    if wrong:
+        raise ConfigError("wrong settings:\n" + "\n".join(f"- {line}" for line in wrong))
+    return config
+
+
+def _address(environ: Mapping[str, str], name: str, default: str, wrong: list[str]) -> str:
+    text = environ.get(name, default).rstrip("/")
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        wrong.append(f"{name}: must be an http:// or https:// address without query, for example {default}")
+    return text
+
+
+def _networks(environ: Mapping[str, str], name: str, wrong: list[str]) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in environ.get(name, "").split(",") if part.strip())
+    for part in found:
+        try:
+            ipaddress.ip_network(part)
+        except ValueError:
+            wrong.append(f"{name}: {part!r} is no network; write for example 10.0.0.0/8,fd00::/8")
+    return found
+
+
+def _positive(environ: Mapping[str, str], name: str, default: float, wrong: list[str]) -> float:
+    try:
+        value = float(environ.get(name) or default)
+    except ValueError:
+        value = 0
+    if not 0 < value < 1e12:
+        wrong.append(f"{name}: must be a number above zero, for example {default:g}")
+    return value

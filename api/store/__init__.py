@@ -1,0 +1,1 @@
+"""What the facade keeps: the index, event logs, build logs and blobs."""
