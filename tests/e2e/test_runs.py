@@ -1,0 +1,148 @@
+"""Runs of a built crew, through the API and through kubectl."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.e2e.yard import eventually
+
+
+def kinds(messages):
+    return [message.event for message in messages]
+
+
+async def test_a_run_leaves_events_output_and_artifacts(yard, crew):
+    run = await crew.run("kickoff", input={"name": "Ada"})
+    assert run["status"] == "succeeded"
+    assert run["output"] == {"greeting": "hello Ada", "home": "/home/crew"}
+    assert run["input"] == {"name": "Ada"}
+    assert run["deployment_id"] == crew.deployment
+
+    messages = await yard.events(run["id"])
+    assert [message.id for message in messages] == [str(number) for number in range(1, len(messages) + 1)]
+    assert kinds(messages)[0] == "run.started"
+    assert kinds(messages)[-1] == "run.completed"
+    assert messages[-1].data["output"] == run["output"]
+    assert all(message.data["run_id"] == run["id"] for message in messages)
+    logs = {(m.data["message"], m.data["level"]) for m in messages if m.event == "log"}
+    assert {("hello Ada", "info"), ("to the other stream", "error")} <= logs
+    assert any(text == "careful" and level == "warning" for text, level in logs)
+    assert kinds(messages).index("agent.started") < kinds(messages).index("agent.completed")
+    artifacts = {m.data["name"]: m.data["size"] for m in messages if m.event == "artifact"}
+    assert artifacts == {"nested/report.md": 9, "data.json": 8}
+
+    listed = await yard.get(f"/v1/runs/{run['id']}/artifacts")
+    assert {item["name"]: item["size"] for item in listed} == artifacts
+    answer = await yard.call("GET", f"/v1/runs/{run['id']}/artifacts/nested/report.md")
+    assert (answer.status, answer.body) == (200, b"# Report\n")
+
+
+async def test_a_stream_resumes_after_every_event_and_ends_once(yard, crew):
+    run = await crew.run("kickoff", input={})
+    whole = await yard.events(run["id"])
+    for position, message in enumerate(whole[:-1]):
+        rest = await yard.events(run["id"], last_id=message.id)
+        assert [m.id for m in rest] == [m.id for m in whole[position + 1 :]]
+    assert await yard.events(run["id"], last_id=whole[-1].id) == []
+    assert sum(m.event in ("run.completed", "run.failed", "run.canceled") for m in whole) == 1
+
+
+@pytest.mark.parametrize(("entrypoint", "output"), [("asynchronous", {"a": [1]}), ("nothing", None)])
+async def test_entrypoints_of_other_kinds(crew, entrypoint, output):
+    run = await crew.run(entrypoint, input={"a": [1]})
+    assert (run["status"], run["output"]) == ("succeeded", output)
+
+
+async def test_events_arrive_while_the_crew_works_and_cancel_ends_it(yard, crew):
+    run = await yard.post("/v1/runs", {"deployment": crew.project, "entrypoint": "main:sleeps", "input": {}})
+    seen = []
+    async for message in yard.stream(f"/v1/runs/{run['id']}/events", seconds=60):
+        seen.append(message)
+        if message.event == "log" and message.data["message"] == "asleep":
+            assert (await yard.get(f"/v1/runs/{run['id']}"))["status"] == "running"
+            answer = await yard.call("POST", f"/v1/runs/{run['id']}/cancel", {})
+            assert answer.status in (200, 202)
+    assert kinds(seen)[-1] == "run.canceled"
+    done = await yard.get(f"/v1/runs/{run['id']}")
+    assert done["status"] == "canceled"
+    assert [item["name"] for item in await yard.get(f"/v1/runs/{run['id']}/artifacts")] == ["begun.txt"]
+    again = await yard.call("POST", f"/v1/runs/{run['id']}/cancel", {})
+    assert again.status == 200
+    shown = await yard.object("runs", run["id"].replace("_", "-", 1))
+    assert shown["status"]["phase"] == "Canceled"
+
+
+async def test_a_timeout_ends_a_run(yard, crew):
+    run = await crew.run("sleeps", input={"seconds": 600}, timeout="3s")
+    assert (run["status"], run["error"]["reason"]) == ("failed", "DeadlineExceeded")
+    assert 2900 <= run["duration_ms"] <= 8000
+
+
+async def test_a_run_made_with_kubectl_is_the_same_thing(yard, crew):
+    name = f"run-kubectl-{crew.project}"
+    spec = {"project": crew.project, "entrypoint": "main:kickoff", "input": {"name": "Grace"}}
+    await yard.apply("Run", name, spec, "create")
+    run = await crew.finished(f"run_{name[4:]}")
+    assert (run["status"], run["output"]["greeting"]) == ("succeeded", "hello Grace")
+    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Succeeded", "--timeout=10s")
+    columns = (await yard.kubectl("get", "crun", name, "--no-headers")).split()
+    assert columns[:2] == [name, "Succeeded"]
+    assert "hello Grace" in await yard.kubectl("logs", name)
+
+
+async def test_variables_reach_the_crew_and_secrets_of_ours_do_not(yard, crew):
+    answer = await yard.call("PUT", f"/v1/projects/{crew.project}/env", {"variables": {"TIDE": "high"}})
+    assert answer.status == 200 and "high" not in json.dumps(answer.body)
+    seen = (await crew.run("environment"))["output"]
+    assert seen["TIDE"] == "high"
+    assert [name for name in seen if name.startswith("CREWYARD_")] == ["CREWYARD_RUN_ID"]
+    assert not [name for name in seen if name.startswith("KUBERNETES_")]
+
+
+async def test_ten_thousand_lines_arrive_in_order(yard, crew):
+    run = await crew.run("lines", input={"count": 10_000})
+    logs = [m.data["message"] for m in await yard.events(run["id"]) if m.event == "log"]
+    assert logs == [f"line {number}" for number in range(10_000)]
+
+
+async def test_runs_above_the_plan_wait_their_turn(yard, crew):
+    posted = [
+        yard.post(
+            "/v1/runs", {"deployment": crew.project, "entrypoint": "main:sleeps", "input": {"seconds": 2}}
+        )
+        for _ in range(14)
+    ]
+    runs = [run["id"] for run in await asyncio.gather(*posted)]
+    most = 0
+
+    async def look():
+        nonlocal most
+        states = [(await yard.get(f"/v1/runs/{run}"))["status"] for run in runs]
+        most = max(most, states.count("running"))
+        return states
+
+    done = await eventually(look, lambda states: set(states) <= {"succeeded", "failed", "canceled"}, 120)
+    assert done == ["succeeded"] * 14
+    assert 2 <= most <= 10
+
+
+async def test_run_pods_satisfy_the_restricted_profile(yard, crew):
+    run = await crew.run("nothing")
+    pod = json.loads(await yard.kubectl("get", "pod", run["id"].replace("_", "-", 1), "-o", "json"))
+    assert "volumes" not in pod["spec"]
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    copy = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "probe", "namespace": "crewyard-system"},
+        "spec": {
+            k: v
+            for k, v in pod["spec"].items()
+            if k not in ("nodeName", "serviceAccount", "serviceAccountName")
+        },
+    }
+    said = await yard.kubectl(
+        "create", "--dry-run=server", "-n", "crewyard-system", "-f", "-", stdin=json.dumps(copy)
+    )
+    assert "created" in said

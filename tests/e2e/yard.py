@@ -1,0 +1,184 @@
+"""A running Crewyard as its users see it: the API by HTTP, the objects by kubectl.
+
+Called by the demonstration and by the end-to-end tests. Knows nothing of how
+the service is made; where to find it comes from `make env`.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+
+NAMESPACE = "crews"
+
+
+class YardError(Exception):
+    """The yard answered otherwise than expected, or not in time."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of the API."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+    @property
+    def data(self) -> Any:
+        """What is in the envelope; raises YardError on an error."""
+        if self.status >= 400:
+            raise YardError(f"the API answered {self.status}: {json.dumps(self.body)}")
+        return self.body["data"]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of an event stream."""
+
+    id: str | None
+    event: str
+    data: Any
+
+
+class Yard:
+    """One installation, with an API key."""
+
+    def __init__(self, url: str, key: str, session: aiohttp.ClientSession) -> None:
+        self.url = url
+        self.key = key
+        self._session = session
+
+    @classmethod
+    async def open(cls) -> "Yard":
+        """The installation that `make env` names; ends the process with the next step where it names none."""
+        url, key = os.environ.get("CREWYARD_URL"), os.environ.get("CREWYARD_API_KEY")
+        if not url or not key or not os.environ.get("KUBECONFIG"):
+            sys.exit('No Crewyard is named. Run: make up && eval "$(make -s env)"')
+        return cls(url, key, aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)))
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._session.close()
+
+    def _headers(self, key: str | None, more: Mapping[str, str] | None) -> dict[str, str]:
+        found = self.key if key is None else key
+        return {**({"Authorization": f"Bearer {found}"} if found else {}), **(more or {})}
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+    ) -> Answer:
+        """One call; `path` may be a whole address. An empty `key` sends none."""
+        url = path if path.startswith("http") else self.url + path
+        async with self._session.request(
+            method, url, json=body, data=data, params=params, headers=self._headers(key, headers)
+        ) as response:
+            raw = await response.read()
+            is_json = response.content_type == "application/json" and raw
+            return Answer(response.status, json.loads(raw) if is_json else raw, response.headers)
+
+    async def get(self, path: str, **params: str) -> Any:
+        """The data of a GET."""
+        return (await self.call("GET", path, params=params)).data
+
+    async def post(self, path: str, body: Any) -> Any:
+        """The data of a POST."""
+        return (await self.call("POST", path, body)).data
+
+    async def stream(
+        self, path: str, last_id: str | None = None, seconds: float = 600
+    ) -> AsyncIterator[Message]:
+        """The messages of an event stream to its end. Reads the format itself, as any client would."""
+        more = {"Accept": "text/event-stream", **({"Last-Event-ID": last_id} if last_id else {})}
+        limit = aiohttp.ClientTimeout(total=seconds)
+        async with self._session.get(
+            self.url + path, headers=self._headers(None, more), timeout=limit
+        ) as response:
+            if response.status == 204:
+                return
+            if response.status != 200:
+                raise YardError(f"the stream answered {response.status}: {await response.text()}")
+            fields: dict[str, list[str]] = {}
+            async for raw in response.content:
+                line = raw.decode().rstrip("\r\n")
+                if not line:
+                    if "data" in fields:
+                        text = "\n".join(fields["data"])
+                        yield Message(
+                            fields.get("id", [None])[-1], fields.get("event", ["message"])[-1], _json(text)
+                        )
+                    fields = {}
+                elif not line.startswith(":"):
+                    name, _, value = line.partition(":")
+                    fields.setdefault(name, []).append(value.removeprefix(" "))
+
+    async def events(self, run: str, last_id: str | None = None) -> list[Message]:
+        """All events of a run, to its end."""
+        return [message async for message in self.stream(f"/v1/runs/{run}/events", last_id)]
+
+    async def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
+        """What kubectl prints. Raises YardError with its complaint, unless `check` is off: then both are returned."""
+        process = await asyncio.create_subprocess_exec(
+            "kubectl",
+            "-n",
+            NAMESPACE,
+            *arguments,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, complaint = await asyncio.wait_for(process.communicate((stdin or "").encode()), 60)
+        if process.returncode and check:
+            raise YardError(f"kubectl {' '.join(arguments)}: {complaint.decode().strip()}")
+        return out.decode() if check else out.decode() + complaint.decode()
+
+    async def apply(self, kind: str, name: str, spec: Any, verb: str = "apply", check: bool = True) -> str:
+        """Applies (or creates) one of our objects, as a user with a file would."""
+        whole = {
+            "apiVersion": "crewyard.dev/v1alpha1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": spec,
+        }
+        return await self.kubectl(verb, "-f", "-", stdin=json.dumps(whole), check=check)
+
+    async def object(self, kind: str, name: str) -> Any:
+        """An object as kubectl shows it."""
+        return json.loads(await self.kubectl("get", f"{kind}.crewyard.dev", name, "-o", "json"))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+async def eventually(
+    look: Callable[[], Awaitable[Any]], until: Callable[[Any], bool], seconds: float = 60, pause: float = 0.1
+) -> Any:
+    """Looks again until what is seen satisfies; raises YardError with the last sight after `seconds`."""
+    end = time.monotonic() + seconds
+    while True:
+        seen = await look()
+        if until(seen):
+            return seen
+        if time.monotonic() > end:
+            raise YardError(
+                f"not so after {seconds:.0f} s; last seen: {json.dumps(seen, default=str)[:2000]}"
+            )
+        await asyncio.sleep(pause)
