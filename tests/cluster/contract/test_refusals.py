@@ -1,0 +1,116 @@
+"""What the apiserver itself refuses, and that it says what to do instead."""
+
+import pytest
+
+from crds import errors
+from crds.kinds import DEPLOYMENT, PROJECT, RUN
+
+GIT = {"url": "https://git.example.com/team/crew.git", "commit": "0123456789012345678901234567890123456789"}
+SOURCE = {"git": GIT}
+
+
+def project(**git):
+    return {"source": {"git": {"url": "https://git.example.com/a.git", **git}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "spec", "words"),
+    [
+        (PROJECT, "Upper", {}, "RFC 1123"),
+        (PROJECT, "a" * 53, {}, "at most 52"),
+        (PROJECT, "p", project(url="file:///etc"), "must begin with https://"),
+        (PROJECT, "p", project(url="ext::sh -c id"), "must begin with https://"),
+        (PROJECT, "p", project(url="https://me:secret@git.example.com/a.git"), "spec.source.git.secretRef"),
+        (PROJECT, "p", project(ref={"branch": "a", "tag": "b"}), "only one of branch, tag and commit"),
+        (PROJECT, "p", project(ref={"branch": "--upload-pack=x"}), "is not a branch name"),
+        (PROJECT, "p", project(path="a/../../b"), "must not contain '..'"),
+        (PROJECT, "p", project(interval="soon"), "for example 90s"),
+        (PROJECT, "p", {"run": {"timeout": "0s"}}, "above zero"),
+        (PROJECT, "p", {"pod": {"env": [{"name": "PATH", "value": "x"}]}}, "set by the service"),
+        (PROJECT, "p", {"pod": {"env": [{"name": "CREWYARD_TOKEN", "value": "x"}]}}, "set by the service"),
+        (DEPLOYMENT, "mine", {"project": "p", "source": SOURCE}, "must begin with dep-"),
+        (DEPLOYMENT, "dep-a", {"source": SOURCE}, "spec.project"),
+        (DEPLOYMENT, "dep-a", {"project": "p", "source": {}}, "exactly one of"),
+        (DEPLOYMENT, "dep-a", {"project": "p", "source": {"git": GIT, "archive": {"upload": "upl_1"}}}, "exactly one"),
+        (RUN, "mine", {"project": "p"}, "must begin with run-"),
+        (RUN, "run-a", {}, "set spec.project"),
+        (RUN, "run-a", {"project": "p", "input": [1]}, "must be of type object"),
+        (RUN, "run-a", {"deployment": "dep_a"}, "written dep-ab12 here"),
+        (RUN, "run-a", {"project": "p", "entrypoint": "kickoff"}, "module:object"),
+        (RUN, "run-a", {"project": "p", "timeout": "1.5h"}, "for example 90s"),
+    ],
+)
+async def test_a_wrong_object_is_refused_with_the_next_step(kube, kind, name, spec, words):
+    with pytest.raises(errors.Invalid) as refused:
+        await kube.create(kind, {"metadata": {"name": name}, "spec": spec})
+    assert words in refused.value.message
+    assert refused.value.details.get("causes")
+
+
+async def refused(call, words):
+    with pytest.raises(errors.Invalid) as error:
+        await call
+    assert words in error.value.message
+
+
+async def test_a_deployment_is_immutable_but_for_its_activation_which_only_grows(kube):
+    await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": {"project": "p", "source": SOURCE}})
+    for change in ({"project": "q"}, {"message": "other"}, {"preview": {}}, {"source": {"git": {"commit": "1" * 40}}}):
+        await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": change}), "create a new one instead")
+    await kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": 2}})
+    await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": 1}}), "only grows")
+    await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": None}}), "only grows")
+
+
+async def test_a_failed_deployment_stays_failed_and_an_image_is_written_once(kube):
+    await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": {"project": "p", "source": SOURCE}})
+    await kube.patch(DEPLOYMENT, "dep-a", {"status": {"phase": "Superseded", "image": "r/p@sha256:1"}}, "status")
+    await kube.patch(DEPLOYMENT, "dep-a", {"status": {"phase": "Active"}}, "status")
+    await refused(kube.patch(DEPLOYMENT, "dep-a", {"status": {"image": "r/p@sha256:2"}}, "status"), "written once")
+    await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-b"}, "spec": {"project": "p", "source": SOURCE}})
+    await kube.patch(DEPLOYMENT, "dep-b", {"status": {"phase": "Failed"}}, "status")
+    for status in ({"phase": "Active"}, {"order": 9}, None):
+        await refused(kube.patch(DEPLOYMENT, "dep-b", {"status": status}, "status"), "stays so")
+
+
+async def test_a_run_waits_for_the_controller_from_its_first_moment(kube):
+    made = await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "p"}})
+    assert made["status"]["phase"] == "Pending"
+    assert {c["type"]: c["status"] for c in made["status"]["conditions"]} == {
+        "Succeeded": "Unknown",
+        "Reconciling": "True",
+    }
+
+
+async def test_a_runs_spec_is_immutable_but_for_the_deployment_once_and_cancel_one_way(kube):
+    spec = {"project": "p", "input": {"a": {"b": [1, 2]}}, "timeout": "1m"}
+    await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
+    for change in ({"project": "q"}, {"input": {"a": None}}, {"timeout": "2m"}, {"entrypoint": "a:b"}):
+        await refused(kube.patch(RUN, "run-a", {"spec": change}), "is immutable; create a new Run")
+    await kube.patch(RUN, "run-a", {"spec": {"deployment": "dep-a"}})
+    await refused(kube.patch(RUN, "run-a", {"spec": {"deployment": "dep-b"}}), "filled in once")
+    await kube.patch(RUN, "run-a", {"spec": {"cancel": True}})
+    for back in (False, None):
+        await refused(kube.patch(RUN, "run-a", {"spec": {"cancel": back}}), "not taken back")
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed", "Canceled"])
+async def test_an_end_is_final(kube, phase):
+    await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "p"}})
+    await kube.patch(RUN, "run-a", {"status": {"phase": phase, "durationMs": 1}}, "status")
+    for status in ({"phase": "Running"}, {"durationMs": 2}, {"phase": None}, None):
+        await refused(kube.patch(RUN, "run-a", {"status": status}, "status"), "final")
+    await refused(kube.patch(RUN, "run-a", {"spec": {"cancel": True}}), "can no longer be canceled")
+
+
+async def test_claim_result_and_pod_are_written_once(kube):
+    await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "p"}})
+    first = {
+        "claim": {"podUid": "u", "time": "2026-11-21T10:00:00Z"},
+        "result": {"outcome": "succeeded", "durationMs": 1},
+        "pod": {"name": "run-a", "uid": "u"},
+    }
+    await kube.patch(RUN, "run-a", {"status": first}, "status")
+    await kube.patch(RUN, "run-a", {"status": first}, "status")
+    for again in ({"claim": {"podUid": "v"}}, {"result": {"outcome": "failed"}}, {"pod": {"uid": "v"}}, {"claim": None}):
+        await refused(kube.patch(RUN, "run-a", {"status": again}, "status"), "written once")
