@@ -45,14 +45,16 @@ class WatchEvent:
 class Kube:
     """A connection to one apiserver, bound to one namespace."""
 
-    def __init__(self, api: client.ApiClient, namespace: str) -> None:
+    def __init__(self, api: client.ApiClient, namespace: str, field_manager: str | None = None) -> None:
         self._api = api
         self.namespace = namespace
+        self._writer = {"fieldManager": field_manager} if field_manager else {}
 
     @classmethod
-    async def connect(cls, namespace: str) -> "Kube":
+    async def connect(cls, namespace: str, field_manager: str | None = None) -> "Kube":
         """A connection with the pod's service account, or else the current kubeconfig context.
 
+        `field_manager` is the name under which managedFields list what we write.
         Raises `kubernetes.aio.config.ConfigException` where there is neither.
         """
         settings = client.Configuration()
@@ -61,7 +63,7 @@ class Kube:
         except config.ConfigException:
             await config.load_kube_config(client_configuration=settings)
         settings.connection_pool_maxsize = 64
-        return cls(client.ApiClient(settings), namespace)
+        return cls(client.ApiClient(settings), namespace, field_manager)
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -132,14 +134,14 @@ class Kube:
     async def create(self, kind: Kind, body: Mapping[str, Any]) -> Object:
         """Creates an object. Raises AlreadyExists, Invalid or Forbidden where it is refused."""
         whole = {"apiVersion": kind.api_version, "kind": kind.name, **body}
-        return await self.call("POST", kind.path(self.namespace), body=whole)
+        return await self.call("POST", kind.path(self.namespace), self._writer, whole)
 
     async def patch(
         self, kind: Kind, name: str, body: Mapping[str, Any], subresource: str | None = None
     ) -> Object:
         """Merges `body` into an object (RFC 7386). A `metadata.resourceVersion` in it is a precondition."""
         path = kind.path(self.namespace, name, subresource)
-        return await self.call("PATCH", path, body=dict(body), content_type="application/merge-patch+json")
+        return await self.call("PATCH", path, self._writer, dict(body), "application/merge-patch+json")
 
     async def delete(
         self,
