@@ -1,0 +1,41 @@
+"""Push → Deployment object, at a poll interval of one second."""
+
+import asyncio
+import json
+import os
+import secrets
+import tempfile
+import time
+from pathlib import Path
+
+from tests.e2e.demo import GIT_HOST
+from tests.e2e.repository import Repository
+from tests.e2e.yard import Yard
+from tests.gitserver import GitServer
+
+
+async def measure(yard: Yard, count: int) -> list[float]:
+    """Seconds from the end of `git push` until the Deployment is seen, `count` times."""
+    project = f"bench-{secrets.token_hex(3)}"
+    seconds = []
+    with (
+        tempfile.TemporaryDirectory() as root,
+        GitServer(Path(root), host=os.environ["CREWYARD_HOST_ADDRESS"], port=0) as server,
+    ):
+        repository = Repository(Path(root), project)
+        git = {"url": f"http://{GIT_HOST}:{server.port}/{project}.git", "interval": "1s"}
+        await yard.apply("Project", project, {"source": {"git": git}})
+        for number in range(count):
+            repository.write({"main.py": f"def kickoff(inputs):\n    return {number}\n"})
+            sha = repository.push(f"Change {number}")
+            begun = time.monotonic()
+            while time.monotonic() - begun < 30:
+                shown = await yard.kubectl(
+                    "get", "cdep", f"--field-selector=spec.project={project}", "-o", "json"
+                )
+                if any(item["spec"]["gitSha"] == sha for item in json.loads(shown)["items"]):
+                    break
+            seconds.append(time.monotonic() - begun)
+            await asyncio.sleep(0.37)
+        await yard.kubectl("delete", "cproj", project, "--wait=false")
+    return seconds

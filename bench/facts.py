@@ -1,0 +1,12 @@
+"""What the machine is, printed beside every figure."""
+
+import os
+import platform
+from pathlib import Path
+
+
+def machine() -> str:
+    """Cores, memory, kernel."""
+    kib = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
+    gib = int(kib.split()[1]) / 2**20
+    return f"{os.cpu_count()} cores, {gib:.0f} GiB, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}"
