@@ -1,0 +1,83 @@
+"""`python3 -m build assemble | source | push`: one step of a build pod.
+
+Exit 0: there is an answer, for `assemble` also a failure for the author. 1: `source`
+or `push` failed for good. 75: trouble of the installation; the pod may be tried again.
+64: the pod was made wrongly.
+"""
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from build.errors import Infrastructure
+from build.facade import Facade
+from build.logs import Log, facade_sender
+from build.settings import Settings, SettingsInvalid, read_settings
+from build.termination import PATH, write_termination
+from plan.errors import PlanError
+
+STEPS = ("assemble", "source", "push")
+ANSWERED, FAILED, USAGE, TROUBLE = 0, 1, 64, 75
+_LOG_TIMEOUT = 5.0
+
+
+def run(step: str, settings: Settings, log: Log) -> tuple[dict[str, Any], int]:
+    """The words for the termination message (none for a plain success) and the exit code of one step."""
+    try:
+        if step == "assemble":
+            from build.assemble import assemble
+            from build.runner_files import RUNNER
+
+            return assemble(settings, log, RUNNER), ANSWERED
+        if step == "source":
+            from build.source import write_context
+
+            write_context(settings, log)
+        else:
+            from build.push import push_dependencies
+
+            push_dependencies(settings, log)
+    except PlanError as error:
+        log.line(f"failed: {error.reason}: {error.message}")
+        if error.hint:
+            log.line(error.hint)
+        words = {"outcome": "failed", "reason": error.reason, "message": error.message, "hint": error.hint}
+        return words, ANSWERED if step == "assemble" else FAILED
+    except Infrastructure as error:
+        log.line(f"trouble of the installation: {error}")
+        return {"outcome": "trouble", "message": str(error)}, TROUBLE
+    except Exception:
+        for text in traceback.format_exc().splitlines():
+            log.line(text)
+        return {"outcome": "trouble", "message": "an error in the build itself, see the log"}, TROUBLE
+    return {}, ANSWERED
+
+
+def main(arguments: list[str]) -> int:
+    """One step as the pod's command; the exit code."""
+    if len(arguments) != 1 or arguments[0] not in STEPS:
+        print(f"usage: python3 -m build {' | '.join(STEPS)}", file=sys.stderr)
+        return USAGE
+    try:
+        settings = read_settings(os.environ)
+    except (SettingsInvalid, ValueError, TypeError) as error:
+        print(f"the build pod's environment is wrong: {error}", file=sys.stderr)
+        return USAGE
+    facade = Facade(settings.internal_url, settings.token, timeout=10.0)
+    log = Log(facade_sender(facade, settings.deployment, settings.pod, arguments[0]))
+    words, code = run(arguments[0], settings, log)
+    if words:
+        place = Path(os.environ.get("CREWYARD_TERMINATION", str(PATH)))
+        try:
+            write_termination(words, place)
+        except OSError as error:
+            log.line(f"the termination message cannot be written: {error}")
+            code = TROUBLE
+    log.close(_LOG_TIMEOUT)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,105 @@
+"""Step `assemble`: from the source to an image by digest, or to the dependency image that is missing first.
+
+Called by build.__main__. Executes nothing of the crew's.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from build.errors import Infrastructure
+from build.fetch import fetch_source
+from build.image import Image, ImageInvalid, appended
+from build.layers import Layer, code_files, left_out, make_layer
+from build.logs import Log
+from build.registry import Repository
+from build.runner_files import runner_files
+from build.settings import GitSource, Settings
+from build.tree import SourceTree
+from plan.keys import build_key, dependencies_key
+from plan.make import Planned, make_plan
+
+# What the dependency image has already, with owners and modes that must stay.
+_THERE = ("app", "app/artifacts", "opt", "opt/crewyard")
+
+
+def assemble(settings: Settings, log: Log, runner: Path) -> dict[str, Any]:
+    """The words for the termination message. Raises PlanError or Infrastructure.
+
+    `runner` is the directory whose modules go to /opt/crewyard/runner.
+    """
+    started = time.monotonic()
+    repository = Repository(settings.repository, settings.registry_insecure, settings.registry_auth)
+    tree = fetch_source(settings, log)
+    log.line(f"source: {len(tree)} files, {tree.bytes} bytes, {tree.hash[:12]}")
+    planned = make_plan(tree, settings.crew, list(settings.base_images))
+    plan = planned.plan
+    log.line(f"plan: {plan.framework}, {plan.entrypoint}, Python {plan.python}")
+    key = dependencies_key(planned.declaration, plan.python, settings.base_images[plan.python])
+    base = repository.image(f"deps-{key}")
+    if base is None:
+        origin = planned.declaration.origin or "nothing declared"
+        log.line(f"dependencies ({origin}): {key[:12]} is not built yet")
+        return {
+            "outcome": "dependencies",
+            "plan": plan.as_status(),
+            "dependencies_key": key,
+            "dependencies_image": f"{settings.repository}:deps-{key}",
+            "base_image": settings.base_images[plan.python],
+        }
+    log.line(f"dependencies: {key[:12]} is there")
+    words = _built(settings, log, repository, base, tree, planned, key, runner)
+    log.line(f"image {words['image']} after {time.monotonic() - started:.2f} s")
+    return words
+
+
+def _built(
+    settings: Settings,
+    log: Log,
+    repository: Repository,
+    base: Image,
+    tree: SourceTree,
+    planned: Planned,
+    key: str,
+    runner: Path,
+) -> dict[str, Any]:
+    for path in left_out(tree)[:10]:
+        log.line(f"{path} is left out: the directory artifacts is empty when a run starts")
+    runner_layer = make_layer(runner_files(runner), _THERE)
+    executable = [path for path in tree if tree.entry(path).executable]
+    code_layer = make_layer(code_files(tree, executable), _THERE)
+    build = build_key(tree.hash, planned.plan, key, runner_layer.diff_id)
+    labels = _labels(settings, tree, build)
+    try:
+        image = appended(base, [(runner_layer, "crewyard: runner"), (code_layer, "crewyard: source")], labels)
+    except ImageInvalid as error:
+        raise Infrastructure(f"{settings.repository}:deps-{key}: {error}") from None
+    for name, layer in (("runner", runner_layer), ("source", code_layer)):
+        _push(repository, layer, name, log)
+    digest = repository.push_image(image, settings.deployment)
+    return {
+        "outcome": "built",
+        "image": f"{settings.repository}@{digest}",
+        "plan": planned.plan.as_status(),
+        "tree": tree.hash,
+        "build_key": build,
+        "dependencies_key": key,
+    }
+
+
+def _push(repository: Repository, layer: Layer, name: str, log: Log) -> None:
+    sent = repository.push_blob(layer.content, layer.size, layer.digest)
+    layer.content.close()
+    log.line(f"{name} layer: {layer.size} bytes{'' if sent else ', already there'}")
+
+
+def _labels(settings: Settings, tree: SourceTree, build: str) -> dict[str, str]:
+    labels = {
+        "crewyard.dev/project": settings.project,
+        "crewyard.dev/tree": tree.hash,
+        "crewyard.dev/build-key": build,
+    }
+    if isinstance(settings.source, GitSource):
+        labels["org.opencontainers.image.revision"] = settings.source.commit
+        labels["org.opencontainers.image.source"] = settings.source.url
+    return labels

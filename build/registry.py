@@ -1,0 +1,170 @@
+"""One repository of an image registry. Called by build.assemble and build.push.
+
+oras speaks the authentication of registries; waits, retries and streaming are
+ours, since it has no timeouts, pauses for minutes and reads blobs whole.
+"""
+
+import io
+import random
+import time
+from typing import IO, Any, cast
+from urllib.parse import urlencode
+
+from build.errors import REGISTRY_PUSH, Infrastructure, Refused
+from build.image import DOCKER_MANIFEST, OCI_MANIFEST, Image, ImageInvalid, config_digest_in, digest_of
+
+_ATTEMPTS = 5
+_MANIFEST_BYTES = 4 << 20
+_CHUNK = 1 << 20
+
+
+class Repository:
+    """`name` is `host[:port]/path`; `auth` the text of a `.dockerconfigjson`, or empty."""
+
+    def __init__(self, name: str, insecure: bool, auth: str = "") -> None:
+        self.name = name
+        host, _, path = name.partition("/")
+        self._base = f"{'http' if insecure else 'https'}://{host}/v2/{path}"
+        self._host, self._insecure, self._auth = host, insecure, auth
+        self._connected: Any = None
+
+    def image(self, reference: str) -> Image | None:
+        """Manifest and configuration of a tag or digest; None where there is none. Raises Infrastructure."""
+        accept = {"Accept": f"{DOCKER_MANIFEST}, {OCI_MANIFEST}"}
+        answer = self._ask("GET", f"{self._base}/manifests/{reference}", headers=accept)
+        if answer.status_code == 404:
+            return None
+        self._expect(answer, 200, f"reading {self.name}:{reference}")
+        kind = str(answer.headers.get("Content-Type", "")).partition(";")[0]
+        manifest = _limited(answer.content)
+        try:
+            config = self._ask("GET", f"{self._base}/blobs/{config_digest_in(manifest)}")
+        except ImageInvalid as error:
+            raise Infrastructure(f"{self.name}:{reference}: {error}") from None
+        self._expect(config, 200, f"reading the configuration of {self.name}:{reference}")
+        return Image(kind, manifest, _limited(config.content))
+
+    def has_blob(self, digest: str) -> bool:
+        """Whether the repository holds the blob. Raises Infrastructure."""
+        return cast(int, self._ask("HEAD", f"{self._base}/blobs/{digest}").status_code) == 200
+
+    def push_blob(self, content: IO[bytes], size: int, digest: str, mount_from: str = "") -> bool:
+        """Uploads a seekable `content` from where it starts, unless it is there already; whether it was sent.
+
+        `mount_from` is a repository of the same registry that may hold it. Raises
+        Refused(RegistryPush) for an answer that stays, Infrastructure for the rest.
+        """
+        if self.has_blob(digest):
+            return False
+        start, problem = content.tell(), ""
+        for attempt in range(_ATTEMPTS):
+            query = f"?{urlencode({'mount': digest, 'from': mount_from})}" if mount_from else ""
+            opened = self._ask("POST", f"{self._base}/blobs/uploads/{query}", headers={"Content-Length": "0"})
+            if opened.status_code == 201:
+                return False
+            self._expect(opened, 202, f"uploading to {self.name}")
+            content.seek(start)
+            target = self._upload_address(str(opened.headers.get("Location", "")), digest)
+            headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
+            try:
+                answer = self._once("PUT", target, data=_Upload(content, size), headers=headers)
+            except Infrastructure as error:
+                problem = str(error)
+            else:
+                if not _transient(answer.status_code):
+                    self._expect(answer, 201, f"uploading to {self.name}")
+                    return True
+                problem = f"{self.name} answered {answer.status_code}"
+            _pause(attempt)
+        raise Infrastructure(f"uploading a layer failed: {problem}")
+
+    def push_image(self, image: Image, tag: str) -> str:
+        """Pushes configuration and manifest under `tag` and gives the digest; the layers must be there."""
+        self.push_blob(io.BytesIO(image.config), len(image.config), image.config_digest)
+        answer = self._ask(
+            "PUT",
+            f"{self._base}/manifests/{tag}",
+            data=image.manifest,
+            headers={"Content-Type": image.media_type},
+        )
+        self._expect(answer, 201, f"pushing {self.name}:{tag}")
+        return digest_of(image.manifest)
+
+    def _upload_address(self, location: str, digest: str) -> str:
+        if location.startswith("/"):
+            location = f"{self._base.partition('/v2/')[0]}{location}"
+        return f"{location}{'&' if '?' in location else '?'}{urlencode({'digest': digest})}"
+
+    def _ask(self, method: str, url: str, **more: Any) -> Any:
+        problem = ""
+        for attempt in range(_ATTEMPTS):
+            try:
+                answer = self._once(method, url, **more)
+            except Infrastructure as error:
+                problem = str(error)
+            else:
+                if not _transient(answer.status_code):
+                    return answer
+                problem = f"it answered {answer.status_code}"
+            _pause(attempt)
+        raise Infrastructure(f"the registry of {self.name} is not usable: {problem}")
+
+    def _once(self, method: str, url: str, **more: Any) -> Any:
+        import requests
+
+        from build import registry_client  # slow to import: not before it is needed
+
+        if self._connected is None:
+            self._connected = registry_client.make_client(self._host, self._insecure, self._auth)
+        try:
+            return registry_client.request(self._connected, method, url, **more)
+        except requests.RequestException as error:
+            raise Infrastructure(f"{type(error).__name__}: {error}") from None
+        except ValueError as error:  # how oras says that it cannot authenticate
+            raise Refused(
+                REGISTRY_PUSH, f"{self.name} refuses the credentials: {error}", "Check the registry's Secret."
+            ) from None
+
+    def _expect(self, answer: Any, status: int, doing: str) -> None:
+        if answer.status_code == status:
+            return
+        said = " ".join(str(answer.text)[:300].split())
+        if 400 <= answer.status_code < 500:
+            raise Refused(
+                REGISTRY_PUSH,
+                f"{doing}: the registry answered {answer.status_code}: {said}",
+                "Check the registry's address, quota and Secret.",
+            )
+        raise Infrastructure(f"{doing}: the registry answered {answer.status_code}: {said}")
+
+
+class _Upload:
+    """A body whose length is told beforehand, so that it is neither read whole nor sent in pieces."""
+
+    def __init__(self, content: IO[bytes], size: int) -> None:
+        self._content, self._left = content, size
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def read(self, size: int = -1) -> bytes:
+        wanted = min(_CHUNK if size < 0 else size, self._left)
+        data = self._content.read(wanted) if wanted else b""
+        self._left -= len(data)
+        return data
+
+
+def _transient(status: int) -> bool:
+    return status >= 500 or status in (408, 425, 429)
+
+
+def _limited(data: bytes) -> bytes:
+    if len(data) > _MANIFEST_BYTES:
+        raise Infrastructure(f"a manifest or configuration of {len(data)} bytes is too large")
+    return data
+
+
+def _pause(attempt: int) -> None:
+    if attempt + 1 < _ATTEMPTS:
+        time.sleep(0.2 * 2**attempt * random.uniform(0.8, 1.2))

@@ -1,0 +1,92 @@
+"""oras, with bounded waits and both kinds of authentication. Called by build.registry, on first use only."""
+
+import base64
+import binascii
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from requests.adapters import HTTPAdapter
+
+from build.errors import REGISTRY_PUSH, Refused
+
+# jsonschema, which oras imports, would build grammars for a whole second; nothing here checks formats.
+_SLOW = [name for name in ("rfc3987_syntax", "isoduration") if name not in sys.modules]
+for _name in _SLOW:
+    sys.modules[_name] = None  # type: ignore[assignment]
+try:
+    import oras.auth.token
+    import oras.provider
+finally:
+    for _name in _SLOW:
+        del sys.modules[_name]
+
+_TIMEOUT = (10.0, 120.0)
+
+
+class _Bounded(HTTPAdapter):
+    """No request waits for ever: seconds to connect, seconds of silence."""
+
+    def send(self, request: Any, *arguments: Any, **more: Any) -> Any:
+        more["timeout"] = more.get("timeout") or _TIMEOUT
+        return super().send(request, *arguments, **more)
+
+
+class _Authentication(oras.auth.token.TokenAuth):  # type: ignore[misc]
+    """Basic where the registry asks for it; else a token, a new one each time a request is refused.
+
+    (A token for reading does not allow writing, so the last one is never offered twice.)
+    """
+
+    def authenticate_request(self, original: Any, headers: Any, refresh: bool = False) -> Any:
+        scheme = str(original.headers.get("Www-Authenticate", "")).partition(" ")[0].lower()
+        if scheme != "basic":
+            return super().authenticate_request(original, headers, refresh=True)
+        known = getattr(self, "_basic_auth", "")
+        if not known:
+            raise ValueError("it asks for a name and a password, and there is none")
+        self.session.headers["Authorization"] = f"Basic {known}"
+        return {**(headers or {}), "Authorization": f"Basic {known}"}, True
+
+
+def make_client(host: str, insecure: bool, auth: str) -> Any:
+    """An oras registry for `host`; `auth` is the text of a `.dockerconfigjson`, or empty. Raises Refused."""
+    client = oras.provider.Registry(insecure=insecure)
+    client.session.mount("http://", _Bounded())
+    client.session.mount("https://", _Bounded())
+    authentication = _Authentication()
+    authentication.session = client.session
+    authentication.prefix = client.prefix
+    authentication._tls_verify = True
+    user, password = credentials_in(auth, host)
+    if user:
+        authentication.set_basic_auth(user, password)
+    client.auth = authentication
+    return client
+
+
+def request(client: Any, method: str, url: str, **more: Any) -> Any:
+    """One request without retries. Raises RequestException, ValueError where it cannot authenticate."""
+    # The undecorated method: the decorator would retry for minutes.
+    return type(client).do_request.__wrapped__(client, url, method, **more)
+
+
+def credentials_in(auth: str, host: str) -> tuple[str, str]:
+    """User and password for `host` in a `.dockerconfigjson`, empty where it has none. Raises Refused."""
+    if not auth.strip():
+        return "", ""
+    try:
+        known: Mapping[str, Any] = json.loads(auth).get("auths", {})
+        for key, entry in known.items():
+            if key.removeprefix("https://").removeprefix("http://").partition("/")[0] != host:
+                continue
+            if entry.get("auth"):
+                user, _, password = base64.b64decode(entry["auth"]).decode().partition(":")
+                return user, password
+            return str(entry.get("username", "")), str(entry.get("password", ""))
+    except (ValueError, AttributeError, TypeError, binascii.Error):
+        raise Refused(
+            REGISTRY_PUSH, "the registry's Secret holds no valid .dockerconfigjson", "Make the Secret again."
+        ) from None
+    return "", ""

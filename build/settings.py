@@ -1,0 +1,162 @@
+"""What a build pod is told, parsed once from its environment. Called by build.__main__.
+
+The environment is described in docs/protocol.md under "A build pod → the facade".
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+class SettingsInvalid(Exception):
+    """The pod was made wrongly; names the variable and the key."""
+
+
+@dataclass(frozen=True)
+class GitSource:
+    """One commit of a repository, and the directory in it that is the source."""
+
+    url: str
+    commit: str
+    path: str = ""
+
+
+@dataclass(frozen=True)
+class ArchiveSource:
+    """An upload, by id and by the SHA-256 of its bytes in hexadecimal."""
+
+    upload: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class GitCredentials:
+    """Of the Project's Secret; `ca` is a PEM bundle trusted besides the system's."""
+
+    username: str = ""
+    password: str = field(default="", repr=False)
+    bearer: str = field(default="", repr=False)
+    ca: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of a source: compressed and unpacked bytes, number of entries, unpacked over compressed."""
+
+    context_bytes: int = 100 << 20
+    unpacked_bytes: int = 1 << 30
+    entries: int = 50_000
+    ratio: int = 100
+
+
+@dataclass(frozen=True)
+class Network:
+    """Networks in CIDR form that may be fetched from although denied by default, and more to deny."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All of it. `base_images` maps Python versions to references, the default one first."""
+
+    internal_url: str
+    token: str = field(repr=False)
+    pod: str
+    namespace: str
+    project: str
+    deployment: str
+    source: GitSource | ArchiveSource
+    crew: str | None
+    registry_prefix: str
+    registry_insecure: bool
+    base_images: Mapping[str, str]
+    network: Network
+    limits: Limits
+    dependencies_key: str | None
+    git: GitCredentials
+    registry_auth: str = field(repr=False)
+
+    @property
+    def repository(self) -> str:
+        """Where the project's images are: `host[:port]/…/namespace/project`."""
+        return f"{self.registry_prefix.rstrip('/')}/{self.namespace}/{self.project}"
+
+
+def read_settings(environ: Mapping[str, str]) -> Settings:
+    """The settings in `environ`. Raises SettingsInvalid naming what is missing or wrong."""
+    build = _Object("CREWYARD_BUILD", _json(_variable(environ, "CREWYARD_BUILD")))
+    registry, network, limits = (
+        build.object("registry"),
+        build.object("network", {}),
+        build.object("limits", {}),
+    )
+    dependencies = build.object("dependencies", {})
+    return Settings(
+        internal_url=_variable(environ, "CREWYARD_INTERNAL_URL").rstrip("/"),
+        token=_variable(environ, "CREWYARD_TOKEN"),
+        pod=environ.get("CREWYARD_POD", ""),
+        namespace=build.text("namespace"),
+        project=build.text("project"),
+        deployment=environ.get("CREWYARD_DEPLOYMENT") or build.text("deployment"),
+        source=_source(build.object("source")),
+        crew=build.values.get("crew"),
+        registry_prefix=registry.text("prefix"),
+        registry_insecure=bool(registry.values.get("insecure", False)),
+        base_images={str(k): str(v) for k, v in build.object("base_images").values.items()},
+        network=Network(tuple(network.values.get("allow", ())), tuple(network.values.get("deny", ()))),
+        limits=Limits(**{k: int(v) for k, v in limits.values.items() if k in Limits.__dataclass_fields__}),
+        dependencies_key=dependencies.values.get("key"),
+        git=GitCredentials(
+            environ.get("GIT_USERNAME", ""),
+            environ.get("GIT_PASSWORD", ""),
+            environ.get("GIT_BEARER_TOKEN", ""),
+            environ.get("GIT_CA_CRT", ""),
+        ),
+        registry_auth=environ.get("REGISTRY_AUTH", ""),
+    )
+
+
+@dataclass(frozen=True)
+class _Object:
+    name: str
+    values: Mapping[str, Any]
+
+    def object(self, key: str, default: Mapping[str, Any] | None = None) -> "_Object":
+        value = self.values.get(key, default)
+        if not isinstance(value, Mapping):
+            raise SettingsInvalid(f"{self.name}.{key} must be an object")
+        return _Object(f"{self.name}.{key}", value)
+
+    def text(self, key: str) -> str:
+        value = self.values.get(key)
+        if not isinstance(value, str) or not value:
+            raise SettingsInvalid(f"{self.name}.{key} must be a text that is not empty")
+        return value
+
+
+def _source(source: _Object) -> GitSource | ArchiveSource:
+    if "git" in source.values:
+        git = source.object("git")
+        return GitSource(git.text("url"), git.text("commit"), str(git.values.get("path") or ""))
+    archive = source.object("archive")
+    return ArchiveSource(archive.text("upload"), archive.text("sha256"))
+
+
+def _variable(environ: Mapping[str, str], name: str) -> str:
+    value = environ.get(name, "")
+    if not value:
+        raise SettingsInvalid(f"the environment variable {name} is missing")
+    return value
+
+
+def _json(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SettingsInvalid(f"CREWYARD_BUILD is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise SettingsInvalid("CREWYARD_BUILD must be a JSON object")
+    return value

@@ -1,0 +1,49 @@
+"""What images are built from, as hashes. Called by the build pods, which name images by them.
+
+Every value goes in under its name through canonical JSON, so that no two sets
+of inputs run together into one text.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+
+from plan.dependencies import Declaration
+from plan.dockerfile import dockerfile
+from plan.make import Plan
+
+
+def dependencies_key(declaration: Declaration, python: str, base_image: str) -> str:
+    """The name of the dependency image: 64 hexadecimal digits."""
+    return _digest(
+        {
+            "kind": "dependencies",
+            "files": {name: data.decode() for name, data in declaration.files().items()},
+            "python": python,
+            "base": base_image,
+            "dockerfile": dockerfile(base_image, declaration),
+        }
+    )
+
+
+def tree_hash(entries: Iterable[tuple[str, bool, str]]) -> str:
+    """What a source tree contains: over (path, executable, SHA-256 of the bytes), in any order."""
+    return _digest({"kind": "tree", "files": [[path, bool(run), sha] for path, run, sha in sorted(entries)]})
+
+
+def build_key(tree: str, plan: Plan, dependencies: str, runner: str) -> str:
+    """What a crew's image is built from: equal keys mean images that do the same."""
+    return _digest(
+        {
+            "kind": "build",
+            "tree": tree,
+            "plan": plan.as_status(),
+            "dependencies": dependencies,
+            "runner": runner,
+        }
+    )
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,36 @@
+"""How this package sees a source tree: a mapping from relative paths to bytes, read only when asked.
+
+Used by every other module here; the build pods hand in their checked tree, lint a directory.
+"""
+
+from collections.abc import Mapping
+
+from plan.errors import CONFIG_INVALID, PlanError
+
+Files = Mapping[str, bytes]
+
+_CONFIGURATION_BYTES = 1 << 20
+
+
+def text_of(files: Files, path: str) -> str:
+    """The file `path` as text.
+
+    Byte order marks are honoured, since PowerShell writes UTF-16 by default.
+    Raises PlanError(ConfigInvalid) where it is too large or not text.
+    """
+    data = files[path]
+    if len(data) > _CONFIGURATION_BYTES:
+        raise PlanError(
+            CONFIG_INVALID,
+            f"{path} has {len(data)} bytes; at most {_CONFIGURATION_BYTES} are read",
+            f"Make {path} smaller.",
+        )
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise PlanError(
+            CONFIG_INVALID,
+            f"{path} is not {encoding.removesuffix('-sig').upper()} text (byte {error.start})",
+            f"Save {path} as UTF-8.",
+        ) from None

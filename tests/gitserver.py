@@ -1,0 +1,239 @@
+"""A git server for tests and the demo: `git http-backend` behind a small HTTP server. Standard library only.
+
+    with GitServer(directory) as server:
+        repository = server.create("demo")
+        sha = repository.commit({"main.py": "print('hello')"}, "A first commit")
+        server.url("demo")          # http://127.0.0.1:40123/demo.git
+
+Bind another address where pods have to reach it. With `username` and `password`
+every request needs them (Basic); with `bearer` a token instead.
+"""
+
+import base64
+import contextlib
+import gzip
+import hmac
+import http.server
+import os
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+_BODY_BYTES = 256 << 20
+_SECONDS = 60
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "Tester",
+    "GIT_AUTHOR_EMAIL": "tester@example.org",
+    "GIT_COMMITTER_NAME": "Tester",
+    "GIT_COMMITTER_EMAIL": "tester@example.org",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+}
+
+
+class Repository:
+    """A bare repository on disk; commits are made without a working copy."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def commit(
+        self,
+        files: Mapping[str, str | bytes],
+        message: str,
+        branch: str = "main",
+        links: Mapping[str, str] | None = None,
+        executable: tuple[str, ...] = (),
+    ) -> str:
+        """One commit on `branch` whose tree is exactly `files` and symbolic `links`; its id."""
+        lines = [self._entry(path, data, path in executable) for path, data in files.items()]
+        for path, target in (links or {}).items():
+            lines.append(f"120000 {self._blob(target.encode())}\t{path}")
+        index = self.path / f"index-{branch.replace('/', '-')}"
+        index.unlink(missing_ok=True)
+        environment = {"GIT_INDEX_FILE": str(index)}
+        self._git("update-index", "--add", "--index-info", data="\n".join(lines).encode(), more=environment)
+        tree = self._git("write-tree", more=environment)
+        parent = self.head(branch)
+        parents = ["-p", parent] if parent else []
+        sha = self._git("commit-tree", tree, *parents, data=message.encode())
+        self._git("update-ref", f"refs/heads/{branch}", sha)
+        return sha
+
+    def head(self, branch: str = "main") -> str:
+        """The commit `branch` points to, or an empty text."""
+        with contextlib.suppress(subprocess.CalledProcessError):
+            return self._git("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}")
+        return ""
+
+    def reset(self, sha: str, branch: str = "main") -> None:
+        """Points `branch` to `sha`, as a forced push would."""
+        self._git("update-ref", f"refs/heads/{branch}", sha)
+
+    def configure(self, key: str, value: str) -> None:
+        """Sets one of git's own settings for this repository."""
+        self._git("config", key, value)
+
+    def _entry(self, path: str, data: str | bytes, executable: bool) -> str:
+        blob = self._blob(data.encode() if isinstance(data, str) else data)
+        return f"{'100755' if executable else '100644'} {blob}\t{path}"
+
+    def _blob(self, data: bytes) -> str:
+        return self._git("hash-object", "-w", "--stdin", data=data)
+
+    def _git(self, *arguments: str, data: bytes = b"", more: Mapping[str, str] | None = None) -> str:
+        done = subprocess.run(
+            ["git", "--git-dir", str(self.path), *arguments],
+            input=data,
+            env={**os.environ, **_IDENTITY, **(more or {})},
+            check=True,
+            capture_output=True,
+            timeout=_SECONDS,
+        )
+        return done.stdout.decode().strip()
+
+
+class GitServer:
+    """Serves the repositories below `root` while the context is open; `port` 0 takes a free one."""
+
+    def __init__(
+        self,
+        root: Path,
+        address: str = "127.0.0.1",
+        port: int = 0,
+        username: str = "",
+        password: str = "",
+        bearer: str = "",
+    ) -> None:
+        self.root, self.username, self.password, self.bearer = root, username, password, bearer
+        self.requests: list[str] = []
+        self._server = _Server((address, port), _Handler)
+        self._server.owner = self
+        self.address, self.port = address, int(self._server.server_address[1])
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> "GitServer":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begins to serve in a thread of its own."""
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends serving and frees the port."""
+        if self._thread is not None:
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()
+
+    def create(self, name: str) -> Repository:
+        """A new, empty repository `name`, or the one that is there."""
+        path = self.root / f"{name}.git"
+        if not path.exists():
+            path.mkdir(parents=True)
+            repository = Repository(path)
+            repository._git("init", "--quiet", "--bare", "--initial-branch=main")
+            # As the large hosts do: any reachable commit can be asked for by its id.
+            repository.configure("uploadpack.allowReachableSHA1InWant", "true")
+        return Repository(path)
+
+    def url(self, name: str) -> str:
+        """Where the repository `name` is fetched from."""
+        return f"http://{self.address}:{self.port}/{name}.git"
+
+    def admits(self, authorization: str) -> bool:
+        """Whether a request with this Authorization header may go on."""
+        if self.bearer:
+            return hmac.compare_digest(authorization, f"Bearer {self.bearer}")
+        if self.username or self.password:
+            pair = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+            return hmac.compare_digest(authorization, f"Basic {pair}")
+        return True
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    owner: GitServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no news."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = _SECONDS
+
+    def do_GET(self) -> None:
+        self._serve(b"")
+
+    def do_POST(self) -> None:
+        body = self._body()
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
+        self._serve(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is printed; `GitServer.requests` has the request lines."""
+
+    def _serve(self, body: bytes) -> None:
+        owner = cast(_Server, self.server).owner
+        owner.requests.append(f"{self.command} {self.path}")
+        if not owner.admits(self.headers.get("Authorization", "")):
+            self._answer(401, {"WWW-Authenticate": 'Basic realm="git"'}, b"credentials are needed\n")
+            return
+        parts = urlsplit(self.path)
+        environment = {
+            **os.environ,
+            **_IDENTITY,
+            "GIT_PROJECT_ROOT": str(owner.root),
+            "GIT_HTTP_EXPORT_ALL": "1",
+            "PATH_INFO": unquote(parts.path),
+            "QUERY_STRING": parts.query,
+            "REQUEST_METHOD": self.command,
+            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
+            "CONTENT_LENGTH": str(len(body)),
+            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+            "REMOTE_ADDR": self.client_address[0],
+            "REMOTE_USER": owner.username or "anonymous",
+        }
+        done = subprocess.run(
+            ["git", "-c", "safe.directory=*", "http-backend"],
+            input=body,
+            env=environment,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        head, _, content = done.stdout.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode("latin-1").split("\r\n") if ": " in line)
+        status = int(fields.pop("Status", "200").split(" ")[0]) if head else 500
+        self._answer(status, fields, content)
+
+    def _answer(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            parts, total = [], 0
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                total += size
+                if total > _BODY_BYTES:
+                    raise ValueError("the request is too large")
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(parts)
+        return self.rfile.read(min(int(self.headers.get("Content-Length") or 0), _BODY_BYTES))

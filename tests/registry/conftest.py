@@ -1,0 +1,162 @@
+"""A real registry, a real git server and a small dependency image for the tests beside this file."""
+
+import gzip
+import hashlib
+import io
+import json
+import shutil
+import socket
+import subprocess
+import tarfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gitserver import GitServer, Repository
+
+# Of the password open-sesame.
+_PASSWORD_HASH = "$2b$04$i1//bY6Ba8c4yUED.I5Z7.qsH1LLsQ2E6XI220arb8HqrxW.EN5de"
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A running registry: its `host:port` and where its access log goes."""
+
+    address: str
+    log: Path
+
+    def pushes(self) -> list[str]:
+        """The request lines so far that wrote something."""
+        text = self.log.read_text(errors="replace")
+        return [line for line in text.splitlines() if '"PUT ' in line or '"POST ' in line]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _start(place: Path, more: str = "") -> tuple[subprocess.Popen[bytes], Registry]:
+    port = _free_port()
+    address = f"127.0.0.1:{port}"
+    configuration = place / "registry.yml"
+    configuration.write_text(
+        "version: 0.1\nlog: {level: info}\n"
+        f"storage: {{filesystem: {{rootdirectory: {place}/data}}, delete: {{enabled: true}}}}\n"
+        f"http: {{addr: {address}}}\n{more}"
+    )
+    log = place / "registry.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            ["docker-registry", "serve", str(configuration)], stdout=output, stderr=subprocess.STDOUT
+        )
+    for _ in range(200):
+        try:
+            urllib.request.urlopen(f"http://{address}/v2/", timeout=1)
+            break
+        except urllib.error.HTTPError:
+            break
+        except OSError:
+            time.sleep(0.05)
+    else:
+        process.kill()
+        pytest.fail(f"the registry did not start: {log.read_text()}")
+    return process, Registry(address, log)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    if shutil.which("docker-registry") is None:
+        pytest.skip("docker-registry is not installed (Debian package docker-registry)")
+    place = tmp_path / "registry"
+    place.mkdir()
+    process, running = _start(place)
+    try:
+        yield running
+    finally:
+        _stop(process)
+
+
+@pytest.fixture
+def guarded_registry(tmp_path: Path) -> Iterator[Registry]:
+    """Like `registry`, but it wants the name crew and the password open-sesame."""
+    if shutil.which("docker-registry") is None:
+        pytest.skip("docker-registry is not installed (Debian package docker-registry)")
+    place = tmp_path / "guarded"
+    place.mkdir()
+    (place / "htpasswd").write_text(f"crew:{_PASSWORD_HASH}\n")
+    process, running = _start(place, f"auth: {{htpasswd: {{realm: test, path: {place}/htpasswd}}}}\n")
+    try:
+        yield running
+    finally:
+        _stop(process)
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Iterator[GitServer]:
+    with GitServer(tmp_path / "git") as server:
+        yield server
+
+
+@pytest.fixture
+def demo(git: GitServer) -> Repository:
+    return git.create("demo")
+
+
+def kaniko_tarball(path: Path, content: dict[str, bytes]) -> None:
+    """An image file as Kaniko's --tar-path writes it: one compressed layer with `content`."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as archive:
+        for name, data in content.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(data)
+            archive.addfile(header, io.BytesIO(data))
+    packed = gzip.compress(plain.getvalue())
+    config = json.dumps(
+        {
+            "architecture": "amd64",
+            "os": "linux",
+            "created": "2026-11-21T10:00:00Z",
+            "config": {
+                "Env": ["PATH=/usr/bin:/bin", "HOME=/home/crew"],
+                "User": "65532:65532",
+                "WorkingDir": "/app",
+            },
+            "rootfs": {
+                "type": "layers",
+                "diff_ids": [f"sha256:{hashlib.sha256(plain.getvalue()).hexdigest()}"],
+            },
+            "history": [{"created": "2026-11-21T10:00:00Z", "created_by": "RUN pip install"}],
+        }
+    ).encode()
+    config_name = f"sha256:{hashlib.sha256(config).hexdigest()}"
+    layer_name = f"{hashlib.sha256(packed).hexdigest()}.tar.gz"
+    index = json.dumps(
+        [{"Config": config_name, "RepoTags": ["local/image"], "Layers": [layer_name]}]
+    ).encode()
+    with tarfile.open(path, "w") as archive:
+        for name, data in ((config_name, config), (layer_name, packed), ("manifest.json", index)):
+            header = tarfile.TarInfo(name)
+            header.size = len(data)
+            archive.addfile(header, io.BytesIO(data))
+
+
+def skopeo(*arguments: str) -> Any:
+    """What skopeo prints, as JSON."""
+    done = subprocess.run(["skopeo", *arguments], capture_output=True, timeout=60, check=True)
+    return json.loads(done.stdout)

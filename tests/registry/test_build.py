@@ -1,0 +1,232 @@
+"""The build steps as pods run them, against a real registry and a real git server."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.errors import Infrastructure, Refused
+from build.image import digest_of
+from build.logs import Log
+from build.push import push_dependencies
+from build.registry import Repository
+from build.settings import Settings, read_settings
+from build.source import write_context
+from tests.gitserver import GitServer
+from tests.gitserver import Repository as GitRepository
+
+from .conftest import Registry, kaniko_tarball, skopeo
+
+CREW = {"main.py": "def kickoff(inputs):\n    return inputs\n", "requirements.txt": "langgraph==1.2.22\n"}
+
+
+@pytest.fixture
+def pod(registry: Registry, git: GitServer, tmp_path: Path) -> "Pod":
+    runner = tmp_path / "runner"
+    runner.mkdir()
+    (runner / "__main__.py").write_text("print('the runner')\n")
+    return Pod(registry, git, tmp_path, runner)
+
+
+class Pod:
+    """Runs single steps with the environment that the controller gives to build pods."""
+
+    def __init__(self, registry: Registry, git: GitServer, place: Path, runner: Path) -> None:
+        self.registry, self.git, self.place, self.runner = registry, git, place, runner
+
+    def environment(self, commit: str, key: str | None = None, deployment: str = "dep-one") -> dict[str, str]:
+        build = {
+            "namespace": "crews",
+            "project": "demo",
+            "deployment": deployment,
+            "source": {"git": {"url": self.git.url("demo"), "commit": commit, "path": ""}},
+            "crew": None,
+            "registry": {"prefix": self.registry.address, "insecure": True},
+            "base_images": {"3.11": "library/python:3.11-slim"},
+            "network": {"allow": ["127.0.0.0/8"], "deny": []},
+            "limits": {"context_bytes": 1 << 20, "unpacked_bytes": 1 << 20, "entries": 100, "ratio": 100},
+            **({"dependencies": {"key": key}} if key else {}),
+        }
+        return {
+            "CREWYARD_INTERNAL_URL": "http://127.0.0.1:9",
+            "CREWYARD_DEPLOYMENT": deployment,
+            "CREWYARD_TOKEN": "token",
+            "CREWYARD_POD": "pod",
+            "CREWYARD_BUILD": json.dumps(build),
+        }
+
+    def settings(self, commit: str, key: str | None = None, **more: str) -> Settings:
+        return read_settings(self.environment(commit, key, **more))
+
+    def assemble(self, commit: str, **more: str) -> dict[str, Any]:
+        from build.assemble import assemble
+
+        return assemble(self.settings(commit, **more), Log(), self.runner)
+
+    def make_dependencies(self, commit: str) -> str:
+        """What the dependencies pod does, with a ready-made image in Kaniko's place; the key."""
+        asked = self.assemble(commit)
+        assert asked["outcome"] == "dependencies"
+        key = str(asked["dependencies_key"])
+        image = self.place / "image.tar"
+        kaniko_tarball(
+            image, {"etc/passwd": b"crew:x:65532:65532::/home/crew:/bin/sh\n", "big": os.urandom(1 << 20)}
+        )
+        push_dependencies(self.settings(commit, key), Log(), image)
+        return key
+
+
+def test_from_a_commit_to_an_image(pod: Pod, demo: GitRepository) -> None:
+    sha = demo.commit({**CREW, "bin/tool": "#!/bin/sh\n"}, "first", executable=("bin/tool",))
+    asked = pod.assemble(sha)
+    assert asked["outcome"] == "dependencies"
+    assert asked["plan"] == {
+        "framework": "langgraph",
+        "entrypoint": "main:kickoff",
+        "python": "3.11",
+        "envRequired": [],
+    }
+    assert (
+        asked["dependencies_image"] == f"{pod.registry.address}/crews/demo:deps-{asked['dependencies_key']}"
+    )
+
+    context = pod.place / "context"
+    write_context(pod.settings(sha, asked["dependencies_key"]), Log(), context)
+    assert (context / "requirements.txt").read_text() == "langgraph==1.2.22\n"
+    assert (context / "Dockerfile").read_text().startswith("FROM library/python:3.11-slim\n")
+
+    pod.make_dependencies(sha)
+    built = pod.assemble(sha)
+    assert built["outcome"] == "built"
+    assert built["image"].startswith(f"{pod.registry.address}/crews/demo@sha256:")
+
+    config = skopeo("inspect", "--tls-verify=false", "--config", f"docker://{built['image']}")
+    assert config["config"]["User"] == "65532:65532"
+    assert config["config"]["WorkingDir"] == "/app"
+    assert "HOME=/home/crew" in config["config"]["Env"]
+    assert config["config"]["Labels"]["org.opencontainers.image.revision"] == sha
+    assert config["created"] == "1970-01-01T00:00:00Z"
+    assert len(config["rootfs"]["diff_ids"]) == 3
+
+    # A full pull verifies every digest and diff id on the way.
+    place = pod.place / "pulled"
+    subprocess.run(
+        [
+            "skopeo",
+            "copy",
+            "-q",
+            "--src-tls-verify=false",
+            f"docker://{built['image']}",
+            f"oci:{place}:image",
+        ],
+        check=True,
+        timeout=60,
+    )
+    unpacked = pod.place / "unpacked"
+    subprocess.run(
+        ["umoci", "unpack", "--rootless", "--image", f"{place}:image", str(unpacked)],
+        check=True,
+        timeout=60,
+        capture_output=True,
+    )
+    root = unpacked / "rootfs"
+    assert (root / "app/main.py").read_text() == CREW["main.py"]
+    assert (root / "app/main.py").stat().st_mode & 0o777 == 0o644
+    assert (root / "app/bin/tool").stat().st_mode & 0o777 == 0o755
+    assert (root / "opt/crewyard/runner/__main__.py").read_text() == "print('the runner')\n"
+    assert (root / "app/main.py").stat().st_mtime == 0
+
+
+def test_the_same_commit_twice_is_the_same_image_and_sends_nothing(pod: Pod, demo: GitRepository) -> None:
+    sha = demo.commit(CREW, "first")
+    pod.make_dependencies(sha)
+    first = pod.assemble(sha)
+    before = len([line for line in pod.registry.pushes() if "/blobs/" in line])
+    second = pod.assemble(sha, deployment="dep-two")
+    after = len([line for line in pod.registry.pushes() if "/blobs/" in line])
+    assert second == first
+    assert after == before
+
+
+def test_a_change_of_code_sends_one_small_layer(pod: Pod, demo: GitRepository) -> None:
+    pod.make_dependencies(demo.commit(CREW, "first"))
+    first = pod.assemble(demo.head())
+    before = pod.registry.pushes()
+    second = pod.assemble(demo.commit({**CREW, "main.py": "def kickoff(inputs):\n    return 2\n"}, "second"))
+    sent = [line for line in pod.registry.pushes()[len(before) :] if '"PUT ' in line]
+    assert second["image"] != first["image"]
+    assert second["dependencies_key"] == first["dependencies_key"]
+    assert len([line for line in sent if "/blobs/" in line]) == 2  # the code and the configuration
+    assert len([line for line in sent if "/manifests/" in line]) == 1
+
+
+def test_a_comment_in_the_requirements_keeps_the_dependencies(pod: Pod, demo: GitRepository) -> None:
+    key = pod.make_dependencies(demo.commit(CREW, "first"))
+    commented = {**CREW, "requirements.txt": "# pinned\nlanggraph==1.2.22  # the graph\n"}
+    assert pod.assemble(demo.commit(commented, "second"))["dependencies_key"] == key
+
+
+def test_the_crews_own_artifacts_directory_stays_out(pod: Pod, demo: GitRepository) -> None:
+    sha = demo.commit({**CREW, "artifacts/old.md": "old"}, "first")
+    pod.make_dependencies(sha)
+    built = pod.assemble(sha)
+    place = pod.place / "pulled"
+    subprocess.run(
+        ["skopeo", "copy", "-q", "--src-tls-verify=false", f"docker://{built['image']}", f"dir:{place}"],
+        check=True,
+        timeout=60,
+    )
+    manifest = json.loads((place / "manifest.json").read_text())
+    code = place / manifest["layers"][-1]["digest"].removeprefix("sha256:")
+    listing = subprocess.run(["tar", "tzf", str(code)], capture_output=True, check=True, timeout=30).stdout
+    assert listing.decode().split() == ["app/main.py", "app/requirements.txt"]
+
+
+def test_the_command_writes_its_last_words(pod: Pod, demo: GitRepository, tmp_path: Path) -> None:
+    sha = demo.commit({**CREW, "crew.toml": '[deployment]\nentrypoint = "main:gone"\n'}, "first")
+    words = tmp_path / "termination"
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "assemble"],
+        env={**os.environ, **pod.environment(sha), "CREWYARD_TERMINATION": str(words)},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(words.read_text())
+    assert said["outcome"] == "failed"
+    assert said["reason"] == "EntrypointNotFound"
+    assert "main.py binds no 'gone'" in said["message"]
+    assert "crew.toml line 2" in said["message"]
+    assert b"EntrypointNotFound" in done.stdout
+
+
+def test_a_registry_that_is_away_is_no_answer(pod: Pod, demo: GitRepository) -> None:
+    repository = Repository("127.0.0.1:9/crews/demo", insecure=True)
+    with pytest.raises(Infrastructure, match=r"127\.0\.0\.1:9/crews/demo"):
+        repository.image("deps-x")
+
+
+def test_a_registry_with_a_password(guarded_registry: Registry, tmp_path: Path) -> None:
+    name = f"{guarded_registry.address}/crews/demo"
+    auth = json.dumps({"auths": {guarded_registry.address: {"username": "crew", "password": "open-sesame"}}})
+    data = b"some bytes"
+    assert Repository(name, True, auth).push_blob(io.BytesIO(data), len(data), digest_of(data)) is True
+    assert Repository(name, True, auth).has_blob(digest_of(data))
+    with pytest.raises(Refused) as refused:
+        Repository(name, True, auth.replace("sesame", "barley")).has_blob(digest_of(data))
+    assert refused.value.reason == "RegistryPush"
+    with pytest.raises(Refused):
+        Repository(name, True).has_blob(digest_of(data))
+
+
+def test_an_image_file_that_is_a_link_is_not_followed(pod: Pod, demo: GitRepository, tmp_path: Path) -> None:
+    link = tmp_path / "image.tar"
+    link.symlink_to("/proc/self/environ")
+    with pytest.raises(Infrastructure, match="cannot be read"):
+        push_dependencies(pod.settings(demo.commit(CREW, "first"), "key"), Log(), link)
