@@ -1,0 +1,37 @@
+"""JSON answers: the envelope, the page, the error. Called by routes and by `api.gate`."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from api import pagination
+from api.errors import ApiError
+
+
+def encode(value: Any) -> bytes:
+    """JSON as UTF-8; a lone surrogate, which UTF-8 cannot carry, stays the escape it came as."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _json(status: int, body: Any, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(status=status, body=encode(body), content_type="application/json", headers=headers)
+
+
+def one(data: Any, status: int = 200, location: str | None = None) -> web.Response:
+    """A single object: `{data}`, with `Location` where it was created."""
+    return _json(status, {"data": data}, {"Location": location} if location else None)
+
+
+def page(data: Sequence[Any], total: int, asked: pagination.Page) -> web.Response:
+    """A page of a list: `{data, pagination}`."""
+    return _json(200, pagination.envelope(data, total, asked))
+
+
+def failure(error: ApiError) -> web.Response:
+    """`{error: {code, message, details}}`."""
+    return _json(error.status, error.body(), error.headers)

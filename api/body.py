@@ -1,0 +1,79 @@
+"""A request's body, read and checked before any route sees it. Called by `api.endpoint`."""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from aiohttp import web
+from jsonschema.protocols import Validator
+
+from api import errors, validation
+
+MAX_INPUT = 1024 * 1024
+"""Bytes of a run's input as compact JSON."""
+MAX_BODY = 2 * MAX_INPUT
+"""Bytes of any JSON body: an input with its white space and escapes, and the fields beside it."""
+
+
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise errors.invalid(f"the body gives {name[:100]!r} twice in one object", name[:100])
+        found[name] = value
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("a number is too large")
+    return value
+
+
+def parse(raw: bytes) -> Any:
+    """The JSON value of a body. Raises a 400 for what is not strictly JSON, or would not survive storing."""
+    try:
+        value = json.loads(
+            raw.decode(), object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+        )
+        if b"\\u" in raw:
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError as error:
+        raise errors.invalid("the body is not UTF-8") from error
+    except UnicodeEncodeError as error:
+        raise errors.invalid("the body has half of a surrogate pair, which is no character") from error
+    except RecursionError as error:
+        raise errors.invalid("the body is nested too deeply") from error
+    except json.JSONDecodeError as error:
+        raise errors.invalid(
+            f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from error
+    except ValueError as error:
+        raise errors.invalid(f"the body is not JSON: {error}"[:300]) from error
+    return value
+
+
+async def read(request: web.Request, checker: Validator) -> dict[str, Any]:
+    """The body as an object that fits its schema; without a body, `{}` is checked.
+
+    Raises 415 where a body is not declared as JSON, 413 where it is too large, 400 where it does not fit.
+    """
+    declared = request.content_length
+    if declared is not None and declared > MAX_BODY:
+        raise errors.too_large(MAX_BODY, "the request's body")
+    if request.body_exists and request.content_type != "application/json" and declared != 0:
+        raise errors.ApiError(415, "send the body as JSON, with the header Content-Type: application/json")
+    try:
+        raw = await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise errors.too_large(MAX_BODY, "the request's body") from error
+    body = parse(raw) if raw.strip() else {}
+    validation.check(checker, body)
+    found: dict[str, Any] = body
+    return found

@@ -1,0 +1,84 @@
+"""One operation of the API: what it takes, who may call it, and what serves it.
+
+The checks that are the same everywhere happen here, in one order, so that a
+route's function gets a caller who may, parameters and a body that fit, and the
+media type to answer with. Called by `api.app`, which mounts the table of
+`api.routes`; a description of the API is made from the same table.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from api import body, media, parameters, validation
+from api.auth import Caller, Scope
+from api.gate import CALLER
+from api.pagination import Page
+from api.parameters import Parameter
+from api.services import SERVICES, Services
+
+NOTHING: Mapping[str, Any] = {"type": "object", "additionalProperties": False, "maxProperties": 0}
+"""The body of a call that takes none: absent, or `{}`."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that has passed the checks."""
+
+    request: web.Request
+    services: Services
+    caller: Caller
+    query: Mapping[str, Any]
+    body: Mapping[str, Any]
+    media: str
+
+    @property
+    def page(self) -> Page:
+        """The page that is asked for."""
+        return Page(self.query["page"], self.query["per_page"])
+
+    def path(self, name: str) -> str:
+        """A part of the path."""
+        return self.request.match_info[name]
+
+
+Serve = Callable[[Call], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An operation. `produces`: the media types it can answer with, the default first."""
+
+    method: str
+    path: str
+    serve: Serve
+    scope: Scope
+    query: tuple[Parameter, ...] = ()
+    body: Mapping[str, Any] | None = None
+    produces: tuple[str, ...] = (media.JSON,)
+    head: bool = field(default=True)
+
+    def handler(self) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        """What aiohttp calls."""
+        checker = validation.validator(self.body if self.body is not None else NOTHING)
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            caller = request[CALLER]
+            caller.require(self.scope)
+            chosen = media.choose(request.headers.get("Accept"), self.produces)
+            query = parameters.parse(self.query, request.query.items())
+            given: Mapping[str, Any] = {}
+            if self.method in ("POST", "PUT", "PATCH", "DELETE"):
+                given = await body.read(request, checker)
+            return await self.serve(Call(request, request.app[SERVICES], caller, query, given, chosen))
+
+        return handle
+
+    def mount(self, app: web.Application) -> None:
+        """Adds the operation, and HEAD beside a GET that does not stream."""
+        handle = self.handler()
+        app.router.add_route(self.method, self.path, handle)
+        if self.method == "GET" and self.head:
+            app.router.add_route("HEAD", self.path, handle)

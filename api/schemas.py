@@ -1,0 +1,157 @@
+"""The bodies the API takes, as JSON Schemas (Draft 2020-12), all in one place.
+
+Called by the tables of `api.routes`. Sizes and forms that a kind defines are
+read from its CRD, so that there is one definition of them.
+"""
+
+from typing import Any
+
+from api.translate import casing
+from crds import schema
+from crds.kinds import DEPLOYMENT, PROJECT, RUN
+from crds.reasons import STATUS_OF_PHASE, DeploymentPhase, RunPhase
+
+NAME_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+PROJECT_SPEC = schema.openapi(PROJECT)["properties"]["spec"]
+_DEPLOYMENT_SPEC = schema.openapi(DEPLOYMENT)["properties"]["spec"]["properties"]
+_RUN_SPEC = schema.openapi(RUN)["properties"]["spec"]["properties"]
+RUN_STATUSES = tuple(STATUS_OF_PHASE[phase] for phase in RunPhase)
+DEPLOYMENT_STATUSES = tuple(STATUS_OF_PHASE[phase] for phase in DeploymentPhase)
+MAX_VARIABLES = 500
+
+PROJECT_NAME: dict[str, Any] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 52,
+    "pattern": NAME_PATTERN,
+    "description": "A project's name: lower-case letters, digits and hyphens, such as research-crew.",
+}
+DEPLOYMENT_ID: dict[str, Any] = {
+    "type": "string",
+    "pattern": "^dep_[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    "maxLength": 52,
+    "description": "A deployment's id, such as dep_ab12.",
+}
+
+
+def _object(required: list[str], properties: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": required,
+        "properties": properties,
+        "additionalProperties": False,
+        **more,
+    }
+
+
+def _project(merge: bool) -> dict[str, Any]:
+    spec: dict[str, Any] = casing.request_schema(PROJECT_SPEC, merge)["properties"]
+    return _object([], spec, minProperties=1) if merge else _object(["name"], {"name": PROJECT_NAME, **spec})
+
+
+PROJECT_CREATE = _project(merge=False)
+PROJECT_PATCH = _project(merge=True)
+
+VARIABLE_NAME: dict[str, Any] = {
+    "type": "string",
+    "maxLength": 128,
+    "pattern": "^(?!CREWYARD_|PYTHON|PATH$|HOME$)[A-Za-z_][A-Za-z0-9_]*$",
+    "description": (
+        "A variable's name consists of letters, digits and underscores and does not begin with a digit; "
+        "CREWYARD_*, PYTHON*, PATH and HOME are set by the service."
+    ),
+}
+_VALUE: dict[str, Any] = {
+    "type": "string",
+    "maxLength": 262144,
+    "pattern": "^[^\\u0000]*$",
+    "description": "A variable's value, without the character NUL.",
+}
+ENV_REPLACE = _object(
+    ["variables"],
+    {
+        "variables": {
+            "type": "object",
+            "maxProperties": MAX_VARIABLES,
+            "propertyNames": VARIABLE_NAME,
+            "additionalProperties": _VALUE,
+        }
+    },
+)
+ENV_SET = _object(["value"], {"value": _VALUE})
+
+UPLOAD_CREATE = _object(
+    ["project", "size"],
+    {
+        "project": PROJECT_NAME,
+        "size": {"type": "integer", "minimum": 1, "maximum": 1 << 50, "description": "Bytes of the archive."},
+        "sha256": {
+            "type": "string",
+            "pattern": "^[0-9a-f]{64}$",
+            "description": "The archive's SHA-256 as 64 lower-case hexadecimal digits.",
+        },
+    },
+)
+
+_PRINTABLE = "^[^\\u0000]*$"
+DEPLOYMENT_CREATE = _object(
+    ["project"],
+    {
+        "project": PROJECT_NAME,
+        "build_context_url": {"type": "string", "minLength": 1, "maxLength": 4096},
+        "source": _object(
+            ["git"],
+            {
+                "git": _object(
+                    ["commit"],
+                    {
+                        "commit": {
+                            "type": "string",
+                            "pattern": "^([0-9a-f]{40}|[0-9a-f]{64})$",
+                            "description": "A commit's full id, as git rev-parse HEAD prints it.",
+                        }
+                    },
+                )
+            },
+        ),
+        "crew": casing.request_schema(_DEPLOYMENT_SPEC["crew"]),
+        "message": {
+            **casing.request_schema(_DEPLOYMENT_SPEC["message"]),
+            "pattern": _PRINTABLE,
+        },
+        "git_sha": {
+            **casing.request_schema(_DEPLOYMENT_SPEC["gitSha"]),
+            "description": "A commit's id: 7 to 64 lower-case hexadecimal digits.",
+        },
+        "preview": casing.request_schema(_DEPLOYMENT_SPEC["preview"]),
+        "override": {"type": "boolean"},
+    },
+)
+
+RUN_CREATE = _object(
+    ["deployment"],
+    {
+        "deployment": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 52,
+            "pattern": "^(dep_)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+            "description": "A deployment's id (dep_ab12), or a project's name for its active deployment.",
+        },
+        "input": {"type": "object", "description": "What the crew receives as inputs."},
+        "entrypoint": {
+            **casing.request_schema(_RUN_SPEC["entrypoint"]),
+            "pattern": (
+                "^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*"
+                ":[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*$"
+            ),
+            "description": "What is called, as module:object, for example pkg.crew:MyCrew.",
+        },
+        "timeout": {
+            "type": "string",
+            "maxLength": 32,
+            "pattern": "^(?=.*[1-9])([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$",
+            "description": "A duration in hours, minutes and seconds, for example 90s, 30m or 1h30m.",
+        },
+    },
+)

@@ -1,0 +1,88 @@
+"""Server-Sent Events: the frames, and a stream that writes them.
+
+Framing is pure. The stream is written here rather than by a library because
+keep-alives come from the loop that waits for events anyway: an idle stream costs
+no task of its own, and a burst of events is one write. Called by the routes
+that follow something (a run's events, a build's log).
+"""
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from api import answers
+
+KEEPALIVE_SECONDS = 15.0
+RETRY_MILLISECONDS = 2000
+SEND_SECONDS = 30.0
+"""How long a reader may leave a write standing; then it is cut off, and resumes by its last id."""
+KEEPALIVE = b": keepalive\n\n"
+PREAMBLE = f"retry: {RETRY_MILLISECONDS}\n\n".encode()
+_LAST_ID = re.compile(r"[0-9]{1,15}", re.ASCII)
+
+
+def frame(event: str, data: Mapping[str, Any], identifier: int | str | None = None) -> bytes:
+    """One message: `id` (where there is one), `event`, and `data` as one line of JSON.
+
+    JSON escapes control characters, so the data cannot break out of its line.
+    """
+    head = f"event: {event}\n" if identifier is None else f"id: {identifier}\nevent: {event}\n"
+    return head.encode() + b"data: " + answers.encode(data) + b"\n\n"
+
+
+def last_event_id(header: str | None) -> int:
+    """The id to resume after: 0, the beginning, without a header or where it is none of ours.
+
+    An id we never gave (another server's, a made-up one) must not hide events, so it counts as none.
+    """
+    return int(header) if header is not None and _LAST_ID.fullmatch(header.strip()) else 0
+
+
+class SlowReader(Exception):
+    """The reader took nothing for too long and was cut off."""
+
+
+class Stream:
+    """An open event stream. Nothing is queued: the source is read as fast as the reader reads."""
+
+    def __init__(self, response: web.StreamResponse, request: web.Request) -> None:
+        self._response = response
+        self._request = request
+
+    @classmethod
+    async def open(cls, request: web.Request) -> "Stream":
+        """Answers 200 and the preamble."""
+        response = web.StreamResponse(
+            headers={
+                "Content-Type": "text/event-stream; charset=utf-8",
+                "Cache-Control": "no-store",
+                "X-Accel-Buffering": "no",
+            }
+        )
+        await response.prepare(request)
+        stream = cls(response, request)
+        await stream.write((PREAMBLE,))
+        return stream
+
+    async def write(self, frames: Iterable[bytes]) -> None:
+        """Sends frames in one write. Raises SlowReader, or ConnectionError where the reader has gone."""
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                await self._response.write(b"".join(frames))
+        except TimeoutError as error:
+            # A graceful end would wait for the same full buffer.
+            if self._request.transport is not None:
+                self._request.transport.abort()
+            raise SlowReader from error
+
+    async def keep_alive(self) -> None:
+        """Sends a comment, which proxies see as traffic and readers ignore."""
+        await self.write((KEEPALIVE,))
+
+    async def close(self) -> web.StreamResponse:
+        """Ends the stream properly; a reader that knows the terminal event does not come back."""
+        await self._response.write_eof()
+        return self._response

@@ -1,0 +1,41 @@
+"""Runs: rows to the API's JSON. Pure. Called by the routes of runs."""
+
+from typing import Any
+
+from api.store.index.runs import RunDetail, RunRow
+from api.translate.moments import moment
+from crds import names
+
+
+def item(row: RunRow) -> dict[str, Any]:
+    """A run as lists show it."""
+    return {
+        "id": names.id_of(row.name),
+        "deployment_id": names.id_of(row.deployment) if row.deployment else None,
+        "project": row.project,
+        "status": row.status,
+        "created_at": moment(row.created_at),
+        "completed_at": moment(row.completed_at),
+        "duration_ms": row.duration_ms,
+    }
+
+
+def created(row: RunDetail, public_url: str) -> dict[str, Any]:
+    """A run as its creation is answered."""
+    shown = item(row)
+    return {
+        **{key: shown[key] for key in ("id", "status", "created_at", "deployment_id", "project")},
+        "input": row.input,
+        "events_url": f"{public_url}/v1/runs/{shown['id']}/events",
+    }
+
+
+def single(row: RunDetail, public_url: str) -> dict[str, Any]:
+    """A run by itself: `output` only where it succeeded, `error` only where it failed."""
+    shown = {**item(row), **created(row, public_url), "started_at": moment(row.started_at)}
+    if row.status == "succeeded":
+        shown["output"] = row.output
+    if row.status == "failed":
+        error = row.error or {}
+        shown["error"] = {"reason": error.get("reason"), "message": error.get("message")}
+    return shown
