@@ -47,7 +47,7 @@ async def first_line(yard: Yard, pod: str) -> float:
 
 
 async def run(yard: Yard, body: dict[str, Any]) -> tuple[float, float]:
-    """Creates the Job and waits: seconds from its creation to its first line, and from its exit to Complete."""
+    """Creates the Job and waits: seconds from creation to first line, and from exit to Complete."""
     name = body["metadata"]["name"]
     begun = time.time()
     await yard.kubectl("create", "-f", "-", stdin=json.dumps(body))

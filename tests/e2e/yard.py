@@ -131,7 +131,7 @@ class Yard:
         return [message async for message in self.stream(f"/v1/runs/{run}/events", last_id)]
 
     async def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        """What kubectl prints. Raises YardError with its complaint, unless `check` is off: then both are returned."""
+        """What kubectl prints. Raises YardError with its complaint; without `check` both are returned."""
         process = await asyncio.create_subprocess_exec(
             "kubectl",
             "-n",
