@@ -1,0 +1,133 @@
+"""Calls an entrypoint of any kind with the run's input. Called by `crew`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .entrypoint import NotFound
+
+_FACTORIES = 3  # a class that gives a crew that gives a graph is as far as it goes
+
+
+def call(found: Any, inputs: dict[str, object]) -> object:
+    """What the crew returns, awaited where it is awaitable. Raises NotFound for what cannot be called.
+
+    A class is made first, a factory called first: what they give is then called in its turn.
+    """
+    for _ in range(_FACTORIES):
+        way = _way(found)
+        if way is None:
+            found = found() if isinstance(found, type) else _opened(found)
+            continue
+        value = _finished(way(inputs))
+        if way.__name__ == "function" and _way_of_object(value) is not None:
+            found = value  # a function that builds a graph or a crew
+            continue
+        return value
+    raise NotFound(
+        f"The entrypoint gives {type(found).__name__} after {_FACTORIES} steps, nothing that can be run."
+    )
+
+
+def arguments(
+    function: Callable[..., object], inputs: dict[str, object]
+) -> tuple[list[object], dict[str, object]]:
+    """How `function` takes the input: as inputs=…, as its one argument, or not at all. Raises NotFound."""
+    import inspect
+
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return [inputs], {}
+    for one in parameters:
+        if one.kind is one.VAR_KEYWORD or (one.name == "inputs" and one.kind is not one.POSITIONAL_ONLY):
+            return ([], {"inputs": inputs}) if one.kind is not one.VAR_POSITIONAL else ([inputs], {})
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    required = [one.name for one in positional if one.default is one.empty]
+    required += [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
+    if len(required) > 1:
+        name = getattr(function, "__qualname__", repr(function))
+        raise NotFound(
+            f"{name} requires {', '.join(required)}: an entrypoint takes `inputs`, one argument, or none."
+        )
+    if (
+        len(positional) == 1
+        or len(required) == 1
+        or any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    ):
+        return [inputs], {}
+    return [], {}
+
+
+def _way(found: Any) -> Callable[[dict[str, object]], object] | None:
+    """How to run it, or None where it must be made or opened first."""
+    if isinstance(found, type):
+        return None
+    way = _way_of_object(found)
+    if way is not None:
+        return way
+    if _opens(found):
+        return None
+    if not callable(found):
+        raise NotFound(
+            f"The entrypoint is {type(found).__name__}, which is no function and has neither "
+            "kickoff nor invoke. "
+            "Name a function, a CrewAI crew or flow, or a LangGraph graph."
+        )
+
+    def function(inputs: dict[str, object]) -> object:
+        positional, named = arguments(found, inputs)
+        return found(*positional, **named)
+
+    return function
+
+
+def _way_of_object(found: Any) -> Callable[[dict[str, object]], object] | None:
+    if isinstance(found, type):
+        return None
+    if callable(kickoff := getattr(found, "kickoff", None)):
+
+        def start(inputs: dict[str, object]) -> object:
+            positional, named = arguments(kickoff, inputs)
+            return kickoff(*positional, **named)
+
+        return start
+    if callable(invoke := getattr(found, "invoke", None)):
+        asynchronous = getattr(found, "ainvoke", None)
+        if callable(asynchronous) and _only_async(found):
+            return lambda inputs: asynchronous(inputs)
+        return lambda inputs: invoke(inputs)
+    return None
+
+
+def _opens(found: Any) -> bool:
+    return any(callable(getattr(found, name, None)) for name in ("crew", "compile"))
+
+
+def _opened(found: Any) -> Any:
+    """The crew of a @CrewBase object, the graph of a StateGraph that nobody compiled."""
+    return found.crew() if callable(getattr(found, "crew", None)) else found.compile()
+
+
+def _only_async(graph: Any) -> bool:
+    """Whether a node of a LangGraph graph is async only: `invoke` would fail in the middle, `ainvoke`
+    takes both."""
+    nodes = getattr(graph, "nodes", None)
+    bound = [getattr(node, "bound", None) for node in nodes.values()] if isinstance(nodes, dict) else []
+    return any(getattr(one, "afunc", None) is not None and getattr(one, "func", 0) is None for one in bound)
+
+
+def _finished(value: Any) -> object:
+    """The value itself, what it awaits, or the list of what a generator gives."""
+    if hasattr(value, "__await__"):
+        import asyncio
+
+        async def wait() -> object:
+            result: object = await value
+            return result
+
+        return asyncio.run(wait())
+    if hasattr(value, "send") and hasattr(value, "gi_frame"):
+        return list(value)
+    return value

@@ -1,0 +1,36 @@
+# ruff: noqa: PTH118, PTH123
+"""What the entrypoint returned → the run's output: inline, or as an artifact where it is large. Called by
+`crew`."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from .jsonsafe import safe
+
+NAME = "output.json"
+
+
+def result(value: object, limit: int, artifacts: str) -> dict[str, object]:
+    """The child's last word. Above `limit` bytes the output is written into `artifacts` under the name
+    given back.
+
+    A file that the crew itself wrote under that name is kept: ours gets the next free number. Never raises.
+    """
+    plain = safe(value)
+    written = json.dumps(plain, ensure_ascii=False).encode()
+    if len(written) <= limit:
+        return {"result": plain}
+    name = NAME
+    for number in range(2, 1000):
+        try:
+            with open(os.path.join(artifacts, name), "xb") as file:
+                file.write(written)
+            return {"result": None, "output_artifact": name}
+        except FileExistsError:
+            name = f"output-{number}.json"
+        except OSError as error:
+            trouble = f"the output of {len(written)} bytes could not be stored as {name} ({error.strerror})"
+            return {"result": None, "output_trouble": trouble}
+    return {"result": None, "output_trouble": "there is no free name left for output.json"}

@@ -1,0 +1,2 @@
+"""Process 1: claims the run, starts the crew's process, watches it, and reports its events, artifacts and
+end."""

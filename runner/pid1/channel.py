@@ -1,0 +1,64 @@
+"""What the crew's process says on descriptor 3, line by line. Pure; used by `intake`."""
+
+from __future__ import annotations
+
+import json
+
+from runner.pid1 import encode
+
+LONGEST = 512 * 1024  # bytes of a line: an event of 64 KiB of text, escaped as badly as can be
+
+
+class Said:
+    """One line, understood: an event, the end, or trouble with the line itself."""
+
+    __slots__ = ("data", "end", "kind", "level", "message", "trouble")
+
+    def __init__(self) -> None:
+        self.kind = ""
+        self.data = ""
+        self.level = "info"
+        self.message = ""
+        self.end: dict[str, object] | None = None
+        self.trouble = ""
+
+
+def understand(line: bytes, limit: int) -> Said:
+    """Never raises: the crew can write anything here. `limit` is the largest event in bytes."""
+    said = Said()
+    try:
+        value = json.loads(line, parse_constant=str)  # NaN is no JSON
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        said.trouble = "A line on the event channel was no JSON object and was dropped."
+    elif isinstance(event := value.get("event"), dict):
+        _event(event, limit, said)
+    elif isinstance(value.get("failure"), dict) or "result" in value:
+        said.end = value
+    else:
+        said.trouble = "A line on the event channel was neither event nor result and was dropped."
+    return said
+
+
+def _event(event: dict[str, object], limit: int, said: Said) -> None:
+    kind, data = event.get("type"), event.get("data")
+    if not isinstance(kind, str) or not isinstance(data, dict) or not kind or len(kind) > 64:
+        said.trouble = "An event without type or data was dropped."
+    elif kind == "artifact" or kind.startswith("run."):
+        said.trouble = f"An event of type {kind!r} was dropped: the service itself emits these."
+    else:
+        if kind == "log":
+            said.level = level if (level := data.get("level")) in encode.LEVELS else "info"
+            said.message = str(data.get("message", ""))
+            data = {**data, "message": said.message, "level": said.level}
+        try:
+            written = encode.data(data)
+            size = len(written.encode())
+        except (ValueError, RecursionError):
+            said.trouble = f"An event of type {kind!r} was dropped: it is nested too deeply."
+            return
+        if size > limit:
+            said.trouble = f"An event of type {kind!r} was dropped: {size} bytes, the limit is {limit}."
+            return
+        said.kind, said.data = kind, written

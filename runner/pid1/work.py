@@ -1,0 +1,133 @@
+# ruff: noqa: PTH118
+"""The time between the grant and the crew's death: watches clock, memory, signals, facade. Called by
+`main`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+from runner.pid1 import memory, reaper, signals
+from runner.pid1.claim import Granted
+from runner.pid1.echo import Echo
+from runner.pid1.facade import Facade, now
+from runner.pid1.finish import REFUSED, Finish
+from runner.pid1.intake import Intake
+from runner.pid1.launch import Child
+from runner.pid1.queue import Events
+from runner.pid1.sender import Sender
+from runner.pid1.settings import Settings
+from runner.pid1.until import Until
+from runner.pid1.upload import Upload
+from runner.pid1.verdict import Verdict, decide
+
+AFTER_RESULT = 30.0  # seconds a crew's process may take to end once its entrypoint has returned
+_CLEAR = 2.0
+_DRAIN = 5.0
+_RESULT_LEAST = 3.0  # seconds that are kept back from the artifacts for the result
+
+
+class Work:
+    """One run of the crew, from the grant to the exit code."""
+
+    def __init__(self, settings: Settings, nonce: str, child: Child, granted: Granted) -> None:
+        self._settings = settings
+        self._nonce = nonce
+        self._child = child
+        self._granted = granted
+        self._memory = memory.Memory(settings.cgroup)
+        self._until = Until()
+        self._files_until = Until()
+        self._cause: str | None = None
+        self._kill_at = float("inf")
+        limits = granted.limits
+        self._events = Events()
+        self._sender = Sender(Facade(settings, nonce), self._events, self._until)
+        echo = Echo(sys.stdout.fileno())
+        self._intake = Intake(child, self._events, echo, limits["log_lines"], limits["event_bytes"])
+        self._upload = Upload(
+            Facade(settings, nonce), self._events, self._files_until, os.path.join(settings.app, "artifacts"),
+            limits, settings.scan_seconds,
+        )  # fmt: skip
+
+    def run(self, stopped: bool) -> int:
+        """The pod's exit code. `stopped`: the pod was asked to stop before the crew was told to start."""
+        for worker in (self._intake, self._sender, self._upload):
+            worker.start()
+        if stopped:
+            self._stop("stop")
+        status = self._watch()
+        if status is None:
+            reaper.clear(self._child.pid, _CLEAR)
+            return REFUSED
+        duration_ms = max(0, round((now() - self._granted.at) * 1000))
+        oom = self._memory.killed()
+        self._upload.partial = self._upload.partial or os.WIFSIGNALED(status)
+        reaper.clear(self._child.pid, _CLEAR)
+        self._intake.stop_by = now() + _DRAIN
+
+        def verdict(end: dict[str, object] | None) -> Verdict:
+            return decide(status, end, self._cause, oom, self._granted.timeout, self._memory.limit)
+
+        self._bound(self._settings.report_seconds)
+        if self._cause == "stop":
+            self._bound(self._settings.flush_grace)
+        finish = Finish(
+            Facade(self._settings, self._nonce), self._intake, self._events, self._sender, self._upload,
+            self._until, verdict, duration_ms, self._granted.limits["output_bytes"],
+            self._settings.termination_log,
+        )  # fmt: skip
+        finish.start()
+        while finish.is_alive():
+            number = signals.wait(0.5)
+            if number in signals.STOP:
+                self._bound(self._settings.flush_grace)
+            elif number == signals.POKE:
+                finish.join(0.02)  # it pokes as its last act
+        return finish.code
+
+    def _watch(self) -> int | None:
+        """The wait status of the crew's process; None when this pod no longer holds the run."""
+        deadline = self._granted.at + self._granted.timeout
+        look_at = 0.0
+        while True:
+            status = reaper.ended(self._child.pid)
+            if status is not None:
+                return status
+            if self._sender.lost or self._upload.lost:
+                return None
+            time = now()
+            if self._cause is None:
+                returned = self._intake.end is not None
+                if time >= deadline:
+                    self._stop("late" if returned else "deadline")
+                elif returned and time >= self._intake.end_at + AFTER_RESULT:
+                    self._stop("late")
+            if time >= self._kill_at:
+                reaper.ask(self._child.pid, signal.SIGKILL)
+                self._kill_at = time + 1.0
+            if time >= look_at:
+                used = self._memory.used()
+                look_at = time + memory.next_look(used, self._memory.limit)
+                if memory.over(used, self._memory.limit):
+                    self._cause = self._cause or "memory"
+                    self._upload.partial = True
+                    reaper.ask(self._child.pid, signal.SIGKILL)
+                    look_at = time + 0.05
+            wake = min(look_at, self._kill_at, deadline if self._cause is None else look_at)
+            if signals.wait(wake - time) in signals.STOP and self._cause in (None, "late"):
+                self._stop("stop")
+
+    def _stop(self, cause: str) -> None:
+        """Asks the crew's group to end; after the grace it is killed."""
+        self._cause = cause
+        self._upload.partial = self._upload.partial or cause != "late"
+        self._kill_at = now() + self._settings.stop_grace
+        reaper.ask(self._child.pid, signal.SIGTERM)
+
+    def _bound(self, seconds: float) -> None:
+        """What is left to do must be done within `seconds`, the artifacts a little earlier than the
+        result."""
+        self._until.by(now() + seconds)
+        self._files_until.by(now() + seconds - min(seconds * 0.3, _RESULT_LEAST))

@@ -1,0 +1,124 @@
+"""A run pod without a cluster: the real runner as a process, a directory for /app, and the facade of facade.py."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import json
+import os
+import signal
+import sys
+import textwrap
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+_spec = importlib.util.spec_from_file_location("runner_facade", Path(__file__).with_name("facade.py"))
+assert _spec is not None and _spec.loader is not None
+facade_module = importlib.util.module_from_spec(_spec)
+sys.modules["runner_facade"] = facade_module
+_spec.loader.exec_module(facade_module)
+
+
+@dataclass
+class Ended:
+    code: int
+    stdout: bytes
+    stderr: str
+    termination: dict[str, Any]
+    seconds: float
+
+
+class Pod:
+    """One run pod: write the crew, start, wait."""
+
+    def __init__(self, directory: Path, facade: Any) -> None:
+        self.facade = facade
+        self.app = directory / "app"
+        (self.app / "artifacts").mkdir(parents=True)
+        self.termination_log = directory / "termination-log"
+        self.environ: dict[str, str] = {}
+        self.process: asyncio.subprocess.Process | None = None
+        self._started = 0.0
+
+    def crew(self, text: str, name: str = "main.py") -> None:
+        path = self.app / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+
+    async def start(self, **variables: str) -> None:
+        ours = {
+            "INTERNAL_URL": self.facade.url,
+            "RUN": facade_module.RUN,
+            "RUN_UID": facade_module.RUN_UID,
+            "TOKEN": facade_module.TOKEN,
+            "POD_UID": facade_module.POD_UID,
+            "START_TIMEOUT": "20",
+            "APP": str(self.app),
+            "TERMINATION_LOG": str(self.termination_log),
+            "STOP_GRACE": "0.6",
+            "FLUSH_GRACE": "5",
+            "REPORT_SECONDS": "20",
+            "SCAN_SECONDS": "0.1",
+            **variables,
+        }
+        environ = {
+            name: value for name, value in os.environ.items() if not name.startswith(("CREWYARD_", "PYTHON"))
+        }
+        environ |= {f"CREWYARD_{name}": value for name, value in ours.items()} | self.environ
+        self._started = time.monotonic()
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-S", str(ROOT / "runner"),
+            env=environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+
+    async def wait(self, seconds: float = 30) -> Ended:
+        assert self.process is not None
+        try:
+            stdout, stderr = await asyncio.wait_for(self.process.communicate(), seconds)
+        except TimeoutError:
+            self.process.kill()
+            raise
+        text = self.termination_log.read_text() if self.termination_log.exists() else "{}"
+        assert len(text.encode()) <= 4096
+        code = self.process.returncode
+        assert code is not None
+        return Ended(code, stdout, stderr.decode(), json.loads(text), time.monotonic() - self._started)
+
+    async def run(self, **variables: str) -> Ended:
+        await self.start(**variables)
+        return await self.wait()
+
+    def terminate(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+
+
+async def until(condition: Callable[[], object], seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def facade() -> AsyncIterator[Any]:
+    made = facade_module.Facade()
+    await made.start()
+    yield made
+    await made.stop()
+    assert made.violations == []
+
+
+@pytest.fixture
+async def pod(tmp_path: Path, facade: Any) -> AsyncIterator[Pod]:
+    made = Pod(tmp_path, facade)
+    yield made
+    if made.process is not None and made.process.returncode is None:
+        made.process.kill()
+        await made.process.wait()

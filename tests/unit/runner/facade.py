@@ -1,0 +1,203 @@
+"""A strict stand-in for the facade's side of docs/protocol.md, "A run pod → the facade". For the tests of this folder.
+
+It refuses, with status 400 and a line in `violations`, whatever the protocol does not allow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import web
+
+RUN, RUN_UID, POD_UID, TOKEN = "run-01abc", "uid-of-run", "uid-of-pod", "token-of-run"
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+@dataclass
+class Stored:
+    size: int
+    sha256: str
+    content_type: str
+    partial: bool
+    body: bytes
+    at: float
+
+
+@dataclass
+class Facade:
+    """What the facade would store, and the answers a test wants from it."""
+
+    entrypoint: str = "main:kickoff"
+    input: dict[str, Any] = field(default_factory=dict)
+    timeout: float = 60
+    limits: dict[str, int] = field(default_factory=dict)
+    claim_states: list[dict[str, Any] | int] = field(default_factory=list)  # answered first, one by one
+    refuse_artifacts: dict[str, str] = field(default_factory=dict)
+    missing_first: list[dict[str, Any]] = field(default_factory=list)  # 425 answers, one by one
+    lost_after: int | None = None  # 409 once so many events are stored
+    poison: str = ""  # an event that holds this is answered 422
+    keep_bodies: bool = True
+
+    nonce: str = ""
+    claims: int = 0
+    granted_at: float = 0.0
+    events: list[dict[str, Any]] = field(default_factory=list)
+    artifacts: dict[str, list[Stored]] = field(default_factory=dict)
+    result: dict[str, Any] | None = None
+    results: int = 0
+    violations: list[str] = field(default_factory=list)
+    url: str = ""
+    _runner: web.AppRunner | None = None
+    _port: int = 0
+
+    async def start(self) -> None:
+        app = web.Application(client_max_size=8 << 20)
+        base = f"/internal/v1/runs/{RUN}"
+        app.router.add_post(f"{base}/claim", self._claim)
+        app.router.add_post(f"{base}/events", self._events)
+        app.router.add_put(base + "/artifacts/{name:.+}", self._artifact)
+        app.router.add_post(f"{base}/result", self._result)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
+        await site.start()
+        self._port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
+        self.url = f"http://127.0.0.1:{self._port}"
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+        self._runner = None
+
+    def logs(self, level: str | None = None) -> list[str]:
+        return [
+            event["data"]["message"]
+            for event in self.events
+            if event["type"] == "log" and level in (None, event["data"]["level"])
+        ]
+
+    def _bad(self, message: str) -> web.Response:
+        self.violations.append(message)
+        return web.json_response({"error": message}, status=400)
+
+    async def _json(self, request: web.Request) -> dict[str, Any]:
+        assert request.headers["Authorization"] == f"Bearer {TOKEN}"
+        assert request.content_type == "application/json"
+        value = json.loads((await request.read()).decode("utf-8", "strict"), parse_constant=_no_constant)
+        assert isinstance(value, dict)
+        return value
+
+    def _holder(self, body: dict[str, Any]) -> bool:
+        return body.get("pod_uid") == POD_UID and body.get("nonce") == self.nonce != ""
+
+    async def _claim(self, request: web.Request) -> web.Response:
+        body = await self._json(request)
+        self.claims += 1
+        if set(body) != {"protocol", "run_uid", "pod_uid", "nonce"} or body["protocol"] != 1:
+            return self._bad(f"claim {sorted(body)}")
+        if (body["run_uid"], body["pod_uid"]) != (RUN_UID, POD_UID) or len(body["nonce"]) < 16:
+            return self._bad("claim: wrong values")
+        if self.nonce and body["nonce"] != self.nonce:
+            return web.json_response({"state": "refused", "reason": "claimed by another"})
+        self.nonce = body["nonce"]
+        if self.claim_states:
+            state = self.claim_states.pop(0)
+            if isinstance(state, int):
+                return web.json_response({"error": "as the test wants"}, status=state)
+            return web.json_response(state)
+        self.granted_at = time.monotonic()
+        limits = {
+            "event_bytes": 65536, "log_lines": 1_000_000, "artifacts": 1000, "artifact_bytes": 1 << 30,
+            "output_bytes": 32768,
+        }  # fmt: skip
+        return web.json_response(
+            {
+                "state": "granted", "entrypoint": self.entrypoint, "framework": "python", "input": self.input,
+                "timeout_seconds": self.timeout, "deployment_id": "dep_1", "started_at": "2026-11-21T10:00:00Z",
+                "limits": {**limits, **self.limits},
+            }
+        )  # fmt: skip
+
+    async def _events(self, request: web.Request) -> web.Response:
+        raw = await request.read()
+        body = await self._json(request)
+        if not self._holder(body) or (self.lost_after is not None and len(self.events) >= self.lost_after):
+            return web.json_response({"error": "not yours"}, status=409)
+        events = body["events"]
+        if not 0 < len(events) <= 500 or len(raw) > 1 << 20:
+            return self._bad(f"a batch of {len(events)} events, {len(raw)} bytes")
+        if self.poison and any(self.poison in json.dumps(event) for event in events):
+            return web.json_response({"error": "poison"}, status=422)
+        for event in events:
+            if set(event) != {"seq", "type", "time", "data"} or not _TIME.fullmatch(event["time"]):
+                return self._bad(f"event {event}")
+            if len(json.dumps(event["data"], ensure_ascii=False).encode()) > 65536:
+                return self._bad(f"event of {len(raw)} bytes")
+            expected = len(self.events) + 1
+            if event["seq"] > expected:
+                return self._bad(f"event {event['seq']} follows {expected - 1}")
+            if event["seq"] == expected:
+                self.events.append(event)
+        return web.json_response({"acknowledged": len(self.events)})
+
+    async def _artifact(self, request: web.Request) -> web.Response:
+        name = "/".join(unquote(part) for part in request.raw_path.split("/artifacts/", 1)[1].split("/"))
+        headers = request.headers
+        if not self._holder({"pod_uid": headers["X-Crewyard-Pod"], "nonce": headers["X-Crewyard-Nonce"]}):
+            return web.json_response({"error": "not yours"}, status=409)
+        if any(part in ("", ".", "..") for part in name.split("/")):
+            return self._bad(f"artifact name {name!r}")
+        if name in self.refuse_artifacts:
+            return web.json_response({"error": self.refuse_artifacts[name]}, status=422)
+        digest, size, body = hashlib.sha256(), 0, b""
+        try:
+            async for chunk in request.content.iter_any():
+                digest.update(chunk)
+                size += len(chunk)
+                body += chunk if self.keep_bodies else b""
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return web.Response(status=400)
+        if digest.hexdigest() != headers["X-Crewyard-Sha256"] or size != int(headers["Content-Length"]):
+            return self._bad(f"artifact {name!r} differs from its digest")
+        partial = {"true": True, "false": False}[headers["X-Crewyard-Partial"]]
+        stored = Stored(size, digest.hexdigest(), headers["Content-Type"], partial, body, time.monotonic())
+        self.artifacts.setdefault(name, []).append(stored)
+        return web.json_response({"name": name, "size": size, "sha256": stored.sha256})
+
+    async def _result(self, request: web.Request) -> web.Response:
+        body = await self._json(request)
+        self.results += 1
+        if not self._holder(body):
+            return web.json_response({"error": "not yours"}, status=409)
+        keys = {
+            "pod_uid", "nonce", "outcome", "reason", "message", "duration_ms", "output", "output_artifact",
+            "last_event", "artifacts",
+        }  # fmt: skip
+        if set(body) != keys or body["outcome"] not in ("succeeded", "failed", "stopped"):
+            return self._bad(f"result {body}")
+        if (body["outcome"] == "failed") != (body["reason"] is not None) or not isinstance(
+            body["duration_ms"], int
+        ):
+            return self._bad(f"result {body}")
+        if self.missing_first:
+            return web.json_response({"error": "missing", "missing": self.missing_first.pop(0)}, status=425)
+        latest = [versions[-1] for versions in self.artifacts.values()]
+        counted = {"count": len(latest), "bytes": sum(one.size for one in latest)}
+        if body["last_event"] != len(self.events) or body["artifacts"] != counted:
+            self.violations.append(
+                f"result {body['last_event']} {body['artifacts']} is {len(self.events)} {counted}"
+            )
+            return web.json_response({"error": "missing", "missing": {}}, status=425)
+        self.result = body
+        return web.json_response({})
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
