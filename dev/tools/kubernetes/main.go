@@ -1,10 +1,11 @@
 // Command kubernetes is every process of a Kubernetes control plane and node
 // in one file. It acts as the program whose name it is started under
 // (kube-apiserver, kubelet, kubectl, etcd, ...), so that one link step and
-// one file on disk serve them all. dev/embedded starts it through symlinks.
+// one file on disk serve them all. dev/build.py makes the symlinks.
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
-	apiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"
 	_ "k8s.io/component-base/metrics/prometheus/clientgo"
@@ -38,7 +38,7 @@ var programs = map[string]func(){
 	"kube-controller-manager": func() { run(controllermanager.NewControllerManagerCommand()) },
 	"kube-scheduler":          func() { run(kubescheduler.NewSchedulerCommand()) },
 	"kube-proxy":              func() { run(kubeproxy.NewProxyCommand()) },
-	"kubelet":                 func() { run(kubelet.NewKubeletCommand(apiserver.SetupSignalContext())) },
+	"kubelet":                 func() { run(kubelet.NewKubeletCommand(context.Background())) },
 	"kubeadm":                 func() { kubeadm.Run() },
 	"kubectl": func() {
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {

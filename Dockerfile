@@ -1,0 +1,16 @@
+# The service: facade, controller and build pods are one image, told apart by their command:
+# python3 -m api, python3 -m controller, python3 -m build.
+ARG BASE_IMAGE=python:3.11-slim
+FROM ${BASE_IMAGE}
+
+# Dependencies are a layer of their own: a change of code leaves it as it is.
+COPY requirements/service.txt /opt/crewyard/requirements.txt
+RUN python3 -m pip install --no-cache-dir --require-hashes --requirement /opt/crewyard/requirements.txt
+
+WORKDIR /opt/crewyard/service
+COPY . /opt/crewyard/service/
+# Compiled once here, since the root file system is read-only where it runs.
+RUN python3 -m compileall -q /opt/crewyard/service
+
+USER 65532:65532
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

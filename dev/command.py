@@ -1,0 +1,97 @@
+"""Runs a command to its end, bounded in time, with its output where a person finds it.
+
+Used by every step that calls another program. Short questions go through
+`ask`, long work through `run`, which keeps a log and shows its last line.
+"""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dev.errors import GroundError
+from dev.progress import Step
+
+_TAIL_LINES = 15
+
+
+class CommandFailed(GroundError):
+    """A program ended with an error. The message has its last lines."""
+
+
+def ask(argv: Sequence[str], *, seconds: float = 60, stdin: str | None = None) -> str:
+    """What the command prints. Raises CommandFailed on another exit code than 0 or after `seconds`."""
+    try:
+        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailed(f"{argv[0]} did not answer within {seconds:.0f} s: {' '.join(argv)}") from error
+    except OSError as error:
+        raise CommandFailed(f"{argv[0]} cannot be started: {error}") from error
+    if done.returncode != 0:
+        raise CommandFailed(
+            f"{' '.join(argv)} ended with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"
+        )
+    return done.stdout
+
+
+def tail(log: Path, lines: int = _TAIL_LINES) -> str:
+    """The last lines of a log, or an empty text where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 16384))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    step: Step,
+    log: Path,
+    seconds: float,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Runs long work with all output in `log`, its last line shown in `step`.
+
+    Raises CommandFailed on another exit code than 0, or after `seconds`, when
+    the command's whole process group is killed.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    merged = {**os.environ, **(environment or {})}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            argv,
+            stdout=output,
+            stderr=output,
+            stdin=subprocess.DEVNULL,
+            cwd=cwd,
+            env=merged,
+            start_new_session=True,
+        )
+        try:
+            _watch(process, step, log, seconds)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    if process.returncode != 0:
+        raise CommandFailed(
+            f"{argv[0]} ended with {process.returncode}. The log is {log}; it ends:\n{tail(log)}"
+        )
+
+
+def _watch(process: subprocess.Popen[bytes], step: Step, log: Path, seconds: float) -> None:
+    for _ in range(int(seconds / 0.5) + 1):
+        try:
+            process.wait(timeout=0.5)
+            return
+        except subprocess.TimeoutExpired:
+            step.detail = tail(log, 1).strip()[:100]
+    raise CommandFailed(
+        f"{process.args!r} was not done within {seconds:.0f} s. The log is {log}; it ends:\n{tail(log)}"
+    )

@@ -1,0 +1,76 @@
+"""The secrets of an installation that are drawn once: the first admin key and the key of all tokens.
+
+Called by `deploy`. The cluster holds only the admin key's hash; the key lies
+in a file that only its owner reads.
+"""
+
+import base64
+import json
+import os
+import secrets
+
+from crds import keys
+from dev.kube import Kube
+from dev.progress import Progress
+from dev.settings import Settings
+
+SYSTEM_NAMESPACE = "crewyard-system"
+_SECRETS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/secrets"
+
+
+def key_record(text: str) -> str:
+    """The JSON that the facade reads for the admin key `text`."""
+    entry = {
+        "id": keys.key_id_of(text),
+        "hash": keys.hash_of(text),
+        "name": "first admin key",
+        "scopes": ["admin"],
+        "projects": None,
+        "plan": "enterprise",
+    }
+    return json.dumps([entry])
+
+
+def secret(name: str, key: str, value: str) -> dict[str, object]:
+    """A Secret with one entry."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
+        "data": {key: base64.b64encode(value.encode()).decode()},
+    }
+
+
+def admin_key(settings: Settings) -> tuple[str, bool]:
+    """The admin key, and whether it has just been drawn."""
+    file = settings.admin_key
+    if file.exists():
+        return file.read_text().strip(), False
+    text = keys.draw().text
+    fresh = file.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as output:
+        output.write(text + "\n")
+    fresh.replace(file)
+    return text, True
+
+
+def ensure(settings: Settings, kube: Kube, progress: Progress) -> None:
+    """Creates what is absent; what is there stays as it is."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
+    if kube.get(f"/api/v1/namespaces/{SYSTEM_NAMESPACE}") is None:
+        kube.create("/api/v1/namespaces", namespace)
+    if kube.get(f"{_SECRETS}/crewyard-tokens") is None:
+        kube.create(_SECRETS, secret("crewyard-tokens", "key", secrets.token_hex(32)))
+    text, fresh = admin_key(settings)
+    if fresh:
+        progress.say(f"The first admin key, shown this once and kept in {settings.admin_key}:\n  {text}")
+    existing = kube.get(f"{_SECRETS}/crewyard-admin-key")
+    if existing is None:
+        kube.create(_SECRETS, secret("crewyard-admin-key", "keys.json", key_record(text)))
+    elif fresh:
+        progress.say(
+            "The cluster holds the hash of an older admin key, so the new one is not valid. To use it: "
+            f"kubectl -n {SYSTEM_NAMESPACE} delete secret crewyard-admin-key && make deploy"
+        )

@@ -1,0 +1,26 @@
+"""The lines that `eval "$(make -s env)"` reads."""
+
+import shlex
+from collections.abc import Mapping
+
+from dev.settings import FACADE_URL, Settings
+
+
+def variables(settings: Settings, inherited: Mapping[str, str]) -> dict[str, str]:
+    """What a shell needs for kubectl and the facade. PATH gains our directory once, however often asked."""
+    own = str(settings.bin)
+    rest = [entry for entry in inherited.get("PATH", "").split(":") if entry and entry != own]
+    values = {
+        "CREWYARD_STATE": str(settings.state),
+        "KUBECONFIG": str(settings.kubeconfig),
+        "PATH": ":".join([own, *rest]),
+        "CREWYARD_URL": FACADE_URL,
+    }
+    if settings.admin_key.exists():
+        values["CREWYARD_API_KEY"] = settings.admin_key.read_text().strip()
+    return values
+
+
+def exports(values: Mapping[str, str]) -> str:
+    """Shell lines, safe for any value."""
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())

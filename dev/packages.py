@@ -1,0 +1,89 @@
+"""Installs what is missing from the system's own packages.
+
+A program that is there is used, whoever installed it; so an own containerd or
+Docker stays as it is. What is installed here must not start by itself: while
+apt works, a policy-rc.d denies it, and the units of packages that this run
+installed are disabled. Otherwise a second registry would take the port at
+the next boot.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dev import command
+from dev.progress import Progress
+from dev.settings import Settings
+
+# Program, or a file where there is no program → the package that has it.
+PACKAGES = {
+    "containerd": "containerd",
+    "runc": "runc",
+    "/usr/lib/cni/bridge": "containernetworking-plugins",
+    "iptables": "iptables",
+    "conntrack": "conntrack",
+    "docker-registry": "docker-registry",
+    "dnsmasq": "dnsmasq-base",
+    "ip": "iproute2",
+    "mount": "mount",
+    "modprobe": "kmod",
+    "mmdebstrap": "mmdebstrap",
+    "catatonit": "catatonit",
+    "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
+}
+_UNITS = {"containerd": "containerd.service", "docker-registry": "docker-registry.service"}
+_SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
+_POLICY = Path("/usr/sbin/policy-rc.d")
+
+
+def present(need: str) -> bool:
+    """Whether this machine has the program or file."""
+    return Path(need).exists() if need.startswith("/") else shutil.which(need, path=_SYSTEM_PATH) is not None
+
+
+def missing(has: Callable[[str], bool] = present) -> list[str]:
+    """The packages to install, sorted."""
+    return sorted({package for need, package in PACKAGES.items() if not has(need)})
+
+
+def program(name: str) -> str:
+    """The absolute path of a system program, also from the sbin directories that a user's PATH leaves out."""
+    return shutil.which(name, path=_SYSTEM_PATH) or name
+
+
+@contextmanager
+def _no_service_starts() -> Iterator[None]:
+    if _POLICY.exists():
+        yield
+        return
+    _POLICY.write_text("#!/bin/sh\nexit 101\n")
+    _POLICY.chmod(0o755)
+    try:
+        yield
+    finally:
+        _POLICY.unlink(missing_ok=True)
+
+
+def _disable(packages: Iterable[str]) -> None:
+    units = [_UNITS[package] for package in packages if package in _UNITS]
+    if units and shutil.which("systemctl"):
+        # Best effort: without it the machine still works until its next boot.
+        subprocess.run(["systemctl", "disable", *units], capture_output=True, timeout=60, check=False)
+
+
+def install(settings: Settings, progress: Progress) -> None:
+    """Installs the missing packages. Raises CommandFailed with apt's last lines."""
+    wanted = missing()
+    if not wanted:
+        return
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+    with progress.step(f"system packages ({', '.join(wanted)})") as step, _no_service_starts():
+        log = settings.logs / "apt.log"
+        command.run(["apt-get", "update"], step=step, log=log, seconds=300, environment=quiet)
+        argv = ["apt-get", "install", "--yes", "--no-install-recommends", "--no-remove", *wanted]
+        command.run(argv, step=step, log=log, seconds=900, environment=quiet)
+        step.detail = ""
+    _disable(wanted)

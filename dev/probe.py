@@ -1,0 +1,76 @@
+"""How to tell that a process answers.
+
+A `Probe` is a value made by the files of `dev/cluster`; `problem` asks it.
+"""
+
+import http.client
+import socket
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Http:
+    """Ready when the address, one of this host's own, answers 200. Certificates are not checked."""
+
+    url: str
+
+
+@dataclass(frozen=True)
+class Tcp:
+    """Ready when a connection is accepted."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True)
+class Unix:
+    """Ready when the socket accepts a connection."""
+
+    path: Path
+
+
+Probe = Http | Tcp | Unix
+
+
+def problem(probe: Probe) -> str | None:
+    """None when ready, else what is in the way. Takes at most two seconds."""
+    try:
+        match probe:
+            case Http(url):
+                return _http(url)
+            case Tcp(host, port):
+                socket.create_connection((host, port), timeout=_SECONDS).close()
+            case Unix(path):
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.settimeout(_SECONDS)
+                    connection.connect(str(path))
+    except (OSError, http.client.HTTPException) as error:
+        return str(error) or type(error).__name__
+    return None
+
+
+def _http(url: str) -> str | None:
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "https":
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            host, port, timeout=_SECONDS, context=context
+        )
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
+    try:
+        connection.request("GET", parts.path or "/")
+        answer = connection.getresponse()
+        text = answer.read(2048).decode(errors="replace").strip()
+        return None if answer.status == 200 else f"{answer.status} {text}"[:300]
+    finally:
+        connection.close()

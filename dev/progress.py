@@ -1,0 +1,94 @@
+"""Tells a person what is being done and for how long already.
+
+Used by every step of `up`, `deploy` and `down`. Writes to standard error. On
+a terminal one line is rewritten every half second; elsewhere (logs, pipes) a
+plain line appears at the start of a long step, every ten seconds, and at its end.
+"""
+
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+_TERMINAL_SECONDS = 0.5
+_PLAIN_SECONDS = 10.0
+
+
+def elapsed(seconds: float) -> str:
+    """A duration in the form people read: `0.3s`, `42s`, `5m07s`."""
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    if seconds < 60:
+        return f"{seconds:.0f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest:02d}s"
+
+
+class Step:
+    """One thing being done. `detail` may be set at any time; `quiet` keeps one without news off the page."""
+
+    def __init__(self, title: str, started: float) -> None:
+        self.title = title
+        self.started = started
+        self.detail = ""
+        self.quiet = False
+
+    def line(self, now: float) -> str:
+        """The step as one line of text at the time `now`."""
+        text = f"{elapsed(now - self.started):>6}  {self.title}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+
+class Progress:
+    """Writes steps to one stream."""
+
+    def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream or sys.stderr
+        self._clock = clock
+        self._terminal = self._stream.isatty()
+        self._lock = threading.Lock()
+
+    def say(self, text: str) -> None:
+        """Writes a line of its own."""
+        with self._lock:
+            self._clear()
+            print(text, file=self._stream, flush=True)
+
+    @contextmanager
+    def step(self, title: str) -> Iterator[Step]:
+        """Shows `title` with the elapsed time until the block ends."""
+        step = Step(title, self._clock())
+        done = threading.Event()
+        ticker = threading.Thread(target=self._tick, args=(step, done), daemon=True)
+        ticker.start()
+        try:
+            yield step
+        except BaseException:
+            done.set()
+            ticker.join()
+            self.say(f"{step.line(self._clock())}  FAILED")
+            raise
+        done.set()
+        ticker.join()
+        if not step.quiet:
+            self.say(step.line(self._clock()))
+        elif self._terminal:
+            with self._lock:
+                self._clear()
+
+    def _tick(self, step: Step, done: threading.Event) -> None:
+        while not done.wait(_TERMINAL_SECONDS if self._terminal else _PLAIN_SECONDS):
+            if self._terminal:
+                with self._lock:
+                    width = shutil.get_terminal_size().columns - 1
+                    self._clear()
+                    print(step.line(self._clock())[:width], end="", file=self._stream, flush=True)
+            else:
+                self.say(f"{step.line(self._clock())} …")
+
+    def _clear(self) -> None:
+        if self._terminal:
+            print("\r\033[K", end="", file=self._stream)

@@ -1,0 +1,90 @@
+"""What the embedded ground needs of the machine, asked before anything is changed.
+
+`observe` looks, `message` (pure) says all that is missing at once.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from dev.errors import GroundError
+from dev.settings import GO_MINIMUM
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The machine as the embedded ground sees it."""
+
+    debian: bool
+    root: bool
+    go: tuple[int, int] | None
+    architecture: str
+
+
+def parse_go_version(text: str) -> tuple[int, int] | None:
+    """The version within the output of `go version`, as (major, minor)."""
+    found = re.search(r"\bgo(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def is_debian(os_release: str) -> bool:
+    """Whether /etc/os-release describes Debian or a system made from it."""
+    values = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
+    names = f"{values.get('ID', '')} {values.get('ID_LIKE', '')}".replace('"', "").split()
+    return "debian" in names
+
+
+def message(facts: Facts) -> str | None:
+    """One text that names all that is missing, or None."""
+    wanted = ".".join(map(str, GO_MINIMUM))
+    lines = []
+    if not facts.debian:
+        lines.append("a Debian system with apt-get (its packages give containerd, runc and the rest)")
+    if not facts.root:
+        lines.append("root (it makes a bridge, mounts and cgroups): use `sudo make up` or a root shell")
+    if facts.go is None:
+        lines.append(f"Go {wanted} or newer on PATH (Kubernetes is built from source): https://go.dev/dl/")
+    elif facts.go < GO_MINIMUM:
+        have = ".".join(map(str, facts.go))
+        lines.append(f"Go {wanted} or newer; the one on PATH is {have}: https://go.dev/dl/")
+    if facts.architecture not in ("x86_64", "aarch64"):
+        lines.append(f"a 64-bit Intel or ARM processor; this one is {facts.architecture}")
+    if not lines:
+        return None
+    return "\n".join(
+        ["The embedded Kubernetes cannot be started here. Missing:", *(f"  - {line}" for line in lines)]
+    )
+
+
+def observe() -> Facts:
+    """Looks at this machine."""
+    try:
+        release = Path("/etc/os-release").read_text()
+    except OSError:
+        release = ""
+    go = None
+    if shutil.which("go"):
+        done = subprocess.run(["go", "version"], capture_output=True, text=True, timeout=30, check=False)
+        go = parse_go_version(done.stdout)
+    return Facts(
+        debian=is_debian(release) and shutil.which("apt-get") is not None,
+        root=os.geteuid() == 0,
+        go=go,
+        architecture=os.uname().machine,
+    )
+
+
+def check() -> None:
+    """Raises GroundError with one message that names all that is missing."""
+    text = message(observe())
+    if text:
+        raise GroundError(text)
+
+
+def check_root() -> None:
+    """Raises GroundError where `down` could not undo what `up` did."""
+    if os.geteuid() != 0:
+        raise GroundError("The embedded Kubernetes belongs to root. Use `sudo` or a root shell.")

@@ -1,0 +1,122 @@
+"""Where the ground keeps things and which addresses it uses.
+
+Made once by `dev.__main__` from the environment and handed to everything
+else. The addresses are fixed: a machine carries one embedded node at a time.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dev.errors import GroundError
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+KUBERNETES_VERSION = "1.36.3"
+KANIKO_VERSION = "1.24.0"
+GO_MINIMUM = (1, 26)
+
+NODE = "crewyard"
+CLUSTER_DOMAIN = "cluster.local"
+HOST_NAME = "host.crewyard.internal"
+REGISTRY_HOST = "registry.crewyard.internal"
+REGISTRY_PORT = 5000
+REGISTRY = f"{REGISTRY_HOST}:{REGISTRY_PORT}"
+
+BRIDGE = "crewyard0"
+BRIDGE_ADDRESS = "10.213.0.1"
+POD_NETWORK = "10.213.0.0/16"
+SERVICE_NETWORK = "10.214.0.0/16"
+LOOPBACK = "127.0.0.1"
+API_PORT = 6443
+ETCD_PORT = 2379
+FACADE_PORT = 30080
+FACADE_URL = f"http://{LOOPBACK}:{FACADE_PORT}"
+
+CGROUP = "crewyard"
+
+# AF_UNIX paths end at 107 bytes; the longest socket below the state directory takes 40.
+_STATE_PATH_MAX = 67
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The directories of one ground. All of them lie below `state`."""
+
+    state: Path
+
+    @property
+    def bin(self) -> Path:
+        """kubectl and the other programs by their names; on PATH after `env`."""
+        return self.state / "bin"
+
+    @property
+    def configuration(self) -> Path:
+        """Configuration files of the processes, rewritten by every `up`."""
+        return self.state / "config"
+
+    @property
+    def pki(self) -> Path:
+        """Certificates, keys and the components' kubeconfigs."""
+        return self.state / "pki"
+
+    @property
+    def logs(self) -> Path:
+        """One log per process and long step, and the pods' logs in `pods`."""
+        return self.state / "logs"
+
+    @property
+    def run(self) -> Path:
+        """What is true only until the next reboot or `down`: records of processes, sockets, mounts."""
+        return self.state / "run"
+
+    @property
+    def data(self) -> Path:
+        """What `down` keeps: etcd, registry, images, volumes."""
+        return self.state / "data"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self.state / "kubeconfig"
+
+    @property
+    def admin_key(self) -> Path:
+        """The first key of the facade, in the clear; the cluster has its hash."""
+        return self.state / "admin-key"
+
+    @property
+    def containerd_socket(self) -> Path:
+        """Also the mark by which our containerd's shims are known."""
+        return self.run / "containerd.sock"
+
+    @property
+    def service_hosts(self) -> Path:
+        """Names and addresses of the cluster's Services, as dnsmasq reads them."""
+        return self.run / "services.hosts"
+
+
+def from_environment(environment: Mapping[str, str]) -> Settings:
+    """The settings that `CREWYARD_STATE`, `XDG_CACHE_HOME` and `HOME` lead to.
+
+    Raises GroundError where the directory cannot be used.
+    """
+    given = environment.get("CREWYARD_STATE")
+    if given:
+        state = Path(given)
+    else:
+        cache = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME', '/root')}/.cache"
+        state = Path(cache) / "crewyard"
+    if not state.is_absolute():
+        raise GroundError(f"CREWYARD_STATE is {str(state)!r}, which is no absolute path. Set it to one.")
+    if len(os.fsencode(state)) > _STATE_PATH_MAX:
+        raise GroundError(
+            f"The state directory {state} is too long a path for the sockets below it. "
+            f"Set CREWYARD_STATE to one of at most {_STATE_PATH_MAX} bytes."
+        )
+    if any(character.isspace() or character in ",:'\"\\" for character in str(state)):
+        raise GroundError(
+            f"The state directory {state} has blanks, quotes, commas or colons. Set CREWYARD_STATE."
+        )
+    return Settings(state=state)

@@ -1,0 +1,79 @@
+"""The state directory as a whole: made, claimed, locked, removed.
+
+Used by the embedded ground around all it does. A directory that somebody
+else fills is refused, since `down --purge` removes what is in it.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dev.errors import GroundError
+from dev.settings import Settings
+
+_LOCK = "lock"
+_OURS = ("bin", "config", "data", "logs", "pki", "run", "kubeconfig", "admin-key", "admin-key.new")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def claim(settings: Settings) -> None:
+    """Makes the directory. Raises GroundError if it is there, is not ours and has something in it."""
+    state = settings.state
+    if state.is_dir() and not (state / _LOCK).exists():
+        foreign = sorted(path.name for path in state.iterdir() if path.name not in _OURS)
+        if foreign:
+            raise GroundError(
+                f"The state directory {state} has other things in it ({', '.join(foreign[:3])}). "
+                "Set CREWYARD_STATE to an empty directory or to one that does not exist."
+            )
+    try:
+        for directory in (state, settings.data, settings.logs):
+            directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GroundError(f"The state directory cannot be made: {error}. Set CREWYARD_STATE.") from error
+    (state / _LOCK).touch(mode=0o600)
+    state.chmod(0o700)
+
+
+@contextmanager
+def locked(settings: Settings) -> Iterator[None]:
+    """Lets one at a time change the ground. Raises GroundError at once if another does."""
+    claim(settings)
+    handle = os.open(settings.state / _LOCK, os.O_RDWR)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise GroundError(
+                "Another `make up`, `deploy` or `down` is at work. Wait until it is done."
+            ) from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def forget_last_boot(settings: Settings, boot_id: Path = _BOOT_ID) -> bool:
+    """Drops sockets, records and addresses of processes that a reboot has ended. True if there were such."""
+    boot = boot_id.read_text().strip()
+    note = settings.run / "boot-id"
+    stale = settings.run.is_dir() and (not note.exists() or note.read_text() != boot)
+    if stale:
+        shutil.rmtree(settings.run)
+    settings.run.mkdir(parents=True, exist_ok=True)
+    note.write_text(boot)
+    return stale
+
+
+def remove(settings: Settings) -> None:
+    """Removes all that is ours, and the directory if nothing else is in it. Nothing may be mounted there."""
+    for name in (*_OURS, _LOCK):
+        path = settings.state / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    if not any(settings.state.iterdir()):
+        settings.state.rmdir()

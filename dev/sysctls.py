@@ -1,0 +1,73 @@
+"""Kernel settings that the node needs, and putting them back.
+
+`up` notes every value before anything changes it, those that kubelet and
+kube-proxy change by themselves included; `down` restores what was noted. The
+note lies in `run`: after a reboot the kernel has its own values again.
+"""
+
+import json
+from pathlib import Path
+
+from dev.settings import Settings
+
+# What the node needs: forwarding between pods and the world, bridged packets seen by iptables,
+# enough watches for a full node. None: noted only, since kubelet or kube-proxy sets it.
+WANTED: dict[str, int | None] = {
+    "net/ipv4/ip_forward": 1,
+    "net/bridge/bridge-nf-call-iptables": 1,
+    "net/ipv4/conf/all/route_localnet": None,
+    "net/netfilter/nf_conntrack_max": None,
+    "net/netfilter/nf_conntrack_tcp_timeout_established": None,
+    "net/netfilter/nf_conntrack_tcp_timeout_close_wait": None,
+    "vm/overcommit_memory": None,
+    "vm/panic_on_oom": None,
+    "kernel/panic": None,
+    "kernel/panic_on_oops": None,
+    "kernel/keys/root_maxkeys": None,
+    "kernel/keys/root_maxbytes": None,
+}
+# Raised if lower, never lowered.
+AT_LEAST = {"fs/inotify/max_user_instances": 1024, "fs/inotify/max_user_watches": 524288}
+
+
+def changes(current: dict[str, int]) -> dict[str, int]:
+    """Which settings to write, given those that this kernel has."""
+    wanted = {name: value for name, value in WANTED.items() if value is not None and name in current}
+    lifted = {name: value for name, value in AT_LEAST.items() if name in current and current[name] < value}
+    return {name: value for name, value in (wanted | lifted).items() if current[name] != value}
+
+
+def read(root: Path = Path("/proc/sys")) -> dict[str, int]:
+    """The current values of all settings above that this kernel has."""
+    values = {}
+    for name in (*WANTED, *AT_LEAST):
+        try:
+            values[name] = int((root / name).read_text())
+        except (OSError, ValueError):
+            continue
+    return values
+
+
+def write(values: dict[str, int], root: Path = Path("/proc/sys")) -> None:
+    """Sets the given values."""
+    for name, value in values.items():
+        (root / name).write_text(f"{value}\n")
+
+
+def apply(settings: Settings) -> None:
+    """Notes the values once, then writes the wanted ones."""
+    note = settings.run / "sysctls.json"
+    current = read()
+    if not note.exists():
+        note.write_text(json.dumps(current))
+    write(changes(current))
+
+
+def restore(settings: Settings) -> None:
+    """Writes back what was noted."""
+    note = settings.run / "sysctls.json"
+    if note.exists():
+        now = read()
+        before = json.loads(note.read_text())
+        write({name: value for name, value in before.items() if name in now and now[name] != value})
+        note.unlink()
