@@ -1,28 +1,26 @@
 """Accepting a run: row first, then the object, then its uid into the row (nothing lost, nothing doubled).
 
-Called by `POST /v1/runs`; what a crash left half done is completed by `api.background`.
+Called by `POST /v1/runs`; what a crash left half done is completed by `api.projector.completion`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import asyncio
 from datetime import datetime
 from typing import Any
 
+from api.store.errors import Missing
 from api.store.index.idempotency import Idempotency
-from api.store.index.runs import RunDetail
+from api.store.index.runs import RunDetail, RunRequest
 from api.store.store import Store
+from crds import errors, names
+from crds.kinds import PROJECT, RUN
 from crds.kube import Kube
+from crds.objects import Run
 
+__all__ = ["RunRequest", "accept_run", "complete"]
 
-@dataclass(frozen=True)
-class RunRequest:
-    """A checked request: project and deployment by object name, both known to the index."""
-
-    project: str
-    deployment: str
-    input: Mapping[str, Any]
-    entrypoint: str | None = None
-    timeout: str | None = None
+ATTEMPTS = 3
+PAUSE = 0.2
+"""Seconds before the first repetition of a call that found no apiserver; doubled each time."""
 
 
 async def accept_run(
@@ -34,4 +32,80 @@ async def accept_run(
     gone; Taken for another body; crds.errors.Invalid where the object is refused (the row is withdrawn) and
     Unavailable (withdrawn too, unless there is an idempotency key, with which the call can be repeated).
     """
-    raise NotImplementedError
+    name, _ = await store.runs.accept(request, now, idempotency)
+    row = await store.runs.get(name)
+    if row is None:
+        raise Missing("the run that this Idempotency-Key made is no longer there", "Idempotency-Key")
+    if row.uid is not None:
+        return row
+    try:
+        await complete(store, kube, row, now)
+    except errors.Unavailable:
+        if idempotency is None:
+            await store.runs.withdraw(name, now, gone=False)
+        raise
+    except errors.KubeError:
+        await store.runs.withdraw(name, now, gone=True)
+        raise
+    except Missing:
+        await store.runs.withdraw(name, now, gone=True)
+        raise
+    return await store.runs.get(name) or row
+
+
+async def complete(store: Store, kube: Kube, row: RunDetail, now: datetime) -> None:
+    """Makes the object of an accepted row and records its uid. May be repeated. Raises as `accept_run`."""
+    project = await store.projects.get(row.project)
+    if project is None:
+        raise Missing(f"there is no project {row.project}", "deployment")
+    body = manifest(row, project.uid)
+    try:
+        made = await _create(kube, body)
+    except errors.AlreadyExists:
+        found = await kube.get(RUN, row.name)
+        if found is None or found["spec"] != body["spec"]:
+            raise
+        made = found
+    await store.record.observe(Run(made), now)
+
+
+def manifest(row: RunDetail, project_uid: str) -> dict[str, Any]:
+    """The Run object of an accepted row, the same at every repetition."""
+    spec: dict[str, Any] = {"project": row.project, "deployment": row.deployment}
+    if row.input:
+        spec["input"] = dict(row.input)
+    if row.entrypoint is not None:
+        spec["entrypoint"] = row.entrypoint
+    if row.timeout is not None:
+        spec["timeout"] = row.timeout
+    return {
+        "metadata": {
+            "name": row.name,
+            "labels": {
+                names.LABEL_PROJECT: row.project,
+                names.LABEL_DEPLOYMENT: str(row.deployment),
+                names.LABEL_MANAGED_BY: names.MANAGED_BY,
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": PROJECT.api_version,
+                    "kind": PROJECT.name,
+                    "name": row.project,
+                    "uid": project_uid,
+                    "blockOwnerDeletion": False,
+                }
+            ],
+        },
+        "spec": spec,
+    }
+
+
+async def _create(kube: Kube, body: dict[str, Any]) -> dict[str, Any]:
+    pause = PAUSE
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return await kube.create(RUN, body)
+        except errors.Unavailable:
+            await asyncio.sleep(pause)
+            pause *= 2
+    return await kube.create(RUN, body)

@@ -1,28 +1,97 @@
-"""Build logs: text per deployment, in the order it arrived. Called by the pods' routes and those of logs."""
+"""Build logs: text per deployment, in the order it arrived.
 
+Called by the pods' routes and the follower of Kaniko's log, which append, and by
+the routes of logs, which read and follow.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from api.store.journal import Journal, Record
+from api.store.shelf import Shelf, off
+from api.store.signals import Signals
+
+MAX_RECORDS = 200_000
+"""Chunks kept of one deployment; what follows is dropped, once with a line that says so."""
+DROPPED = "… the build log is too long; the rest was dropped\n"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of a container's log: `seq` counts from 1 per pod and container."""
+
+    seq: int
+    text: str
 
 
 @dataclass(frozen=True)
 class LogPage:
-    """Text from a byte position. `next` is where to read on; `mark` is for `BuildLogs.wait`."""
+    """Text after a position. `next` is where to read on; `mark` is for `BuildLogs.wait`."""
 
     text: str
     next: int
     mark: int
 
 
+class _Book:
+    """A journal of chunks that knows the last number of each container."""
+
+    def __init__(self, directory: Path) -> None:
+        self.journal = Journal(directory)
+        self.last: dict[tuple[str, str], int] = {}
+        after = 0
+        while records := self.journal.read(after, 1000):
+            after += len(records)
+            for record in records:
+                self.last[record["p"], record["c"]] = record["s"]
+
+
 class BuildLogs:
     """The build logs of one namespace."""
 
-    async def append(self, deployment: str, pod: str, container: str, seq: int, text: str) -> int:
-        """Appends a numbered chunk once; gives the greatest number stored for this pod's container."""
-        raise NotImplementedError
+    def __init__(self, directory: Path) -> None:
+        self._shelf = Shelf(directory, _Book)
+        self.signals = Signals()
 
-    async def read(self, deployment: str, start: int = 0, limit: int = 1 << 20) -> LogPage:
-        """Up to about `limit` bytes from `start` (0, or an earlier `next`). An unknown one is empty."""
-        raise NotImplementedError
+    async def append(self, deployment: str, pod: str, container: str, chunks: Sequence[Chunk]) -> int:
+        """Appends numbered chunks, each once; gives the greatest number stored for this container.
+
+        A chunk beyond a gap is not stored: the answer tells the sender where to go on.
+        """
+        async with self._shelf.hold(deployment) as book:
+            last = book.last.get((pod, container), 0)
+            fresh: list[Record] = []
+            for chunk in chunks:
+                if chunk.seq == last + 1:
+                    last = chunk.seq
+                    fresh.append({"p": pod, "c": container, "s": chunk.seq, "t": chunk.text})
+            room = MAX_RECORDS - book.journal.last
+            if room < len(fresh):
+                kept = fresh[: max(room, 0)]
+                if kept:
+                    kept[-1] = {**kept[-1], "t": DROPPED}
+                fresh = kept
+            if fresh:
+                await off(lambda: book.journal.append(fresh))
+            book.last[pod, container] = last
+        if fresh:
+            self.signals.ring(deployment)
+        return last
+
+    async def read(self, deployment: str, start: int = 0, limit: int = 1000) -> LogPage:
+        """Up to `limit` chunks from `start` (0, or an earlier `next`). An unknown one is empty."""
+        mark = self.signals.mark
+        book = await self._shelf.open(deployment)
+        records = await off(lambda: book.journal.read(start, limit))
+        return LogPage("".join(record["t"] for record in records), start + len(records), mark)
 
     async def wait(self, deployment: str, mark: int, timeout: float) -> None:
         """Returns at once if something was appended since `mark`, else when it is or after `timeout` s."""
-        raise NotImplementedError
+        await self.signals.wait(deployment, mark, timeout)
+
+    async def remove(self, deployment: str) -> None:
+        """Deletes a deployment's log."""
+        async with self._shelf.hold(deployment) as book:
+            await off(book.journal.remove)
+            await self._shelf.drop(deployment)

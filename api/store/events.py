@@ -4,9 +4,26 @@ A replay is exactly: run.started (id 1, from the claim), what the run said, and 
 row, the last id + 1). A run that was never claimed has its terminal event alone, with id 1.
 """
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import Any
+
+from sqlalchemy import select
+
+from api.store.database import Database
+from api.store.errors import Missing
+from api.store.eventlog import EventLog
+from api.store.journal import Record
+from api.store.schema import claims, runs
+from api.store.shelf import Shelf, off
+from api.store.signals import Signals
+from crds import names
+from crds.times import format_time
+
+HEADS = 10_000
 
 
 @dataclass(frozen=True)
@@ -20,22 +37,122 @@ class Event:
 
 @dataclass(frozen=True)
 class EventPage:
-    """Events after a position. `ended`: nothing will ever follow these. `mark` is for `Events.wait`."""
+    """Events after a position. `ended`: nothing will ever follow these. `mark` is for `Events.wait`.
+
+    `total` is the greatest id there is now.
+    """
 
     events: tuple[Event, ...]
     ended: bool
     mark: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the index knows of a run's events: its first one, if it was claimed, and its last, if it ended."""
+
+    started: Event | None
+    terminal: Event | None
+
+
+def replay(head: Head, records: list[Record], after: int, limit: int) -> list[Event]:
+    """The events with ids above `after`, at most `limit`; `records` begin after `said_after(after)`."""
+    found: list[Event] = []
+    if head.started:
+        if after == 0:
+            found.append(head.started)
+        first = max(after, 1) + 1
+        found.extend(Event(first + index, record["t"], record["d"]) for index, record in enumerate(records))
+    reached = found[-1].id if found else after
+    if head.terminal and reached == head.terminal.id - 1:
+        found.append(head.terminal)
+    return found[:limit]
+
+
+def said_after(after: int) -> int:
+    """How many records precede the event that follows id `after`: record n is event n + 1."""
+    return max(after - 1, 0)
 
 
 class Events:
     """The events of all runs of one namespace."""
 
+    def __init__(self, database: Database, namespace: str, directory: Path) -> None:
+        self._database = database
+        self._namespace = namespace
+        self._heads: OrderedDict[str, Head] = OrderedDict()
+        self.shelf = Shelf(directory, EventLog)
+        self.signals = Signals()
+
     async def read(self, run: str, after: int, limit: int) -> EventPage:
         """Up to `limit` events with ids above `after`. Raises Missing for an unknown run."""
-        raise NotImplementedError
+        mark = self.signals.mark
+        # The head first: where it tells the end, the log is complete; where not, the end is told next time.
+        head = await self._head(run, mark)
+        if head.started is None:
+            total, records = 0, []
+        else:
+            log = await self.shelf.open(run)
+            said = head.terminal.id - 2 if head.terminal else log.last
+            total = 1 + said
+            count = min(limit, said - said_after(after))
+            records = await off(lambda: log.read(said_after(after), count)) if count > 0 else []
+        events = replay(head, records, after, limit)
+        if head.terminal:
+            total = head.terminal.id
+        last = events[-1].id if events else after
+        return EventPage(tuple(events), head.terminal is not None and last >= head.terminal.id, mark, total)
 
     async def wait(self, run: str, mark: int, timeout: float) -> None:
         """Returns at once if something happened to the run since `mark`, else when it does or after
         `timeout` seconds.
         """
-        raise NotImplementedError
+        await self.signals.wait(run, mark, timeout)
+
+    async def _head(self, run: str, mark: int) -> Head:
+        known = self._heads.get(run)
+        if known:
+            self._heads.move_to_end(run)
+            return known
+        query = (
+            select(runs.c.terminal, runs.c.terminal_id, claims.c.granted_at, claims.c.answer)
+            .outerjoin(claims, (claims.c.namespace == runs.c.namespace) & (claims.c.run == runs.c.name))
+            .where(runs.c.namespace == self._namespace, runs.c.name == run, runs.c.hidden.is_(False))
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        if row is None:
+            raise Missing(f"there is no run {names.id_of(run)}", "run")
+        head = Head(
+            started=None if row.granted_at is None else started(run, row.granted_at, row.answer),
+            terminal=None
+            if row.terminal is None
+            else Event(row.terminal_id, row.terminal["type"], row.terminal["data"]),
+        )
+        # What changed while we read is read again by the next one.
+        if not self.signals.since(f"head/{run}", mark):
+            self._heads[run] = head
+            if len(self._heads) > HEADS:
+                self._heads.popitem(last=False)
+        return head
+
+    def told(self, run: str) -> None:
+        """Something was appended to the run's log."""
+        self.signals.ring(run)
+
+    def turned(self, run: str) -> None:
+        """The run was claimed, has ended, or is no longer shown."""
+        self._heads.pop(run, None)
+        self.signals.ring(f"head/{run}")
+        self.signals.ring(run)
+
+
+def started(run: str, granted_at: datetime, answer: Mapping[str, Any]) -> Event:
+    """The first event of a claimed run."""
+    data = {
+        "run_id": names.id_of(run),
+        "timestamp": format_time(granted_at),
+        "deployment_id": answer.get("deployment_id"),
+    }
+    return Event(1, "run.started", data)

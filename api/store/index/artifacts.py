@@ -1,24 +1,46 @@
 """Artifacts as rows, the latest version per name. Called by the pods' routes and those of artifacts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, func, select
+from sqlalchemy.dialects.sqlite import insert
 
 from api.store.database import Database
 from api.store.page import Page
+from api.store.schema import artifacts, runs
+
+_BY_ITSELF = ("succeeded", "failed")
 
 
 @dataclass(frozen=True)
 class ArtifactRow:
-    """A stored file of a run. `sha256` in hex serves as ETag; `blob` is its key in `Store.blobs`."""
+    """A stored file of a run. `sha256` in hex serves as ETag; `blob` is its key in `Store.blobs`.
+
+    `version` counts the stored versions of all files of the run, from 1.
+    """
 
     run: str
     name: str
+    version: int
     size: int
     sha256: str
     content_type: str
     partial: bool
     created_at: datetime
     blob: str
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a run has stored."""
+
+    count: int
+    bytes: int
+
+
+_WHOLE = [artifacts.c[field.name] for field in fields(ArtifactRow)]
 
 
 class Artifacts:
@@ -28,10 +50,82 @@ class Artifacts:
         self._database = database
         self._namespace = namespace
 
+    def _of(self, run: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+        return artifacts.c.namespace == self._namespace, artifacts.c.run == run
+
     async def get(self, run: str, name: str) -> ArtifactRow | None:
         """One artifact of a run (object name), or None."""
-        raise NotImplementedError
+        query = self._select(run).where(artifacts.c.name == name)
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return _row(row) if row else None
 
     async def page(self, run: str, offset: int, limit: int) -> Page[ArtifactRow]:
         """A page of a run's artifacts, newest first. All are partial where the run did not end by itself."""
-        raise NotImplementedError
+        query = self._select(run).order_by(artifacts.c.version.desc()).offset(offset).limit(limit)
+        async with self._database.read() as connection:
+            count = select(func.count()).select_from(artifacts).where(*self._of(run))
+            total = int((await connection.execute(count)).scalar_one())
+            rows = (await connection.execute(query)).all()
+        return Page(tuple(_row(row) for row in rows), total)
+
+    async def held(self, run: str, without: str | None = None) -> Held:
+        """How many files of how many bytes a run has, not counting the one named `without`."""
+        query = select(func.count(), func.coalesce(func.sum(artifacts.c.size), 0)).where(*self._of(run))
+        if without is not None:
+            query = query.where(artifacts.c.name != without)
+        async with self._database.read() as connection:
+            count, size = (await connection.execute(query)).one()
+        return Held(int(count), int(size))
+
+    async def put(
+        self,
+        run: str,
+        name: str,
+        size: int,
+        sha256: str,
+        content_type: str,
+        partial: bool,
+        blob: str,
+        now: datetime,
+    ) -> ArtifactRow:
+        """Records a stored version as the latest. The same bytes again give the version recorded before."""
+        key = {"namespace": self._namespace, "run": run, "name": name}
+        async with self._database.write() as connection:
+            found = (
+                await connection.execute(select(*_WHOLE).where(*self._of(run), artifacts.c.name == name))
+            ).one_or_none()
+            if found and found.sha256 == sha256 and found.partial == partial:
+                return _row(found)
+            last = select(func.coalesce(func.max(artifacts.c.version), 0)).where(*self._of(run))
+            values = {
+                "version": int((await connection.execute(last)).scalar_one()) + 1,
+                "size": size,
+                "sha256": sha256,
+                "content_type": content_type,
+                "partial": partial,
+                "created_at": now,
+                "blob": blob,
+            }
+            await connection.execute(
+                insert(artifacts)
+                .values(**key, **values)
+                .on_conflict_do_update(index_elements=list(key), set_=values)
+            )
+        return ArtifactRow(run=run, name=name, **values)  # type: ignore[arg-type]
+
+    def _select(self, run: str) -> Any:
+        unfinished = runs.c.status.not_in(_BY_ITSELF) & runs.c.completed_at.is_not(None)
+        columns = [
+            (artifacts.c.partial | func.coalesce(unfinished, False)).label("partial")
+            if column.name == "partial"
+            else column
+            for column in _WHOLE
+        ]
+        joined = (runs.c.namespace == artifacts.c.namespace) & (runs.c.name == artifacts.c.run)
+        return select(*columns).select_from(artifacts.outerjoin(runs, joined)).where(*self._of(run))
+
+
+def _row(row: Row[Any]) -> ArtifactRow:
+    values = dict(row._mapping)
+    return ArtifactRow(**{**values, "partial": bool(values["partial"])})

@@ -1,13 +1,22 @@
 """Deployments as rows. Called by the projector, the routes of deployments and those that accept runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from api.store.database import Database
+from sqlalchemy import Row, Select, and_, case, delete, func, or_, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from api.store.database import Database, next_ord
+from api.store.index.removal import is_removed
 from api.store.page import Page
+from api.store.schema import deployments, projects
+from api.store.signals import Signals
 from crds import objects
+from crds.kinds import PROJECT
+from crds.reasons import STATUS_OF_PHASE
+from crds.times import parse_time
 
 
 @dataclass(frozen=True)
@@ -23,8 +32,6 @@ class DeploymentRow:
     ord: int
     project: str
     status: str
-    message: str | None
-    git_sha: str | None
     created_at: datetime
     activated_at: datetime | None
     built: bool
@@ -32,34 +39,173 @@ class DeploymentRow:
     activation: int
     error: Mapping[str, Any] | None
     spec: Mapping[str, Any]
+    plan: Mapping[str, Any]
     conditions: tuple[Mapping[str, Any], ...]
+
+    @property
+    def message(self) -> str | None:
+        """The commit's subject, or what it was created with."""
+        return self.spec.get("message")
+
+    @property
+    def git_sha(self) -> str | None:
+        """The commit's id."""
+        return self.spec.get("gitSha")
+
+
+_ACTIVE = projects.c.active == deployments.c.name
+_STATUS = case(
+    (_ACTIVE, "active"), (deployments.c.phase == "active", "superseded"), else_=deployments.c.phase
+)
+_DERIVED = {
+    "status": _STATUS,
+    "activated_at": case(
+        (_ACTIVE, func.coalesce(projects.c.activated_at, deployments.c.activated_at)),
+        else_=deployments.c.activated_at,
+    ),
+}
+_COLUMNS = [
+    _DERIVED[field.name].label(field.name) if field.name in _DERIVED else deployments.c[field.name]
+    for field in fields(DeploymentRow)
+]
+
+
+def _row(row: Row[Any]) -> DeploymentRow:
+    values = dict(row._mapping)
+    return DeploymentRow(**{**values, "conditions": tuple(values["conditions"])})
 
 
 class Deployments:
-    """The table of deployments of one namespace."""
+    """The table of deployments of one namespace. `signals` rings at every change."""
 
-    def __init__(self, database: Database, namespace: str) -> None:
+    def __init__(self, database: Database, namespace: str, signals: Signals) -> None:
         self._database = database
         self._namespace = namespace
+        self._signals = signals
+
+    def _shown(self) -> Select[Any]:
+        # What belonged to an earlier project of the same name is not shown, also before it is collected.
+        joined = and_(
+            projects.c.namespace == deployments.c.namespace, projects.c.name == deployments.c.project
+        )
+        return (
+            select(*_COLUMNS)
+            .select_from(deployments.outerjoin(projects, joined))
+            .where(
+                deployments.c.namespace == self._namespace,
+                or_(
+                    projects.c.uid.is_(None),
+                    deployments.c.project_uid.is_(None),
+                    deployments.c.project_uid == projects.c.uid,
+                ),
+            )
+        )
 
     async def get(self, name: str) -> DeploymentRow | None:
         """One deployment by object name, or None."""
-        raise NotImplementedError
+        async with self._database.read() as connection:
+            row = (await connection.execute(self._shown().where(deployments.c.name == name))).one_or_none()
+        return _row(row) if row else None
 
     async def page(
         self, project: str, offset: int, limit: int, status: str | None = None
     ) -> Page[DeploymentRow]:
         """A page of a project's deployments, newest first, of one status if given. Unknown project: empty."""
-        raise NotImplementedError
+        query = self._shown().where(deployments.c.project == project)
+        if status is not None:
+            query = query.where(_STATUS.in_([status]))
+        async with self._database.read() as connection:
+            count = select(func.count()).select_from(query.subquery())
+            total = int((await connection.execute(count)).scalar_one())
+            query = query.order_by(deployments.c.ord.desc()).offset(offset).limit(limit)
+            rows = (await connection.execute(query)).all()
+        return Page(tuple(_row(row) for row in rows), total)
+
+    async def known(self, before: int) -> dict[str, str]:
+        """The uids by name of rows whose object was last seen before the resourceVersion `before`."""
+        query = select(deployments.c.name, deployments.c.uid).where(
+            deployments.c.namespace == self._namespace, deployments.c.version < before
+        )
+        async with self._database.read() as connection:
+            return {row.name: row.uid for row in await connection.execute(query)}
 
     async def observe(self, deployment: objects.Deployment) -> None:
         """The row becomes what the object says, unless a newer version of it is known already."""
-        raise NotImplementedError
+        version = int(deployment.resource_version or 0)
+        owner = owner_project(deployment)
+        values = _values(deployment, version, owner)
+        async with self._database.write() as connection:
+            here = and_(deployments.c.namespace == self._namespace, deployments.c.name == deployment.name)
+            row = (
+                await connection.execute(select(deployments.c.uid, deployments.c.version).where(here))
+            ).one_or_none()
+            if (row and row.version >= version) or await is_removed(connection, self._namespace, owner):
+                return
+            if row and row.uid != deployment.uid:
+                await connection.execute(delete(deployments).where(here))
+                row = None
+            if row:
+                await connection.execute(update(deployments).where(here).values(**values))
+            else:
+                await connection.execute(
+                    insert(deployments).values(
+                        namespace=self._namespace,
+                        name=deployment.name,
+                        ord=await next_ord(connection, self._namespace),
+                        **values,
+                    )
+                )
+        self._signals.ring("deployments")
 
     async def remove(self, name: str, uid: str) -> None:
         """The object is gone."""
-        raise NotImplementedError
+        async with self._database.write() as connection:
+            await connection.execute(
+                delete(deployments).where(
+                    deployments.c.namespace == self._namespace,
+                    deployments.c.name == name,
+                    deployments.c.uid == uid,
+                )
+            )
+        self._signals.ring("deployments")
 
-    async def wait(self, name: str, timeout: float) -> None:
-        """Returns once this deployment or its project's activation changed, or after `timeout` seconds."""
-        raise NotImplementedError
+    def mark(self) -> int:
+        """The present moment, to be taken before looking and given to `wait`."""
+        return self._signals.mark
+
+    async def wait(self, mark: int, timeout: float) -> None:
+        """Returns at once if any deployment or project changed since `mark`, else when one does, or after
+        `timeout` seconds.
+        """
+        await self._signals.wait("deployments", mark, timeout)
+
+
+def owner_project(thing: objects.Object) -> str | None:
+    """The uid of the Project that owns an object; None while it has no owner."""
+    for owner in thing.metadata.get("ownerReferences") or ():
+        if owner.get("kind") == PROJECT.name and owner.get("apiVersion") == PROJECT.api_version:
+            return str(owner["uid"])
+    return None
+
+
+def _values(deployment: objects.Deployment, version: int, owner: str | None) -> dict[str, Any]:
+    activated = deployment.status.get("activatedAt")
+    values: dict[str, Any] = {
+        "uid": deployment.uid,
+        "version": version,
+        "project": deployment.project,
+        "phase": STATUS_OF_PHASE.get(deployment.phase, "pending"),
+        "built": deployment.built,
+        "preview": deployment.preview,
+        "activation": deployment.activation,
+        "created_at": deployment.created,
+        "error": None if deployment.error is None else dict(deployment.error),
+        "spec": dict(deployment.spec),
+        "plan": dict(deployment.plan),
+        "conditions": list(deployment.conditions),
+    }
+    if owner is not None:
+        values["project_uid"] = owner
+    if activated:
+        values["activated_at"] = parse_time(activated)
+    return values

@@ -1,9 +1,14 @@
-"""What an Idempotency-Key was answered with, kept 24 hours. Called by the routes that create."""
+"""What an Idempotency-Key was answered with, kept 24 hours. Called by accept and the routes that create."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sqlalchemy import delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
 from api.store.database import Database
+from api.store.errors import Taken
+from api.store.schema import idempotency as table
 
 KEPT = timedelta(hours=24)
 
@@ -26,8 +31,53 @@ class IdempotencyKeys:
 
     async def find(self, use: Idempotency, now: datetime) -> str | None:
         """The object name this use made before, or None. Raises Taken where the body was another."""
-        raise NotImplementedError
+        async with self._database.read() as connection:
+            return await _find(connection, self._namespace, use, now)
 
     async def put(self, use: Idempotency, name: str, now: datetime) -> str:
         """Records that this use makes `name`; answers the name that was recorded first. Raises Taken."""
-        raise NotImplementedError
+        async with self._database.write() as connection:
+            return await remember(connection, self._namespace, use, name, now)
+
+    async def forget(self, now: datetime) -> None:
+        """Deletes what is older than 24 hours."""
+        async with self._database.write() as connection:
+            await connection.execute(
+                delete(table).where(table.c.namespace == self._namespace, table.c.created_at <= now - KEPT)
+            )
+
+
+async def remember(
+    connection: AsyncConnection, namespace: str, use: Idempotency, name: str, now: datetime
+) -> str:
+    """As `IdempotencyKeys.put`, within the caller's transaction."""
+    first = await _find(connection, namespace, use, now)
+    if first is not None:
+        return first
+    key = {"namespace": namespace, "owner": use.owner, "key": use.key}
+    # An expired record may still be there.
+    await connection.execute(
+        delete(table).where(
+            table.c.namespace == namespace, table.c.owner == use.owner, table.c.key == use.key
+        )
+    )
+    await connection.execute(
+        table.insert().values(**key, body_sha256=use.body_sha256, name=name, created_at=now)
+    )
+    return name
+
+
+async def _find(connection: AsyncConnection, namespace: str, use: Idempotency, now: datetime) -> str | None:
+    query = select(table.c.body_sha256, table.c.name).where(
+        table.c.namespace == namespace,
+        table.c.owner == use.owner,
+        table.c.key == use.key,
+        table.c.created_at > now - KEPT,
+    )
+    row = (await connection.execute(query)).one_or_none()
+    if row is None:
+        return None
+    if row.body_sha256 != use.body_sha256:
+        raise Taken("this Idempotency-Key was used with another body; use a new one", "Idempotency-Key")
+    name: str = row.name
+    return name

@@ -1,13 +1,21 @@
 """Projects as rows: they follow the objects. Called by the projector and the routes of projects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import Any
 
-from api.store.database import Database
+from sqlalchemy import func, select, update
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from api.store.database import Database, next_ord
+from api.store.index.removal import remove_project
 from api.store.page import Page
+from api.store.schema import deployments, projects
+from api.store.signals import Signals
 from crds import objects
+from crds.times import parse_time
 
 
 @dataclass(frozen=True)
@@ -24,20 +32,43 @@ class ProjectRow:
     status: Mapping[str, Any]
 
 
-class Projects:
-    """The table of projects of one namespace."""
+_WHOLE = [projects.c[field.name] for field in fields(ProjectRow)]
 
-    def __init__(self, database: Database, namespace: str) -> None:
+
+class Projects:
+    """The table of projects of one namespace. `signals` rings at every change."""
+
+    def __init__(self, database: Database, namespace: str, signals: Signals) -> None:
         self._database = database
         self._namespace = namespace
+        self._signals = signals
 
     async def get(self, name: str) -> ProjectRow | None:
         """One project, or None."""
-        raise NotImplementedError
+        query = select(*_WHOLE).where(projects.c.namespace == self._namespace, projects.c.name == name)
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return ProjectRow(**row._mapping) if row else None
 
     async def page(self, offset: int, limit: int, names: frozenset[str] | None = None) -> Page[ProjectRow]:
         """A page, newest first; with `names`, of these only (a key bound to projects)."""
-        raise NotImplementedError
+        query = select(*_WHOLE).where(projects.c.namespace == self._namespace)
+        if names is not None:
+            query = query.where(projects.c.name.in_(sorted(names)))
+        async with self._database.read() as connection:
+            count = select(func.count()).select_from(query.subquery())
+            total = int((await connection.execute(count)).scalar_one())
+            query = query.order_by(projects.c.ord.desc()).offset(offset).limit(limit)
+            rows = (await connection.execute(query)).all()
+        return Page(tuple(ProjectRow(**row._mapping) for row in rows), total)
+
+    async def known(self, before: int) -> dict[str, str]:
+        """The uids by name of rows whose object was last seen before the resourceVersion `before`."""
+        query = select(projects.c.name, projects.c.uid).where(
+            projects.c.namespace == self._namespace, projects.c.version < before
+        )
+        async with self._database.read() as connection:
+            return {row.name: row.uid for row in await connection.execute(query)}
 
     async def observe(self, project: objects.Project) -> None:
         """The row becomes what the object says, unless a newer version of it is known already.
@@ -45,8 +76,48 @@ class Projects:
         Call it with the apiserver's answer to a create or patch, so that the next reader sees it. An object
         of another uid under the same name first removes all that belonged to the old one.
         """
-        raise NotImplementedError
+        version = int(project.resource_version or 0)
+        async with self._database.write() as connection:
+            query = select(projects.c.uid, projects.c.version).where(
+                projects.c.namespace == self._namespace, projects.c.name == project.name
+            )
+            row = (await connection.execute(query)).one_or_none()
+            if row and row.version >= version:
+                return
+            if row and row.uid != project.uid:
+                await remove_project(connection, self._namespace, project.name, row.uid, datetime.now(UTC))
+            activated = project.status.get("activatedAt")
+            values = {
+                "uid": project.uid,
+                "version": version,
+                "created_at": project.created,
+                "active": project.active,
+                "activated_at": parse_time(activated) if activated else None,
+                "spec": dict(project.spec),
+                "status": dict(project.status),
+            }
+            key = {"namespace": self._namespace, "name": project.name}
+            if row and row.uid == project.uid:
+                await connection.execute(
+                    update(projects).where(*(projects.c[k] == v for k, v in key.items())).values(**values)
+                )
+            else:
+                order = await next_ord(connection, self._namespace)
+                await connection.execute(insert(projects).values(**key, **values, ord=order))
+            if project.active and values["activated_at"]:
+                await self._stamp(connection, project.active, values["activated_at"])
+        self._signals.ring("deployments")
 
     async def remove(self, name: str, uid: str, now: datetime) -> None:
         """The object is gone: the row goes with its deployments; its runs leave only tombstones."""
-        raise NotImplementedError
+        async with self._database.write() as connection:
+            await remove_project(connection, self._namespace, name, uid, now)
+        self._signals.ring("deployments")
+
+    async def _stamp(self, connection: AsyncConnection, deployment: str, activated_at: Any) -> None:
+        # Kept in the deployment's own row, so that it stays known once another one is active.
+        await connection.execute(
+            update(deployments)
+            .where(deployments.c.namespace == self._namespace, deployments.c.name == deployment)
+            .values(activated_at=activated_at)
+        )

@@ -1,12 +1,24 @@
-"""Runs as rows: every run ever. Called by accept, the projector and the routes of runs."""
+"""Runs as rows: every run ever. Called by accept and the routes of runs; `api.store.record` changes them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from api.store.database import Database
+from sqlalchemy import Row, select, update
+
+from api import ulid
+from api.store.database import Database, next_ord
+from api.store.index import counts
+from api.store.index.counts import Place
+from api.store.index.idempotency import Idempotency, remember
 from api.store.page import Page
+from api.store.schema import projects as projects_table
+from api.store.schema import runs
+from crds import names
+
+LIVE = ("pending", "running")
+ENDED = ("succeeded", "failed", "canceled")
 
 
 @dataclass(frozen=True)
@@ -26,7 +38,7 @@ class RunRow:
     @property
     def ended(self) -> bool:
         """Whether it has reached its end."""
-        return self.status in ("succeeded", "failed", "canceled")
+        return self.status in ENDED
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,25 @@ class RunDetail(RunRow):
     """Why it is pending: the condition Admitted or Succeeded, `{reason, message}`."""
 
 
+@dataclass(frozen=True)
+class RunRequest:
+    """A checked request: project and deployment by object name, both known to the index."""
+
+    project: str
+    deployment: str
+    input: Mapping[str, Any]
+    entrypoint: str | None = None
+    timeout: str | None = None
+
+
+_LISTED = [runs.c[field.name] for field in fields(RunRow)]
+_WHOLE = [runs.c[field.name] for field in fields(RunDetail)]
+
+
+def _detail(row: Row[Any]) -> RunDetail:
+    return RunDetail(**row._mapping)
+
+
 class Runs:
     """The table of runs of one namespace."""
 
@@ -53,7 +84,12 @@ class Runs:
 
     async def get(self, name: str) -> RunDetail | None:
         """One run by object name, or None."""
-        raise NotImplementedError
+        query = select(*_WHOLE).where(
+            runs.c.namespace == self._namespace, runs.c.name == name, runs.c.hidden.is_(False)
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return _detail(row) if row else None
 
     async def page(
         self,
@@ -65,4 +101,91 @@ class Runs:
         projects: frozenset[str] | None = None,
     ) -> Page[RunRow]:
         """A page, newest first. `deployment` is an object name; `projects` bounds what a key may see."""
-        raise NotImplementedError
+        query = select(*_LISTED).where(runs.c.namespace == self._namespace, runs.c.hidden.is_(False))
+        for column, value in (
+            (runs.c.project, project),
+            (runs.c.deployment, deployment),
+            (runs.c.status, status),
+        ):
+            if value is not None:
+                query = query.where(column == value)
+        bound = None if projects is None else sorted(projects)
+        if bound is not None:
+            query = query.where(runs.c.project.in_(bound))
+        query = query.order_by(runs.c.ord.desc()).offset(offset).limit(limit)
+        async with self._database.read() as connection:
+            total = await counts.total(connection, self._namespace, project, deployment, status, bound)
+            rows = (await connection.execute(query)).all() if total > offset else []
+        return Page(tuple(RunRow(**row._mapping) for row in rows), total)
+
+    async def accept(
+        self, request: RunRequest, now: datetime, idempotency: Idempotency | None
+    ) -> tuple[str, bool]:
+        """Makes the row of a new run, without a uid yet. Gives its name and whether it is new.
+
+        The same idempotency gives the name it made before. Raises Taken for another body.
+        """
+        async with self._database.write() as connection:
+            name = names.RUN_PREFIX + ulid.new()
+            if idempotency is not None:
+                first = await remember(connection, self._namespace, idempotency, name, now)
+                if first != name:
+                    return first, False
+            project_uid = select(projects_table.c.uid).where(
+                projects_table.c.namespace == self._namespace, projects_table.c.name == request.project
+            )
+            await connection.execute(
+                runs.insert().values(
+                    namespace=self._namespace,
+                    name=name,
+                    ord=await next_ord(connection, self._namespace),
+                    version=0,
+                    project=request.project,
+                    project_uid=project_uid.scalar_subquery(),
+                    deployment=request.deployment,
+                    status="pending",
+                    hidden=False,
+                    withdrawn=False,
+                    present=True,
+                    created_at=now,
+                    input=dict(request.input),
+                    entrypoint=request.entrypoint,
+                    timeout=request.timeout,
+                    cancel=False,
+                )
+            )
+            place = Place(request.project, request.deployment, "pending")
+            await counts.move(connection, self._namespace, None, place)
+        return name, True
+
+    async def withdraw(self, name: str, now: datetime, gone: bool) -> None:
+        """Takes an accepted run back: nobody sees it and no pod is given it.
+
+        `gone`: there is surely no object; otherwise `unsettled` names it until `settle`.
+        """
+        async with self._database.write() as connection:
+            changed = update(runs).where(
+                runs.c.namespace == self._namespace,
+                runs.c.name == name,
+                runs.c.uid.is_(None),
+                runs.c.hidden.is_(False),
+            )
+            row = (
+                await connection.execute(
+                    changed.values(
+                        withdrawn=True, hidden=True, present=not gone, status="canceled", completed_at=now
+                    ).returning(runs.c.project, runs.c.deployment)
+                )
+            ).one_or_none()
+            if row:
+                place = Place(row.project, row.deployment, "pending")
+                await counts.move(connection, self._namespace, place, None)
+
+    async def settle(self, name: str) -> None:
+        """There is no object of a withdrawn run."""
+        async with self._database.write() as connection:
+            await connection.execute(
+                update(runs)
+                .where(runs.c.namespace == self._namespace, runs.c.name == name)
+                .values(present=False)
+            )

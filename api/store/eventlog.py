@@ -1,0 +1,76 @@
+"""One run's log of what it said, without the first and the last event, which are derived.
+
+A record is `{"t": type, "d": data}` with `"s"`, the runner's own number, or `"v"`,
+the number of a stored artifact's version: both make a repeated call append
+nothing. Blocking; held by `api.store.events`, one writer at a time.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from api.store.journal import Journal, Record
+
+LOOK = 1000
+
+
+@dataclass(frozen=True)
+class Said:
+    """An event as the runner numbered it; `data` is complete."""
+
+    seq: int
+    type: str
+    data: Mapping[str, Any]
+
+
+class EventLog:
+    """The journal of one run and the greatest numbers in it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._journal = Journal(directory)
+        self.seq = 0
+        self.version = 0
+        # Numbers only grow, so the newest record of each sort has the greatest: look from the end.
+        stop = self._journal.last
+        while stop > 0 and not (self.seq and self.version):
+            start = max(0, stop - LOOK)
+            after = start
+            while after < stop:
+                records = self._journal.read(after, stop - after)
+                after += len(records)
+                for record in records:
+                    self.seq = max(self.seq, record.get("s", 0))
+                    self.version = max(self.version, record.get("v", 0))
+            stop = start
+
+    @property
+    def last(self) -> int:
+        """How many records there are."""
+        return self._journal.last
+
+    def say(self, events: Sequence[Said]) -> int:
+        """Appends what is new and follows without a gap. Gives the greatest number stored."""
+        seq = self.seq
+        fresh: list[Record] = []
+        for event in events:
+            if event.seq == seq + 1:
+                seq = event.seq
+                fresh.append({"s": seq, "t": event.type, "d": dict(event.data)})
+        self._journal.append(fresh)
+        self.seq = seq
+        return seq
+
+    def stored(self, version: int, data: Mapping[str, Any]) -> None:
+        """Appends the event of an artifact's version, unless it is there."""
+        if version > self.version:
+            self._journal.append([{"v": version, "t": "artifact", "d": dict(data)}])
+            self.version = version
+
+    def read(self, after: int, limit: int) -> list[Record]:
+        """Up to `limit` records after the first `after` ones."""
+        return self._journal.read(after, limit)
+
+    def remove(self) -> None:
+        """Deletes the log."""
+        self._journal.remove()

@@ -1,0 +1,212 @@
+"""Claims as rows: which one pod was given a run, and what it reported. Called by the pods' routes.
+
+A crew starts at most once, ever: the row of a claim is written once, in one
+durable transaction, before the pod is told; nothing changes or deletes it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select, update
+
+from api.store.database import Database
+from api.store.index.runs import ENDED
+from api.store.schema import claims, runs
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a pod says of itself when it asks for its run."""
+
+    run_uid: str
+    pod_uid: str
+    nonce: str
+
+
+@dataclass(frozen=True)
+class Granted:
+    """The run is this pod's. `answer` is what it is told, but for the input."""
+
+    answer: Mapping[str, Any]
+    input: Mapping[str, Any]
+    granted_at: datetime
+    first: bool
+
+
+@dataclass(frozen=True)
+class Denied:
+    """The run is not this pod's, for ever."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The index does not know the run, or not its uid yet: read the object."""
+
+
+@dataclass(frozen=True)
+class ClaimRow:
+    """A claim to be written to its object."""
+
+    run: str
+    run_uid: str
+    pod_uid: str
+    granted_at: datetime
+    result: Mapping[str, Any] | None
+
+
+def decide(run: Any, claim: Any, asked: Asked) -> str:
+    """`same`, `grant`, `unknown`, or the reason why the run is refused; rows of the two tables, or None."""
+    if claim is not None:
+        values = (claim.run_uid, claim.pod_uid, claim.nonce)
+        if values == (asked.run_uid, asked.pod_uid, asked.nonce):
+            return "same"
+        return "the run was given to another pod"
+    if run is None:
+        return "unknown"
+    if run.withdrawn or run.hidden:
+        return "the run was taken back"
+    if run.uid is None:
+        return "unknown"
+    if run.uid != asked.run_uid:
+        return "the name was executed before; a name executes once"
+    if run.status in ENDED:
+        return "the run has ended"
+    if run.cancel:
+        return "the run was canceled"
+    return "grant"
+
+
+class Claims:
+    """The table of claims of one namespace."""
+
+    def __init__(self, database: Database, namespace: str) -> None:
+        self._database = database
+        self._namespace = namespace
+
+    async def ask(
+        self, run: str, asked: Asked, answer: Mapping[str, Any] | None, now: datetime
+    ) -> Granted | Denied | Unknown:
+        """Gives the run to the pod, once. Without an `answer` to give, only tells what was decided before.
+
+        Raises StoreUnavailable; then nothing was given.
+        """
+        # Only a first claim needs the writing connection: everything else can be read.
+        async with self._database.write() if answer is not None else self._database.read() as connection:
+            row = (
+                await connection.execute(
+                    select(
+                        runs.c.uid,
+                        runs.c.status,
+                        runs.c.cancel,
+                        runs.c.hidden,
+                        runs.c.withdrawn,
+                        runs.c.input,
+                    ).where(runs.c.namespace == self._namespace, runs.c.name == run)
+                )
+            ).one_or_none()
+            claim = (
+                await connection.execute(
+                    select(claims).where(claims.c.namespace == self._namespace, claims.c.run == run)
+                )
+            ).one_or_none()
+            verdict = decide(row, claim, asked)
+            if verdict == "same" and claim is not None and row is not None:
+                return Granted(claim.answer, row.input, claim.granted_at, first=False)
+            if verdict == "unknown" or (verdict == "grant" and answer is None) or row is None:
+                return Unknown()
+            if verdict != "grant" or answer is None:
+                return Denied(verdict)
+            await connection.execute(
+                claims.insert().values(
+                    namespace=self._namespace,
+                    run=run,
+                    run_uid=asked.run_uid,
+                    pod_uid=asked.pod_uid,
+                    nonce=asked.nonce,
+                    granted_at=now,
+                    answer=dict(answer),
+                    written=False,
+                    result_written=False,
+                )
+            )
+            await connection.execute(
+                update(runs)
+                .where(runs.c.namespace == self._namespace, runs.c.name == run)
+                .values(started_at=now)
+            )
+            return Granted(answer, row.input, now, first=True)
+
+    async def holds(self, run: str, pod_uid: str, nonce: str) -> bool:
+        """Whether this pod holds the run, which has not ended."""
+        query = (
+            select(claims.c.run)
+            .join(runs, (runs.c.namespace == claims.c.namespace) & (runs.c.name == claims.c.run))
+            .where(
+                claims.c.namespace == self._namespace,
+                claims.c.run == run,
+                claims.c.pod_uid == pod_uid,
+                claims.c.nonce == nonce,
+                runs.c.hidden.is_(False),
+                runs.c.status.not_in(ENDED),
+            )
+        )
+        async with self._database.read() as connection:
+            return (await connection.execute(query)).one_or_none() is not None
+
+    async def report(self, run: str, pod_uid: str, nonce: str, result: Mapping[str, Any]) -> bool | None:
+        """Records what the pod reported, once; the same again is fine.
+
+        Gives whether the object has it already, or None where this pod never held the run or reported
+        something else before.
+        """
+        here = (
+            claims.c.namespace == self._namespace,
+            claims.c.run == run,
+            claims.c.pod_uid == pod_uid,
+            claims.c.nonce == nonce,
+        )
+        async with self._database.write() as connection:
+            query = select(claims.c.result, claims.c.result_written).where(*here)
+            row = (await connection.execute(query)).one_or_none()
+            if row is None or (row.result is not None and row.result != result):
+                return None
+            if row.result is None:
+                await connection.execute(update(claims).where(*here).values(result=dict(result)))
+            return bool(row.result_written)
+
+    async def get(self, run: str) -> ClaimRow | None:
+        """A run's claim, or None."""
+        query = self._select().where(claims.c.run == run)
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return ClaimRow(**row._mapping) if row else None
+
+    async def unwritten(self, limit: int) -> tuple[ClaimRow, ...]:
+        """Claims and results that are not in their objects yet, oldest first."""
+        query = (
+            self._select()
+            .where(claims.c.written.is_(False) | (claims.c.result.is_not(None) & ~claims.c.result_written))
+            .order_by(claims.c.granted_at)
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            return tuple(ClaimRow(**row._mapping) for row in await connection.execute(query))
+
+    async def written(self, run: str, result: bool) -> None:
+        """The object has the claim, and with `result` the result too (or can no longer take them)."""
+        values = {"written": True, **({"result_written": True} if result else {})}
+        async with self._database.write() as connection:
+            await connection.execute(
+                update(claims)
+                .where(claims.c.namespace == self._namespace, claims.c.run == run)
+                .values(**values)
+            )
+
+    def _select(self) -> Any:
+        return select(
+            claims.c.run, claims.c.run_uid, claims.c.pod_uid, claims.c.granted_at, claims.c.result
+        ).where(claims.c.namespace == self._namespace)

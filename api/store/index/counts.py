@@ -1,0 +1,72 @@
+"""How many runs there are, by project, deployment and status: the `total` of every list without counting.
+
+Called within the transactions that make or change rows of runs.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from api.store.schema import run_counts
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a shown run is counted."""
+
+    project: str
+    deployment: str | None
+    status: str
+
+
+async def move(
+    connection: AsyncConnection, namespace: str, before: Place | None, after: Place | None
+) -> None:
+    """A run leaves `before` (None: it was not shown) and comes to `after` (None: no longer shown)."""
+    if before == after:
+        return
+    for place, step in ((before, -1), (after, 1)):
+        if place is not None:
+            await add(connection, namespace, place, step)
+
+
+async def add(connection: AsyncConnection, namespace: str, place: Place, step: int) -> None:
+    """Counts `step` more runs at a place."""
+    first = insert(run_counts).values(
+        namespace=namespace,
+        project=place.project,
+        deployment=place.deployment or "",
+        status=place.status,
+        count=step,
+    )
+    await connection.execute(
+        first.on_conflict_do_update(
+            index_elements=["namespace", "project", "deployment", "status"],
+            set_={"count": run_counts.c.count + step},
+        )
+    )
+
+
+async def total(
+    connection: AsyncConnection,
+    namespace: str,
+    project: str | None,
+    deployment: str | None,
+    status: str | None,
+    projects: Sequence[str] | None,
+) -> int:
+    """How many shown runs match."""
+    query = select(func.coalesce(func.sum(run_counts.c.count), 0)).where(run_counts.c.namespace == namespace)
+    for column, value in (
+        (run_counts.c.project, project),
+        (run_counts.c.deployment, deployment),
+        (run_counts.c.status, status),
+    ):
+        if value is not None:
+            query = query.where(column == value)
+    if projects is not None:
+        query = query.where(run_counts.c.project.in_(projects))
+    return int((await connection.execute(query)).scalar_one())

@@ -1,0 +1,159 @@
+"""An append-only list of records in segment files, numbered from 1 without gaps.
+
+A record is one line of JSON. A line counts once it is on disk with its end; a
+torn last line, which a killed process or machine leaves, is cut when the journal
+is opened. All calls block and run in threads; one caller appends at a time
+(`api.store.shelf`), anyone reads. Called by event logs and build logs.
+"""
+
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+SEGMENT_BYTES = 8 * 1024 * 1024
+STRIDE = 256
+"""Every how many records a position is remembered, so that reading on does not begin at a file's start."""
+READ_BYTES = 4 * 1024 * 1024
+"""The most that one read gives, however many records were asked for."""
+
+Record = dict[str, Any]
+
+
+class Journal:
+    """The records of one run or build, in one directory."""
+
+    def __init__(self, directory: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+        """Opens the journal and cuts a torn end; nothing is made before the first append."""
+        self._directory = directory
+        self._segment_bytes = segment_bytes
+        names = sorted(directory.glob("*.log")) if directory.is_dir() else []
+        self._firsts = [int(path.stem) for path in names]
+        self._index: dict[int, list[int]] = {}
+        self._size = 0
+        self.last = 0
+        if self._firsts:
+            whole = _whole_lines(names[-1])
+            self.last = self._firsts[-1] + len(whole) - 1
+            self._index[self._firsts[-1]] = whole[::STRIDE]
+            self._size = names[-1].stat().st_size
+
+    def append(self, records: Sequence[Record]) -> int:
+        """Appends all, or none if it fails; returns when they are on disk. Gives the last one's number."""
+        if not records:
+            return self.last
+        made = not self._firsts or self._size >= self._segment_bytes
+        if made:
+            self._directory.mkdir(parents=True, exist_ok=True)
+            self._firsts.append(self.last + 1)
+            self._index[self.last + 1] = []
+            self._size = 0
+        first = self._firsts[-1]
+        lines = [json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() for record in records]
+        try:
+            with self._path(first).open("ab") as file:
+                file.write(b"".join(line + b"\n" for line in lines))
+                file.flush()
+                os.fsync(file.fileno())
+            if made:
+                _sync_up(self._directory)
+        except OSError:
+            self._undo(first, made)
+            raise
+        positions = self._index[first]
+        for offset, line in enumerate(lines):
+            if (self.last + 1 + offset - first) % STRIDE == 0:
+                positions.append(self._size)
+            self._size += len(line) + 1
+        self.last += len(lines)
+        return self.last
+
+    def read(self, after: int, limit: int) -> list[Record]:
+        """Up to `limit` records with numbers above `after`, in order; fewer where they are large."""
+        found: list[Record] = []
+        last, room = self.last, READ_BYTES
+        number = after + 1
+        while number <= last and len(found) < limit and room > 0:
+            first = self._firsts[bisect_right(self._firsts, number) - 1]
+            following = next((other for other in self._firsts if other > first), last + 1)
+            stop = min(last, following - 1, after + limit)
+            with self._path(first).open("rb") as file:
+                positions = self._positions(first)
+                file.seek(positions[(number - first) // STRIDE])
+                for _ in range((number - first) % STRIDE):
+                    file.readline()
+                while number <= stop and room > 0:
+                    line = file.readline()
+                    room -= len(line)
+                    found.append(json.loads(line))
+                    number += 1
+        return found
+
+    def remove(self) -> None:
+        """Deletes all records."""
+        for first in self._firsts:
+            self._path(first).unlink(missing_ok=True)
+        self._firsts, self._index, self.last, self._size = [], {}, 0, 0
+        if self._directory.is_dir():
+            self._directory.rmdir()
+
+    def _path(self, first: int) -> Path:
+        return self._directory / f"{first:020d}.log"
+
+    def _positions(self, first: int) -> list[int]:
+        if first not in self._index:
+            self._index[first] = _starts(self._path(first))[::STRIDE]
+        return self._index[first]
+
+    def _undo(self, first: int, made: bool) -> None:
+        """What a failed write left behind the acknowledged end must not become records later."""
+        path = self._path(first)
+        if made:
+            self._firsts.pop()
+            del self._index[first]
+            path.unlink(missing_ok=True)
+            self._size = self._path(self._firsts[-1]).stat().st_size if self._firsts else 0
+        else:
+            os.truncate(path, self._size)
+
+
+def _starts(path: Path) -> list[int]:
+    starts, position = [], 0
+    with path.open("rb") as file:
+        for line in file:
+            starts.append(position)
+            position += len(line)
+    return starts
+
+
+def _whole_lines(path: Path) -> list[int]:
+    """The positions of the whole records of the last segment; cuts what follows them."""
+    starts, position = [], 0
+    with path.open("r+b") as file:
+        for line in file:
+            if not line.endswith(b"\n") or not _is_record(line):
+                file.truncate(position)
+                os.fsync(file.fileno())
+                break
+            starts.append(position)
+            position += len(line)
+    return starts
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _sync_up(directory: Path) -> None:
+    """A new file's name is on disk only when its directory is, and so on upwards."""
+    for folder in (directory, directory.parent, directory.parent.parent):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

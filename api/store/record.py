@@ -1,0 +1,175 @@
+"""Rows of runs follow their objects, and end with them. Called by the projector, accept and the claim.
+
+One transaction an object. At the end it holds the run's event log, so that
+nothing is appended after the terminal event got its id; an ended row never changes.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import and_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from api.store import change
+from api.store.database import Database, next_ord
+from api.store.eventlog import EventLog
+from api.store.events import Events
+from api.store.index import counts
+from api.store.index.counts import Place
+from api.store.index.deployments import owner_project
+from api.store.index.removal import is_removed
+from api.store.index.runs import ENDED, LIVE
+from api.store.schema import claims, deployments, projects, runs
+from crds.objects import Run
+
+
+class Record:
+    """Keeps the rows of one namespace's runs."""
+
+    def __init__(self, database: Database, namespace: str, events: Events) -> None:
+        self._database = database
+        self._namespace = namespace
+        self._events = events
+
+    async def observe(self, run: Run, now: datetime) -> None:
+        """The row becomes what the object says, unless it is known better or the name was executed before."""
+        async with self._log(run.name, run.ended) as log:
+            async with self._database.write() as connection:
+                turned = await self._observe(connection, run, log, now)
+            if turned:
+                self._events.turned(run.name)
+
+    async def vanish(self, name: str, uid: str, now: datetime) -> None:
+        """The object is gone: a live run ends as canceled; an ended one is no longer present."""
+        async with self._log(name, True) as log:
+            async with self._database.write() as connection:
+                row = await self._row(connection, name)
+                if row is None or row.uid != uid:
+                    return
+                values: dict[str, Any] = {"present": False}
+                if row.status in LIVE:
+                    values |= change.deleted(row.started_at, now)
+                    values |= await self._terminal(connection, name, values, log.last if log else 0)
+                await self._update(connection, row, values)
+            self._events.turned(name)
+
+    async def present(self) -> dict[str, tuple[str, int]]:
+        """uid and resourceVersion, by name, of all runs whose object is there as far as is known."""
+        query = select(runs.c.name, runs.c.uid, runs.c.version).where(
+            runs.c.namespace == self._namespace, runs.c.present.is_(True), runs.c.uid.is_not(None)
+        )
+        async with self._database.read() as connection:
+            return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
+
+    async def _observe(
+        self, connection: AsyncConnection, run: Run, log: EventLog | None, now: datetime
+    ) -> bool:
+        row = await self._row(connection, run.name)
+        owner = owner_project(run)
+        if row is None:
+            await self._insert(connection, run, owner, now)
+            row = await self._row(connection, run.name)
+            if row is None:
+                return False
+        elif row.uid not in (None, run.uid) or (row.uid and row.version >= int(run.resource_version or 0)):
+            return False
+        values = change.values(run, row.started_at, now)
+        if row.status in ENDED:
+            await self._update(
+                connection, row, {"uid": run.uid, "version": values["version"], "present": True}
+            )
+            return False
+        if owner is not None:
+            values["project_uid"] = owner
+            values["hidden"] = row.hidden or await is_removed(connection, self._namespace, owner)
+        if run.ended:
+            values |= await self._terminal(connection, run.name, values, log.last if log else 0)
+        await self._update(connection, row, values)
+        return run.ended
+
+    async def _insert(self, connection: AsyncConnection, run: Run, owner: str | None, now: datetime) -> None:
+        project = run.project
+        if project is None and run.deployment:
+            query = select(deployments.c.project).where(
+                deployments.c.namespace == self._namespace, deployments.c.name == run.deployment
+            )
+            project = (await connection.execute(query)).scalar_one_or_none()
+        query = select(projects.c.uid).where(
+            projects.c.namespace == self._namespace, projects.c.name == project
+        )
+        hidden = await is_removed(connection, self._namespace, owner)
+        await connection.execute(
+            runs.insert().values(
+                namespace=self._namespace,
+                name=run.name,
+                uid=run.uid,
+                ord=await next_ord(connection, self._namespace),
+                version=0,
+                project=project or "",
+                project_uid=owner or (await connection.execute(query)).scalar_one_or_none(),
+                deployment=run.deployment,
+                status="pending",
+                hidden=hidden,
+                withdrawn=False,
+                present=True,
+                cancel=False,
+                **change.first(run),
+            )
+        )
+        if not hidden:
+            place = Place(project or "", run.deployment, "pending")
+            await counts.move(connection, self._namespace, None, place)
+
+    async def _terminal(
+        self, connection: AsyncConnection, name: str, values: dict[str, Any], said: int
+    ) -> dict[str, Any]:
+        query = select(claims.c.run).where(claims.c.namespace == self._namespace, claims.c.run == name)
+        claimed = (await connection.execute(query)).one_or_none() is not None
+        event = change.terminal(
+            name,
+            values["status"],
+            values["completed_at"],
+            values["duration_ms"],
+            values["output"],
+            values["error"],
+        )
+        return {"terminal": event, "terminal_id": said + 2 if claimed else 1}
+
+    async def _row(self, connection: AsyncConnection, name: str) -> Any:
+        query = select(
+            runs.c.name,
+            runs.c.uid,
+            runs.c.version,
+            runs.c.project,
+            runs.c.deployment,
+            runs.c.status,
+            runs.c.hidden,
+            runs.c.started_at,
+        ).where(runs.c.namespace == self._namespace, runs.c.name == name)
+        return (await connection.execute(query)).one_or_none()
+
+    async def _update(self, connection: AsyncConnection, row: Any, values: dict[str, Any]) -> None:
+        here = and_(runs.c.namespace == self._namespace, runs.c.name == row.name)
+        await connection.execute(update(runs).where(here).values(**values))
+        before = Place(row.project, row.deployment, row.status)
+        after = Place(
+            values.get("project", row.project),
+            values.get("deployment", row.deployment),
+            values.get("status", row.status),
+        )
+        await counts.move(
+            connection,
+            self._namespace,
+            None if row.hidden else before,
+            None if values.get("hidden", row.hidden) else after,
+        )
+
+    @asynccontextmanager
+    async def _log(self, run: str, needed: bool) -> AsyncIterator[EventLog | None]:
+        if not needed:
+            yield None
+            return
+        async with self._events.shelf.hold(run) as log:
+            yield log

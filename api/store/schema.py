@@ -1,0 +1,193 @@
+"""The index's tables as they are now; `api.store.migrations` brings an older file here.
+
+The namespace is part of every key. `ord` is the order of acceptance, an integer
+that is never given twice: times are not unique. `version` is the object's
+resourceVersion, which grows over all objects, so an older view never replaces a newer.
+"""
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, String, Table
+
+from api.store.columns import Moment, json_column
+
+metadata = MetaData()
+
+
+def _key(name: str) -> Column[str]:
+    return Column(name, String, primary_key=True)
+
+
+projects = Table(
+    "projects",
+    metadata,
+    _key("namespace"),
+    _key("name"),
+    Column("uid", String, nullable=False),
+    Column("ord", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("active", String),
+    Column("activated_at", Moment),
+    Column("spec", json_column(), nullable=False),
+    Column("status", json_column(), nullable=False),
+    Index("projects_ord", "namespace", "ord"),
+)
+
+removed_projects = Table(
+    "removed_projects",
+    metadata,
+    _key("namespace"),
+    _key("uid"),
+    Column("name", String, nullable=False),
+    Column("removed_at", Moment, nullable=False),
+)
+
+deployments = Table(
+    "deployments",
+    metadata,
+    _key("namespace"),
+    _key("name"),
+    Column("uid", String, nullable=False),
+    Column("project", String, nullable=False),
+    Column("project_uid", String),
+    Column("ord", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("phase", String, nullable=False),
+    Column("built", Boolean, nullable=False),
+    Column("preview", Boolean, nullable=False),
+    Column("activation", Integer, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("activated_at", Moment),
+    Column("error", json_column()),
+    Column("spec", json_column(), nullable=False),
+    Column("plan", json_column(), nullable=False),
+    Column("conditions", json_column(), nullable=False),
+    Index("deployments_project_ord", "namespace", "project", "ord"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    _key("namespace"),
+    _key("name"),
+    Column("uid", String),
+    Column("ord", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("project", String, nullable=False),
+    Column("project_uid", String),
+    Column("deployment", String),
+    Column("status", String, nullable=False),
+    Column("hidden", Boolean, nullable=False),
+    Column("withdrawn", Boolean, nullable=False),
+    Column("present", Boolean, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("started_at", Moment),
+    Column("completed_at", Moment),
+    Column("duration_ms", BigInteger),
+    Column("input", json_column(), nullable=False),
+    Column("entrypoint", String),
+    Column("timeout", String),
+    Column("cancel", Boolean, nullable=False),
+    Column("output", json_column()),
+    Column("error", json_column()),
+    Column("waiting", json_column()),
+    Column("terminal", json_column()),
+    Column("terminal_id", BigInteger),
+    Index("runs_ord", "namespace", "ord"),
+    Index("runs_project_ord", "namespace", "project", "ord"),
+    Index("runs_status_ord", "namespace", "status", "ord"),
+    Index("runs_project_status_ord", "namespace", "project", "status", "ord"),
+    Index("runs_deployment_ord", "namespace", "deployment", "ord"),
+    Index("runs_present", "namespace", "present", "status"),
+)
+
+claims = Table(
+    "claims",
+    metadata,
+    _key("namespace"),
+    _key("run"),
+    Column("run_uid", String, nullable=False),
+    Column("pod_uid", String, nullable=False),
+    Column("nonce", String, nullable=False),
+    Column("granted_at", Moment, nullable=False),
+    Column("answer", json_column(), nullable=False),
+    Column("written", Boolean, nullable=False),
+    Column("result", json_column()),
+    Column("result_written", Boolean, nullable=False),
+    Index("claims_written", "namespace", "written"),
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    _key("namespace"),
+    _key("run"),
+    _key("name"),
+    Column("version", Integer, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("sha256", String, nullable=False),
+    Column("content_type", String, nullable=False),
+    Column("partial", Boolean, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("blob", String, nullable=False),
+    Index("artifacts_version", "namespace", "run", "version"),
+)
+
+uploads = Table(
+    "uploads",
+    metadata,
+    _key("namespace"),
+    _key("id"),
+    Column("project", String, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("sha256", String),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+    Column("stored_at", Moment),
+    Column("blob", String, nullable=False),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    _key("namespace"),
+    _key("id"),
+    Column("hash", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("scopes", json_column(), nullable=False),
+    Column("projects", json_column()),
+    Column("plan", String),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment),
+    Column("revoked_at", Moment),
+    Column("last_used_at", Moment),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    _key("namespace"),
+    _key("owner"),
+    _key("key"),
+    Column("body_sha256", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Index("idempotency_created", "namespace", "created_at"),
+)
+
+run_counts = Table(
+    "run_counts",
+    metadata,
+    _key("namespace"),
+    _key("project"),
+    _key("deployment"),
+    _key("status"),
+    Column("count", BigInteger, nullable=False),
+)
+
+sequences = Table(
+    "sequences",
+    metadata,
+    _key("namespace"),
+    _key("name"),
+    Column("value", BigInteger, nullable=False),
+)

@@ -1,0 +1,80 @@
+"""The open journals of a process: one object per journal, one writer at a time, the least used closed.
+
+Called by event logs and build logs. A journal holds no open file, so closing one
+means forgetting what was learned when it was opened.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from api.store.errors import StoreUnavailable
+
+Book = TypeVar("Book")
+OPEN = 2000
+PATIENCE = 4.0
+
+
+class Shelf(Generic[Book]):
+    """Journals by name, each wrapped in what its kind adds to it (`Book`)."""
+
+    def __init__(self, directory: Path, open_book: Callable[[Path], Book]) -> None:
+        self._directory = directory
+        self._open_book = open_book
+        self._books: OrderedDict[str, Book] = OrderedDict()
+        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[Book]:
+        """The journal, to write to: nobody else holds it meanwhile. Raises StoreUnavailable."""
+        lock, waiting = self._turns.get(name, (asyncio.Lock(), 0))
+        self._turns[name] = (lock, waiting + 1)
+        try:
+            try:
+                await asyncio.wait_for(lock.acquire(), PATIENCE)
+            except TimeoutError as error:
+                raise StoreUnavailable(f"the log of {name} is busy; try again") from error
+            try:
+                yield await self.open(name)
+            finally:
+                lock.release()
+        finally:
+            lock, waiting = self._turns[name]
+            if waiting == 1:
+                del self._turns[name]
+            else:
+                self._turns[name] = (lock, waiting - 1)
+
+    async def open(self, name: str) -> Book:
+        """The journal, to read from."""
+        book = self._books.get(name)
+        if book is None:
+            book = await off(lambda: self._open_book(self.place(name)))
+            # Another one may have opened it meanwhile; all must share one object.
+            book = self._books.setdefault(name, book)
+        self._books.move_to_end(name)
+        while len(self._books) > OPEN:
+            oldest = next(iter(self._books))
+            if oldest in self._turns:
+                break
+            del self._books[oldest]
+        return book
+
+    async def drop(self, name: str) -> None:
+        """Forgets the journal's object."""
+        self._books.pop(name, None)
+
+    def place(self, name: str) -> Path:
+        """The journal's directory. Names end randomly: their last two letters spread them."""
+        return self._directory / name[-2:] / name
+
+
+async def off(work: Callable[[], Book]) -> Book:
+    """Runs blocking disk work in a thread; an error of the disk becomes StoreUnavailable."""
+    try:
+        return await asyncio.to_thread(work)
+    except OSError as error:
+        raise StoreUnavailable(f"the disk cannot answer: {error}") from error

@@ -1,0 +1,61 @@
+"""Waking those who wait for something to happen to a key. Called by event logs, build logs, deployments.
+
+A waiter takes a mark, looks, and waits from the mark on: what happened between
+looking and waiting is not missed.
+"""
+
+import asyncio
+from collections import OrderedDict
+
+REMEMBERED = 10_000
+"""Keys whose last ring is remembered. A forgotten one costs its waiters one time-out, nothing else."""
+
+
+class Signals:
+    """Rings of one process, by key."""
+
+    def __init__(self) -> None:
+        self._now = 0
+        self._last: OrderedDict[str, int] = OrderedDict()
+        self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        self._closed = False
+
+    @property
+    def mark(self) -> int:
+        """The present moment, for `wait`."""
+        return self._now
+
+    def since(self, key: str, mark: int) -> bool:
+        """Whether the key rang after `mark`."""
+        return self._last.get(key, 0) > mark
+
+    def ring(self, key: str) -> None:
+        """Wakes all who wait for the key."""
+        self._now += 1
+        self._last[key] = self._now
+        self._last.move_to_end(key)
+        if len(self._last) > REMEMBERED:
+            self._last.popitem(last=False)
+        for future in self._waiting.pop(key, ()):
+            if not future.done():
+                future.set_result(None)
+
+    async def wait(self, key: str, mark: int, timeout: float) -> None:
+        """Returns at once if the key rang since `mark`, else when it does, or after `timeout` seconds."""
+        if self._closed or self.since(key, mark):
+            return
+        future = asyncio.get_running_loop().create_future()
+        waiting = self._waiting.setdefault(key, set())
+        waiting.add(future)
+        try:
+            await asyncio.wait((future,), timeout=timeout)
+        finally:
+            waiting.discard(future)
+            if not waiting and self._waiting.get(key) is waiting:
+                del self._waiting[key]
+
+    def close(self) -> None:
+        """Wakes everyone; nobody waits any more."""
+        self._closed = True
+        for key in list(self._waiting):
+            self.ring(key)
