@@ -7,7 +7,7 @@ ours, since it has no timeouts, pauses for minutes and reads blobs whole.
 import io
 import random
 import time
-from typing import IO, Any, cast
+from typing import IO, Any
 from urllib.parse import urlencode
 
 from build.errors import REGISTRY_PUSH, Infrastructure, Refused
@@ -45,8 +45,12 @@ class Repository:
         return Image(kind, manifest, _limited(config.content))
 
     def has_blob(self, digest: str) -> bool:
-        """Whether the repository holds the blob. Raises Infrastructure."""
-        return cast(int, self._ask("HEAD", f"{self._base}/blobs/{digest}").status_code) == 200
+        """Whether the repository holds the blob. Raises Refused or Infrastructure."""
+        answer = self._ask("HEAD", f"{self._base}/blobs/{digest}")
+        if answer.status_code == 404:
+            return False
+        self._expect(answer, 200, f"looking into {self.name}")
+        return True
 
     def push_blob(self, content: IO[bytes], size: int, digest: str, mount_from: str = "") -> bool:
         """Uploads a seekable `content` from where it starts, unless it is there already; whether it was sent.

@@ -59,16 +59,21 @@ def logical_lines(text: str) -> list[tuple[int, str]]:
     pending, start = "", 0
     for number, raw in enumerate(text.splitlines(), 1):
         start = start if pending else number
-        if raw.endswith("\\") and not raw.lstrip().startswith("#"):
-            pending += raw[:-1].rstrip() + " "
+        comment = raw.lstrip().startswith("#")
+        if raw.endswith("\\") and not comment:
+            pending += raw[:-1]
             continue
-        line = _COMMENT.sub("", pending + raw.lstrip() if pending else raw).strip()
-        pending = ""
-        if line:
+        whole = f"{pending} {raw}" if comment else pending + raw
+        if line := _clean(whole):
             lines.append((start, line))
-    if pending.strip():
-        lines.append((start, pending.strip()))
+        pending = ""
+    if line := _clean(pending):
+        lines.append((start, line))
     return lines
+
+
+def _clean(line: str) -> str:
+    return " ".join(_COMMENT.sub("", line).split())
 
 
 def package_name(line: str) -> str | None:
