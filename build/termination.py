@@ -1,5 +1,6 @@
 """The last words of a build container, which the controller reads. Called by build.__main__."""
 
+import bisect
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,11 +15,13 @@ def termination_message(words: Mapping[str, Any]) -> str:
     """`words` as JSON of at most 4096 bytes; `message`, then `hint`, give way."""
     kept = dict(words)
     for key in _SHORTENED:
-        over = len(_text(kept).encode()) - _BYTES
-        if over <= 0:
-            break
-        if isinstance(kept.get(key), str):
-            kept[key] = _cut(kept[key], over)
+        text = kept.get(key)
+        if isinstance(text, str) and not _fits(kept):
+            # As much of the beginning as there is room for; escapes make letters up to twelve bytes long.
+            length = bisect.bisect_left(
+                range(len(text)), True, key=lambda count: not _fits({**kept, key: f"{text[:count]}…"})
+            )
+            kept[key] = f"{text[: length - 1]}…" if length > 1 else ""
     return _text(kept)
 
 
@@ -27,12 +30,8 @@ def write_termination(words: Mapping[str, Any], path: Path = PATH) -> None:
     path.write_text(termination_message(words))
 
 
-def _cut(text: str, over: int) -> str:
-    # Escapes make a letter up to six bytes long: shorten until what is written fits.
-    room = len(json.dumps(text)) - over - 3
-    while text and len(json.dumps(text)) > max(room, 2):
-        text = text[: -max(1, (len(json.dumps(text)) - room) // 6)]
-    return f"{text}…" if room > 8 else ""
+def _fits(words: Mapping[str, Any]) -> bool:
+    return len(_text(words)) <= _BYTES
 
 
 def _text(words: Mapping[str, Any]) -> str:
