@@ -48,30 +48,26 @@ class SlowReader(Exception):
 class Stream:
     """An open event stream. Nothing is queued: the source is read as fast as the reader reads."""
 
-    def __init__(self, response: web.StreamResponse, request: web.Request) -> None:
-        self._response = response
+    def __init__(self, request: web.Request) -> None:
         self._request = request
-
-    @classmethod
-    async def open(cls, request: web.Request) -> "Stream":
-        """Answers 200 and the preamble."""
-        response = web.StreamResponse(
+        self.response = web.StreamResponse(
             headers={
-                "Content-Type": "text/event-stream; charset=utf-8",
+                "Content-Type": "text/event-stream",
                 "Cache-Control": "no-store",
                 "X-Accel-Buffering": "no",
             }
         )
-        await response.prepare(request)
-        stream = cls(response, request)
-        await stream.write((PREAMBLE,))
-        return stream
+
+    async def open(self) -> None:
+        """Answers 200 and the preamble."""
+        await self.response.prepare(self._request)
+        await self.write((PREAMBLE,))
 
     async def write(self, frames: Iterable[bytes]) -> None:
         """Sends frames in one write. Raises SlowReader, or ConnectionError where the reader has gone."""
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                await self._response.write(b"".join(frames))
+                await self.response.write(b"".join(frames))
         except TimeoutError as error:
             # A graceful end would wait for the same full buffer.
             if self._request.transport is not None:
@@ -81,8 +77,3 @@ class Stream:
     async def keep_alive(self) -> None:
         """Sends a comment, which proxies see as traffic and readers ignore."""
         await self.write((KEEPALIVE,))
-
-    async def close(self) -> web.StreamResponse:
-        """Ends the stream properly; a reader that knows the terminal event does not come back."""
-        await self._response.write_eof()
-        return self._response

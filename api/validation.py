@@ -68,7 +68,8 @@ def _refusal(error: ValidationError) -> errors.ApiError:
     path = [str(part) for part in error.absolute_path]
     if error.validator == "required":
         wanted: Any = error.validator_value
-        missing = next(name for name in wanted if name not in error.instance)
+        given: Any = error.instance
+        missing = next(name for name in wanted if name not in given)
         field = ".".join([*path, missing])
         return errors.invalid(f"the field {field} is required", field)
     if str(error.validator) in ("additionalProperties", "propertyNames"):

@@ -1,5 +1,8 @@
 """Deployments: rows to the API's JSON, and a body to a spec. Pure. Called by the routes of deployments."""
 
+import base64
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,3 +57,20 @@ def same_request(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return {k: v for k, v in one.items() if k != "activation"} == {
         k: v for k, v in other.items() if k != "activation"
     }
+
+
+def git_name(project_uid: str, spec: Mapping[str, Any], attempt: int) -> str:
+    """The name of the deployment of a commit: whoever makes it, and however often, it is the same one."""
+    git = spec["source"]["git"]
+    preview = spec.get("preview")
+    parts = [
+        project_uid,
+        git["url"],
+        git.get("path") or "",
+        spec.get("crew") or "",
+        preview,
+        git["commit"],
+        attempt,
+    ]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).digest()
+    return names.DEPLOYMENT_PREFIX + base64.b32encode(digest).decode().lower()[:20]

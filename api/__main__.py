@@ -1,0 +1,86 @@
+"""`python -m api`: the facade as a process. Settings from the environment (docs/protocol.md)."""
+
+import asyncio
+import logging
+import os
+import sys
+
+import structlog
+from aiohttp import web
+
+from api import config as settings
+from api.app import make_app
+from api.keyring import Key, parse_fixed
+from api.store.store import Store
+from crds.kube import Kube
+
+SHUTDOWN_SECONDS = 10.0
+"""How long requests under way may take once the service was told to stop; its pod has 20 s."""
+
+
+def set_up_logs(level: str) -> None:
+    """One JSON object a line on stdout, also for what libraries log."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.JSONRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.PrintLoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(),
+            ],
+        )
+    )
+    logging.basicConfig(level=number, handlers=[handler], force=True)
+    # The access line is ours (api.gate): theirs would repeat it, with signed addresses in it.
+    logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)
+
+
+async def serve(config: settings.Config, keys: dict[str, Key]) -> web.Application:
+    """The application with its store and its connection, both closed after it."""
+    store = await Store.open(config.data, config.namespace)
+    kube = await Kube.connect(config.namespace, field_manager="crewyard-api")
+    app = make_app(config, store, kube, keys)
+
+    async def close(_: web.Application) -> None:
+        await kube.close()
+        await store.close()
+
+    app.on_cleanup.append(close)
+    return app
+
+
+def main() -> None:
+    """Runs until SIGTERM or SIGINT: event streams end first, then requests under way, then the tasks."""
+    try:
+        config = settings.parse(os.environ)
+        keys = parse_fixed(os.environ.get("CREWYARD_ADMIN_KEYS", ""))
+    except (settings.ConfigError, ValueError) as error:
+        sys.exit(str(error))
+    set_up_logs(config.log_level)
+    loop = asyncio.new_event_loop()
+    web.run_app(
+        serve(config, keys),
+        host="0.0.0.0",
+        port=config.port,
+        loop=loop,
+        print=None,
+        access_log=None,
+        shutdown_timeout=SHUTDOWN_SECONDS,
+    )
+
+
+if __name__ == "__main__":
+    main()

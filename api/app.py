@@ -1,0 +1,89 @@
+"""The facade, put together: the one place that knows all parts. Called by `python -m api` and by tests."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from api import background, gate, health
+from api.body import MAX_BODY
+from api.config import Config
+from api.internal import routes as internal
+from api.keyring import Key, Keyring
+from api.limits import RateLimiter
+from api.metrics import Metrics
+from api.routes import ENDPOINTS, uploads
+from api.services import SERVICES, Services, Streams
+from api.store.store import Store
+from crds.kube import Kube
+
+
+def _clock() -> datetime:
+    return datetime.now(UTC)
+
+
+def make_app(
+    config: Config,
+    store: Store,
+    kube: Kube,
+    fixed_keys: Mapping[str, Key] | None = None,
+    now: Callable[[], datetime] = _clock,
+) -> web.Application:
+    """The application, ready to run: what clients and pods call, and the tasks behind it.
+
+    `fixed_keys` are the installation's own keys; others are in the index. The caller
+    opens and closes store and connection; the application's tasks end with it.
+    """
+    app = client_side(config, store, kube, fixed_keys, now)
+    internal.add(app, config, store, kube)
+    app.cleanup_ctx.append(background.context(config, store, kube))
+    return app
+
+
+def client_side(
+    config: Config,
+    store: Store,
+    kube: Kube,
+    fixed_keys: Mapping[str, Key] | None = None,
+    now: Callable[[], datetime] = _clock,
+) -> web.Application:
+    """What clients call, alone: it shows what is stored, and nothing changes by itself."""
+
+    async def look_up(key_id: str) -> Key | None:
+        row = await store.keys.get(key_id)
+        if row is None:
+            return None
+        return Key(
+            key_id=row.id,
+            hash=row.hash,
+            name=row.name,
+            scopes=row.scopes,
+            projects=row.projects,
+            plan=row.plan or "free",
+            expires_at=row.expires_at,
+            revoked=row.revoked_at is not None,
+        )
+
+    app = web.Application(middlewares=[gate.observe, gate.admit], client_max_size=MAX_BODY)
+    streams = Streams()
+    app[SERVICES] = Services(
+        config=config,
+        store=store,
+        kube=kube,
+        keyring=Keyring(fixed_keys or {}, look_up),
+        limiter=RateLimiter(),
+        metrics=Metrics(),
+        streams=streams,
+        now=now,
+    )
+    app.on_response_prepare.append(gate.add_headers)
+    health.mount(app)
+    for endpoint in ENDPOINTS:
+        endpoint.mount(app)
+    uploads.mount_content(app)
+
+    async def end_streams(_: web.Application) -> None:
+        streams.close()
+
+    app.on_shutdown.append(end_streams)
+    return app

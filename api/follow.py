@@ -1,0 +1,40 @@
+"""An event stream from its opening to its end, whatever ends it. Called by routes that follow something."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+from aiohttp import web
+
+from api import errors, sse
+from api.endpoint import Call
+
+_log = structlog.get_logger("api")
+
+
+async def follow(call: Call, send: Callable[[sse.Stream], Awaitable[None]]) -> web.StreamResponse:
+    """Opens a stream, lets `send` fill it, and accounts for it.
+
+    The reader's leaving, its slowness, the service's stop and the disappearance of
+    what is followed end it quietly: the answer has begun, so there is no other one
+    to give, and a reader resumes by its last id. What is followed is never touched.
+    """
+    services, stream = call.services, sse.Stream(call.request)
+    services.streams.enter()
+    services.metrics.streams.inc()
+    try:
+        await stream.open()
+        await send(stream)
+    except (ConnectionError, errors.ApiError):
+        pass
+    except sse.SlowReader:
+        _log.info("slow_reader_cut", path=call.request.path)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if not services.streams.closing or task is None:
+            raise
+        task.uncancel()
+    finally:
+        services.streams.leave()
+        services.metrics.streams.dec()
+    return stream.response

@@ -1,0 +1,39 @@
+"""Whether the facade lives, and whether it can serve; for the probes of its pod, and /metrics."""
+
+import asyncio
+
+from aiohttp import web
+
+from api import errors
+from api.services import SERVICES
+from api.store.errors import StoreUnavailable
+
+READY_SECONDS = 3.0
+
+
+async def healthz(request: web.Request) -> web.StreamResponse:
+    """200 while the process answers."""
+    return web.json_response({"status": "ok"})
+
+
+async def readyz(request: web.Request) -> web.StreamResponse:
+    """200 if the store can be read and written. Reading /v1 needs no apiserver, so it is not asked."""
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await request.app[SERVICES].store.ready()
+    except (StoreUnavailable, TimeoutError) as error:
+        raise errors.unavailable("the index cannot be read or written") from error
+    return web.json_response({"status": "ready"})
+
+
+async def metrics(request: web.Request) -> web.StreamResponse:
+    """Everything that is counted, in Prometheus' text format."""
+    text = request.app[SERVICES].metrics.text()
+    return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+
+def mount(app: web.Application) -> None:
+    """Adds the three."""
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/metrics", metrics)

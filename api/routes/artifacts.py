@@ -1,0 +1,63 @@
+"""Artifacts: the files a run left."""
+
+from aiohttp import web
+
+from api import answers, errors, media, pagination
+from api.endpoint import Call, Endpoint
+from api.routes import seen
+from api.translate import artifacts, ranges
+
+
+async def many(call: Call) -> web.StreamResponse:
+    """The files of a run."""
+    run, page = await seen.run(call), call.page
+    found = await call.services.store.artifacts.page(run.name, page.offset, page.size)
+    public_url = call.services.config.public_url
+    return answers.page([artifacts.item(row, public_url) for row in found.items], found.total, page)
+
+
+async def get(call: Call) -> web.StreamResponse:
+    """The bytes of a file, whole or a range of them."""
+    run, name, request = await seen.run(call), call.path("artifact"), call.request
+    row = await call.services.store.artifacts.get(run.name, name)
+    if row is None:
+        raise errors.not_found(
+            f"the run left no file {name[:200]!r}; GET /v1/runs/{call.path('id')}/artifacts lists them"
+        )
+    headers = artifacts.headers(row)
+    if ranges.matches(request.headers.get("If-None-Match"), artifacts.etag(row)):
+        return web.Response(status=304, headers={"ETag": headers["ETag"]})
+    # A range of another version than the one the caller has is of no use to it (RFC 9110, 13.1.5).
+    wanted = request.headers.get("Range") if _same(request, artifacts.etag(row)) else None
+    try:
+        span = ranges.span(wanted, row.size)
+    except ranges.Unsatisfiable as error:
+        raise errors.ApiError(
+            416,
+            f"the file has {row.size} bytes",
+            {"size": row.size},
+            {"Content-Range": f"bytes */{row.size}"},
+        ) from error
+    start, end = span or (0, row.size)
+    headers["Content-Length"] = str(end - start)
+    if span is not None:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{row.size}"
+    response = web.StreamResponse(status=206 if span else 200, headers=headers)
+    chunks = call.services.store.blobs.read(row.blob, start, end)
+    await response.prepare(request)
+    if request.method != "HEAD":
+        async for chunk in chunks:
+            await response.write(chunk)
+    await response.write_eof()
+    return response
+
+
+def _same(request: web.Request, etag: str) -> bool:
+    given = request.headers.get("If-Range")
+    return given is None or given.strip() == etag
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/v1/runs/{id}/artifacts", many, "read", query=pagination.PARAMETERS),
+    Endpoint("GET", "/v1/runs/{id}/artifacts/{artifact:.+}", get, "read", produces=(media.ANY,)),
+)

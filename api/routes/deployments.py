@@ -1,0 +1,163 @@
+"""Deployments: made, listed, shown, rolled back to."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from api import answers, errors, idempotency, pagination, schemas, source, ulid
+from api.endpoint import Call, Endpoint
+from api.parameters import Parameter
+from api.routes import seen
+from api.store.index.deployments import DeploymentRow
+from api.store.index.projects import ProjectRow
+from api.translate import deployments
+from crds import conditions, names
+from crds import errors as kube_errors
+from crds.kinds import DEPLOYMENT
+from crds.objects import Deployment
+
+FIRST_STATUS_SECONDS = 2.0
+ROLLBACK_SECONDS = 5.0
+MAX_ATTEMPTS = 100
+
+
+async def _until(
+    call: Call, row: DeploymentRow, good: Callable[[DeploymentRow], bool], seconds: float
+) -> DeploymentRow:
+    """The row once it is `good`, or as it is after `seconds`. Raises 404 where it is gone."""
+    store, loop = call.services.store, asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while True:
+        # The mark is older than the look, so that a change in between ends the wait at once.
+        mark = store.deployments.mark()
+        row = await seen.deployment(call, names.id_of(row.name))
+        left = end - loop.time()
+        if good(row) or left <= 0:
+            return row
+        await store.deployments.wait(mark, left)
+
+
+def _looked_at(row: DeploymentRow) -> bool:
+    """Whether the controller has said anything yet."""
+    ready = conditions.find(row.conditions, conditions.READY)
+    return row.status != "pending" or (ready is not None and ready.get("reason") != "Pending")
+
+
+async def create(call: Call) -> web.StreamResponse:
+    """201 with the deployment, once the controller has looked at it."""
+    body, services = call.body, call.services
+    project = await seen.named_project(call, body["project"], "project")
+    if ("source" in body) == ("build_context_url" in body):
+        raise errors.invalid("give exactly one of build_context_url and source", "build_context_url")
+    use = idempotency.use(
+        call.request.headers.get(idempotency.HEADER), call.caller.key_id, call.request.path, body
+    )
+    if "source" in body:
+        row = await _of_commit(call, project)
+    else:
+        upload = source.upload_of(body, project, services.config.public_url)
+        found = source.of_upload(await services.store.uploads.get(upload), project, services.now())
+        name = f"{names.DEPLOYMENT_PREFIX}{ulid.new()}"
+        if use is not None:
+            name = await services.store.idempotency.put(use, name, services.now())
+        row = await _made(call, project, name, deployments.spec(body, found))
+    row = await _until(call, row, _looked_at, FIRST_STATUS_SECONDS)
+    return answers.one(deployments.created(row), 201, f"/v1/deployments/{names.id_of(row.name)}")
+
+
+async def _of_commit(call: Call, project: ProjectRow) -> DeploymentRow:
+    """The deployment of a commit: the one there is, also the poll's; after a failed one the next attempt."""
+    found = source.of_commit(project, call.body["source"]["git"]["commit"])
+    spec = deployments.spec(call.body, found)
+    spec.setdefault("gitSha", found["git"]["commit"])
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        name = deployments.git_name(project.uid, spec, attempt)
+        row = await call.services.store.deployments.get(name)
+        if row is None:
+            return await _made(call, project, name, {**spec, "attempt": attempt})
+        if row.status != "failed":
+            return row
+    raise errors.conflict(f"this commit was tried {MAX_ATTEMPTS} times; push another one")
+
+
+async def _made(call: Call, project: ProjectRow, name: str, spec: Mapping[str, Any]) -> DeploymentRow:
+    """The object of that name, made if it is not there, and its row."""
+    services = call.services
+    body = {
+        "metadata": {
+            "name": name,
+            "labels": {names.LABEL_PROJECT: project.name},
+            "ownerReferences": [
+                {
+                    "apiVersion": names.API_VERSION,
+                    "kind": "Project",
+                    "name": project.name,
+                    "uid": project.uid,
+                    "blockOwnerDeletion": False,
+                }
+            ],
+        },
+        "spec": dict(spec),
+    }
+    try:
+        raw: dict[str, Any] | None = await services.kube.create(DEPLOYMENT, body)
+    except kube_errors.AlreadyExists:
+        raw = await services.kube.get(DEPLOYMENT, name)
+    if raw is None:
+        raise errors.unavailable()
+    await services.store.deployments.observe(Deployment(raw))
+    return await seen.deployment(call, names.id_of(name))
+
+
+async def many(call: Call) -> web.StreamResponse:
+    """The deployments of a project."""
+    project = call.query["project"]
+    call.caller.require_project(project, "project")
+    page = call.page
+    found = await call.services.store.deployments.page(project, page.offset, page.size, call.query["status"])
+    return answers.page([deployments.item(row) for row in found.items], found.total, page)
+
+
+async def get(call: Call) -> web.StreamResponse:
+    """One deployment."""
+    return answers.one(deployments.single(await seen.deployment(call), call.services.config.public_url))
+
+
+async def roll_back(call: Call) -> web.StreamResponse:
+    """200, now active. Raises 409 for one that cannot be, 503 where that takes too long."""
+    row = await seen.deployment(call)
+    if row.preview:
+        raise errors.conflict("a preview never becomes active; run it by its id, or deploy its commit")
+    if not row.built:
+        raise errors.conflict(
+            f"this deployment is {row.status} and was never built, so it cannot be rolled back to; "
+            "choose one that is active or superseded"
+        )
+    raw = await call.services.kube.patch(DEPLOYMENT, row.name, {"spec": {"activation": row.activation + 1}})
+    await call.services.store.deployments.observe(Deployment(raw))
+    row = await _until(call, row, lambda now: now.status == "active", ROLLBACK_SECONDS)
+    if row.status != "active":
+        raise errors.unavailable(
+            "the rollback is asked for, but not done yet; the same request again shows whether it is"
+        )
+    return answers.one(deployments.single(row, call.services.config.public_url))
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/v1/deployments",
+        many,
+        "read",
+        query=(
+            Parameter("project", schemas.PROJECT_NAME, required=True, description="A project's name."),
+            Parameter("status", {"type": "string", "enum": schemas.DEPLOYMENT_STATUSES}),
+            *pagination.PARAMETERS,
+        ),
+    ),
+    Endpoint("POST", "/v1/deployments", create, "deploy", body=schemas.DEPLOYMENT_CREATE),
+    Endpoint("GET", "/v1/deployments/{id}", get, "read"),
+    Endpoint("POST", "/v1/deployments/{id}/rollback", roll_back, "deploy"),
+)

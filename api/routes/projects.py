@@ -1,0 +1,88 @@
+"""Projects: containers of deployments."""
+
+from typing import Any
+
+from aiohttp import web
+
+from api import answers, errors, pagination, schemas
+from api.endpoint import Call, Endpoint
+from api.routes import seen
+from api.store.index.projects import ProjectRow
+from api.translate import projects
+from crds import errors as kube_errors
+from crds.kinds import PROJECT
+from crds.objects import Project
+
+
+def _only_admin(call: Call) -> None:
+    """Raises the 403 for fields that give permissions, from anybody but admin."""
+    if not call.caller.may("admin"):
+        for field in projects.admin_fields(call.body):
+            raise errors.forbidden(
+                f"{field} needs the scope admin; leave it out, or use a key that has it",
+                field=field,
+                required_scope="admin",
+            )
+
+
+async def _observed(call: Call, raw: dict[str, Any]) -> ProjectRow:
+    """The row of what the apiserver answered, so that the next reader sees it."""
+    store, found = call.services.store, Project(raw)
+    await store.projects.observe(found)
+    row = await store.projects.get(found.name)
+    if row is None:
+        raise errors.not_found(f"the project {found.name} was deleted meanwhile")
+    return row
+
+
+async def create(call: Call) -> web.StreamResponse:
+    """201 with the project."""
+    name = call.body["name"]
+    call.caller.require_project(name, "name")
+    _only_admin(call)
+    body = {"metadata": {"name": name}, "spec": projects.spec(call.body)}
+    try:
+        row = await _observed(call, await call.services.kube.create(PROJECT, body))
+    except kube_errors.AlreadyExists as error:
+        raise errors.conflict(
+            f"a project named {name} exists already; choose another name", field="name"
+        ) from error
+    return answers.one(projects.item(row), 201, f"/v1/projects/{name}")
+
+
+async def many(call: Call) -> web.StreamResponse:
+    """The projects that the key is for."""
+    found = await call.services.store.projects.page(call.page.offset, call.page.size, call.caller.projects)
+    return answers.page([projects.item(row) for row in found.items], found.total, call.page)
+
+
+async def get(call: Call) -> web.StreamResponse:
+    """One project."""
+    return answers.one(projects.item(await seen.project(call)))
+
+
+async def change(call: Call) -> web.StreamResponse:
+    """Merges the body into the project: what is left out stays, null removes."""
+    row = await seen.project(call)
+    _only_admin(call)
+    patch = {"metadata": {"uid": row.uid}, "spec": projects.spec(call.body)}
+    return answers.one(
+        projects.item(await _observed(call, await call.services.kube.patch(PROJECT, row.name, patch)))
+    )
+
+
+async def delete(call: Call) -> web.StreamResponse:
+    """204: the project and all that belongs to it is gone; its runs are stopped."""
+    row = await seen.project(call)
+    await call.services.kube.delete(PROJECT, row.name, uid=row.uid)
+    await call.services.store.projects.remove(row.name, row.uid, call.services.now())
+    return web.Response(status=204)
+
+
+ENDPOINTS = (
+    Endpoint("GET", "/v1/projects", many, "read", query=pagination.PARAMETERS),
+    Endpoint("POST", "/v1/projects", create, "deploy", body=schemas.PROJECT_CREATE),
+    Endpoint("GET", "/v1/projects/{name}", get, "read"),
+    Endpoint("PATCH", "/v1/projects/{name}", change, "deploy", body=schemas.PROJECT_PATCH),
+    Endpoint("DELETE", "/v1/projects/{name}", delete, "admin"),
+)

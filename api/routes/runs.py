@@ -1,0 +1,157 @@
+"""Runs: started, listed, shown, cancelled."""
+
+from aiohttp import web
+
+from api import accept, answers, body, errors, idempotency, pagination, schemas
+from api.endpoint import Call, Endpoint
+from api.parameters import Parameter
+from api.routes import seen
+from api.store.index.deployments import DeploymentRow
+from api.store.index.runs import RunDetail
+from api.translate import runs
+from crds import durations, names
+from crds import errors as kube_errors
+from crds.kinds import RUN
+from crds.limits import MAX_RUN_TIMEOUT
+from crds.objects import Run
+
+MAX_QUEUE = 1000
+"""Pending runs of a project."""
+QUEUE_RETRY_SECONDS = 10
+
+
+async def create(call: Call) -> web.StreamResponse:
+    """201 with the run, accepted for good."""
+    _check_sizes(call)
+    use = idempotency.use(
+        call.request.headers.get(idempotency.HEADER), call.caller.key_id, call.request.path, call.body
+    )
+    services = call.services
+    made = None if use is None else await services.store.idempotency.find(use, services.now())
+    if made is not None and (row := await services.store.runs.get(made)) is not None and row.uid is not None:
+        # Asked before: what may have changed since (another active deployment, a full queue) is no matter.
+        return _created(call, row)
+    deployment = await _deployment(call)
+    await _check_queue(call, deployment.project)
+    request = accept.RunRequest(
+        project=deployment.project,
+        deployment=deployment.name,
+        input=call.body.get("input", {}),
+        entrypoint=call.body.get("entrypoint"),
+        timeout=call.body.get("timeout"),
+    )
+    return _created(
+        call, await accept.accept_run(services.store, services.kube, request, services.now(), use)
+    )
+
+
+def _created(call: Call, row: RunDetail) -> web.Response:
+    shown = runs.created(row, call.services.config.public_url)
+    return answers.one(shown, 201, f"/v1/runs/{shown['id']}")
+
+
+def _check_sizes(call: Call) -> None:
+    if len(answers.encode(call.body.get("input", {}))) > body.MAX_INPUT:
+        raise errors.ApiError(
+            413,
+            f"input is larger than {body.MAX_INPUT} bytes; give the crew an address to fetch it from instead",
+            {"field": "input", "limit_bytes": body.MAX_INPUT},
+        )
+    timeout = call.body.get("timeout")
+    if timeout is not None and durations.seconds(timeout) > MAX_RUN_TIMEOUT:
+        raise errors.invalid(f"timeout must be at most {durations.text(MAX_RUN_TIMEOUT)}", "timeout")
+
+
+async def _deployment(call: Call) -> DeploymentRow:
+    """What `deployment` names: a deployment, or a project's active one. Raises 403, 404, 409."""
+    field, given = "deployment", call.body["deployment"]
+    if given.startswith("dep_"):
+        row = await seen.deployment(call, given)
+        if row.status == "failed":
+            error = row.error or {}
+            raise errors.conflict(
+                f"the deployment {given} failed ({error.get('reason')}) and cannot be run; deploy again",
+                field=field,
+            )
+        return row
+    project = await seen.named_project(call, given, field)
+    active = await call.services.store.deployments.get(project.active) if project.active else None
+    if active is None:
+        raise errors.conflict(
+            f"the project {given} has no active deployment yet; wait for its build, or name a deployment",
+            field=field,
+        )
+    return active
+
+
+async def _check_queue(call: Call, project: str) -> None:
+    waiting = (await call.services.store.runs.page(0, 1, project=project, status="pending")).total
+    if waiting >= MAX_QUEUE:
+        raise errors.ApiError(
+            429,
+            f"{waiting} runs of the project {project} are waiting already; try again when some have started",
+            {"project": project, "limit": MAX_QUEUE},
+            {"Retry-After": str(QUEUE_RETRY_SECONDS)},
+            code="queue_full",
+        )
+
+
+async def many(call: Call) -> web.StreamResponse:
+    """Runs, by project, deployment and status."""
+    query, page = call.query, call.page
+    if query["project"] is not None:
+        call.caller.require_project(query["project"], "project")
+    found = await call.services.store.runs.page(
+        page.offset,
+        page.size,
+        project=query["project"],
+        deployment=names.name_of(query["deployment"]) if query["deployment"] else None,
+        status=query["status"],
+        projects=call.caller.projects,
+    )
+    return answers.page([runs.item(row) for row in found.items], found.total, page)
+
+
+async def get(call: Call) -> web.StreamResponse:
+    """One run."""
+    return answers.one(runs.single(await seen.run(call), call.services.config.public_url))
+
+
+async def cancel(call: Call) -> web.StreamResponse:
+    """202: it will be canceled; 200 if it is already. Raises 409 for a run that ended otherwise."""
+    row = await seen.run(call)
+    if not row.ended:
+        try:
+            wish = {"metadata": {"uid": row.uid}, "spec": {"cancel": True}}
+            raw = await call.services.kube.patch(RUN, row.name, wish)
+        except (kube_errors.Invalid, kube_errors.NotFound):
+            # It ended in between, or is gone; the row says so as soon as its end is recorded.
+            row = await seen.run(call)
+            if not row.ended:
+                raise errors.unavailable("the run is ending; the same request again shows how") from None
+        else:
+            # Known here before it is answered: a pod that asks for the run from now on is refused.
+            await call.services.store.record.observe(Run(raw), call.services.now())
+            return answers.one(runs.single(await seen.run(call), call.services.config.public_url), 202)
+    if row.status != "canceled":
+        raise errors.conflict(f"the run has {row.status} already", status=row.status)
+    return answers.one(runs.single(row, call.services.config.public_url))
+
+
+ENDPOINTS = (
+    Endpoint(
+        "GET",
+        "/v1/runs",
+        many,
+        "read",
+        query=(
+            Parameter("project", schemas.PROJECT_NAME, description="A project's name."),
+            Parameter("deployment", schemas.DEPLOYMENT_ID, description="A deployment's id."),
+            Parameter("status", {"type": "string", "enum": schemas.RUN_STATUSES}),
+            *pagination.PARAMETERS,
+        ),
+    ),
+    Endpoint("POST", "/v1/runs", create, "run", body=schemas.RUN_CREATE),
+    Endpoint("GET", "/v1/runs/{id}", get, "read"),
+    Endpoint("POST", "/v1/runs/{id}/cancel", cancel, "run"),
+)

@@ -1,0 +1,88 @@
+"""Uploads: an archive is announced, then sent to a signed address."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+from aiohttp import web
+
+from api import answers, errors, schemas
+from api.endpoint import Call, Endpoint
+from api.routes import seen
+from api.services import SERVICES
+from api.translate import uploads
+from crds import tokens
+
+CONTENT = "upload-content"
+CHUNK = 256 * 1024
+CHUNK_SECONDS = 60.0
+"""How long a sender may pause."""
+
+
+async def create(call: Call) -> web.StreamResponse:
+    """201 with the signed address."""
+    services, config = call.services, call.services.config
+    project = await seen.named_project(call, call.body["project"], "project")
+    size: int = call.body["size"]
+    if size > config.max_upload:
+        raise errors.ApiError(
+            413,
+            f"an archive may have at most {config.max_upload} bytes; leave out what the crew does not need",
+            {"field": "size", "limit_bytes": config.max_upload},
+        )
+    now = services.now()
+    expires = now + timedelta(seconds=config.upload_ttl)
+    row = await services.store.uploads.create(project.name, size, call.body.get("sha256"), now, expires)
+    token = tokens.mint(
+        config.token_key, "upload", config.namespace, row.id, project.uid, int(row.expires_at.timestamp())
+    )
+    return answers.one(uploads.created(row, config.public_url, token), 201, uploads.path(row.id))
+
+
+async def content(request: web.Request) -> web.StreamResponse:
+    """Takes the bytes. The address is the permission, so no key is asked for."""
+    services, upload = request.app[SERVICES], request.match_info["id"]
+    now = services.now()
+    try:
+        token = tokens.verify(services.config.token_key, request.query.get("token", ""), now.timestamp())
+    except (tokens.TokenInvalid, ValueError) as error:
+        raise _refused() from error
+    if (token.kind, token.namespace, token.name) != ("upload", services.config.namespace, upload):
+        raise _refused()
+    row = await services.store.uploads.get(upload)
+    if row is None:
+        raise _refused()
+    if request.content_length is not None and request.content_length != row.size:
+        raise errors.invalid(
+            f"the upload was announced with {row.size} bytes, but Content-Length is {request.content_length}",
+            "size",
+        )
+    return answers.one(uploads.stored(await services.store.receive(upload, _chunks(request), now)))
+
+
+async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
+    while True:
+        try:
+            async with asyncio.timeout(CHUNK_SECONDS):
+                chunk = await request.content.read(CHUNK)
+        except TimeoutError as error:
+            raise errors.ApiError(
+                408, f"nothing was sent for {CHUNK_SECONDS:.0f} s; send it again"
+            ) from error
+        if not chunk:
+            return
+        yield chunk
+
+
+def _refused() -> errors.ApiError:
+    return errors.forbidden(
+        "this upload address does not hold, or no longer; ask for a new one with POST /v1/uploads"
+    )
+
+
+def mount_content(app: web.Application) -> None:
+    """Adds the one operation that needs no key."""
+    app.router.add_route("PUT", "/v1/uploads/{id}/content", content, name=CONTENT)
+
+
+ENDPOINTS = (Endpoint("POST", "/v1/uploads", create, "deploy", body=schemas.UPLOAD_CREATE),)
