@@ -2,15 +2,114 @@
 writing claims to their objects, following build logs, pruning. Started by `api.app` as a cleanup context.
 """
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
+import structlog
 from aiohttp import web
 
+from api import outbox
 from api.config import Config
+from api.projector import kinds
+from api.projector.completion import FRESH, complete_all
+from api.projector.follow import Projection, follow
+from api.projector.kaniko import KanikoLogs
+from api.projector.prune import prune
 from api.store.store import Store
 from crds.kube import Kube
 
+log = structlog.get_logger()
 
-def context(config: Config, store: Store, kube: Kube) -> Callable[[web.Application], AsyncIterator[None]]:
+COMPLETE_EVERY = 30.0
+PRUNE_EVERY = 10.0
+FORGET_EVERY = 3600.0
+MAX_PAUSE = 30.0
+STEADY = 60.0
+"""Seconds after which a loop that ran counts as healthy again."""
+
+Work = Callable[[], Awaitable[None]]
+
+
+@dataclass
+class Progress:
+    """How far the projector is, for the readiness probe: when each kind was last listed whole."""
+
+    listed: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def ready(self) -> bool:
+        """Whether all that lives has been seen once."""
+        return len(self.listed) == 3
+
+
+def context(
+    config: Config, store: Store, kube: Kube, progress: Progress | None = None
+) -> Callable[[web.Application], AsyncIterator[None]]:
     """A cleanup context for `app.cleanup_ctx` that runs all of it until the application stops."""
-    raise NotImplementedError
+    seen = progress or Progress()
+
+    async def run(_app: web.Application) -> AsyncIterator[None]:
+        logs = KanikoLogs(store, kube)
+        tasks = [
+            asyncio.create_task(_forever(name, work), name=name)
+            for name, work in _work(config, store, kube, seen, logs).items()
+        ]
+        yield
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await logs.close()
+
+    return run
+
+
+def _work(config: Config, store: Store, kube: Kube, progress: Progress, logs: KanikoLogs) -> dict[str, Work]:
+    def projecting(projection: Projection) -> Work:
+        def listed() -> None:
+            progress.listed[projection.kind.plural] = time.monotonic()
+
+        return lambda: follow(kube, projection, listed)
+
+    async def complete() -> None:
+        before = datetime.now(UTC)
+        while True:
+            await complete_all(store, kube, before)
+            await asyncio.sleep(COMPLETE_EVERY)
+            before = datetime.now(UTC) - FRESH
+
+    async def pruning() -> None:
+        while True:
+            await prune(store, kube, datetime.now(UTC), config.run_ttl)
+            await asyncio.sleep(min(PRUNE_EVERY, config.run_ttl))
+
+    async def forget() -> None:
+        while True:
+            await store.idempotency.forget(datetime.now(UTC))
+            await asyncio.sleep(FORGET_EVERY)
+
+    return {
+        "projects": projecting(kinds.projects(store)),
+        "deployments": projecting(kinds.deployments(store)),
+        "runs": projecting(kinds.runs(store)),
+        "build logs": lambda: follow(kube, logs.projection, lambda: None),
+        "outbox": lambda: outbox.deliver_all(store, kube),
+        "completion": complete,
+        "pruning": pruning,
+        "forgetting": forget,
+    }
+
+
+async def _forever(name: str, work: Work) -> None:
+    """Nothing that fails stays ended: it is begun again, later and later."""
+    pause = 0.5
+    while True:
+        begun = time.monotonic()
+        try:
+            await work()
+        except Exception:
+            log.exception("background work failed", work=name)
+        pause = 0.5 if time.monotonic() - begun > STEADY else min(pause * 2, MAX_PAUSE)
+        await asyncio.sleep(pause)

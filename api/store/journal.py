@@ -51,7 +51,7 @@ class Journal:
             self._index[self.last + 1] = []
             self._size = 0
         first = self._firsts[-1]
-        lines = [json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() for record in records]
+        lines = [json.dumps(record, separators=(",", ":")).encode() for record in records]
         try:
             with self._path(first).open("ab") as file:
                 file.write(b"".join(line + b"\n" for line in lines))

@@ -78,6 +78,12 @@ class Artifacts:
             count, size = (await connection.execute(query)).one()
         return Held(int(count), int(size))
 
+    async def uses(self, run: str, blob: str) -> bool:
+        """Whether any of a run's artifacts has these bytes."""
+        query = select(artifacts.c.name).where(*self._of(run), artifacts.c.blob == blob).limit(1)
+        async with self._database.read() as connection:
+            return (await connection.execute(query)).one_or_none() is not None
+
     async def put(
         self,
         run: str,

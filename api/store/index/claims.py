@@ -4,6 +4,7 @@ A crew starts at most once, ever: the row of a claim is written once, in one
 durable transaction, before the pod is told; nothing changes or deletes it.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -86,6 +87,8 @@ class Claims:
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
         self._namespace = namespace
+        self.waiting = asyncio.Event()
+        """Set when there is something that `unwritten` gives."""
 
     async def ask(
         self, run: str, asked: Asked, answer: Mapping[str, Any] | None, now: datetime
@@ -138,7 +141,9 @@ class Claims:
                 .where(runs.c.namespace == self._namespace, runs.c.name == run)
                 .values(started_at=now)
             )
-            return Granted(answer, row.input, now, first=True)
+            granted = Granted(answer, row.input, now, first=True)
+        self.waiting.set()
+        return granted
 
     async def holds(self, run: str, pod_uid: str, nonce: str) -> bool:
         """Whether this pod holds the run, which has not ended."""

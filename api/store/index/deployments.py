@@ -121,13 +121,13 @@ class Deployments:
             rows = (await connection.execute(query)).all()
         return Page(tuple(_row(row) for row in rows), total)
 
-    async def known(self, before: int) -> dict[str, str]:
-        """The uids by name of rows whose object was last seen before the resourceVersion `before`."""
-        query = select(deployments.c.name, deployments.c.uid).where(
-            deployments.c.namespace == self._namespace, deployments.c.version < before
+    async def known(self) -> dict[str, tuple[str, int]]:
+        """uid and last seen resourceVersion, by name, of all rows."""
+        query = select(deployments.c.name, deployments.c.uid, deployments.c.version).where(
+            deployments.c.namespace == self._namespace
         )
         async with self._database.read() as connection:
-            return {row.name: row.uid for row in await connection.execute(query)}
+            return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
 
     async def observe(self, deployment: objects.Deployment) -> None:
         """The row becomes what the object says, unless a newer version of it is known already."""

@@ -62,13 +62,13 @@ class Projects:
             rows = (await connection.execute(query)).all()
         return Page(tuple(ProjectRow(**row._mapping) for row in rows), total)
 
-    async def known(self, before: int) -> dict[str, str]:
-        """The uids by name of rows whose object was last seen before the resourceVersion `before`."""
-        query = select(projects.c.name, projects.c.uid).where(
-            projects.c.namespace == self._namespace, projects.c.version < before
+    async def known(self) -> dict[str, tuple[str, int]]:
+        """uid and last seen resourceVersion, by name, of all rows."""
+        query = select(projects.c.name, projects.c.uid, projects.c.version).where(
+            projects.c.namespace == self._namespace
         )
         async with self._database.read() as connection:
-            return {row.name: row.uid for row in await connection.execute(query)}
+            return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
 
     async def observe(self, project: objects.Project) -> None:
         """The row becomes what the object says, unless a newer version of it is known already.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, delete, select, update
 
 from api import ulid
 from api.store.database import Database, next_ord
@@ -13,6 +13,7 @@ from api.store.index import counts
 from api.store.index.counts import Place
 from api.store.index.idempotency import Idempotency, remember
 from api.store.page import Page
+from api.store.schema import idempotency as keys
 from api.store.schema import projects as projects_table
 from api.store.schema import runs
 from crds import names
@@ -180,6 +181,51 @@ class Runs:
             if row:
                 place = Place(row.project, row.deployment, "pending")
                 await counts.move(connection, self._namespace, place, None)
+                # The same key may be tried again: what it made does not count.
+                await connection.execute(
+                    delete(keys).where(keys.c.namespace == self._namespace, keys.c.name == name)
+                )
+
+    async def unsettled(
+        self, accepted_before: datetime
+    ) -> tuple[list[tuple[str, datetime]], list[RunDetail]]:
+        """What was accepted earlier and is half done: withdrawn runs that may have an object (name and time
+        of acceptance), and rows whose object is still to be made.
+        """
+        query = (
+            select(*_WHOLE, runs.c.withdrawn)
+            .where(
+                runs.c.namespace == self._namespace,
+                runs.c.present.is_(True),
+                (runs.c.withdrawn.is_(True)) | (runs.c.uid.is_(None) & runs.c.hidden.is_(False)),
+                runs.c.created_at < accepted_before,
+            )
+            .order_by(runs.c.ord)
+            .limit(1000)
+        )
+        async with self._database.read() as connection:
+            rows = [dict(row._mapping) for row in await connection.execute(query)]
+        withdrawn = [(row["name"], row["created_at"]) for row in rows if row["withdrawn"]]
+        kept = [row for row in rows if not row.pop("withdrawn")]
+        return withdrawn, [RunDetail(**row) for row in kept]
+
+    async def prunable(self, ended_before: datetime, limit: int) -> tuple[tuple[str, str, int], ...]:
+        """Name, uid and last seen resourceVersion of ended runs whose object is still there, oldest first."""
+        query = (
+            select(runs.c.name, runs.c.uid, runs.c.version)
+            .where(
+                runs.c.namespace == self._namespace,
+                runs.c.present.is_(True),
+                runs.c.status.in_(ENDED),
+                runs.c.terminal.is_not(None),
+                runs.c.uid.is_not(None),
+                runs.c.completed_at < ended_before,
+            )
+            .order_by(runs.c.completed_at)
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            return tuple((row.name, row.uid, row.version) for row in await connection.execute(query))
 
     async def settle(self, name: str) -> None:
         """There is no object of a withdrawn run."""

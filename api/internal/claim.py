@@ -1,0 +1,106 @@
+"""`POST /internal/v1/runs/{run}/claim`: a pod asks for its run and gets it, or never does."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+
+from api.internal.pods import Refusal, Yard, body, number, text, token
+from api.store.index.claims import Asked, Denied, Granted, Unknown
+from api.store.index.deployments import DeploymentRow
+from api.store.index.runs import RunDetail
+from crds import limits, names
+from crds.kinds import DEPLOYMENT, RUN
+from crds.objects import Deployment, Project, Run
+from crds.times import format_time
+
+PROTOCOLS = (1,)
+RUN_LIMITS = {
+    "event_bytes": 65536,
+    "log_lines": 1_000_000,
+    "artifacts": 1000,
+    "artifact_bytes": 1024 * 1024 * 1024,
+    "output_bytes": 32768,
+}
+
+
+async def claim(yard: Yard, request: web.Request) -> web.Response:
+    """Answers granted, refused, or 503: the pod asks again with the same nonce."""
+    run = request.match_info["run"]
+    known = token(yard, request, "run", run)
+    sent = await body(request)
+    if number(sent, "protocol") not in PROTOCOLS:
+        raise Refusal(400, f"protocol must be one of {PROTOCOLS}")
+    asked = Asked(text(sent, "run_uid"), text(sent, "pod_uid"), text(sent, "nonce"))
+    if asked.run_uid != known.uid:
+        return _refused("the token is of another run")
+    now = datetime.now(UTC)
+    found = await yard.store.claims.ask(run, asked, None, now)
+    if isinstance(found, Unknown):
+        row = await yard.store.runs.get(run)
+        if row is None or row.uid is None or row.deployment is None:
+            row = await _look(yard, run, known.uid, now)
+        found = await yard.store.claims.ask(run, asked, await _answer(yard, row, now), now)
+    if isinstance(found, Denied):
+        return _refused(found.reason)
+    if isinstance(found, Unknown):
+        raise Refusal(503, "the run is not known yet; try again")
+    if found.first:
+        yard.store.events.turned(run)
+    return web.json_response(_granted(found))
+
+
+def _granted(found: Granted) -> dict[str, Any]:
+    return {
+        "state": "granted",
+        **found.answer,
+        "input": dict(found.input),
+        "started_at": format_time(found.granted_at),
+        "limits": RUN_LIMITS,
+    }
+
+
+def _refused(reason: str) -> web.Response:
+    return web.json_response({"state": "refused", "reason": reason})
+
+
+async def _look(yard: Yard, run: str, uid: str, now: datetime) -> RunDetail:
+    """The row, after reading the object once live: the pod may be faster than the watch."""
+    found = await yard.kube.get(RUN, run)
+    if found is None or found["metadata"]["uid"] != uid:
+        raise Refusal(404, "there is no such run")
+    await yard.store.record.observe(Run(found), now)
+    row = await yard.store.runs.get(run)
+    if row is None:
+        raise Refusal(404, "the run was taken back")
+    return row
+
+
+async def _answer(yard: Yard, row: RunDetail, now: datetime) -> dict[str, Any]:
+    if row.deployment is None:
+        raise Refusal(503, "the run has no deployment yet; try again")
+    deployment = await _deployment(yard, row.deployment)
+    project = await yard.store.projects.get(row.project)
+    seconds = limits.run_timeout(
+        Run({"spec": {"timeout": row.timeout}}),
+        Deployment({"status": {"plan": deployment.plan}}),
+        Project({"spec": project.spec}) if project else None,
+    )
+    return {
+        "entrypoint": row.entrypoint or deployment.plan.get("entrypoint"),
+        "framework": deployment.plan.get("framework"),
+        "timeout_seconds": seconds,
+        "deployment_id": names.id_of(row.deployment),
+    }
+
+
+async def _deployment(yard: Yard, name: str) -> DeploymentRow:
+    row = await yard.store.deployments.get(name)
+    if row is None or not row.plan.get("entrypoint"):
+        found = await yard.kube.get(DEPLOYMENT, name)
+        if found is not None:
+            await yard.store.deployments.observe(Deployment(found))
+            row = await yard.store.deployments.get(name)
+    if row is None or not row.plan.get("entrypoint"):
+        raise Refusal(503, f"the deployment {name} has no plan yet; try again")
+    return row

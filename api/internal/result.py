@@ -1,0 +1,82 @@
+"""`POST /internal/v1/runs/{run}/result`: how the crew ended, answered once its object says so."""
+
+import json
+from typing import Any
+
+from aiohttp import web
+
+from api import outbox
+from api.internal.claim import RUN_LIMITS
+from api.internal.events import NOT_YOURS
+from api.internal.pods import Refusal, Yard, body, number, text, token
+
+OUTCOMES = ("succeeded", "failed", "stopped")
+PATIENCE = 20.0
+"""Seconds that the answer waits for the apiserver; then the runner asks again."""
+MAX_REASON = 64
+MAX_MESSAGE = 4096
+
+
+async def result(yard: Yard, request: web.Request) -> web.Response:
+    """200 once `Run.status.result` is written; 425 where something acknowledged is missing."""
+    run = request.match_info["run"]
+    token(yard, request, "run", run)
+    sent = await body(request)
+    pod, nonce = text(sent, "pod_uid"), text(sent, "nonce")
+    found = status_result(sent)
+    if await yard.store.claims.holds(run, pod, nonce):
+        missing = await _missing(yard, run, sent)
+        if missing:
+            raise Refusal(425, "something acknowledged is not there; send it again", missing=missing)
+        written = await yard.store.claims.report(run, pod, nonce, found)
+    else:
+        # After the end only what was recorded before is confirmed.
+        claim = await yard.store.claims.get(run)
+        same = claim is not None and claim.result == found
+        written = await yard.store.claims.report(run, pod, nonce, found) if same else None
+    if written is None:
+        raise Refusal(409, NOT_YOURS)
+    if not written and not await outbox.deliver_until(yard.store, yard.kube, run, PATIENCE):
+        raise Refusal(503, "the result is kept but not in its object yet; try again")
+    return web.json_response({})
+
+
+def status_result(sent: dict[str, Any]) -> dict[str, Any]:
+    """`Run.status.result` of what the runner sent, cut to what the schema takes. Raises Refusal 400."""
+    if sent.get("outcome") not in OUTCOMES:
+        raise Refusal(400, f"outcome must be one of {', '.join(OUTCOMES)}")
+    held = _artifacts(sent)
+    found: dict[str, Any] = {
+        "outcome": sent["outcome"],
+        "durationMs": number(sent, "duration_ms"),
+        "artifacts": {"count": number(held, "count"), "bytes": number(held, "bytes")},
+    }
+    for field, most in (("reason", MAX_REASON), ("message", MAX_MESSAGE)):
+        if sent.get(field) is not None:
+            found[field] = str(sent[field])[:most]
+    if sent.get("output") is not None:
+        output = json.dumps(sent["output"], ensure_ascii=False, separators=(",", ":"))
+        if len(output.encode(errors="replace")) > RUN_LIMITS["output_bytes"]:
+            raise Refusal(400, f"output is larger than {RUN_LIMITS['output_bytes']} bytes; send an artifact")
+        found["output"] = output
+    return found
+
+
+def _artifacts(sent: dict[str, Any]) -> dict[str, Any]:
+    held = sent.get("artifacts")
+    if not isinstance(held, dict):
+        raise Refusal(400, "artifacts must be an object with count and bytes")
+    return held
+
+
+async def _missing(yard: Yard, run: str, sent: dict[str, Any]) -> dict[str, Any]:
+    last = number(sent, "last_event")
+    count = number(_artifacts(sent), "count")
+    missing: dict[str, Any] = {}
+    log = await yard.store.events.shelf.open(run)
+    if log.seq < last:
+        missing["events"] = {"stored": log.seq, "expected": last}
+    held = await yard.store.artifacts.held(run)
+    if held.count < count:
+        missing["artifacts"] = {"stored": held.count, "expected": count}
+    return missing

@@ -1,0 +1,61 @@
+"""What a runner sends as events, checked and completed. Pure.
+
+A runner that breaks the protocol loses nothing but form: an event that may not
+be is stored as a log line that says so, since refusing it would stop the numbering.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from api.internal.pods import Refusal, number
+from api.store.eventlog import Said
+from crds import names
+from crds.times import format_time, parse_time
+
+MOST = 500
+EVENT_BYTES = 65536
+_TYPE = re.compile(r"[a-z][a-z0-9_.-]{0,63}", re.ASCII)
+_OURS = frozenset({"run_id", "timestamp"})
+
+
+def events(run: str, sent: Mapping[str, Any], now: datetime) -> list[Said]:
+    """The events of a call, with `run_id` and `timestamp` in their data. Raises Refusal 400."""
+    found = sent.get("events")
+    if not isinstance(found, list) or len(found) > MOST:
+        raise Refusal(400, f"events must be a list of at most {MOST}")
+    return [_event(run, item, now) for item in found]
+
+
+def _event(run: str, item: Any, now: datetime) -> Said:
+    if not isinstance(item, dict):
+        raise Refusal(400, "events must be a list of objects with seq, type, time, data")
+    seq = number(item, "seq")
+    type_ = item.get("type")
+    data = item.get("data") if isinstance(item.get("data"), dict) else {}
+    head = {"run_id": names.id_of(run), "timestamp": _moment(item.get("time"), now)}
+    problem = _problem(type_, data)
+    if problem:
+        return Said(seq, "log", {**head, "level": "warning", "message": problem})
+    kept = {key: value for key, value in data.items() if key not in _OURS} if data else {}
+    return Said(seq, str(type_), {**head, **kept})
+
+
+def _problem(type_: Any, data: Any) -> str | None:
+    if not isinstance(type_, str) or not _TYPE.fullmatch(type_):
+        return "an event was dropped: its type must be lower-case words joined by dots"
+    if type_.startswith("run.") or type_ == "artifact":
+        return f"an event was dropped: the type {type_} is given by the service"
+    size = len(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
+    if size > EVENT_BYTES + 1024:
+        return f"an event of type {type_} was dropped: {size} bytes are more than {EVENT_BYTES}"
+    return None
+
+
+def _moment(text: Any, now: datetime) -> str:
+    try:
+        return format_time(parse_time(text))
+    except (TypeError, ValueError):
+        return format_time(now)

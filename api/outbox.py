@@ -1,0 +1,111 @@
+"""What the facade writes into a Run's status: the claim and the result, each once.
+
+The rows of claims are the outbox: what is not in its object yet is tried again
+until it is, or can no longer be. Called by the pods' routes and `api.background`.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from api.store.errors import StoreUnavailable
+from api.store.index.claims import ClaimRow
+from api.store.store import Store
+from crds import errors
+from crds.kinds import RUN
+from crds.kube import Kube
+from crds.times import format_time
+
+log = structlog.get_logger()
+
+AT_ONCE = 16
+BATCH = 200
+LOOK = 5.0
+"""Seconds between looks when nothing rings."""
+MAX_PAUSE = 5.0
+
+
+def patch(claim: ClaimRow) -> dict[str, Any]:
+    """The merge patch of a claim and its result; the uid is a precondition, for a name may be made anew."""
+    status: dict[str, Any] = {
+        "claim": {"podUid": claim.pod_uid, "time": format_time(claim.granted_at)},
+    }
+    if claim.result is not None:
+        status["result"] = dict(claim.result)
+    return {"metadata": {"uid": claim.run_uid}, "status": status}
+
+
+def settled(claim: ClaimRow, found: Mapping[str, Any] | None) -> bool:
+    """Whether the object, as it is now, takes no more of this claim: it has it, ended, or is another one."""
+    if found is None or found["metadata"].get("uid") != claim.run_uid:
+        return True
+    status = found.get("status") or {}
+    return status.get("phase") in ("Succeeded", "Failed", "Canceled")
+
+
+async def deliver(store: Store, kube: Kube, claim: ClaimRow) -> None:
+    """One try to bring a claim into its object. Raises StoreUnavailable, KubeError: repeat it then."""
+    try:
+        await kube.patch(RUN, claim.run, patch(claim), "status")
+    except errors.NotFound:
+        pass
+    except (errors.Invalid, errors.Conflict):
+        if not settled(claim, await kube.get(RUN, claim.run)):
+            raise
+    await store.claims.written(claim.run, result=claim.result is not None)
+
+
+async def deliver_until(store: Store, kube: Kube, run: str, seconds: float) -> bool:
+    """Brings a run's claim into its object, repeated with back-off; whether it is there in `seconds`."""
+    pause = 0.05
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while True:
+        claim = await store.claims.get(run)
+        if claim is None:
+            return True
+        try:
+            await deliver(store, kube, claim)
+            return True
+        except errors.KubeError as error:
+            log.warning("claim not written", run=run, error=str(error))
+        if loop.time() + pause > end:
+            store.claims.waiting.set()
+            return False
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, MAX_PAUSE)
+
+
+async def deliver_all(store: Store, kube: Kube) -> None:
+    """Delivers whatever is waiting, for ever; ends only by being cancelled."""
+    turns = asyncio.Semaphore(AT_ONCE)
+    pause = 0.0
+
+    async def one(claim: ClaimRow) -> bool:
+        async with turns:
+            try:
+                await deliver(store, kube, claim)
+            except (errors.KubeError, StoreUnavailable) as error:
+                log.warning("claim not written", run=claim.run, error=str(error))
+                return False
+            return True
+
+    while True:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(store.claims.waiting.wait(), LOOK)
+        store.claims.waiting.clear()
+        try:
+            done = await asyncio.gather(*(one(claim) for claim in await store.claims.unwritten(BATCH)))
+        except StoreUnavailable as error:
+            log.warning("outbox not read", error=str(error))
+            done = [False]
+        if all(done):
+            pause = 0.0
+            if len(done) == BATCH:
+                store.claims.waiting.set()
+        else:
+            pause = min(max(pause * 2, 0.2), MAX_PAUSE)
+            await asyncio.sleep(pause)

@@ -1,0 +1,42 @@
+"""What the projector does with each of our kinds. Called by `api.background`."""
+
+from datetime import UTC, datetime
+
+from api.projector.follow import Projection
+from api.store.store import Store
+from crds.kinds import DEPLOYMENT, PROJECT, RUN
+from crds.kube import Object
+from crds.objects import Deployment, Project, Run
+
+
+def projects(store: Store) -> Projection:
+    """Projects: a deleted one takes all that belonged to it along."""
+
+    async def apply(item: Object) -> None:
+        await store.projects.observe(Project(item))
+
+    async def gone(name: str, uid: str) -> None:
+        await store.projects.remove(name, uid, datetime.now(UTC))
+
+    return Projection(PROJECT, apply, gone, store.projects.known)
+
+
+def deployments(store: Store) -> Projection:
+    """Deployments."""
+
+    async def apply(item: Object) -> None:
+        await store.deployments.observe(Deployment(item))
+
+    return Projection(DEPLOYMENT, apply, store.deployments.remove, store.deployments.known)
+
+
+def runs(store: Store) -> Projection:
+    """Runs: a live one whose object is gone ends as canceled."""
+
+    async def apply(item: Object) -> None:
+        await store.record.observe(Run(item), datetime.now(UTC))
+
+    async def gone(name: str, uid: str) -> None:
+        await store.record.vanish(name, uid, datetime.now(UTC))
+
+    return Projection(RUN, apply, gone, store.record.present)
