@@ -9,25 +9,24 @@ import time
 from pathlib import Path
 
 from tests.e2e.demo import GIT_HOST
-from tests.e2e.repository import Repository
 from tests.e2e.yard import Yard
 from tests.gitserver import GitServer
 
 
 async def measure(yard: Yard, count: int) -> list[float]:
-    """Seconds from the end of `git push` until the Deployment is seen, `count` times."""
+    """Seconds from the commit until the Deployment is seen, `count` times."""
     project = f"bench-{secrets.token_hex(3)}"
     seconds = []
     with (
         tempfile.TemporaryDirectory() as root,
-        GitServer(Path(root), host=os.environ["CREWYARD_HOST_ADDRESS"], port=0) as server,
+        GitServer(Path(root), os.environ["CREWYARD_HOST_ADDRESS"]) as server,
     ):
-        repository = Repository(Path(root), project)
-        git = {"url": f"http://{GIT_HOST}:{server.port}/{project}.git", "interval": "1s"}
+        repository = server.create(project)
+        git = {"url": server.url(project, host=GIT_HOST), "interval": "1s"}
         await yard.apply("Project", project, {"source": {"git": git}})
         for number in range(count):
-            repository.write({"main.py": f"def kickoff(inputs):\n    return {number}\n"})
-            sha = repository.push(f"Change {number}")
+            code = f"def kickoff(inputs):\n    return {number}\n"
+            sha = repository.commit({"main.py": code}, f"Change {number}")
             begun = time.monotonic()
             while time.monotonic() - begun < 30:
                 shown = await yard.kubectl(

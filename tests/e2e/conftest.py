@@ -12,9 +12,8 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.demo import GIT_HOST
-from tests.e2e.repository import Repository
 from tests.e2e.yard import Yard, eventually
-from tests.gitserver import GitServer
+from tests.gitserver import GitServer, Repository
 
 CREW = Path(__file__).parent / "crew"
 
@@ -40,7 +39,7 @@ def git_root(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def git_server(git_root) -> Iterator[GitServer]:
-    with GitServer(git_root, host=os.environ.get("CREWYARD_HOST_ADDRESS", "127.0.0.1"), port=0) as server:
+    with GitServer(git_root, os.environ.get("CREWYARD_HOST_ADDRESS", "127.0.0.1")) as server:
         yield server
 
 
@@ -87,10 +86,10 @@ class Team:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def team(yard, git_root, git_server) -> AsyncIterator[Team]:
+async def team(yard, git_server) -> AsyncIterator[Team]:
     """A new project's name and repository; whatever was made of it is deleted at the end."""
     name = f"e2e-{secrets.token_hex(4)}"
-    yield Team(yard, name, Repository(git_root, name), f"http://{GIT_HOST}:{git_server.port}/{name}.git")
+    yield Team(yard, name, git_server.create(name), git_server.url(name, host=GIT_HOST))
     await yard.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
 
 

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.repository import Repository
 from tests.e2e.timeline import Timeline
 from tests.e2e.yard import Yard, eventually
 from tests.gitserver import GitServer
@@ -38,18 +37,22 @@ def git_address() -> tuple[str, int]:
 class Demo:
     """The steps, in their order."""
 
-    def __init__(self, yard: Yard, timeline: Timeline, project: str, root: Path, port: int) -> None:
+    def __init__(self, yard: Yard, timeline: Timeline, project: str, server: GitServer) -> None:
         self.yard = yard
         self.timeline = timeline
         self.project = project
-        self.repository = Repository(root, project)
-        self.url = f"http://{GIT_HOST}:{port}/{project}.git"
+        self.repository = server.create(project)
+        self.url = server.url(project, host=GIT_HOST)
 
     def commit(self, message: str) -> str:
         """A commit that changes the code and not the dependencies."""
-        self.repository.copy(EXAMPLE)
-        self.repository.write({"release.txt": f"{message} at {datetime.now(UTC).isoformat()}\n"})
-        sha = self.repository.push(message)
+        files = {
+            str(path.relative_to(EXAMPLE)): path.read_bytes()
+            for path in EXAMPLE.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+        note = f"{message} at {datetime.now(UTC).isoformat()}\n".encode()
+        sha = self.repository.commit({**files, "release.txt": note}, message)
         self.timeline.say(f"{sha[:12]} {message}")
         return sha
 
@@ -160,8 +163,8 @@ async def main() -> None:
     root.mkdir(parents=True, exist_ok=True)
     address, port = git_address()
     try:
-        with GitServer(root, host=address, port=port) as server:
-            await Demo(yard, timeline, PROJECT, root, server.port).play()
+        with GitServer(root, address, port) as server:
+            await Demo(yard, timeline, PROJECT, server).play()
     finally:
         await yard.close()
     timeline.summary()

@@ -22,8 +22,7 @@ async def test_a_repository_that_is_not_there(team):
 
 
 async def test_no_such_branch(team):
-    team.repository.write(GOOD)
-    team.repository.push("Begin")
+    team.repository.commit(GOOD, "Begin")
     await team.follow("release")
     seen = await ready_reason(team, "BranchNotFound")
     assert "release" in seen["message"] and "main" in seen["message"]
@@ -53,8 +52,7 @@ async def test_no_such_branch(team):
     ],
 )
 async def test_a_deployment_that_cannot_be_built(yard, team, files, reason, words):
-    team.repository.write({**GOOD, **files})
-    sha = team.repository.push("Break it")
+    sha = team.repository.commit({**GOOD, **files}, "Break it")
     await team.follow()
     shown = await team.ended(sha)
     assert shown["status"]["phase"] == "Failed"
