@@ -45,13 +45,19 @@ class Keyring:
 
         Raises what the index raises where it cannot be read.
         """
-        key_id = keys.key_id_of(text)
-        stored = await self._look_up(key_id or "")
-        key = self._fixed.get(key_id or "") or stored
-        good = keys.matches(text, key.hash if key else _NO_HASH)
-        if key is None or key_id is None or not good or key.revoked:
+        key_id = keys.key_id_of(text) or ""
+        fixed = self._fixed.get(key_id)
+        if fixed is not None and keys.matches(text, fixed.hash):
+            return fixed if _holds(fixed, now) else None
+        stored = await self._look_up(key_id)
+        if fixed is not None:
             return None
-        return None if key.expires_at is not None and key.expires_at <= now else key
+        good = keys.matches(text, stored.hash if stored else _NO_HASH)
+        return stored if stored is not None and key_id and good and _holds(stored, now) else None
+
+
+def _holds(key: Key, now: datetime) -> bool:
+    return not key.revoked and (key.expires_at is None or now < key.expires_at)
 
 
 def parse_fixed(text: str) -> dict[str, Key]:

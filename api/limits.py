@@ -13,6 +13,8 @@ from limits.aio.strategies import FixedWindowRateLimiter
 
 from api import errors
 
+WINDOW_SECONDS = 60
+
 
 @dataclass(frozen=True)
 class Allowance:
@@ -33,7 +35,7 @@ class Allowance:
 
     def refusal(self, now: float) -> errors.ApiError:
         """The 429 for a window that is used up."""
-        wait = max(1, math.ceil(self.reset - now))
+        wait = min(max(1, math.ceil(self.reset - now)), WINDOW_SECONDS)
         return errors.ApiError(
             429,
             f"more than {self.limit} requests a minute; try again in {wait} s",

@@ -36,7 +36,7 @@ _Strict = validators.extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
     {"pattern": _pattern},
     # 1.0 is no integer where an int goes on into an object or a row.
-    Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
 )
 
 

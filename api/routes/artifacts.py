@@ -43,11 +43,15 @@ async def get(call: Call) -> web.StreamResponse:
     if span is not None:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{row.size}"
     response = web.StreamResponse(status=206 if span else 200, headers=headers)
+    if request.method == "HEAD":
+        return response
     chunks = call.services.store.blobs.read(row.blob, start, end)
+    # Read before the answer begins, while a failure can still be told.
+    first = await anext(chunks, b"") if end > start else b""
     await response.prepare(request)
-    if request.method != "HEAD":
-        async for chunk in chunks:
-            await response.write(chunk)
+    await response.write(first)
+    async for chunk in chunks:
+        await response.write(chunk)
     await response.write_eof()
     return response
 

@@ -1,0 +1,173 @@
+"""The facade as clients see it, over a real store in a temporary directory, without an apiserver."""
+
+import dataclasses
+import itertools
+import socket
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from kubernetes.aio import client as kubernetes
+
+from api import app as facade
+from api.config import parse
+from api.keyring import Key
+from api.store.eventlog import EventLog, Said
+from api.store.index.claims import Asked
+from api.store.store import Store
+from crds import keys, objects
+from crds.kube import Kube
+from crds.times import format_second
+
+NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
+_uids = itertools.count(1)
+
+
+def key(*scopes: str, projects: list[str] | None = None, plan: str = "enterprise", **more: Any):
+    """A drawn key: its text, and the record of it."""
+    drawn = keys.draw()
+    held = None if projects is None else frozenset(projects)
+    return drawn.text, Key(drawn.key_id, drawn.hash, "test", frozenset(scopes), held, plan, **more)
+
+
+class Yard:
+    """A facade under test and what is in its store."""
+
+    def __init__(
+        self, client: TestClient, store: Store, admin: str, ring: dict[str, Key], clock: list
+    ) -> None:
+        self.client, self.store, self.admin, self._ring, self.clock = client, store, admin, ring, clock
+
+    def key(self, *scopes: str, **more: Any) -> str:
+        """A new key with these scopes."""
+        text, record = key(*scopes, **more)
+        self._ring[record.key_id] = record
+        return text
+
+    async def call(self, method: str, path: str, body: Any = None, *, bearer: str | None = None, **more: Any):
+        """Status, JSON body (or bytes) and headers of one call, by default with an admin key."""
+        headers = dict(more.pop("headers", {}))
+        token = self.admin if bearer is None else bearer
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        async with self.client.request(method, path, json=body, headers=headers, **more) as answer:
+            raw = await answer.read()
+            found = await answer.json() if answer.content_type == "application/json" and raw else raw
+            return answer.status, found, answer.headers
+
+    async def get(self, path: str, **more: Any) -> Any:
+        """The body of a GET that succeeds."""
+        status, found, _ = await self.call("GET", path, **more)
+        assert status == 200, found
+        return found
+
+    async def project(self, name: str, spec: Any = None, **status: Any) -> str:
+        """A Project as the projector saw it; gives its uid."""
+        raw = _object(name, spec or {}, status)
+        await self.store.projects.observe(objects.Project(raw))
+        return raw["metadata"]["uid"]
+
+    async def deployment(
+        self, name: str, project: str, phase: str = "Active", spec: Any = None, **status: Any
+    ):
+        """A Deployment as the projector saw it."""
+        built = phase in ("Active", "Superseded")
+        whole = {"phase": phase, **({"image": "r/x@sha256:0"} if built else {}), **status}
+        if built:
+            whole["conditions"] = [{"type": "Built", "status": "True", "reason": "Built", "message": ""}]
+        wanted = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **(spec or {})}
+        await self.store.deployments.observe(objects.Deployment(_object(name, wanted, whole)))
+
+    async def run(
+        self, name: str, project: str, deployment: str = "dep-a", phase: str = "Pending", **status: Any
+    ):
+        """A Run as the projector saw it; gives its object."""
+        raw = _object(
+            name,
+            {"project": project, "deployment": deployment, "input": {"topic": "tides"}},
+            {"phase": phase, "project": project, "deployment": deployment, **status},
+        )
+        await self.store.record.observe(objects.Run(raw), self.clock[0])
+        return raw
+
+    async def claim(self, raw: Any) -> None:
+        """A pod takes the run."""
+        name, uid = raw["metadata"]["name"], raw["metadata"]["uid"]
+        answer = {"deployment_id": "dep_a"}
+        await self.store.claims.ask(name, Asked(uid, "pod", "nonce"), answer, self.clock[0])
+        self.store.events.turned(name)
+
+    async def say(self, run: str, *lines: str) -> None:
+        """The pod's log lines arrive."""
+        data = [
+            {
+                "run_id": run.replace("-", "_", 1),
+                "timestamp": "2026-11-21T10:00:01Z",
+                "message": line,
+                "level": "info",
+            }
+            for line in lines
+        ]
+        async with self.store.events.shelf.hold(run) as log:
+            assert isinstance(log, EventLog)
+            said = log.seq
+            log.say([Said(said + n, "log", d) for n, d in enumerate(data, 1)])
+        self.store.events.told(run)
+
+    async def end(self, raw: Any, phase: str, **status: Any) -> None:
+        """The run ends."""
+        raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
+        raw["status"] |= {"phase": phase, "completionTime": format_second(self.clock[0]), **status}
+        await self.store.record.observe(objects.Run(raw), self.clock[0])
+
+
+def _object(name: str, spec: Any, status: Any) -> dict[str, Any]:
+    number = next(_uids)
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "crews",
+            "uid": f"uid-{number}",
+            "resourceVersion": str(number),
+            "creationTimestamp": format_second(NOW + timedelta(seconds=number)),
+        },
+        "spec": spec,
+        "status": status,
+    }
+
+
+@pytest.fixture
+def clock() -> list[datetime]:
+    """The time as the facade sees it, in a box."""
+    return [NOW]
+
+
+@pytest.fixture
+def change() -> Callable[..., Any]:
+    return dataclasses.replace
+
+
+@pytest.fixture
+async def yard(tmp_path, clock) -> AsyncIterator[Yard]:
+    config = parse(
+        {
+            "CREWYARD_TOKEN_KEY": "0123456789abcdef0123456789abcdef",
+            "CREWYARD_DATA": str(tmp_path),
+            "CREWYARD_PUBLIC_URL": "http://yard.example",
+        }
+    )
+    store = await Store.open(tmp_path, config.namespace)
+    settings = kubernetes.Configuration()
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        settings.host = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    connection = Kube(kubernetes.ApiClient(settings), config.namespace)
+    text, record = key("admin")
+    ring = {record.key_id: record}
+    application = facade.client_side(config, store, connection, ring, lambda: clock[0])
+    async with TestClient(TestServer(application)) as client:
+        yield Yard(client, store, text, ring, clock)
+    await connection.close()
+    await store.close()

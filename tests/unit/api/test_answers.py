@@ -1,0 +1,211 @@
+"""Every answer has its shape and its headers, whatever was asked."""
+
+import pytest
+
+PATHS = ["/v1/runs", "/v1/projects", "/v1/deployments/dep_none", "/v1/nowhere", "/v1/runs/run_x/events"]
+
+
+def is_error(body, code):
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"code", "message", "details"}
+    assert body["error"]["code"] == code
+    assert isinstance(body["error"]["details"], dict) and body["error"]["message"]
+    return body["error"]["details"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_every_v1_answer_carries_the_rate_limit_and_a_request_id(yard, path):
+    for bearer in (yard.admin, "", "crw_wrong"):
+        _, _, headers = await yard.call("GET", path, bearer=bearer)
+        assert int(headers["X-RateLimit-Limit"]) > 0
+        assert int(headers["X-RateLimit-Remaining"]) >= 0
+        assert int(headers["X-RateLimit-Reset"]) > 1_700_000_000
+        assert headers["X-Request-Id"].startswith("req_")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer ",
+        "Basic abc",
+        "Bearer crw_short",
+        "bearer a b",
+        "Bearer " + "x" * 600,
+        "Token y",
+    ],
+)
+async def test_every_bad_key_gets_the_same_answer(yard, header):
+    answers = []
+    for given in (header, None):
+        headers = {} if given is None else {"Authorization": given}
+        status, body, sent = await yard.call("GET", "/v1/runs", bearer="", headers=headers)
+        answers.append((status, body, sent["WWW-Authenticate"]))
+    assert answers[0] == answers[1]
+    is_error(answers[0][1], "unauthorized")
+
+
+async def test_an_unknown_path_and_a_wrong_method(yard):
+    status, body, _ = await yard.call("GET", "/v1/nowhere")
+    assert status == 404
+    is_error(body, "not_found")
+    status, body, _ = await yard.call("GET", "/elsewhere", bearer="")
+    assert status == 404
+    is_error(body, "not_found")
+    status, body, headers = await yard.call("DELETE", "/v1/runs")
+    assert status == 405
+    assert is_error(body, "method_not_allowed")["allowed"] == ["GET", "HEAD", "POST"]
+    assert headers["Allow"] == "GET, HEAD, POST"
+
+
+async def test_a_body_must_be_declared_as_json(yard):
+    status, body, _ = await yard.call("POST", "/v1/projects", data="name=a")
+    assert status == 415
+    is_error(body, "unsupported_media_type")
+
+
+@pytest.mark.parametrize(
+    ("raw", "word"),
+    [
+        (b"{", "JSON"),
+        (b"[]", "object"),
+        (b'{"name": "a", "name": "b"}', "twice"),
+        (b'{"name": NaN}', "NaN"),
+        (b'{"name": 1e999}', "large"),
+        (b'{"name": "\\ud800"}', "surrogate"),
+        (b"\xff", "UTF-8"),
+        (b"[" * 100_000, "deep"),
+        (b'{"name": ' + b"1" * 5000 + b"}", "JSON"),
+    ],
+)
+async def test_what_is_not_json_is_refused(yard, raw, word):
+    status, body, _ = await yard.call(
+        "POST", "/v1/projects", data=raw, headers={"Content-Type": "application/json"}
+    )
+    assert status == 400
+    is_error(body, "invalid_request")
+    assert word in body["error"]["message"]
+
+
+async def test_a_body_that_is_too_large(yard):
+    status, body, _ = await yard.call(
+        "POST", "/v1/runs", {"deployment": "a", "input": {"x": "y" * (1 << 22)}}
+    )
+    assert status == 413
+    is_error(body, "payload_too_large")
+    status, body, _ = await yard.call(
+        "POST", "/v1/runs", {"deployment": "a", "input": {"x": "y" * (1 << 20)}}
+    )
+    assert status == 413
+    assert is_error(body, "payload_too_large")["field"] == "input"
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/v1/runs?page=0", "page"),
+        ("/v1/runs?page=-1", "page"),
+        ("/v1/runs?page=1.5", "page"),
+        ("/v1/runs?page=", "page"),
+        ("/v1/runs?page=99999999999999999999", "page"),
+        ("/v1/runs?per_page=0", "per_page"),
+        ("/v1/runs?per_page=101", "per_page"),
+        ("/v1/runs?page=1&page=2", "page"),
+        ("/v1/runs?status=done", "status"),
+        ("/v1/runs?status=", "status"),
+        ("/v1/runs?projct=a", "projct"),
+        ("/v1/runs?deployment=run_x", "deployment"),
+        ("/v1/runs?project=No_Such", "project"),
+        ("/v1/deployments", "project"),
+        ("/v1/deployments?project=a&status=succeeded", "status"),
+        ("/v1/projects/a?x=1", "x"),
+    ],
+)
+async def test_a_wrong_parameter_is_named_and_never_clamped(yard, path, field):
+    status, body, _ = await yard.call("GET", path)
+    assert status == 400
+    assert is_error(body, "invalid_request")["field"] == field
+
+
+async def test_a_misspelt_parameter_gets_a_suggestion(yard):
+    _, body, _ = await yard.call("GET", "/v1/runs?stauts=failed")
+    assert "did you mean status?" in body["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/projects", {}, "name"),
+        ("/v1/projects", {"name": "Bad_Name"}, "name"),
+        ("/v1/projects", {"name": "a\n"}, "name"),
+        ("/v1/projects", {"name": "a", "sorce": {}}, "sorce"),
+        ("/v1/projects", {"name": "a", "source": {"git": {}}}, "source.git.url"),
+        ("/v1/projects", {"name": "a", "source": {"git": {"url": 5}}}, "source.git.url"),
+        (
+            "/v1/projects",
+            {"name": "a", "source": {"git": {"url": "http://x", "secretRef": {}}}},
+            "source.git.secretRef",
+        ),
+        ("/v1/uploads", {"project": "a"}, "size"),
+        ("/v1/uploads", {"project": "a", "size": 1.0}, "size"),
+        ("/v1/uploads", {"project": "a", "size": True}, "size"),
+        ("/v1/deployments", {"build_context_url": "x"}, "project"),
+        ("/v1/runs", {"input": {}}, "deployment"),
+        ("/v1/runs", {"deployment": "a", "input": []}, "input"),
+        ("/v1/runs", {"deployment": "a", "timeout": "0s"}, "timeout"),
+        ("/v1/runs", {"deployment": "a", "timeout": "25h"}, "timeout"),
+        ("/v1/runs", {"deployment": "a", "entrypoint": "kickoff"}, "entrypoint"),
+        ("/v1/runs", {"deployment": "a", "inputs": {}}, "inputs"),
+    ],
+)
+async def test_a_wrong_body_is_named_by_its_field(yard, path, body, field):
+    status, answer, _ = await yard.call("POST", path, body)
+    assert status == 400
+    assert is_error(answer, "invalid_request")["field"] == field
+
+
+async def test_an_answer_that_cannot_be_given(yard):
+    status, body, _ = await yard.call("GET", "/v1/runs", headers={"Accept": "text/html"})
+    assert status == 406
+    assert is_error(body, "not_acceptable")["available"] == ["application/json"]
+
+
+async def test_the_apiserver_is_away(yard):
+    status, body, headers = await yard.call("POST", "/v1/projects", {"name": "a"})
+    assert (status, headers["Retry-After"]) == (503, "2")
+    is_error(body, "unavailable")
+
+
+async def test_the_store_is_away(yard, tmp_path):
+    await yard.store.close()
+    for file in tmp_path.glob("index.sqlite3*"):
+        file.unlink()
+    (tmp_path / "index.sqlite3").mkdir()
+    status, body, headers = await yard.call("GET", "/v1/runs")
+    assert (status, headers["Retry-After"]) == (503, "2")
+    is_error(body, "unavailable")
+    status, _, _ = await yard.call("GET", "/readyz", bearer="")
+    assert status == 503
+    status, _, _ = await yard.call("GET", "/healthz", bearer="")
+    assert status == 200
+
+
+async def test_our_own_failure_tells_nothing_but_its_id(yard, monkeypatch):
+    async def broken(*_, **__):
+        raise RuntimeError("the password is swordfish")
+
+    monkeypatch.setattr(yard.store.runs, "page", broken)
+    status, body, headers = await yard.call("GET", "/v1/runs", headers={"X-Request-Id": "mine-1"})
+    assert status == 500
+    assert is_error(body, "internal_error") == {"request_id": "mine-1"}
+    assert headers["X-Request-Id"] == "mine-1"
+    assert "swordfish" not in str(body)
+
+
+async def test_metrics_count_by_route_and_never_by_name(yard):
+    await yard.call("GET", "/v1/runs/run_secret")
+    status, text, _ = await yard.call("GET", "/metrics", bearer="")
+    assert status == 200
+    assert b'crewyard_http_requests_total{code="404",method="GET",route="/v1/runs/{id}"} 1.0' in text
+    assert b"run_secret" not in text

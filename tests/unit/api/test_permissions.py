@@ -1,0 +1,186 @@
+"""Who may do what: scopes, projects, and the state of a key."""
+
+from datetime import timedelta
+
+import pytest
+
+from api.keyring import Keyring, parse_fixed
+from api.routes import ENDPOINTS
+from crds import keys
+from tests.unit.api.conftest import NOW, key
+
+BODIES = {
+    ("POST", "/v1/projects"): {"name": "crew"},
+    ("PATCH", "/v1/projects/{name}"): {"plan": None},
+    ("PUT", "/v1/projects/{name}/env"): {"variables": {}},
+    ("PUT", "/v1/projects/{name}/env/{variable}"): {"value": "x"},
+    ("POST", "/v1/uploads"): {"project": "crew", "size": 1},
+    ("POST", "/v1/deployments"): {"project": "crew", "build_context_url": "x"},
+    ("POST", "/v1/runs"): {"deployment": "crew"},
+}
+PARTS = {"name": "crew", "variable": "TIDE", "artifact:.+": "report.md"}
+
+
+def address(path: str, query: bool) -> str:
+    identifier = "run_a" if "/runs/" in path else "dep_a"
+    for part, value in {**PARTS, "id": identifier}.items():
+        path = path.replace("{" + part + "}", value)
+    return path + ("?project=crew" if query else "")
+
+
+@pytest.mark.parametrize("scope", ["read", "run", "deploy", "admin"])
+@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda e: f"{e.method} {e.path}")
+async def test_each_operation_asks_for_its_scope(yard, endpoint, scope):
+    path = address(endpoint.path, endpoint.path == "/v1/deployments" and endpoint.method == "GET")
+    body = BODIES.get((endpoint.method, endpoint.path))
+    status, answer, _ = await yard.call(endpoint.method, path, body, bearer=yard.key(scope))
+    allowed = endpoint.scope == "read" or scope in (endpoint.scope, "admin")
+    assert (status == 403) is (not allowed), answer
+    if not allowed:
+        assert answer["error"]["code"] == "forbidden"
+        assert answer["error"]["details"]["required_scope"] == endpoint.scope
+
+
+@pytest.fixture
+async def two(yard):
+    """Two projects with all there is, and a key for one of them."""
+    for name in ("mine", "theirs"):
+        await yard.project(name, activeDeployment=f"dep-{name}")
+        await yard.deployment(f"dep-{name}", name)
+        await yard.run(f"run-{name}", name, f"dep-{name}")
+    return yard.key("read", "run", "deploy", projects=["mine"])
+
+
+async def test_a_bound_key_sees_only_its_projects(yard, two):
+    for path, expected in (("/v1/runs", ["run_mine"]), ("/v1/projects", ["mine"])):
+        found = await yard.get(path, bearer=two)
+        assert [item.get("id") or item["name"] for item in found["data"]] == expected
+        assert found["pagination"]["total"] == 1
+    assert (await yard.get("/v1/runs?deployment=dep_theirs", bearer=two))["data"] == []
+    for path in (
+        "/v1/projects/theirs",
+        "/v1/projects/theirs/env",
+        "/v1/deployments/dep_theirs",
+        "/v1/deployments/dep_theirs/logs",
+        "/v1/runs/run_theirs",
+        "/v1/runs/run_theirs/events",
+        "/v1/runs/run_theirs/logs",
+        "/v1/runs/run_theirs/artifacts",
+        "/v1/runs/run_theirs/artifacts/x",
+    ):
+        foreign = await yard.call("GET", path, bearer=two)
+        absent = await yard.call("GET", path.replace("theirs", "absent"), bearer=two)
+        assert (foreign[0], absent[0]) == (404, 404), path
+        said = foreign[1]["error"]["message"].replace("theirs", "absent")
+        assert said == absent[1]["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["theirs", "absent"])
+async def test_naming_a_foreign_project_is_forbidden_whether_it_is_there_or_not(yard, two, name):
+    calls = [
+        ("GET", f"/v1/runs?project={name}", None, "project"),
+        ("GET", f"/v1/deployments?project={name}", None, "project"),
+        ("POST", "/v1/projects", {"name": name}, "name"),
+        ("POST", "/v1/uploads", {"project": name, "size": 1}, "project"),
+        ("POST", "/v1/deployments", {"project": name, "build_context_url": "x"}, "project"),
+        ("POST", "/v1/runs", {"deployment": name}, "deployment"),
+    ]
+    for method, path, body, field in calls:
+        status, answer, _ = await yard.call(method, path, body, bearer=two)
+        assert (status, answer["error"]["details"]["field"]) == (403, field), path
+
+
+async def test_running_a_foreign_deployment_is_not_found(yard, two):
+    for identifier in ("dep_theirs", "dep_absent"):
+        status, _, _ = await yard.call("POST", "/v1/runs", {"deployment": identifier}, bearer=two)
+        assert status == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"plan": "pro"}, "plan"),
+        (
+            {"source": {"git": {"url": "https://x.example/y", "secret_ref": {"name": "z"}}}},
+            "source.git.secret_ref",
+        ),
+        ({"oidc": [{"repository": "a/b", "scopes": ["run"]}]}, "oidc"),
+        ({"pod": {"image_pull_secrets": [{"name": "z"}]}}, "pod.image_pull_secrets"),
+    ],
+)
+async def test_what_gives_permissions_is_for_admin(yard, body, field):
+    status, answer, _ = await yard.call(
+        "POST", "/v1/projects", {"name": "a", **body}, bearer=yard.key("deploy")
+    )
+    assert (status, answer["error"]["details"]["field"]) == (403, field)
+
+
+async def test_a_key_that_expired_or_was_revoked_is_no_key(yard):
+    bearer = yard.key("read", expires_at=NOW + timedelta(minutes=1))
+    assert (await yard.call("GET", "/v1/runs", bearer=bearer))[0] == 200
+    yard.clock[0] += timedelta(minutes=1)
+    assert (await yard.call("GET", "/v1/runs", bearer=bearer))[0] == 401
+    assert (await yard.call("GET", "/v1/runs", bearer=yard.key("read", revoked=True)))[0] == 401
+
+
+async def test_the_minute_of_a_key_is_its_own(yard):
+    first, second = yard.key("read", plan="free"), yard.key("read", plan="free")
+    left = []
+    for _ in range(61):
+        status, body, headers = await yard.call("GET", "/v1/projects", bearer=first)
+        left.append(int(headers["X-RateLimit-Remaining"]))
+    assert left == [*range(59, -1, -1), 0]
+    assert headers["X-RateLimit-Limit"] == "60"
+    assert (status, body["error"]["code"]) == (429, "rate_limited")
+    assert 1 <= int(headers["Retry-After"]) <= 60
+    assert (await yard.call("GET", "/v1/projects", bearer=second))[0] == 200
+    assert (await yard.call("GET", "/healthz", bearer=""))[0] == 200
+
+
+async def test_guessing_is_limited_by_address(yard):
+    codes = [(await yard.call("GET", "/v1/runs", bearer=f"crw_{n}"))[0] for n in range(62)]
+    assert codes == [401] * 60 + [429] * 2
+
+
+@pytest.mark.parametrize(
+    "kind", ["good", "unknown", "other secret", "revoked", "expired", "malformed", "empty"]
+)
+async def test_every_key_costs_one_look_up_and_one_hash(kind, monkeypatch):
+    text, record = key("read", revoked=kind == "revoked", expires_at=NOW if kind == "expired" else None)
+    presented = {
+        "unknown": keys.draw().text,
+        "malformed": text[:-1],
+        "empty": "",
+        "other secret": text,
+    }.get(kind, text)
+    if kind == "other secret":
+        record = key("read")[1].__class__(**{**record.__dict__, "hash": keys.hash_of("another")})
+    counted = {"look": 0, "hash": 0}
+
+    async def look_up(key_id):
+        counted["look"] += 1
+        return record if key_id == record.key_id else None
+
+    def hashed(whole, real=keys.hash_of):
+        counted["hash"] += 1
+        return real(whole)
+
+    monkeypatch.setattr(keys, "hash_of", hashed)
+    found = await Keyring({}, look_up).find(presented, NOW)
+    assert (found is not None) is (kind == "good")
+    assert counted == {"look": 1, "hash": 1}
+    if kind not in ("good", "revoked", "expired"):
+        counted.update(look=0, hash=0)
+        assert await Keyring({record.key_id: record}, look_up).find(presented, NOW) is None
+        assert counted == {"look": 1, "hash": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "{}", "[1]", '[{"id": "a"}]', '[{"id": "a", "hash": "b", "scopes": []}]',
+     '[{"id": "a", "hash": "swordfish", "scopes": ["root"]}]'],
+)  # fmt: skip
+def test_wrong_first_keys_are_refused_without_showing_them(text):
+    with pytest.raises(ValueError, match="CREWYARD_ADMIN_KEYS") as caught:
+        parse_fixed(text)
+    assert "swordfish" not in str(caught.value)
