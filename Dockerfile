@@ -3,6 +3,10 @@
 ARG BASE_IMAGE=python:3.11-slim
 FROM ${BASE_IMAGE}
 
+# Some libraries ask for the name of their user.
+RUN echo "crewyard:x:65532:65532::/nonexistent:/usr/sbin/nologin" >> /etc/passwd \
+ && echo "crewyard:x:65532:" >> /etc/group
+
 # Dependencies are a layer of their own: a change of code leaves it as it is.
 COPY requirements/service.txt /opt/crewyard/requirements.txt
 RUN python3 -m pip install --no-cache-dir --require-hashes --requirement /opt/crewyard/requirements.txt

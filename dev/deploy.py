@@ -5,12 +5,10 @@ Called by `up` as its last step and by `make deploy`.
 
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any
 
-from dev import command, credentials, service_image
-from dev.errors import GroundError
+from dev import command, credentials, rollout, service_image
 from dev.images import PYTHON, Images
 from dev.kube import Kube
 from dev.progress import Progress
@@ -27,10 +25,7 @@ from dev.settings import (
 MANIFESTS = REPOSITORY / "manifests"
 OVERLAY = MANIFESTS / "overlays" / "dev"
 _NAME = "crewyard/service"
-_ROLLOUT_SECONDS = 180
 _SERVICE_USER = 65532
-_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{credentials.SYSTEM_NAMESPACE}/deployments"
-_PODS = f"/api/v1/namespaces/{credentials.SYSTEM_NAMESPACE}/pods"
 
 
 def config_values(image: str, images: Images) -> dict[str, str]:
@@ -81,56 +76,8 @@ def make_volume(settings: Settings) -> Path:
     return path
 
 
-def rollout(deployment: dict[str, Any]) -> str | None:
-    """None when the Deployment runs as it is specified, else how far it is."""
-    wanted = deployment["spec"].get("replicas", 1)
-    status = deployment.get("status", {})
-    if status.get("observedGeneration", 0) < deployment["metadata"]["generation"]:
-        return "not seen yet"
-    updated, total = status.get("updatedReplicas", 0), status.get("replicas", 0)
-    available = status.get("availableReplicas", 0)
-    if updated == wanted and total == wanted and available == wanted:
-        return None
-    return f"{available} of {wanted} ready"
-
-
-def _trouble(kube: Kube) -> str:
-    """What the pods of the service wait for or died of, newest first."""
-    lines = []
-    for pod in kube.call("GET", _PODS)["items"]:
-        for status in pod["status"].get("containerStatuses", []):
-            waiting = status["state"].get("waiting")
-            ended = status.get("lastState", {}).get("terminated") or status["state"].get("terminated")
-            reason = waiting or ended
-            if reason:
-                said = f"{reason.get('reason')} {reason.get('message', '')}".strip()
-                exit_code = f" (exit {ended['exitCode']})" if ended else ""
-                lines.append(f"{pod['metadata']['name']}: {said}{exit_code}")
-    return "\n".join(lines)
-
-
-def _wait(kube: Kube, progress: Progress) -> None:
-    deadline = time.monotonic() + _ROLLOUT_SECONDS
-    with progress.step("rollout") as step:
-        while True:
-            states = {
-                one["metadata"]["name"]: rollout(one) for one in kube.call("GET", _DEPLOYMENTS)["items"]
-            }
-            waiting = {name: state for name, state in states.items() if state}
-            if not waiting:
-                step.detail = ", ".join(sorted(states))
-                return
-            step.detail = ", ".join(f"{name} {state}" for name, state in sorted(waiting.items()))
-            if time.monotonic() > deadline:
-                raise GroundError(
-                    f"The service did not start within {_ROLLOUT_SECONDS} s: {step.detail}\n{_trouble(kube)}\n"
-                    f"See kubectl -n {credentials.SYSTEM_NAMESPACE} logs deployment/<name>"
-                )
-            time.sleep(0.25)
-
-
 def deploy(settings: Settings, images: Images, progress: Progress) -> None:
-    """Builds the image if the code changed, applies the manifests, waits for all. Raises GroundError."""
+    """Builds the image if the code changed, applies the manifests, waits. Raises GroundError."""
     if not OVERLAY.is_dir():
         progress.say("The service is not installed: there is no manifests/overlays/dev in this repository.")
         return
@@ -153,4 +100,4 @@ def deploy(settings: Settings, images: Images, progress: Progress) -> None:
         ]
         lines = command.ask(kubectl, seconds=120).splitlines()
         step.detail = f"{len(lines)} objects"
-    _wait(kube, progress)
+    rollout.wait(kube, progress)

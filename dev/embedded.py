@@ -65,6 +65,7 @@ class Embedded:
         requirements.check()
         with state.locked(self._settings):
             state.forget_last_boot(self._settings)
+            state.mark(self._settings)
             packages.install(self._settings, self._progress)
             build.link(self._settings, build.build(self._settings, build.KUBERNETES, self._progress))
             executor = build.build(self._settings, build.KANIKO, self._progress)
@@ -149,6 +150,11 @@ class Embedded:
         requirements.check_root()
         if not self._settings.state.exists():
             return
+        carried = state.other(self._settings)
+        if carried:
+            raise GroundError(
+                f"What runs here has its state in {carried}: CREWYARD_STATE={carried} make down"
+            )
         with state.locked(self._settings):
             with self._progress.step("stopping") as step:
                 state.forget_last_boot(self._settings)
@@ -158,6 +164,7 @@ class Embedded:
                 raise GroundError(
                     "These could not be removed; run `make down` again:\n  " + "\n  ".join(left)
                 )
+            state.unmark()
             if purge:
                 with self._progress.step(f"removing {self._settings.state}"):
                     state.remove(self._settings)

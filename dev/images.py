@@ -17,7 +17,7 @@ from dev import base_image, oci
 from dev.errors import GroundError
 from dev.packages import program as system
 from dev.progress import Progress, Step
-from dev.settings import Settings
+from dev.settings import KANIKO_VERSION, Settings
 
 PYTHON = "3.11"
 CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -82,7 +82,9 @@ def kaniko_recipe(executor: Path) -> Recipe:
         oci.write_tar(work / "layer.tar", files)
         return oci.Image([oci.layer(work / "layer.tar", work / "layer.gz")], config)
 
-    return Recipe("crewyard/kaniko", "1.24.0", content_key([executor.name, CA_BUNDLE, config]), make)
+    return Recipe(
+        "crewyard/kaniko", f"v{KANIKO_VERSION}", content_key([executor.name, CA_BUNDLE, config]), make
+    )
 
 
 def base_recipe(environment: Mapping[str, str]) -> Recipe:
@@ -99,11 +101,12 @@ def base_recipe(environment: Mapping[str, str]) -> Recipe:
 
 def ensure(settings: Settings, recipe: Recipe, progress: Progress) -> str:
     """The reference by digest of the image, which is in the registry afterwards."""
+    key = f"{recipe.tag} {recipe.key}"
     note = settings.data / "images" / f"{recipe.repository.replace('/', '-')}.json"
     if note.exists():
         known = json.loads(note.read_text())
         digest = str(known["reference"]).partition("@")[2]
-        if known["key"] == recipe.key and oci.exists(recipe.repository, digest):
+        if known["key"] == key and oci.exists(recipe.repository, digest):
             return str(known["reference"])
     note.parent.mkdir(parents=True, exist_ok=True)
     with progress.step(f"image {recipe.repository}:{recipe.tag}") as step:
@@ -112,7 +115,7 @@ def ensure(settings: Settings, recipe: Recipe, progress: Progress) -> str:
             step.detail = "pushing"
             reference = oci.push(recipe.repository, recipe.tag, image, os.uname().machine)
         step.detail = ""
-    note.write_text(json.dumps({"key": recipe.key, "reference": reference}))
+    note.write_text(json.dumps({"key": key, "reference": reference}))
     return reference
 
 

@@ -16,6 +16,8 @@ from dev.settings import Settings
 
 _LOCK = "lock"
 _OURS = ("bin", "config", "data", "logs", "pki", "run", "kubeconfig", "admin-key", "admin-key.new")
+# Which ground this machine carries, whatever state directory the next command is given.
+_MARK = Path("/run/crewyard-ground")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -47,12 +49,35 @@ def locked(settings: Settings) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise GroundError(
-                "Another `make up`, `deploy` or `down` is at work. Wait until it is done."
-            ) from error
+            raise GroundError("Another `make up`, `deploy` or `down` is at work. Wait for it.") from error
         yield
     finally:
         os.close(handle)
+
+
+def other(settings: Settings, mark: Path = _MARK) -> Path | None:
+    """The state directory of another ground on this machine. Two would share bridge and addresses."""
+    try:
+        state = Path(mark.read_text().strip())
+    except OSError:
+        return None
+    return None if state == settings.state or not (state / "run").is_dir() else state
+
+
+def mark(settings: Settings, path: Path = _MARK) -> None:
+    """Notes that this machine carries this ground. Raises GroundError if it carries another."""
+    carried = other(settings, path)
+    if carried:
+        raise GroundError(
+            f"This machine carries a ground already, with its state in {carried}. "
+            f"Stop it first: CREWYARD_STATE={carried} make down"
+        )
+    path.write_text(f"{settings.state}\n")
+
+
+def unmark(path: Path = _MARK) -> None:
+    """Notes that this machine carries no ground."""
+    path.unlink(missing_ok=True)
 
 
 def forget_last_boot(settings: Settings, boot_id: Path = _BOOT_ID) -> bool:

@@ -17,7 +17,7 @@ _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 
 
 def network(settings: Settings, mtu: int) -> str:
-    """The CNI configuration. One rule of `dev.firewall` masquerades, not a chain per pod: they start sooner."""
+    """The CNI configuration. One rule of `dev.firewall` masquerades; a chain per pod would cost time."""
     bridge = {
         "type": "bridge",
         "bridge": BRIDGE,

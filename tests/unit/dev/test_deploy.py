@@ -1,0 +1,141 @@
+"""What is added to the overlay, when a rollout is done, and what will never get ready."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crds import keys
+from dev import credentials, deploy, kaniko, service_image
+from dev.images import Images
+from dev.rollout import failing, unfinished
+from dev.settings import REGISTRY, Settings
+
+IMAGES = Images(pause="p@sha256:1", kaniko="k@sha256:2", base="b@sha256:3")
+IMAGE = f"{REGISTRY}/crewyard/service@sha256:{'a' * 64}"
+
+
+def test_the_kustomization_pins_image_configuration_and_volume() -> None:
+    values = deploy.config_values(IMAGE, IMAGES)
+    made = deploy.kustomization("../../overlay", IMAGE, values, Path("/srv/volume"))
+    assert made["resources"] == ["../../overlay"]
+    assert made["images"] == [
+        {
+            "name": "crewyard/service",
+            "newName": f"{REGISTRY}/crewyard/service",
+            "digest": f"sha256:{'a' * 64}",
+        }
+    ]
+    (generator,) = made["configMapGenerator"]
+    assert f"CREWYARD_SERVICE_IMAGE={IMAGE}" in generator["literals"]
+    assert generator["behavior"] == "merge"
+    assert json.loads(made["patches"][0]["patch"])[0]["value"] == "/srv/volume"
+
+
+def test_base_images_are_json() -> None:
+    assert json.loads(deploy.config_values(IMAGE, IMAGES)["CREWYARD_BASE_IMAGES"]) == {"3.11": "b@sha256:3"}
+
+
+def deployment(**status: int) -> dict[str, Any]:
+    return {"metadata": {"generation": 2}, "spec": {"replicas": 1}, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("status", "done"),
+    [
+        ({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 1, "availableReplicas": 1}, True),
+        ({"observedGeneration": 1, "updatedReplicas": 1, "replicas": 1, "availableReplicas": 1}, False),
+        ({"observedGeneration": 2, "updatedReplicas": 0, "replicas": 1, "availableReplicas": 1}, False),
+        ({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 2, "availableReplicas": 1}, False),
+        ({"observedGeneration": 2, "updatedReplicas": 1, "replicas": 1}, False),
+        ({}, False),
+    ],
+)
+def test_a_rollout_is_done_when_only_new_pods_run(status: dict[str, int], done: bool) -> None:
+    assert (unfinished(deployment(**status)) is None) is done
+
+
+def pod(reason: str, restarts: int, **metadata: str) -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": "because"}}
+    last = {"terminated": {"reason": "Error", "exitCode": 1}}
+    container = {"state": state, "restartCount": restarts, "lastState": last}
+    return {"metadata": {"name": "api-1", **metadata}, "status": {"containerStatuses": [container]}}
+
+
+@pytest.mark.parametrize(
+    ("pods", "lost"),
+    [
+        ([pod("CrashLoopBackOff", 2)], True),
+        ([pod("CrashLoopBackOff", 1)], False),
+        ([pod("ContainerCreating", 0)], False),
+        ([pod("ImagePullBackOff", 0)], True),
+        ([pod("ImagePullBackOff", 0, deletionTimestamp="2026-01-01T00:00:00Z")], False),
+        ([{"metadata": {"name": "new"}}], False),
+    ],
+)
+def test_pods_that_waiting_will_not_cure(pods: list[dict[str, Any]], lost: bool) -> None:
+    assert bool(failing(pods)) is lost
+
+
+def test_the_admin_key_is_drawn_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+    settings = Settings(tmp_path)
+    text, fresh = credentials.admin_key(settings)
+    assert fresh and keys.key_id_of(text)
+    assert settings.admin_key.stat().st_mode & 0o777 == 0o600
+    assert credentials.admin_key(settings) == (text, False)
+
+
+def test_the_cluster_gets_only_the_hash() -> None:
+    key = keys.draw()
+    record = credentials.key_record(key.text)
+    assert key.text not in record
+    (entry,) = json.loads(record)
+    assert entry["id"] == key.key_id and entry["scopes"] == ["admin"] and entry["projects"] is None
+    assert keys.matches(key.text, entry["hash"])
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name in (
+        "Dockerfile",
+        "requirements/service.txt",
+        *(f"{name}/__init__.py" for name in service_image.PACKAGES),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "api" / "__pycache__").mkdir()
+    (tmp_path / "api" / "__pycache__" / "x.cpython-311.pyc").write_text("x")
+    (tmp_path / "secret.txt").write_text("x")
+    return tmp_path
+
+
+def test_the_context_holds_what_runs_and_nothing_else(
+    root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    target = tmp_path_factory.mktemp("context")
+    service_image.stage(target, root)
+    staged = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
+    assert staged == {"Dockerfile", "requirements/service.txt"} | {
+        f"{name}/__init__.py" for name in service_image.PACKAGES
+    }
+
+
+def test_the_images_key_follows_content_names_and_base(root: Path) -> None:
+    before = service_image.key(IMAGES, root)
+    assert service_image.key(IMAGES, root) == before
+    assert service_image.key(Images("p", "k", "another"), root) != before
+    (root / "secret.txt").write_text("changed")
+    (root / "api" / "__pycache__" / "y.pyc").write_text("x")
+    assert service_image.key(IMAGES, root) == before
+    (root / "api" / "__init__.py").write_text("changed")
+    assert service_image.key(IMAGES, root) != before
+
+
+def test_the_build_pod_has_no_credential_and_few_capabilities() -> None:
+    spec = kaniko.pod("x", Path("/srv/context"), "crewyard/service", "b@sha256:3", "k@sha256:2")["spec"]
+    (container,) = spec["containers"]
+    assert spec["automountServiceAccountToken"] is False
+    assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
+    assert container["volumeMounts"][0]["readOnly"] is True
+    assert "--build-arg=BASE_IMAGE=b@sha256:3" in container["args"]

@@ -1,0 +1,24 @@
+"""Only the packages of programs that are not there are installed."""
+
+from dev.packages import PACKAGES, missing, present
+
+
+def test_nothing_is_missing_where_all_is_present() -> None:
+    assert missing(lambda need: True) == []
+
+
+def test_a_program_from_elsewhere_needs_no_package() -> None:
+    assert missing(lambda need: need != "dnsmasq") == ["dnsmasq-base"]
+    assert "containerd" not in missing(lambda need: need == "containerd")
+
+
+def test_all_packages_are_named_once() -> None:
+    names = missing(lambda need: False)
+    assert names == sorted(set(PACKAGES.values()))
+
+
+def test_files_and_programs_are_both_found() -> None:
+    assert present("/etc/os-release")
+    assert present("sh")
+    assert not present("/nowhere/at/all")
+    assert not present("no-such-program-anywhere")

@@ -1,0 +1,77 @@
+"""The state directory is ours alone, one command at a time, and one ground a machine."""
+
+from pathlib import Path
+
+import pytest
+
+from dev import state
+from dev.errors import GroundError
+from dev.settings import Settings
+
+
+def test_a_fresh_directory_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "yard")
+    state.claim(settings)
+    assert settings.state.stat().st_mode & 0o777 == 0o700
+    state.claim(settings)
+
+
+def test_a_directory_with_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("x")
+    with pytest.raises(GroundError, match=r"thesis\.txt"):
+        state.claim(Settings(tmp_path))
+
+
+def test_removing_spares_what_is_not_ours(tmp_path: Path) -> None:
+    settings = Settings(tmp_path)
+    state.claim(settings)
+    settings.kubeconfig.write_text("x")
+    (tmp_path / "thesis.txt").write_text("x")
+    state.remove(settings)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_removing_takes_the_directory_where_all_was_ours(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "yard")
+    state.claim(settings)
+    state.remove(settings)
+    assert not settings.state.exists()
+
+
+def test_a_second_command_is_turned_away(tmp_path: Path) -> None:
+    settings = Settings(tmp_path)
+    with state.locked(settings), pytest.raises(GroundError, match="Another"), state.locked(settings):
+        pass
+    with state.locked(settings):
+        pass
+
+
+def test_a_reboot_drops_what_was_true_only_before(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "yard")
+    boot = tmp_path / "boot"
+    boot.write_text("one\n")
+    assert not state.forget_last_boot(settings, boot)
+    (settings.run / "etcd.pid").write_text("x")
+    assert not state.forget_last_boot(settings, boot)
+    assert (settings.run / "etcd.pid").exists()
+    boot.write_text("two\n")
+    assert state.forget_last_boot(settings, boot)
+    assert not (settings.run / "etcd.pid").exists()
+
+
+def test_a_machine_carries_one_ground(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    first, second = Settings(tmp_path / "one"), Settings(tmp_path / "two")
+    first.run.mkdir(parents=True)
+    state.mark(first, mark)
+    state.mark(first, mark)
+    with pytest.raises(GroundError, match=str(first.state)):
+        state.mark(second, mark)
+    state.unmark(mark)
+    state.mark(second, mark)
+
+
+def test_a_ground_that_is_gone_is_in_nobodys_way(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    mark.write_text(str(tmp_path / "purged"))
+    state.mark(Settings(tmp_path / "two"), mark)
