@@ -1,0 +1,1 @@
+"""The controller: makes the cluster follow Projects, Deployments and Runs."""

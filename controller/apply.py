@@ -1,0 +1,120 @@
+"""Performs Decisions: the one place of the controller that writes to the cluster.
+
+Children first, so that what a status speaks of exists; then one status patch,
+only where it differs and only if the object still is as it was read; then
+Events. Raises the errors of `crds.errors`: the reconcile is then done again from
+what is there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from controller.decision import Create, Decision, Delete, Patch, difference
+from controller.errors import Retry
+from controller.known import Known
+from controller.lanes import Lanes
+from controller.metrics import Metrics
+from controller.observer import Observer
+from controller.queue import Key
+from controller.recorder import Recorder
+from crds import errors, kinds
+from crds.kinds import Kind
+from crds.kube import Kube
+from crds.objects import Object
+
+_WATCHED = (*kinds.OWN, kinds.POD)
+
+
+@dataclass(frozen=True)
+class Actor:
+    """What performing needs; one per controller."""
+
+    kube: Kube
+    known: Known
+    observer: Observer
+    queue: Lanes
+    recorder: Recorder
+    metrics: Metrics
+
+    async def create(self, child: Create, owner_uid: str) -> dict[str, Any]:
+        """Creates a child, or finds it created already. Raises Retry while another one has its name."""
+        try:
+            made = await self.kube.create(child.kind, child.body)
+            self.metrics.writes.labels(child.kind.plural, "create").inc()
+        except errors.AlreadyExists:
+            found = await self.kube.get(child.kind, child.name)
+            # The name of a commit's Deployment says what it is, whoever made it.
+            ours = child.kind == kinds.DEPLOYMENT
+            if found is None or not (ours or owner_uid in Object(found).owner_uids):
+                raise Retry(
+                    f"{child.kind.name} {child.name} belongs to another object; waiting until it is gone"
+                ) from None
+            made = found
+        self._learn(child.kind, made)
+        return made
+
+    async def delete(self, child: Delete) -> None:
+        """Deletes a child; one that is gone or another one by now is left alone."""
+        try:
+            await self.kube.delete(child.kind, child.name, child.uid, grace_seconds=child.grace_seconds)
+            self.metrics.writes.labels(child.kind.plural, "delete").inc()
+        except errors.Conflict:
+            return
+
+    async def patch(self, patch: Patch) -> dict[str, Any]:
+        """Patches an object if it still has that resourceVersion. Raises Conflict."""
+        body = {
+            **patch.body,
+            "metadata": {**patch.body.get("metadata", {}), "resourceVersion": patch.resource_version},
+        }
+        try:
+            changed = await self.kube.patch(patch.kind, patch.name, body, patch.subresource)
+        except (errors.Conflict, errors.NotFound, errors.Invalid):
+            # What we believe about it is wrong; the next look reads it from the apiserver.
+            self._unlearn(patch.kind, patch.name)
+            raise
+        self.metrics.writes.labels(patch.kind.plural, "patch").inc()
+        self._learn(patch.kind, changed)
+        return changed
+
+    async def perform(self, kind: Kind, obj: Mapping[str, Any], key: Key, decision: Decision) -> None:
+        """Performs a Decision about `obj`."""
+        view = Object(obj)
+        for child in decision.create:
+            await self.create(child, view.uid)
+        for gone in decision.delete:
+            await self.delete(gone)
+        newest: dict[tuple[Kind, str], Mapping[str, Any]] = {(kind, view.name): obj}
+        for patch in decision.before:
+            await self._follow(patch, newest)
+        if decision.status is not None:
+            change = difference(Object(newest[kind, view.name]).status, decision.status)
+            if change:
+                await self._follow(Patch(kind, view.name, {"status": change}, ""), newest)
+        for patch in decision.after:
+            await self._follow(patch, newest)
+        now = datetime.now(UTC)
+        for note in decision.events:
+            self.recorder.note(kind, obj, note, now)
+        for other in decision.enqueue:
+            self.queue.add(other)
+        if decision.requeue_after is not None:
+            self.queue.add(key, max(decision.requeue_after, 0.001))
+
+    async def _follow(self, patch: Patch, newest: dict[tuple[Kind, str], Mapping[str, Any]]) -> None:
+        """Applies one of several patches; what an earlier one of them changed is no conflict."""
+        before = newest.get((patch.kind, patch.name))
+        if before is not None:
+            patch = replace(patch, resource_version=Object(before).resource_version)
+        newest[patch.kind, patch.name] = await self.patch(patch)
+
+    def _learn(self, kind: Kind, obj: Mapping[str, Any]) -> None:
+        # As if the watch had shown it, which will then be no news: others may wait for this change.
+        if kind in _WATCHED:
+            self.observer.saw(kind, obj)
+
+    def _unlearn(self, kind: Kind, name: str) -> None:
+        if kind in _WATCHED:
+            self.known.remove(kind, name)

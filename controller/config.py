@@ -1,0 +1,142 @@
+"""The controller's settings, read once from the environment (docs/protocol.md, Settings).
+
+Called by `controller.__main__`. Everything else takes the frozen Config as an argument.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from build.addresses import Rules
+from crds.limits import Plans, parse_plans
+
+T = TypeVar("T")
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+class ConfigError(Exception):
+    """The environment cannot be used; the text names every wrong variable, a line each."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Periods and limits in seconds. Tests shorten them; an installation has these."""
+
+    resync: float = 15.0
+    poll: int = 60
+    poll_backoff_max: float = 600.0
+    start_timeout: int = 300
+    unschedulable: int = 3600
+    image_pull: int = 90
+    build_timeout: int = 1800
+    build_retry: float = 5.0
+    build_pod_kept: int = 3600
+    lost_after: int = 60
+    git_timeout: float = 60.0
+
+
+@dataclass(frozen=True)
+class Config:
+    """All settings of one controller."""
+
+    namespace: str
+    internal_url: str
+    token_key: str = field(repr=False)
+    service_image: str
+    kaniko_image: str
+    base_images: Mapping[str, str]
+    registry: str
+    registry_insecure: bool = False
+    registry_secret: str = ""
+    net_allow: tuple[str, ...] = ()
+    net_deny: tuple[str, ...] = ()
+    plans: Plans = field(default_factory=Plans)
+    kopf: bool = True
+    log_level: str = "info"
+    port: int = 9090
+    workers: int = 16
+    max_builds: int = 2
+    max_builds_per_project: int = 1
+    timing: Timing = field(default_factory=Timing)
+
+
+def parse(environment: Mapping[str, str]) -> Config:
+    """The settings of an environment. Raises ConfigError, which names all that is wrong at once."""
+    wrong: list[str] = []
+
+    def read(name: str, convert: Callable[[str], T], fallback: T, required: bool = False) -> T:
+        text = environment.get(name, "").strip()
+        if not text:
+            if required:
+                wrong.append(f"{name} is not set")
+            return fallback
+        try:
+            return convert(text)
+        except ValueError as error:
+            wrong.append(f"{name}: {error}")
+            return fallback
+
+    config = Config(
+        namespace=read("CREWYARD_NAMESPACE", str, "crews"),
+        internal_url=read("CREWYARD_INTERNAL_URL", _url, "", required=True),
+        token_key=read("CREWYARD_TOKEN_KEY", _secret, "", required=True),
+        service_image=read("CREWYARD_SERVICE_IMAGE", str, "", required=True),
+        kaniko_image=read("CREWYARD_KANIKO_IMAGE", str, "", required=True),
+        base_images=read("CREWYARD_BASE_IMAGES", _images, {}, required=True),
+        registry=read("CREWYARD_REGISTRY", _registry, "", required=True),
+        registry_insecure=read("CREWYARD_REGISTRY_INSECURE", _flag, False),
+        registry_secret=read("CREWYARD_REGISTRY_SECRET", str, ""),
+        net_allow=read("CREWYARD_NET_ALLOW", _networks, ()),
+        net_deny=read("CREWYARD_NET_DENY", _networks, ()),
+        plans=read("CREWYARD_PLANS", parse_plans, Plans()),
+        kopf=read("CREWYARD_KOPF", _flag, True),
+        log_level=read("CREWYARD_LOG_LEVEL", _level, "info"),
+    )
+    if wrong:
+        raise ConfigError("the controller cannot start:\n" + "\n".join(f"- {line}" for line in wrong))
+    return config
+
+
+def _url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise ValueError(f"{text!r} is no http address, such as http://crewyard-api.crewyard-system.svc:8080")
+    return text.rstrip("/")
+
+
+def _secret(text: str) -> str:
+    if len(text) < 16:
+        raise ValueError("at least 16 characters are needed; draw them at random")
+    return text
+
+
+def _registry(text: str) -> str:
+    if "://" in text:
+        raise ValueError(f"{text!r} must not have a scheme; give host[:port][/prefix]")
+    return text.rstrip("/")
+
+
+def _flag(text: str) -> bool:
+    known = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
+    if text.lower() not in known:
+        raise ValueError(f"{text!r} is neither true nor false")
+    return known[text.lower()]
+
+
+def _images(text: str) -> dict[str, str]:
+    found: Any = json.loads(text)
+    if not isinstance(found, dict) or not found:
+        raise ValueError('a JSON object is needed, such as {"3.11": "registry/python:3.11-slim"}')
+    return {str(version): str(image) for version, image in found.items()}
+
+
+def _networks(text: str) -> tuple[str, ...]:
+    networks = tuple(part.strip() for part in text.split(",") if part.strip())
+    Rules.parse(networks, ())
+    return networks
+
+
+def _level(text: str) -> str:
+    if text.lower() not in LOG_LEVELS:
+        raise ValueError(f"{text!r} is none of {', '.join(LOG_LEVELS)}")
+    return text.lower()

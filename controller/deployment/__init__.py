@@ -1,0 +1,1 @@
+"""Deployments: from a source to an image, by two kinds of pod."""

@@ -1,0 +1,93 @@
+"""The environment of our containers in build pods (docs/protocol.md). Pure; called by the pod builder.
+
+Each container gets only what it needs: credentials of git never go to `push`,
+those of the registry never to `source`, and Kaniko has none of all this.
+"""
+
+import json
+from typing import Any
+
+from controller.config import Config
+from crds import durations, tokens
+from crds.objects import Deployment, Project
+
+SOURCE_LIMITS = {
+    "context_bytes": 100 << 20,
+    "unpacked_bytes": 1 << 30,
+    "entries": 50_000,
+    "ratio": 100,
+}
+_GIT = (
+    ("GIT_USERNAME", "username"),
+    ("GIT_PASSWORD", "password"),
+    ("GIT_BEARER_TOKEN", "bearerToken"),
+    ("GIT_CA_CRT", "ca.crt"),
+)
+
+
+def timeout(project: Project, config: Config) -> int:
+    """Seconds that one pod of a build may take."""
+    asked = (project.spec.get("build") or {}).get("timeout")
+    return durations.seconds(asked) if asked else config.timing.build_timeout
+
+
+def build_request(
+    deployment: Deployment, project: Project, dependencies_key: str | None, config: Config
+) -> dict[str, Any]:
+    """CREWYARD_BUILD, as docs/protocol.md has it."""
+    git = deployment.spec["source"].get("git")
+    source = {"git": {"path": "", **git}} if git else {"archive": deployment.spec["source"]["archive"]}
+    request: dict[str, Any] = {
+        "namespace": config.namespace,
+        "project": project.name,
+        "deployment": deployment.name,
+        "source": source,
+        "crew": deployment.spec.get("crew"),
+        "registry": {"prefix": config.registry, "insecure": config.registry_insecure},
+        "base_images": dict(config.base_images),
+        "network": {"allow": list(config.net_allow), "deny": list(config.net_deny)},
+        "limits": SOURCE_LIMITS,
+    }
+    if dependencies_key is not None:
+        request["dependencies"] = {"key": dependencies_key}
+    return request
+
+
+def base(
+    deployment: Deployment, project: Project, key: str | None, config: Config, now: float
+) -> list[dict[str, Any]]:
+    """What every container of ours has; `key` names the dependency image to build, `now` dates the token."""
+    expires = int(now) + config.timing.unschedulable + timeout(project, config) + 3600
+    token = tokens.mint(config.token_key, "build", config.namespace, deployment.name, deployment.uid, expires)
+    request = build_request(deployment, project, key, config)
+    return [
+        {"name": "CREWYARD_INTERNAL_URL", "value": config.internal_url},
+        {"name": "CREWYARD_DEPLOYMENT", "value": deployment.name},
+        {"name": "CREWYARD_TOKEN", "value": token},
+        {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "CREWYARD_BUILD", "value": json.dumps(request, separators=(",", ":"), sort_keys=True)},
+    ]
+
+
+def git(deployment: Deployment, project: Project) -> list[dict[str, Any]]:
+    """The Project's git credentials, only for its own repository: no other host gets to see them."""
+    wanted = deployment.spec["source"].get("git") or {}
+    own = project.git or {}
+    secret = (own.get("secretRef") or {}).get("name")
+    if not secret or wanted.get("url") != own.get("url"):
+        return []
+    return [_from_secret(variable, secret, key) for variable, key in _GIT]
+
+
+def registry(config: Config) -> list[dict[str, Any]]:
+    """The installation's push credential."""
+    if not config.registry_secret:
+        return []
+    return [_from_secret("REGISTRY_AUTH", config.registry_secret, ".dockerconfigjson")]
+
+
+def _from_secret(variable: str, secret: str, key: str) -> dict[str, Any]:
+    return {
+        "name": variable,
+        "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": True}},
+    }

@@ -1,0 +1,248 @@
+"""Looking at git repositories: the head of a reference, and one commit's subject and tree.
+
+pygit2 blocks, so it works in a few threads of its own, with time limits; every
+connection goes through `build.gate`, which checks the address in the same
+moment. Called by `controller.project.source`.
+"""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import pygit2
+
+from build.addresses import Rules
+from build.gate import Gate
+from controller import git_trust
+from controller.config import Config
+
+T = TypeVar("T")
+THREADS = 8
+CONNECT_SECONDS = 10
+SILENCE_SECONDS = 30
+MAX_BYTES = 512 << 20
+MAX_SUBJECT = 500
+_LOCAL = "refs/crewyard/head"
+
+
+class GitProblem(Exception):
+    """A look failed. `reason` is a stable word; `passing` where it may well pass by itself."""
+
+    def __init__(self, reason: str, message: str, passing: bool = False) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.passing = passing
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A repository with what opens it (from the Project's Secret)."""
+
+    url: str
+    username: str = ""
+    password: str = field(default="", repr=False)
+    bearer: str = field(default="", repr=False)
+    ca: str = field(default="", repr=False)
+
+    @property
+    def host(self) -> str:
+        """The host, for back-off."""
+        return urlsplit(self.url).netloc
+
+
+@dataclass(frozen=True)
+class Head:
+    """A reference by its name and where it is."""
+
+    name: str
+    commit: str
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit's first line, and the id of its tree below a path."""
+
+    subject: str
+    tree: str
+
+
+class Git:
+    """The threads that talk to repositories. Every call ends within the configured time."""
+
+    def __init__(self, config: Config) -> None:
+        self._rules = Rules.parse(config.net_allow, config.net_deny)
+        self._timeout = config.timing.git_timeout
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="git")
+
+    def close(self) -> None:
+        """Starts no more work; what a thread is at ends by its own time limits."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def head(self, remote: Remote, ref: dict[str, str]) -> Head:
+        """Where `ref` (branch, tag or commit; the default branch if empty) is. Raises GitProblem."""
+        if "commit" in ref:
+            return Head(ref["commit"], ref["commit"])
+        heads = await self._run(remote, lambda gate: _list(remote, gate))
+        return choose(heads, ref)
+
+    async def commit(self, remote: Remote, head: Head, path: str) -> Commit:
+        """Subject and tree of a commit. Raises GitProblem."""
+        return await self._run(remote, lambda gate: _fetch(remote, head, path, gate))
+
+    async def _run(self, remote: Remote, work: Callable[[Gate], T]) -> T:
+        if urlsplit(remote.url).scheme not in ("http", "https"):
+            raise GitProblem("UnsupportedScheme", "only https:// and http:// are read; change source.git.url")
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await loop.run_in_executor(self._pool, self._gated, remote, work)
+        except TimeoutError:
+            message = f"{remote.host} did not answer within {self._timeout:.0f} s"
+            raise GitProblem("Unreachable", message, passing=True) from None
+
+    def _gated(self, remote: Remote, work: Callable[[Gate], T]) -> T:
+        pygit2.settings.server_connect_timeout = CONNECT_SECONDS * 1000
+        pygit2.settings.server_timeout = SILENCE_SECONDS * 1000
+        if remote.ca:
+            git_trust.trust(remote.ca)
+        with Gate(
+            self._rules, connect_timeout=CONNECT_SECONDS, idle_timeout=SILENCE_SECONDS, most=MAX_BYTES
+        ) as gate:
+            try:
+                return work(gate)
+            except (pygit2.GitError, KeyError, ValueError, OSError) as error:
+                if gate.exceeded:
+                    raise GitProblem(
+                        "RepositoryTooLarge", f"one commit has more than {MAX_BYTES >> 20} MiB"
+                    ) from error
+                if gate.refusals:
+                    raise GitProblem(
+                        "AddressRefused",
+                        f"{gate.refusals[0]}; the installation's CREWYARD_NET_ALLOW can name it",
+                    ) from error
+                raise meaning(str(error), remote, bool(gate.unknown)) from error
+
+
+def choose(heads: dict[str, str], ref: dict[str, str]) -> Head:
+    """The head that `ref` names among all of a repository. Raises GitProblem. Pure."""
+    if not heads:
+        raise GitProblem("EmptyRepository", "the repository has no commit yet; push one")
+    if branch := ref.get("branch"):
+        name, what = f"refs/heads/{branch}", f"branch {branch}"
+    elif tag := ref.get("tag"):
+        name, what = f"refs/tags/{tag}", f"tag {tag}"
+    else:
+        name, what = "HEAD", "default branch"
+    commit = heads.get(f"{name}^{{}}") or heads.get(name)
+    if commit is None:
+        reason = "TagNotFound" if "tag" in ref else "BranchNotFound"
+        there = sorted(n.removeprefix("refs/heads/") for n in heads if n.startswith("refs/heads/"))[:10]
+        raise GitProblem(
+            reason,
+            f"the repository has no {what}; push it, or correct source.git.ref "
+            f"(branches: {', '.join(there) or 'none'})",
+        )
+    return Head(name, commit)
+
+
+def meaning(text: str, remote: Remote, unknown_host: bool) -> GitProblem:
+    """What an error of libgit2 means to the owner of the Project. Pure."""
+    low, host = text.lower(), remote.host
+    given = bool(remote.username or remote.password or remote.bearer)
+    if unknown_host:
+        return GitProblem("GitNotFound", f"there is no host {host}; correct source.git.url")
+    if any(word in low for word in ("status code: 401", "status code: 403", "authentication", "credential")):
+        hint = (
+            "check the Secret named in source.git.secretRef"
+            if given
+            else "name a Secret with username and password in source.git.secretRef, if it exists at all"
+        )
+        return GitProblem("GitAuthFailed", f"{host} refused access to the repository; {hint}")
+    if any(f"status code: {code}" in low for code in (400, 404, 405, 410)) or "not found" in low:
+        return GitProblem("GitNotFound", f"there is no repository at {remote.url}; correct source.git.url")
+    if "content-type" in low or "invalid http response" in low:
+        return GitProblem("GitNotFound", f"{remote.url} is no git repository; correct source.git.url")
+    if "certificate" in low or "ssl" in low:
+        return GitProblem(
+            "CertificateInvalid",
+            f"the certificate of {host} is not trusted; put its authority into ca.crt of the Secret",
+        )
+    return GitProblem("Unreachable", f"{host} could not be read; it is tried again by itself", passing=True)
+
+
+def _callbacks(remote: Remote) -> pygit2.RemoteCallbacks:
+    class Callbacks(pygit2.RemoteCallbacks):  # type: ignore[misc,unused-ignore]
+        asked = False
+
+        def credentials(self, url: str, username_from_url: str | None, allowed_types: Any) -> Any:
+            if self.asked or not (remote.username or remote.password):
+                raise ValueError("authentication is required")
+            self.asked = True
+            return pygit2.UserPass(remote.username, remote.password)
+
+        def custom_headers(self) -> list[str] | None:
+            return [f"Authorization: Bearer {remote.bearer}"] if remote.bearer else None
+
+    return Callbacks()
+
+
+def _in_empty_repository(remote: Remote, gate: Gate, work: Callable[[Any, Any], T]) -> T:
+    place = tempfile.mkdtemp(prefix="git-")
+    try:
+        repository = pygit2.init_repository(str(Path(place)), bare=True)
+        return work(repository, repository.remotes.create_anonymous(gate.address(remote.url)))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _list(remote: Remote, gate: Gate) -> dict[str, str]:
+    def work(_: Any, anonymous: Any) -> dict[str, str]:
+        found = anonymous.list_heads(callbacks=_callbacks(remote), proxy=gate.proxy)
+        return {str(head.name): str(head.oid) for head in found}
+
+    return _in_empty_repository(remote, gate, work)
+
+
+def _fetch(remote: Remote, head: Head, path: str, gate: Gate) -> Commit:
+    def work(repository: Any, anonymous: Any) -> Commit:
+        try:
+            wanted = [f"+{head.commit}:{_LOCAL}"]
+            anonymous.fetch(wanted, callbacks=_callbacks(remote), proxy=gate.proxy, depth=1)
+        except (pygit2.GitError, KeyError):
+            if not head.name.startswith(("refs/", "HEAD")):
+                raise
+            wanted = [f"+{head.name}:{_LOCAL}"]
+            anonymous.fetch(wanted, callbacks=_callbacks(remote), proxy=gate.proxy, depth=1)
+        commit = repository.get(head.commit)
+        if commit is None:
+            raise GitProblem("Unreachable", f"{head.name} moved while it was read", passing=True)
+        return Commit(subject(commit.message), _tree(commit, path))
+
+    return _in_empty_repository(remote, gate, work)
+
+
+def _tree(commit: Any, path: str) -> str:
+    if not path.strip("/"):
+        return str(commit.tree.id)
+    try:
+        found = commit.tree[path.strip("/")]
+    except KeyError:
+        found = None
+    if found is None or found.type_str != "tree":
+        raise GitProblem(
+            "PathNotFound", f"the head has no directory {path}; push it, or correct source.git.path"
+        )
+    return str(found.id)
+
+
+def subject(message: str) -> str:
+    """The first line of a commit's message, printable and bounded. Pure."""
+    first = next((line for line in message.splitlines() if line.strip()), "")
+    return "".join(letter if letter.isprintable() else " " for letter in first).strip()[:MAX_SUBJECT]

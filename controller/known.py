@@ -1,0 +1,95 @@
+"""The newest version seen of each object that lives, cut down to what decisions need.
+
+Fed by the watch, the resync and the answers to our own writes, in any order;
+the greatest resourceVersion stays. It saves calls and is never the last word:
+what creates or ends something rests on preconditions, names and write-once
+fields at the apiserver.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from crds import kinds
+from crds.kinds import Kind
+from crds.objects import Run
+
+_METADATA = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "labels",
+    "annotations",
+    "ownerReferences",
+)
+_DROPPED_OF_SPEC = {kinds.RUN: frozenset({"input"}), kinds.POD: None}
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def version(obj: Mapping[str, Any]) -> int:
+    """The resourceVersion as the number it is (comparable within a kind)."""
+    return int(obj["metadata"].get("resourceVersion") or 0)
+
+
+def slim(kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
+    """An object without managed fields, inputs, outputs and the specs of pods."""
+    metadata = {key: obj["metadata"][key] for key in _METADATA if key in obj["metadata"]}
+    if _APPLIED in (metadata.get("annotations") or {}):
+        metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k != _APPLIED}
+    dropped = _DROPPED_OF_SPEC.get(kind, frozenset())
+    spec = obj.get("spec") or {}
+    status = dict(obj.get("status") or {})
+    if kind == kinds.RUN:
+        if Run(obj).ended:
+            kept = ("phase", "project", "deployment", "pod", "claim")
+            reported: dict[str, Any] = {"result": {}} if "result" in status else {}
+            status = {key: status[key] for key in kept if key in status} | reported
+        elif "result" in status:
+            status["result"] = {key: value for key, value in status["result"].items() if key != "output"}
+    small: dict[str, Any] = {"metadata": metadata, "status": status}
+    if dropped is not None:
+        small["spec"] = {key: value for key, value in spec.items() if key not in dropped}
+    elif "activeDeadlineSeconds" in spec:
+        small["spec"] = {"activeDeadlineSeconds": spec["activeDeadlineSeconds"]}
+    return small
+
+
+class Known:
+    """Objects by kind and name."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, dict[str, dict[str, Any]]] = {
+            kind.plural: {} for kind in (*kinds.OWN, kinds.POD)
+        }
+
+    def put(self, kind: Kind, obj: Mapping[str, Any]) -> bool:
+        """Keeps a version of an object; False where that version or a newer one is here already."""
+        table = self._objects[kind.plural]
+        before = table.get(obj["metadata"]["name"])
+        if before is not None and version(before) >= version(obj):
+            return False
+        table[obj["metadata"]["name"]] = slim(kind, obj)
+        return True
+
+    def remove(self, kind: Kind, name: str, uid: str | None = None) -> bool:
+        """Forgets an object, if it is the one with that uid; False where it is not here."""
+        before = self._objects[kind.plural].get(name)
+        if before is None or (uid and before["metadata"].get("uid") != uid):
+            return False
+        del self._objects[kind.plural][name]
+        return True
+
+    def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
+        """The newest version seen, or None."""
+        return self._objects[kind.plural].get(name)
+
+    def all(self, kind: Kind) -> Iterator[dict[str, Any]]:
+        """All of a kind, as of now."""
+        return iter(list(self._objects[kind.plural].values()))
+
+    def count(self, kind: Kind) -> int:
+        """How many of a kind are known."""
+        return len(self._objects[kind.plural])

@@ -1,0 +1,91 @@
+"""The controller's metrics. Names follow controller-runtime, so that known dashboards make sense."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+_BUILD = (1, 2, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560)
+_RUN = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 86400)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One sample of a gauge, with its labels in the order of their names."""
+
+    labels: tuple[str, ...]
+    value: float
+
+
+class Gauges(Collector):
+    """Gauges that are read when they are scraped, so that they cannot drift."""
+
+    def __init__(self) -> None:
+        self._sources: list[tuple[str, str, tuple[str, ...], Callable[[], Iterable[Reading]]]] = []
+
+    def add(
+        self, name: str, text: str, labels: tuple[str, ...], read: Callable[[], Iterable[Reading]]
+    ) -> None:
+        """Adds a gauge whose samples `read` gives."""
+        self._sources.append((name, text, labels, read))
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Called by the registry at each scrape."""
+        for name, text, labels, read in self._sources:
+            family = GaugeMetricFamily(name, text, labels=labels)
+            for reading in read():
+                family.add_metric(reading.labels, reading.value)
+            yield family
+
+
+class Metrics:
+    """All of them, on a registry of their own (several controllers fit in one process)."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.gauges = Gauges()
+        self.registry.register(self.gauges)
+        self.reconciles = Counter(
+            "crewyard_reconcile_total", "Reconciles.", ("kind", "result"), registry=self.registry
+        )
+        self.errors = Counter(
+            "crewyard_reconcile_errors_total", "Reconciles that failed.", ("kind",), registry=self.registry
+        )
+        self.seconds = Histogram(
+            "crewyard_reconcile_duration_seconds",
+            "Time of one reconcile.",
+            ("kind",),
+            registry=self.registry,
+            buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30),
+        )
+        self.writes = Counter(
+            "crewyard_api_writes_total", "Writes to the apiserver.", ("kind", "verb"), registry=self.registry
+        )
+        self.events_dropped = Counter(
+            "crewyard_events_dropped_total", "Kubernetes Events given up.", registry=self.registry
+        )
+        self.polls = Counter(
+            "crewyard_git_poll_total", "Looks at git repositories.", ("result",), registry=self.registry
+        )
+        self.builds = Histogram(
+            "crewyard_build_duration_seconds",
+            "From a Deployment's creation to its image or failure.",
+            ("result",),
+            registry=self.registry,
+            buckets=_BUILD,
+        )
+        self.runs = Histogram(
+            "crewyard_run_duration_seconds",
+            "How long crews ran.",
+            ("result",),
+            registry=self.registry,
+            buckets=_RUN,
+        )
+        self.queued = Histogram(
+            "crewyard_run_queue_seconds",
+            "From a Run's creation to its pod (whole seconds).",
+            registry=self.registry,
+            buckets=(1, 3, 10, 30, 100, 300, 1000, 3000, 10000),
+        )

@@ -1,0 +1,34 @@
+"""Where changes come in: remembers an object and enqueues what it concerns. Called by watch and resync."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from controller import triggers
+from controller.known import Known
+from controller.lanes import Lanes
+from controller.queue import Key
+from crds.kinds import Kind
+
+
+class Observer:
+    """Feeds Known and the queues."""
+
+    def __init__(self, known: Known, lanes: Lanes) -> None:
+        self._known = known
+        self._lanes = lanes
+
+    def saw(self, kind: Kind, obj: Mapping[str, Any]) -> None:
+        """An object as the apiserver showed it; nothing happens if that version was seen already."""
+        if self._known.put(kind, obj):
+            self._enqueue(kind, obj)
+
+    def gone(self, kind: Kind, obj: Mapping[str, Any]) -> None:
+        """An object that was deleted, or is no longer where it was looked for."""
+        metadata = obj["metadata"]
+        self._known.remove(kind, metadata["name"], metadata.get("uid"))
+        self._enqueue(kind, obj)
+
+    def _enqueue(self, kind: Kind, obj: Mapping[str, Any]) -> None:
+        keys: Iterable[Key] = list(triggers.keys_of(kind, obj, self._known))
+        for key in keys:
+            self._lanes.add(key)

@@ -1,0 +1,96 @@
+"""Kopf as a trigger: watches that enqueue keys, and nothing else.
+
+Handlers are `on.event` and return None, so that Kopf never writes to an object.
+Called by `controller.process`; with CREWYARD_KOPF=off nothing of this runs.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import kopf
+
+from controller.observer import Observer
+from controller.resync import OURS
+from crds import kinds, names
+from crds.kinds import Kind
+
+WATCHED = (*kinds.OWN, kinds.POD)
+
+
+class EndlessBackoffs:
+    """0.1 s, doubling to 2 s, for ever; can be iterated again and again, which Kopf does."""
+
+    def __iter__(self) -> Iterator[float]:
+        pause = 0.1
+        while True:
+            yield pause
+            pause = min(2.0, pause * 2)
+
+
+def settings() -> kopf.OperatorSettings:
+    """Kopf's settings; the reasons are in docs/decisions."""
+    chosen = kopf.OperatorSettings()
+    chosen.scanning.disabled = True
+    chosen.posting.enabled = False
+    chosen.peering.standalone = True
+    chosen.persistence.finalizer = f"{names.GROUP}/unused"
+    chosen.watching.chunk_size = 500
+    chosen.watching.server_timeout = 25
+    chosen.watching.inactivity_timeout = 30
+    chosen.watching.connect_timeout = 5
+    chosen.watching.label_selectors["pods"] = OURS
+    chosen.queueing.idle_timeout = 0.05
+    chosen.networking.request_timeout = 30
+    chosen.networking.error_backoffs = EndlessBackoffs()
+    chosen.process.ultimate_exiting_timeout = None
+    return chosen
+
+
+def registry(observer: Observer) -> kopf.OperatorRegistry:
+    """One handler per kind that hands objects to `observer`."""
+    made = kopf.OperatorRegistry()
+    kopf.on.login(registry=made)(_login)
+    for kind in WATCHED:
+        group = kind.group or ""
+        kopf.on.event(group, kind.version, kind.plural, registry=made, id=f"saw-{kind.plural}")(
+            _handler(kind, observer)
+        )
+    return made
+
+
+def _handler(kind: Kind, observer: Observer) -> Any:
+    async def saw(event: Any, **_: Any) -> None:
+        if event["type"] == "DELETED":
+            observer.gone(kind, event["object"])
+        else:
+            observer.saw(kind, event["object"])
+
+    return saw
+
+
+def _login(**kwargs: Any) -> kopf.ConnectionInfo | None:
+    return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
+
+
+async def watch(observer: Observer, namespace: str, stop: asyncio.Event) -> None:
+    """Runs Kopf until `stop` is set."""
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    await kopf.operator(
+        registry=registry(observer),
+        settings=settings(),
+        standalone=True,
+        namespaces=[namespace],
+        stop_flag=stop,
+    )
+
+
+def missing_watchers() -> list[str]:
+    """The kinds without a living watcher in this process: Kopf does not restart one that has ended."""
+    tasks = {task.get_name() for task in asyncio.all_tasks() if not task.done()}
+    return [
+        kind.plural
+        for kind in WATCHED
+        if not any(name.startswith(f"watcher for {kind.plural}.") for name in tasks)
+    ]

@@ -1,0 +1,131 @@
+"""A controller, assembled: memory, queues, reconciles, resync, watch. Called by `__main__` and tests."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from controller import operator, triggers
+from controller.apply import Actor
+from controller.config import Config
+from controller.deployment.reconcile import DeploymentReconciler
+from controller.git import Git
+from controller.health import Vitals, application
+from controller.known import Known
+from controller.lanes import Lanes
+from controller.metrics import Metrics, Reading
+from controller.observer import Observer
+from controller.project.looks import Looks
+from controller.project.reconcile import ProjectReconciler
+from controller.project.source import SourceReconciler
+from controller.reconciler import Reconciler
+from controller.recorder import Recorder
+from controller.resync import Resync
+from controller.run.admission import AdmissionReconciler
+from controller.run.reconcile import RunReconciler
+from crds import kinds
+from crds.kube import Kube
+
+LOG = structlog.get_logger("controller")
+SOURCE_WORKERS = 8
+KOPF_EXIT = 5.0
+
+
+class Process:
+    """One controller for one namespace. Two at once do no harm, since every write has a precondition."""
+
+    def __init__(self, kube: Kube, config: Config) -> None:
+        self.config = config
+        self.metrics = Metrics()
+        self.known = Known()
+        self.lanes = Lanes(time.monotonic)
+        self.observer = Observer(self.known, self.lanes)
+        self.resync = Resync(kube, self.known, self.observer, time.monotonic)
+        self.recorder = Recorder(kube, self.metrics)
+        self._git = Git(config)
+        self._began = time.monotonic()
+        actor = Actor(kube, self.known, self.observer, self.lanes, self.recorder, self.metrics)
+        looks = Looks()
+        self._reconciler = Reconciler(
+            {
+                kinds.RUN.plural: RunReconciler(actor, config).reconcile,
+                triggers.ADMISSION: AdmissionReconciler(actor, config).reconcile,
+                kinds.DEPLOYMENT.plural: DeploymentReconciler(actor, config).reconcile,
+                kinds.PROJECT.plural: ProjectReconciler(actor, looks).reconcile,
+                triggers.SOURCE: SourceReconciler(actor, config, self._git, looks).reconcile,
+            },
+            self.metrics,
+        )
+        self._gauges()
+
+    def _gauges(self) -> None:
+        add = self.metrics.gauges.add
+        add(
+            "crewyard_queue_depth",
+            "Keys that are ready.",
+            ("queue",),
+            lambda: (
+                Reading(("main",), self.lanes.main.depth),
+                Reading(("sources",), self.lanes.sources.depth),
+            ),
+        )
+        add(
+            "crewyard_known_objects",
+            "Objects remembered.",
+            ("kind",),
+            lambda: [Reading((kind.plural,), self.known.count(kind)) for kind in (*kinds.OWN, kinds.POD)],
+        )
+
+    def vitals(self) -> Vitals:
+        """What the probe looks at."""
+        now = time.monotonic()
+        return Vitals(
+            resync_age=None if self.resync.last is None else now - self.resync.last,
+            resync_problem=self.resync.problem,
+            oldest_ready=max(self.lanes.main.oldest_ready(), self.lanes.sources.oldest_ready()),
+            missing_watchers=tuple(operator.missing_watchers()) if self.config.kopf else (),
+            uptime=now - self._began,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Works until `stop` is set. Raises what a part of it raised: then the process is to be restarted."""
+        works: list[Coroutine[Any, Any, None]] = [
+            self.resync.run(self.config.timing.resync),
+            self.recorder.run(),
+            *(self.lanes.main.work(self._reconciler.handle) for _ in range(self.config.workers)),
+            *(self.lanes.sources.work(self._reconciler.handle) for _ in range(SOURCE_WORKERS)),
+        ]
+        tasks = [asyncio.create_task(work) for work in works]
+        kopf_stop = asyncio.Event()
+        watching = (
+            asyncio.create_task(operator.watch(self.observer, self.config.namespace, kopf_stop))
+            if self.config.kopf
+            else None
+        )
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            parts = [*tasks, *([watching] if watching else [])]
+            done, _ = await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {stopping}:
+                task.result()
+                raise RuntimeError("a part of the controller ended by itself")
+        finally:
+            kopf_stop.set()
+            for task in [*tasks, stopping]:
+                task.cancel()
+            await asyncio.gather(*tasks, stopping, return_exceptions=True)
+            if watching:
+                with contextlib.suppress(TimeoutError, Exception):
+                    await asyncio.wait_for(watching, KOPF_EXIT)
+            self._git.close()
+
+    async def serve(self, host: str = "0.0.0.0") -> web.AppRunner:
+        """Starts the pages for kubelet and Prometheus; the caller cleans the runner up."""
+        runner = web.AppRunner(application(self.vitals, self.metrics.registry), access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, host, self.config.port).start()
+        return runner

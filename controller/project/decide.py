@@ -1,0 +1,88 @@
+"""What is to be done about one Project: Deployments for heads, orders, activation, phases. Pure.
+
+The Decision is performed in this order, so that an interruption anywhere leaves
+something the next look completes: create; raise `lastOrder`; stamp orders; one
+status patch with the activation; phases.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from controller import triggers
+from controller.decision import Decision, Note, Patch
+from controller.project import heads, order
+from controller.project.looks import Look
+from controller.project.phases import follow
+from controller.project.status import conditions_of
+from crds import kinds
+from crds.objects import Deployment, Project
+from crds.times import format_time
+
+
+def decide(project: Project, deployments: Sequence[Deployment], look: Look | None, now: datetime) -> Decision:
+    """The Decision for a Project. A look at another source than the spec's counts as none."""
+    current = look if look is not None and look.fits(project) else None
+    found = current is not None and current.problem is None and project.git is not None
+    head = heads.judge(project, deployments, current) if found and current else None
+    orders = order.assign(project, deployments, head)
+    status, events = _status(project, deployments, current, head, orders, now)
+    after: list[Patch] = []
+    active = status.get("activeDeployment", project.active)
+    activated_at = status.get("activatedAt", project.status.get("activatedAt"))
+    for deployment in deployments:
+        if deployment.built and not deployment.deleting:
+            after.extend(follow(deployment, active, activated_at, now))
+    create = (head.create,) if head is not None and head.create is not None else ()
+    if create and current is not None:
+        events.append(Note("NewCommit", f"{current.commit} is deployed as {create[0].name}."))
+    return Decision(
+        create=create,
+        before=_stamps(project, deployments, orders),
+        status=status,
+        after=tuple(after),
+        events=tuple(events),
+        # What was created gets its order, and a new active deployment its waiting runs, at the next look.
+        enqueue=(triggers.project(project.name),) if create else (),
+    )
+
+
+def _stamps(project: Project, deployments: Sequence[Deployment], orders: order.Orders) -> tuple[Patch, ...]:
+    """The greatest order first, with a precondition; then each Deployment's."""
+    patches: list[Patch] = []
+    if orders.given:
+        body = {"status": {"lastOrder": orders.last}}
+        patches.append(Patch(kinds.PROJECT, project.name, body, project.resource_version))
+    for deployment in deployments:
+        status: dict[str, int] = {}
+        if deployment.name in orders.given:
+            status["order"] = orders.given[deployment.name]
+        if deployment.name in orders.seen:
+            status["activationSeen"] = orders.seen[deployment.name]
+        if status:
+            version = deployment.resource_version
+            patches.append(Patch(kinds.DEPLOYMENT, deployment.name, {"status": status}, version))
+    return tuple(patches)
+
+
+def _status(
+    project: Project,
+    deployments: Sequence[Deployment],
+    look: Look | None,
+    head: heads.Head | None,
+    orders: order.Orders,
+    now: datetime,
+) -> tuple[dict[str, Any], list[Note]]:
+    status: dict[str, Any] = {}
+    events: list[Note] = []
+    best = order.winner(deployments, orders)
+    if best is not None and best.name != project.active:
+        status |= {"activeDeployment": best.name, "activatedAt": format_time(now)}
+        events.append(Note("Activated", f"{best.name} is the active deployment."))
+    elif best is None and project.active is not None:
+        status |= {"activeDeployment": None, "activatedAt": None}
+        events.append(Note("Deactivated", f"{project.active} is gone; there is no active deployment.", True))
+    if head is not None and head.create is None and head.source is not None:
+        status["source"] = dict(head.source)
+    written, notes = conditions_of(project, look, now)
+    return {**status, **written}, [*events, *notes]

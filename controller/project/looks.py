@@ -1,0 +1,87 @@
+"""What the last look at each Project's repository found; in memory only, since looking again is cheap.
+
+Written by `controller.project.source`, read by `controller.project.reconcile`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crds.names import ANNOTATION_REQUESTED_AT
+from crds.objects import Project
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a repository could not be read; `passing` where waiting may cure it."""
+
+    reason: str
+    message: str
+    passing: bool
+
+
+@dataclass(frozen=True)
+class Look:
+    """A look at the source that `source` describes; either a head or a problem."""
+
+    source: Mapping[str, Any]
+    requested_at: str
+    name: str = ""
+    commit: str = ""
+    tree: str = ""
+    subject: str = ""
+    problem: Problem | None = None
+
+    def fits(self, project: Project) -> bool:
+        """Whether it was a look at what the Project's spec says now."""
+        return self.source == _asked(project)
+
+
+def _asked(project: Project) -> dict[str, Any]:
+    git = dict(project.git or {})
+    git.pop("interval", None)
+    return git
+
+
+def begin(project: Project) -> Look:
+    """A look that has found nothing yet."""
+    return Look(_asked(project), project.annotations.get(ANNOTATION_REQUESTED_AT, ""))
+
+
+class Looks:
+    """The last look by Project, and who asks for one now."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Look] = {}
+        self._asked: dict[str, set[str]] = {}
+        self._due: set[str] = set()
+
+    def get(self, project: str) -> Look | None:
+        """The last look, or None."""
+        return self._found.get(project)
+
+    def put(self, project: str, look: Look) -> bool:
+        """Keeps a look; whether it found something new."""
+        changed = self._found.get(project) != look
+        self._found[project] = look
+        return changed
+
+    def demand(self, project: str, deployments: set[str]) -> bool:
+        """Asks for a look because of these Deployments (uids), once for each; whether one is due now."""
+        fresh = deployments - self._asked.get(project, set())
+        self._asked[project] = set(deployments)
+        if fresh:
+            self._due.add(project)
+        return bool(fresh)
+
+    def take_demand(self, project: str) -> bool:
+        """Whether a look was asked for; asking is over with it."""
+        due = project in self._due
+        self._due.discard(project)
+        return due
+
+    def forget(self, project: str) -> None:
+        """The Project is gone."""
+        self._found.pop(project, None)
+        self._asked.pop(project, None)
+        self._due.discard(project)

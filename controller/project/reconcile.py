@@ -1,0 +1,49 @@
+"""One look at one Project: observe, decide, apply. Called by `controller.reconciler`, serial per Project."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from controller import triggers
+from controller.apply import Actor
+from controller.project import heads, order
+from controller.project.decide import decide
+from controller.project.looks import Look, Looks
+from crds import kinds
+from crds.objects import Deployment, Project
+
+
+@dataclass(frozen=True)
+class ProjectReconciler:
+    """The reconcile of the kind Project."""
+
+    actor: Actor
+    looks: Looks
+
+    async def reconcile(self, name: str) -> None:
+        """Brings one Project a step further. Raises what the apiserver refuses; then it is done again."""
+        raw = await self.actor.kube.get(kinds.PROJECT, name)
+        if raw is None:
+            self.actor.known.remove(kinds.PROJECT, name)
+            self.looks.forget(name)
+            self.actor.queue.forget(triggers.project(name))
+            return
+        self.actor.known.put(kinds.PROJECT, raw)
+        project = Project(raw)
+        if project.deleting:
+            return
+        listing = await self.actor.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={name}")
+        deployments = [Deployment(item) for item in listing.items]
+        look = self.looks.get(name)
+        decision = decide(project, deployments, look, datetime.now(UTC))
+        await self.actor.perform(kinds.PROJECT, raw, triggers.project(name), decision)
+        self._ask_for_look(project, deployments, look)
+
+    def _ask_for_look(self, project: Project, deployments: list[Deployment], look: Look | None) -> None:
+        """A commit that was posted may be a head that the last look was too early for."""
+        current = look if look is not None and look.fits(project) and look.problem is None else None
+        if project.git is None or project.git.get("suspend"):
+            return
+        head = heads.judge(project, deployments, current) if current else None
+        unlooked = order.assign(project, deployments, head).unlooked
+        if self.looks.demand(project.name, set(unlooked)):
+            self.actor.queue.add(triggers.source(project.name))

@@ -1,0 +1,120 @@
+"""A work queue that never works at one key twice at once.
+
+Keys are added by watch events, the resync and reconciles themselves; workers
+take them in the order in which they became ready. A key added while it waits is
+one piece of work; a key added while it is worked at comes again afterwards.
+"""
+
+import asyncio
+import heapq
+import itertools
+import random
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+BACKOFF_BASE = 0.05
+BACKOFF_MAX = 30.0
+
+
+class Key(NamedTuple):
+    """What is to be looked at: a kind of work and the name of an object."""
+
+    plural: str
+    name: str
+
+
+def backoff(failures: int, draw: Callable[[], float] = random.random) -> float:
+    """Seconds to wait after that many failures in a row: doubling, at most 30, half of it by chance."""
+    whole = min(BACKOFF_MAX, BACKOFF_BASE * 2.0 ** min(failures - 1, 30))
+    return whole / 2 + draw() * whole / 2
+
+
+class WorkQueue:
+    """Serial per key, coalescing, with delayed keys and back-off. `clock` gives monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._ready: dict[Key, float] = {}
+        self._active: set[Key] = set()
+        self._again: dict[Key, float] = {}
+        self._due: dict[Key, float] = {}
+        self._heap: list[tuple[float, int, Key]] = []
+        self._ticket = itertools.count()
+        self._failures: dict[Key, int] = {}
+        self._changed = asyncio.Event()
+
+    def add(self, key: Key, after: float = 0.0) -> None:
+        """Asks for a look at `key`, now or in `after` seconds. Of several, the earliest counts."""
+        now = self._clock()
+        if after > 0:
+            due = now + after
+            if key not in self._due or due < self._due[key]:
+                self._due[key] = due
+                heapq.heappush(self._heap, (due, next(self._ticket), key))
+                self._changed.set()
+            return
+        if key in self._active:
+            self._again.setdefault(key, now)
+        elif key not in self._ready:
+            self._ready[key] = now
+            self._changed.set()
+
+    def forget(self, key: Key) -> None:
+        """Drops what is planned for `key` later: its object is gone."""
+        self._due.pop(key, None)
+        self._failures.pop(key, None)
+
+    async def take(self) -> Key:
+        """The next ready key, which is then active until `done`."""
+        while True:
+            self._promote()
+            for key in self._ready:
+                del self._ready[key]
+                self._active.add(key)
+                return key
+            self._changed.clear()
+            wait = max(0.0, self._heap[0][0] - self._clock()) if self._heap else None
+            try:
+                await asyncio.wait_for(self._changed.wait(), wait)
+            except TimeoutError:
+                continue
+
+    def done(self, key: Key, failed: bool = False) -> None:
+        """Ends the work at `key`; after a failure it comes again with back-off."""
+        self._active.discard(key)
+        if key in self._again:
+            self._ready[key] = self._again.pop(key)
+            self._changed.set()
+        if not failed:
+            self._failures.pop(key, None)
+            return
+        self._failures[key] = self._failures.get(key, 0) + 1
+        self.add(key, backoff(self._failures[key]))
+
+    def _promote(self) -> None:
+        now = self._clock()
+        while self._heap and self._heap[0][0] <= now:
+            due, _, key = heapq.heappop(self._heap)
+            if self._due.get(key) == due:
+                del self._due[key]
+                self.add(key)
+
+    @property
+    def depth(self) -> int:
+        """How many keys are ready."""
+        return len(self._ready)
+
+    def oldest_ready(self) -> float:
+        """For how many seconds the oldest ready key has been waiting; 0 where none is."""
+        self._promote()
+        return self._clock() - min(self._ready.values()) if self._ready else 0.0
+
+    async def work(self, handle: Callable[[Key], Awaitable[bool]]) -> None:
+        """One worker, until it is cancelled. `handle` says whether it succeeded and must not raise."""
+        while True:
+            key = await self.take()
+            failed = True
+            try:
+                failed = not await handle(key)
+            finally:
+                self.done(key, failed)

@@ -1,0 +1,102 @@
+"""The truth by list: every 15 s, what lives is listed, and what changed or went missing is looked at again.
+
+The watch only makes this faster. A DELETED that fell into a gap never arrives by
+watch; here it shows as something known that is absent. Made as a task before
+Kopf is started, so that a watcher that ended unnoticed costs latency only.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import structlog
+
+from controller.known import Known, version
+from controller.observer import Observer
+from crds import errors, kinds, names
+from crds.kinds import Kind
+from crds.kube import Kube
+from crds.objects import Pod, Run
+
+LOG = structlog.get_logger("resync")
+UNFINISHED_RUN = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Canceled"
+UNFINISHED_POD = "status.phase!=Succeeded,status.phase!=Failed"
+OURS = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """One list; `lives` says of a known object whether that list would show it."""
+
+    kind: Kind
+    labels: str
+    fields: str
+    lives: Callable[[dict[str, object]], bool]
+
+
+LOOKUPS = (
+    Lookup(kinds.PROJECT, "", "", lambda obj: True),
+    Lookup(kinds.DEPLOYMENT, "", "", lambda obj: True),
+    Lookup(kinds.RUN, "", UNFINISHED_RUN, lambda obj: not Run(obj).ended),
+    Lookup(kinds.POD, OURS, UNFINISHED_POD, lambda obj: not Pod(obj).finished),
+)
+
+
+class Resync:
+    """Lists periodically. `last` is the clock's time of the last complete one, None before the first."""
+
+    def __init__(self, kube: Kube, known: Known, observer: Observer, clock: Callable[[], float]) -> None:
+        self._kube = kube
+        self._known = known
+        self._observer = observer
+        self._clock = clock
+        self.last: float | None = None
+        self.problem = "the first list has not been read yet"
+
+    async def once(self) -> None:
+        """One complete look. Raises the errors of `crds.errors`."""
+        for lookup in LOOKUPS:
+            await self._look(lookup)
+        self._prune()
+        self.last = self._clock()
+        self.problem = ""
+
+    async def run(self, period: float) -> None:
+        """Looks every `period` seconds until it is cancelled; after an error again after a second."""
+        while True:
+            pause = period
+            try:
+                await self.once()
+            except errors.NotFound as error:
+                self.problem = f"{names.GROUP} is not installed; apply the CRDs: {error.message}"
+                pause = 1.0
+            except errors.KubeError as error:
+                self.problem = str(error)
+                pause = 1.0
+            if self.problem:
+                LOG.warning("resync failed", problem=self.problem)
+            await asyncio.sleep(pause)
+
+    async def _look(self, lookup: Lookup) -> None:
+        listing = await self._kube.list(lookup.kind, lookup.labels, lookup.fields)
+        present = set()
+        for item in listing.items:
+            present.add(item["metadata"]["name"])
+            self._observer.saw(lookup.kind, item)
+        seen_at = int(listing.resource_version)
+        for obj in self._known.all(lookup.kind):
+            absent = obj["metadata"]["name"] not in present and version(obj) <= seen_at
+            if absent and lookup.lives(obj):
+                self._observer.gone(lookup.kind, obj)
+
+    def _prune(self) -> None:
+        """Forgets ended Runs without a live pod, and finished pods whose Run is forgotten or gone."""
+        for obj in self._known.all(kinds.RUN):
+            run = Run(obj)
+            pod = self._known.get(kinds.POD, run.name)
+            if run.ended and (pod is None or Pod(pod).finished):
+                self._known.remove(kinds.RUN, run.name)
+        for obj in self._known.all(kinds.POD):
+            pod_view = Pod(obj)
+            if pod_view.finished and self._known.get(kinds.RUN, pod_view.name) is None:
+                self._known.remove(kinds.POD, pod_view.name)

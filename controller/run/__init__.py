@@ -1,0 +1,1 @@
+"""Runs: accepted, admitted, one pod each, and exactly one end."""

@@ -1,0 +1,159 @@
+"""What is to be done about one Run. Pure: from what was observed and the time to a Decision.
+
+A Run without a pod is accepted, refused or waits; with one it is started,
+running, being stopped, or at its end. Pods are not made here but by the
+admission, which sees the whole project.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from controller import owner, triggers
+from controller.config import Config
+from controller.decision import NOTHING, Decision, Delete, Note
+from controller.queue import Key
+from controller.run import accept, start, status
+from controller.run.end import CANCELED, End, failed, of_pod, of_result
+from controller.run.pod import deadline
+from crds import conditions, kinds
+from crds.limits import FLUSH, GRACE
+from crds.objects import Deployment, Pod, Project, Run
+from crds.reasons import RunPhase, RunReason
+from crds.times import parse_time
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a look at a Run found. `variables` are the Secret's names, None where they do not matter."""
+
+    run: Run
+    project: Project | None
+    deployment: Deployment | None
+    pod: Pod | None
+    variables: frozenset[str] | None = None
+
+
+def decide(seen: Observed, now: datetime, config: Config) -> Decision:
+    """The Decision for a Run."""
+    run = seen.run
+    if run.ended:
+        return _after_the_end(seen)
+    if run.deleting:
+        return NOTHING
+    reported = of_result(run, seen.pod)
+    if reported is not None:
+        return ending(run, reported, now)
+    if run.pod is None:
+        return _without_pod(seen, now)
+    if seen.pod is None or seen.pod.finished:
+        return ending(run, of_pod(run, seen.pod), now)
+    return _with_pod(seen, seen.pod, now, config)
+
+
+def ending(run: Run, end: End, now: datetime, delete: tuple[Delete, ...] = ()) -> Decision:
+    """The Decision that ends a Run; its place in the project's queue is free then."""
+    warning = end.phase == RunPhase.FAILED
+    events = (Note(end.reason, end.message, warning),) if end.phase != RunPhase.SUCCEEDED else ()
+    freed = (triggers.admission(run.project),) if run.project else ()
+    return Decision(delete=delete, status=status.ended(run, end, now), events=events, enqueue=freed)
+
+
+def _after_the_end(seen: Observed) -> Decision:
+    """A pod that outlives its Run without having reported must go; one that has reported goes by itself."""
+    pod = seen.pod
+    if pod is None or pod.finished or pod.deleting or seen.run.result is not None:
+        return NOTHING
+    return Decision(delete=(_removal(pod),))
+
+
+def _without_pod(seen: Observed, now: datetime) -> Decision:
+    run = seen.run
+    if seen.pod is not None and run.uid in seen.pod.owner_uids:
+        # Made before a crash and not recorded: the admission records it.
+        return Decision(enqueue=_admission(seen))
+    if run.cancel:
+        return ending(run, CANCELED, now)
+    verdict = accept.accept(run, seen.project, seen.deployment)
+    if isinstance(verdict, accept.Ready) and seen.variables is not None:
+        verdict = accept.missing_variable(verdict, seen.variables) or verdict
+    if isinstance(verdict, accept.Refused):
+        return _refusal(seen, verdict, now)
+    adoption = owner.adoption(kinds.RUN, run, seen.project)
+    if isinstance(verdict, accept.Waiting):
+        wanted: dict[str, Any] = {
+            **status.pending(run, status.WAITING_FOR_DEPLOYMENT, verdict.message, now),
+            "project": verdict.project.name,
+            "deployment": verdict.deployment.name,
+        }
+        return Decision(status=wanted, after=adoption)
+    return Decision(enqueue=_admission(seen))
+
+
+def _refusal(seen: Observed, verdict: accept.Refused, now: datetime) -> Decision:
+    decision = ending(seen.run, failed(verdict.reason, verdict.message), now)
+    resolved: dict[str, Any] = {}
+    if seen.project is not None:
+        resolved["project"] = seen.project.name
+    if seen.deployment is not None:
+        resolved["deployment"] = seen.deployment.name
+    return Decision(
+        status={**(decision.status or {}), **resolved}, events=decision.events, enqueue=decision.enqueue
+    )
+
+
+def _with_pod(seen: Observed, pod: Pod, now: datetime, config: Config) -> Decision:
+    run, timing = seen.run, config.timing
+    if pod.deleting:
+        return _stopping(run, pod, now, timing.lost_after)
+    if run.cancel:
+        return Decision(delete=(_removal(pod),), events=(Note("Canceling", "The crew is being stopped."),))
+    if run.claim is None:
+        began = start.look(run, pod, now, timing)
+        if began.end is not None:
+            return ending(run, began.end, now, (_removal(pod),))
+        wanted = status.pending(run, began.reason, began.message, now)
+        adoption = owner.adoption(kinds.RUN, run, seen.project)
+        return Decision(status=wanted, after=adoption, requeue_after=began.again)
+    left = _time_left(seen, now, config)
+    if left <= 0:
+        return ending(run, _overdue(pod), now, (_removal(pod),))
+    adoption = owner.adoption(kinds.RUN, run, seen.project)
+    return Decision(status=status.running(run, now), after=adoption, requeue_after=left)
+
+
+def _stopping(run: Run, pod: Pod, now: datetime, lost_after: float) -> Decision:
+    """Waits for a pod that is being deleted; its deletionTimestamp includes the grace period."""
+    by = parse_time(str(pod.metadata["deletionTimestamp"])) + timedelta(seconds=lost_after)
+    left = (by - now).total_seconds()
+    wanted = status.running(run, now) if run.claim else None
+    if left > 0:
+        return Decision(status=wanted, requeue_after=left)
+    lost = failed(RunReason.NODE_LOST, "the pod was told to stop and its node does not answer")
+    forced = Delete(kinds.POD, pod.name, pod.uid, grace_seconds=0)
+    return ending(run, CANCELED if run.cancel else lost, now, (forced,))
+
+
+def _time_left(seen: Observed, now: datetime, config: Config) -> float:
+    """Seconds until a claimed Run is beyond every deadline that runner and kubelet keep."""
+    claimed = parse_time(str((seen.run.claim or {})["time"]))
+    spec = seen.pod.spec if seen.pod else {}
+    total = spec.get("activeDeadlineSeconds") or deadline(seen.run, seen.deployment, seen.project, config)
+    by = claimed + timedelta(seconds=int(total) + config.timing.lost_after)
+    return (by - now).total_seconds()
+
+
+def _overdue(pod: Pod) -> End:
+    ready = conditions.find(pod.conditions, "Ready") or {}
+    if ready.get("reason") == "NodeStatusUnknown" or ready.get("status") == "Unknown":
+        return failed(RunReason.NODE_LOST, "the node does not answer and the run's time is over")
+    return failed(RunReason.DEADLINE_EXCEEDED, "the run took longer than its timeout and did not stop itself")
+
+
+def _removal(pod: Pod) -> Delete:
+    return Delete(kinds.POD, pod.name, pod.uid, grace_seconds=GRACE + FLUSH)
+
+
+def _admission(seen: Observed) -> tuple[Key, ...]:
+    name = seen.run.project or (seen.project.name if seen.project else None)
+    return (triggers.admission(name),) if name else ()

@@ -1,0 +1,148 @@
+"""How a Run ended, by precedence: result, cancellation, pod, container, termination message, exit code.
+
+Pure; called by `controller.run.decide`. Without a result the caller has read Run
+and pod from the apiserver just before, so that an end is never guessed too early.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from crds import conditions
+from crds.objects import Pod, Run
+from crds.reasons import RunPhase, RunReason
+
+CONTAINER = "crew"
+MAX_MESSAGE = 4000
+EXIT_REFUSED = 77
+EXIT_UNAVAILABLE = 78
+EXIT_RUNNER = 70
+_NODE_GONE = ("NodeLost", "DeletionByTaintManager", "DeletionByPodGC")
+_EVICTIONS = ("Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "NodeAffinity")
+
+
+@dataclass(frozen=True)
+class End:
+    """A final phase with its reason (of `crds.reasons.RunReason` where it is Failed)."""
+
+    phase: RunPhase
+    reason: str
+    message: str
+
+
+SUCCEEDED = End(RunPhase.SUCCEEDED, "Succeeded", "The crew finished.")
+CANCELED = End(RunPhase.CANCELED, "Canceled", "The run was canceled.")
+
+
+def failed(reason: str, message: str) -> End:
+    """A failure."""
+    return End(RunPhase.FAILED, reason, message[:MAX_MESSAGE])
+
+
+def of_result(run: Run, pod: Pod | None) -> End | None:
+    """The end that the pod reported, or None where it reported none."""
+    result = run.result
+    if result is None:
+        return None
+    return _of_outcome(run, pod, result)
+
+
+def of_pod(run: Run, pod: Pod | None) -> End:
+    """The end of a Run whose pod is finished or gone (None) without a result."""
+    if run.cancel:
+        return CANCELED
+    if pod is None:
+        return failed(
+            RunReason.POD_DELETED,
+            "the run's pod was deleted before it reported a result; create a new Run to execute it again",
+        )
+    by_pod = _of_pod_reason(pod)
+    if by_pod:
+        return by_pod
+    ended = pod.terminated(CONTAINER)
+    if ended is None:
+        if pod.deleting:
+            return failed(RunReason.POD_DELETED, "the run's pod was deleted before its crew could start")
+        return failed(RunReason.RUNNER_LOST, f"the pod ended without its container: {_said(pod)}")
+    if ended.get("reason") == "OOMKilled":
+        return failed(
+            RunReason.OOM_KILLED,
+            "the crew used more memory than its limit; raise spec.run.resources.limits.memory of the Project",
+        )
+    told = _message(ended)
+    if told.get("outcome") in ("failed", "stopped"):
+        return _of_outcome(run, pod, told)
+    if pod.deleting:
+        return failed(RunReason.POD_DELETED, "the run's pod was deleted while its crew ran")
+    return _of_exit(run, pod, ended)
+
+
+def _of_outcome(run: Run, pod: Pod | None, told: Mapping[str, Any]) -> End:
+    outcome, reason = told.get("outcome"), told.get("reason")
+    message = str(told.get("message") or "")
+    if outcome == "succeeded":
+        return SUCCEEDED
+    if outcome == "failed":
+        return failed(reason or RunReason.CREW_ERROR, message or "the crew failed; see its events")
+    if run.cancel:
+        return CANCELED
+    by_pod = _of_pod_reason(pod) if pod is not None else None
+    if by_pod:
+        return by_pod
+    return failed(
+        RunReason.POD_DELETED,
+        message or "the run's pod was deleted while its crew ran; create a new Run to execute it again",
+    )
+
+
+def _of_pod_reason(pod: Pod) -> End | None:
+    reason = str(pod.status.get("reason") or "")
+    disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
+    if reason == "DeadlineExceeded":
+        return failed(RunReason.DEADLINE_EXCEEDED, "the run took longer than its timeout; raise spec.timeout")
+    if reason in _NODE_GONE or (disruption.get("status") == "True" and disruption["reason"] in _NODE_GONE):
+        return failed(RunReason.NODE_LOST, f"the node was lost: {_said(pod)}")
+    if reason in _EVICTIONS or disruption.get("status") == "True":
+        said = _said(pod)
+        if "ephemeral" in said.lower():
+            return failed(
+                RunReason.STORAGE_EXCEEDED,
+                f"{said}; raise spec.run.resources.limits.ephemeral-storage of the Project",
+            )
+        return failed(RunReason.EVICTED, f"the node evicted the pod: {said}")
+    return None
+
+
+def _of_exit(run: Run, pod: Pod, ended: Mapping[str, Any]) -> End:
+    code = int(ended.get("exitCode") or 0)
+    if code == EXIT_REFUSED:
+        return failed(
+            RunReason.ALREADY_EXECUTED,
+            "the claim was refused: a Run of this name was executed before; create one with a new name",
+        )
+    if code == EXIT_UNAVAILABLE and run.claim is None:
+        return failed(RunReason.START_TIMEOUT, "the pod could not reach the facade to claim the run")
+    words = {
+        0: "the runner ended without reporting a result",
+        EXIT_UNAVAILABLE: "the runner could not reach the facade to report its result",
+        EXIT_RUNNER: "the runner failed",
+        137: "the runner was killed (SIGKILL)",
+    }
+    text = str(ended.get("message") or ended.get("reason") or "").strip()
+    message = words.get(code, f"the runner ended with exit code {code}")
+    return failed(RunReason.RUNNER_LOST, f"{message}: {text}" if text else message)
+
+
+def _message(ended: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        found = json.loads(str(ended.get("message") or ""))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _said(pod: Pod) -> str:
+    disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
+    said = pod.status.get("message") or disruption.get("message") or pod.status.get("reason")
+    return str(said or "no reason given").strip()

@@ -1,0 +1,88 @@
+"""Reading what a decision about a Run needs, from what is known or from the apiserver.
+
+Called by `controller.run.reconcile` and the admission.
+"""
+
+from dataclasses import dataclass
+
+from controller.apply import Actor
+from controller.run import accept
+from controller.run.decide import Observed
+from crds import kinds, names
+from crds.kinds import Kind
+from crds.objects import Deployment, Pod, Project, Run
+
+
+@dataclass(frozen=True)
+class Observer:
+    """Reads with the connection and the memory of an Actor."""
+
+    actor: Actor
+
+    async def run(self, name: str, live: bool = False) -> Run | None:
+        """The Run, as known or (`live`, or where it is not known) as etcd has it."""
+        raw = await self._read(kinds.RUN, name, live)
+        return Run(raw) if raw else None
+
+    async def project(self, name: str | None, live: bool = False) -> Project | None:
+        """The Project of that name."""
+        raw = await self._read(kinds.PROJECT, name, live) if name else None
+        return Project(raw) if raw else None
+
+    async def deployment(self, name: str | None, live: bool = False) -> Deployment | None:
+        """The Deployment of that name."""
+        raw = await self._read(kinds.DEPLOYMENT, name, live) if name else None
+        return Deployment(raw) if raw else None
+
+    async def pod(self, run: Run, live: bool = False) -> Pod | None:
+        """The recorded pod, or before that one of the Run's name that it owns; None where it is gone."""
+        raw = await self._read(kinds.POD, run.name, live)
+        if raw is None:
+            return None
+        pod = Pod(raw)
+        ours = pod.uid == run.pod["uid"] if run.pod else run.uid in pod.owner_uids
+        if ours:
+            return pod
+        return None if live else await self.pod(run, live=True)
+
+    async def variables(self, project: str) -> frozenset[str]:
+        """The names in the project's Secret."""
+        secret = await self.actor.kube.get(kinds.SECRET, names.env_secret(project))
+        return frozenset((secret or {}).get("data") or {})
+
+    async def whole(self, run: Run, live: bool = False) -> Observed:
+        """All that a decision about `run` needs. `live` leaves nothing to memory."""
+        if run.ended:
+            raw = self.actor.known.get(kinds.POD, run.name)
+            pod = Pod(raw) if raw and run.uid in Pod(raw).owner_uids else None
+            return Observed(run, None, None, pod)
+        deployment = await self.deployment(run.deployment, live)
+        project = await self.project(run.project or (deployment.project if deployment else None), live)
+        if run.pod is None and deployment is None:
+            deployment = await self.deployment(accept.target(run, project), live)
+        if run.result is not None:
+            return Observed(run, project, deployment, self._known_pod(run))
+        pod = await self.pod(run, live) if run.pod or run.cancel else self._known_pod(run)
+        verdict = accept.accept(run, project, deployment) if run.pod is None else None
+        variables = None
+        if isinstance(verdict, accept.Ready) and accept.needs_variables(verdict):
+            variables = await self.variables(verdict.project.name)
+        return Observed(run, project, deployment, pod, variables)
+
+    def _known_pod(self, run: Run) -> Pod | None:
+        raw = self.actor.known.get(kinds.POD, run.name)
+        pod = Pod(raw) if raw else None
+        if pod is None:
+            return None
+        return pod if (run.pod and pod.uid == run.pod["uid"]) or run.uid in pod.owner_uids else None
+
+    async def _read(self, kind: Kind, name: str, live: bool) -> dict[str, object] | None:
+        found = None if live else self.actor.known.get(kind, name)
+        if found is not None:
+            return found
+        fresh = await self.actor.kube.get(kind, name)
+        if fresh is None:
+            self.actor.known.remove(kind, name)
+            return None
+        self.actor.known.put(kind, fresh)
+        return fresh

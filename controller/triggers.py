@@ -1,0 +1,81 @@
+"""Which keys an object's change concerns. Pure; called by the watch and the resync alike."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from controller.known import Known
+from controller.queue import Key
+from crds import kinds, names
+from crds.kinds import Kind
+from crds.objects import Deployment, Pod, Project, Run
+
+ADMISSION = "admission"
+"""A key of this kind names a Project whose queue of Runs is to be looked at."""
+SOURCE = "sources"
+"""A key of this kind names a Project whose git repository is to be looked at."""
+
+
+def project(name: str) -> Key:
+    """The key of a Project's orders and activation."""
+    return Key(kinds.PROJECT.plural, name)
+
+
+def deployment(name: str) -> Key:
+    """The key of a Deployment's build."""
+    return Key(kinds.DEPLOYMENT.plural, name)
+
+
+def run(name: str) -> Key:
+    """The key of a Run."""
+    return Key(kinds.RUN.plural, name)
+
+
+def admission(name: str) -> Key:
+    """The key of a Project's queue of Runs."""
+    return Key(ADMISSION, name)
+
+
+def source(name: str) -> Key:
+    """The key of a Project's git repository."""
+    return Key(SOURCE, name)
+
+
+def waiting_runs(known: Known, *, project: str | None = None, deployment: str | None = None) -> Iterator[Key]:
+    """The Runs that have no pod yet and wait for that Project or Deployment."""
+    for raw in known.all(kinds.RUN):
+        view = Run(raw)
+        if not view.ended and not view.pod and (view.project == project or view.deployment == deployment):
+            yield run(view.name)
+
+
+def keys_of(kind: Kind, obj: Mapping[str, Any], known: Known) -> Iterator[Key]:
+    """What to look at after `obj` appeared, changed or went away."""
+    if kind == kinds.RUN:
+        yield from _of_run(Run(obj), known)
+    elif kind == kinds.POD:
+        yield from _of_pod(Pod(obj))
+    elif kind == kinds.DEPLOYMENT:
+        build = Deployment(obj)
+        yield deployment(build.name)
+        yield project(build.project)
+        yield from waiting_runs(known, deployment=build.name)
+    elif kind == kinds.PROJECT:
+        view = Project(obj)
+        yield project(view.name)
+        yield source(view.name)
+        yield from waiting_runs(known, project=view.name)
+
+
+def _of_run(view: Run, known: Known) -> Iterator[Key]:
+    yield run(view.name)
+    if view.ended and view.project:
+        yield admission(view.project)
+
+
+def _of_pod(pod: Pod) -> Iterator[Key]:
+    if names.LABEL_RUN in pod.labels:
+        yield run(pod.labels[names.LABEL_RUN])
+        if (pod.finished or pod.deleting) and names.LABEL_PROJECT in pod.labels:
+            yield admission(pod.labels[names.LABEL_PROJECT])
+    elif names.LABEL_DEPLOYMENT in pod.labels:
+        yield deployment(pod.labels[names.LABEL_DEPLOYMENT])

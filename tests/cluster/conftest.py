@@ -1,0 +1,49 @@
+"""A connection to the real cluster, and a namespace per test that is gone at its end."""
+
+import os
+import secrets
+from collections.abc import AsyncIterator
+
+import pytest
+from kubernetes.aio import config as kubernetes_config
+
+from crds import errors
+from crds.kinds import Kind
+from crds.kube import Kube
+
+NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
+
+
+async def _connect(namespace: str, field_manager: str | None = None) -> Kube:
+    if not os.environ.get("KUBECONFIG"):
+        pytest.fail('there is no cluster: run `make up` and `eval "$(make -s env)"` first')
+    try:
+        kube = await Kube.connect(namespace, field_manager)
+        await kube.call("GET", "/version")
+    except (kubernetes_config.ConfigException, errors.KubeError) as error:
+        pytest.fail(f"the cluster does not answer; run `make up` first: {error}")
+    return kube
+
+
+@pytest.fixture
+async def kube() -> AsyncIterator[Kube]:
+    """A connection bound to a fresh namespace, with the rules that `crews` has."""
+    name = f"test-{secrets.token_hex(4)}"
+    connection = await _connect(name)
+    body = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "pod-security.kubernetes.io/enforce": "baseline",
+                "pod-security.kubernetes.io/warn": "restricted",
+            },
+        },
+    }
+    await connection.call("POST", "/api/v1/namespaces", body=body)
+    try:
+        yield connection
+    finally:
+        await connection.call("DELETE", f"/api/v1/namespaces/{name}")
+        await connection.close()
