@@ -10,7 +10,7 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.database import Database, next_ord
-from api.store.index.removal import remove_project
+from api.store.index.removal import is_removed, remove_project
 from api.store.page import Page
 from api.store.schema import deployments, projects
 from api.store.signals import Signals
@@ -82,7 +82,7 @@ class Projects:
                 projects.c.namespace == self._namespace, projects.c.name == project.name
             )
             row = (await connection.execute(query)).one_or_none()
-            if row and row.version >= version:
+            if (row and row.version >= version) or await is_removed(connection, self._namespace, project.uid):
                 return
             if row and row.uid != project.uid:
                 await remove_project(connection, self._namespace, project.name, row.uid, datetime.now(UTC))

@@ -1,0 +1,53 @@
+"""What a build pod is answered: its log is kept, and it gets only its own archive."""
+
+import hashlib
+from collections.abc import AsyncIterator
+
+from api.store.store import Store
+from crds.objects import Deployment
+from tests.unit.api_internal.conftest import Mint, Pods
+from tests.unit.api_store import given
+
+
+async def chunks(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def test_chunks_are_acknowledged_and_kept_once(pods: Pods, store: Store, bearer: Mint) -> None:
+    body = {
+        "pod": "dep-a-a1",
+        "container": "assemble",
+        "chunks": [{"seq": 1, "text": "one\n"}, {"seq": 2, "text": "two\n"}],
+    }
+    for _ in range(2):
+        async with pods.post(
+            "/internal/v1/builds/dep-a/logs", json=body, headers=bearer("dep-a", kind="build")
+        ) as answer:
+            assert (answer.status, await answer.json()) == (200, {"acknowledged": 2})
+    assert (await store.buildlogs.read("dep-a")).text == "one\ntwo\n"
+    async with pods.post(
+        "/internal/v1/builds/dep-b/logs", json=body, headers=bearer("dep-a", kind="build")
+    ) as answer:
+        assert answer.status == 401
+
+
+async def test_a_build_reads_the_archive_it_is_made_from_and_no_other(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    data = b"bytes of an archive"
+    mine = await store.uploads.create("demo", len(data), None, given.NOW, given.later(60))
+    foreign = await store.uploads.create("demo", len(data), None, given.NOW, given.later(60))
+    for row in (mine, foreign):
+        await store.receive(row.id, chunks(data), given.NOW)
+    made = given.deployment("dep-a")
+    source = {"archive": {"upload": mine.id}}
+    await store.deployments.observe(Deployment({**made.raw, "spec": {"project": "demo", "source": source}}))
+    token = bearer("dep-a", kind="build")
+    async with pods.get(f"/internal/v1/uploads/{mine.id}", headers=token) as answer:
+        assert (answer.status, await answer.read()) == (200, data)
+        assert answer.headers["X-Crewyard-Sha256"] == hashlib.sha256(data).hexdigest()
+        assert answer.headers["Content-Length"] == str(len(data))
+    async with pods.get(f"/internal/v1/uploads/{foreign.id}", headers=token) as answer:
+        assert answer.status == 404
+    async with pods.get(f"/internal/v1/uploads/{mine.id}", headers=bearer("dep-a")) as answer:
+        assert answer.status == 401

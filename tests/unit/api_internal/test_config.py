@@ -1,0 +1,61 @@
+"""The settings: defaults that work, and one error that names everything wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from api.config import ConfigError, parse
+
+KEY = {"CREWYARD_TOKEN_KEY": "k" * 32}
+
+
+def test_the_key_alone_is_enough() -> None:
+    config = parse(KEY)
+    assert (config.namespace, config.data, config.port) == ("crews", Path("/var/lib/crewyard"), 8080)
+    assert config.internal_url == "http://crewyard-api.crewyard-system.svc:8080"
+    assert KEY["CREWYARD_TOKEN_KEY"] not in repr(config)
+
+
+def test_everything_can_be_set() -> None:
+    config = parse(
+        {
+            **KEY,
+            "CREWYARD_PUBLIC_URL": "https://crews.example.com/",
+            "CREWYARD_NET_ALLOW": "10.0.0.0/8, fd00::/8",
+            "CREWYARD_PLANS": '{"free": {"requests_per_minute": 5, "concurrent_runs": 1}}',
+            "CREWYARD_RUN_TTL": "1.5",
+        }
+    )
+    assert config.public_url == "https://crews.example.com"
+    assert config.net_allow == ("10.0.0.0/8", "fd00::/8")
+    assert config.plans.of("free").requests_per_minute == 5
+    assert config.run_ttl == 1.5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CREWYARD_NAMESPACE", "a b"),
+        ("CREWYARD_TOKEN_KEY", "short"),
+        ("CREWYARD_PUBLIC_URL", "crews.example.com"),
+        ("CREWYARD_INTERNAL_URL", "ftp://x"),
+        ("CREWYARD_NET_ALLOW", "everything"),
+        ("CREWYARD_NET_DENY", "10.0.0.0/99"),
+        ("CREWYARD_PLANS", "{"),
+        ("CREWYARD_PLANS", "[]"),
+        ("CREWYARD_PLANS", '{"x": {}}'),
+        ("CREWYARD_LOG_LEVEL", "loud"),
+        ("CREWYARD_RUN_TTL", "-1"),
+        ("CREWYARD_PORT", "many"),
+    ],
+)
+def test_a_wrong_variable_is_named(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        parse({**KEY, name: value})
+
+
+def test_all_wrong_variables_are_named_at_once() -> None:
+    with pytest.raises(ConfigError) as error:
+        parse({"CREWYARD_NAMESPACE": "", "CREWYARD_PORT": "x"})
+    named = ("CREWYARD_NAMESPACE", "CREWYARD_TOKEN_KEY", "CREWYARD_PORT")
+    assert all(name in str(error.value) for name in named)

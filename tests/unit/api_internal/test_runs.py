@@ -1,0 +1,209 @@
+"""What a run pod is answered: claim, events, artifacts."""
+
+import asyncio
+import hashlib
+from typing import Any
+
+import pytest
+
+from api.store.store import Store
+from tests.unit.api_internal.conftest import Mint, Pods
+from tests.unit.api_store import given
+
+CLAIM = {"protocol": 1, "run_uid": "run-uid", "pod_uid": "pod", "nonce": "nonce"}
+HOLDER = {"pod_uid": "pod", "nonce": "nonce"}
+WHO = {"X-Crewyard-Pod": "pod", "X-Crewyard-Nonce": "nonce"}
+
+
+async def ask(pods: Pods, run: str, call: str, body: Any, headers: dict[str, str]) -> tuple[int, Any]:
+    async with pods.post(f"/internal/v1/runs/{run}/{call}", json=body, headers=headers) as answer:
+        return answer.status, await answer.json()
+
+
+async def put(
+    pods: Pods, run: str, name: str, data: bytes, headers: dict[str, str], **more: str
+) -> tuple[int, Any]:
+    sent = {"X-Crewyard-Sha256": hashlib.sha256(data).hexdigest(), **WHO, **headers, **more}
+    address = f"/internal/v1/runs/{run}/artifacts/{name}"
+    async with pods.put(address, data=data, headers=sent) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_a_claim_is_granted_with_all_the_runner_needs(pods: Pods, store: Store, bearer: Mint) -> None:
+    await given.yard(store)
+    run = await given.accepted(store, input={"topic": "ants"}, timeout="90s")
+    status, answer = await ask(pods, run, "claim", CLAIM, bearer(run))
+    started_at = answer.pop("started_at")
+    assert (status, answer) == (
+        200,
+        {
+            "state": "granted",
+            "entrypoint": "main:kickoff",
+            "framework": "python",
+            "input": {"topic": "ants"},
+            "timeout_seconds": 90,
+            "deployment_id": "dep_a",
+            "limits": {
+                "event_bytes": 65536,
+                "log_lines": 1000000,
+                "artifacts": 1000,
+                "artifact_bytes": 1073741824,
+                "output_bytes": 32768,
+            },
+        },
+    )
+    status, again = await ask(pods, run, "claim", CLAIM, bearer(run))
+    assert (status, again) == (200, {**answer, "started_at": started_at})
+    status, other = await ask(pods, run, "claim", {**CLAIM, "nonce": "second"}, bearer(run))
+    assert (status, other["state"]) == (200, "refused")
+
+
+async def test_200_claims_at_once_grant_one(pods: Pods, store: Store, bearer: Mint) -> None:
+    await given.yard(store)
+    run = await given.accepted(store)
+    asked = [{**CLAIM, "nonce": f"nonce-{number}"} for number in range(200)]
+    answers = await asyncio.gather(*(ask(pods, run, "claim", body, bearer(run)) for body in asked))
+    assert sorted(answer["state"] for _, answer in answers).count("granted") == 1
+    assert {status for status, _ in answers} == {200}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"key": "another key that is long"},
+        {"kind": "build"},
+        {"namespace": "elsewhere"},
+        {"expires": 1},
+        {"name": "run-other"},
+    ],
+)
+async def test_a_token_opens_only_its_own_run(
+    pods: Pods, store: Store, bearer: Mint, wrong: dict[str, Any]
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    headers = bearer(**{"name": run, **wrong})
+    for call, body in (("claim", CLAIM), ("events", {**HOLDER, "events": []}), ("result", HOLDER)):
+        assert (await ask(pods, run, call, body, headers))[0] == 401
+        assert (await ask(pods, run, call, body, {}))[0] == 401
+    assert (await put(pods, run, "a", b"x", headers))[0] == 401
+
+
+async def test_a_token_of_an_earlier_run_of_the_name_is_refused(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    await given.yard(store)
+    run = await given.accepted(store)
+    old = {**CLAIM, "run_uid": "old-uid"}
+    assert (await ask(pods, run, "claim", old, bearer(run, uid="old-uid")))[1]["state"] == "refused"
+    assert (await ask(pods, run, "claim", CLAIM, bearer(run, uid="old-uid")))[1]["state"] == "refused"
+
+
+async def test_a_run_that_nobody_knows_yet_is_asked_for_again(pods: Pods, bearer: Mint) -> None:
+    status, answer = await ask(pods, "run-new", "claim", CLAIM, bearer("run-new"))
+    assert (status, answer) == (503, {"error": "the service cannot answer now; try again"})
+
+
+def event(seq: int, type_: str = "log", **data: Any) -> dict[str, Any]:
+    return {"seq": seq, "type": type_, "time": "2026-11-21T10:00:02.000123Z", "data": data}
+
+
+async def test_events_are_acknowledged_stored_once_and_completed(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    first = {**HOLDER, "events": [event(1, message="a"), event(2, "agent.started", agent="x", task="y")]}
+    assert await ask(pods, run, "events", first, bearer(run)) == (200, {"acknowledged": 2})
+    more = {**HOLDER, "events": [event(2), event(3, message="c"), event(5)]}
+    assert await ask(pods, run, "events", more, bearer(run)) == (200, {"acknowledged": 3})
+    page = await store.events.read(run, 1, 10)
+    head = {"run_id": run.replace("-", "_", 1), "timestamp": "2026-11-21T10:00:02.000123Z"}
+    assert [(found.id, found.type, found.data) for found in page.events] == [
+        (2, "log", {**head, "message": "a"}),
+        (3, "agent.started", {**head, "agent": "x", "task": "y"}),
+        (4, "log", {**head, "message": "c"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("type_", "told"),
+    [
+        ("run.completed", "the type run.completed is given by the service"),
+        ("artifact", "the type artifact is given by the service"),
+        ("No Type", "its type must be lower-case words joined by dots"),
+    ],
+)
+async def test_an_event_that_may_not_be_is_told_and_keeps_its_number(
+    pods: Pods, store: Store, bearer: Mint, type_: str, told: str
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    body = {**HOLDER, "events": [event(1, type_), event(2, run_id="forged", x="\ud800\x00 ")]}
+    assert await ask(pods, run, "events", body, bearer(run)) == (200, {"acknowledged": 2})
+    dropped, kept = (await store.events.read(run, 1, 10)).events
+    assert (dropped.type, dropped.data["message"]) == ("log", f"an event was dropped: {told}")
+    assert (kept.data["run_id"], kept.data["x"]) == (run.replace("-", "_", 1), "\ud800\x00 ")
+
+
+async def test_a_pod_that_does_not_hold_the_run_is_told_so(pods: Pods, store: Store, bearer: Mint) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    other = {"pod_uid": "pod", "nonce": "other"}
+    assert (await ask(pods, run, "events", {**other, "events": []}, bearer(run)))[0] == 409
+    assert (await put(pods, run, "a", b"x", bearer(run), **{"X-Crewyard-Nonce": "other"}))[0] == 409
+    await store.record.observe(given.run(run, "Failed"), given.NOW)
+    assert (await ask(pods, run, "events", {**HOLDER, "events": [event(1)]}, bearer(run)))[0] == 409
+    assert (await put(pods, run, "a", b"x", bearer(run)))[0] == 409
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{", b'{"pod_uid": 1}', b"[" * 100_000, b'{"pod_uid": "a", "nonce": "b", "events": [1]}'],
+)
+async def test_a_malformed_body_is_refused(pods: Pods, bearer: Mint, body: bytes) -> None:
+    async with pods.post("/internal/v1/runs/run-a/events", data=body, headers=bearer("run-a")) as answer:
+        assert (answer.status, list(await answer.json())) == (400, ["error"])
+
+
+async def test_an_artifact_is_stored_and_told_once_per_version(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    name = "reports/a%20b%3F%25.md"
+    headers = {**bearer(run), "Content-Type": "text/markdown"}
+    for data in (b"one", b"one", b"two", b"two"):
+        status, answer = await put(pods, run, name, data, headers)
+        assert (status, answer["name"], answer["size"]) == (200, "reports/a b?%.md", 3)
+    page = await store.events.read(run, 1, 10)
+    assert [(found.type, found.data["sha256"]) for found in page.events] == [
+        ("artifact", hashlib.sha256(b"one").hexdigest()),
+        ("artifact", hashlib.sha256(b"two").hexdigest()),
+    ]
+    row = await store.artifacts.get(run, "reports/a b?%.md")
+    assert row is not None
+    assert (row.content_type, row.partial) == ("text/markdown", False)
+    assert b"".join([part async for part in store.blobs.read(row.blob)]) == b"two"
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "a//b", "%2Fetc", "a%00b", "a/", "x" * 1025])
+async def test_a_hostile_name_is_refused_for_good(pods: Pods, store: Store, bearer: Mint, name: str) -> None:
+    from yarl import URL
+
+    await given.yard(store)
+    run = await given.claimed(store)
+    address = URL(f"/internal/v1/runs/{run}/artifacts/{name}".replace("..", "%2E%2E"), encoded=True)
+    sent = {"X-Crewyard-Sha256": hashlib.sha256(b"x").hexdigest(), **WHO, **bearer(run)}
+    async with pods.put(address, data=b"x", headers=sent) as answer:
+        assert answer.status == 422
+    assert (await store.artifacts.page(run, 0, 10)).total == 0
+
+
+async def test_wrong_bytes_are_not_an_artifact(pods: Pods, store: Store, bearer: Mint) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    status, _ = await put(pods, run, "a", b"x", bearer(run), **{"X-Crewyard-Sha256": "0" * 64})
+    assert status == 400
+    assert (await store.artifacts.page(run, 0, 10)).total == 0
+    assert (await store.events.read(run, 1, 10)).events == ()

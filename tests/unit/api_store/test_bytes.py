@@ -1,0 +1,135 @@
+"""Blobs, uploads, artifacts and build logs: what is acknowledged is there, and exactly it."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from api.store.blobs import Blobs
+from api.store.buildlogs import BuildLogs, Chunk
+from api.store.errors import Mismatch, Missing, Taken, TooLarge
+from api.store.store import Store
+from tests.unit.api_store import given
+
+DATA = bytes(range(256)) * 10_000
+SHA = hashlib.sha256(DATA).hexdigest()
+
+
+async def chunks(data: bytes, size: int = 70_000) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+async def whole(parts: AsyncIterator[bytes]) -> bytes:
+    return b"".join([part async for part in parts])
+
+
+async def test_a_blob_comes_back_whole_and_in_ranges(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path / "blobs")
+    stored = await blobs.put("crews/a/b", chunks(DATA), len(DATA), SHA)
+    assert (stored.size, stored.sha256) == (len(DATA), SHA)
+    assert await whole(blobs.read("crews/a/b")) == DATA
+    assert await whole(blobs.read("crews/a/b", 5, 700_000)) == DATA[5:700_000]
+    assert await whole(blobs.read("crews/a/b", len(DATA) - 3)) == DATA[-3:]
+    await blobs.put("crews/empty", chunks(b""), 0, None)
+    assert await whole(blobs.read("crews/empty")) == b""
+    await blobs.delete("crews/a/b")
+    await blobs.delete("crews/a/b")
+    with pytest.raises(Missing):
+        await whole(blobs.read("crews/a/b"))
+
+
+@pytest.mark.parametrize(
+    ("size", "sha256", "error"),
+    [
+        (len(DATA) - 1, SHA, TooLarge),
+        (len(DATA) + 1, SHA, Mismatch),
+        (len(DATA), "0" * 64, Mismatch),
+    ],
+)
+async def test_other_bytes_than_announced_leave_nothing(
+    tmp_path: Path, size: int, sha256: str, error: type[Exception]
+) -> None:
+    blobs = Blobs(tmp_path / "blobs")
+    with pytest.raises(error):
+        await blobs.put("crews/a", chunks(DATA), size, sha256)
+    assert not [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+
+
+async def test_an_upload_is_stored_once(store: Store) -> None:
+    row = await store.uploads.create("demo", len(DATA), SHA, given.NOW, given.later(60))
+    with pytest.raises(Mismatch):
+        await store.receive(row.id, chunks(DATA[:-1] + b"x"), given.NOW)
+    stored = await store.receive(row.id, chunks(DATA), given.later(5))
+    assert (stored.sha256, stored.stored_at) == (SHA, given.later(5))
+    assert await store.receive(row.id, chunks(DATA), given.later(90)) == stored
+    with pytest.raises(Taken):
+        await store.receive(row.id, chunks(DATA[::-1]), given.later(6))
+    assert await whole(store.blobs.read(row.blob)) == DATA
+
+
+async def test_an_expired_or_unknown_upload_is_missing(store: Store) -> None:
+    row = await store.uploads.create("demo", 3, None, given.NOW, given.later(60))
+    for name, now in ((row.id, given.later(61)), ("upl_nowhere", given.NOW)):
+        with pytest.raises(Missing):
+            await store.receive(name, chunks(b"abc"), now)
+
+
+async def test_artifacts_keep_the_latest_version_of_each_name(store: Store) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+
+    async def put(name: str, sha: str, partial: bool = False) -> int:
+        row = await store.artifacts.put(run, name, 3, sha, "text/plain", partial, "b/" + sha, given.NOW)
+        return row.version
+
+    assert [await put("a", "1"), await put("b", "2"), await put("a", "1")] == [1, 2, 1]
+    assert [await put("a", "3"), await put("a", "3", partial=True)] == [3, 4]
+    page = await store.artifacts.page(run, 0, 10)
+    assert [(row.name, row.sha256, row.partial) for row in page.items] == [
+        ("a", "3", True),
+        ("b", "2", False),
+    ]
+    assert await store.artifacts.held(run) == await store.artifacts.held(run, without="c")
+    assert (await store.artifacts.held(run, without="a")).count == 1
+    assert await store.artifacts.uses(run, "b/2")
+    assert not await store.artifacts.uses(run, "b/1")
+
+
+@pytest.mark.parametrize(("phase", "partial"), [("Succeeded", False), ("Failed", False), ("Canceled", True)])
+async def test_artifacts_of_a_run_that_did_not_end_by_itself_are_partial(
+    store: Store, phase: str, partial: bool
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    await store.artifacts.put(run, "a", 3, "1", "text/plain", False, "blob", given.NOW)
+    assert (await store.artifacts.get(run, "a")).partial is False  # type: ignore[union-attr]
+    await store.record.observe(given.run(run, phase), given.NOW)
+    assert (await store.artifacts.get(run, "a")).partial is partial  # type: ignore[union-attr]
+
+
+async def test_build_logs_take_each_chunk_once_per_container(tmp_path: Path) -> None:
+    logs = BuildLogs(tmp_path)
+    assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(1, "one\n"), Chunk(2, "two\n")]) == 2
+    assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(2, "two\n"), Chunk(3, "three\n")]) == 3
+    assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(5, "five\n")]) == 3
+    assert await logs.append("dep-a", "pod-2", "kaniko", [Chunk(1, "built\n")]) == 1
+    reopened = BuildLogs(tmp_path)
+    assert await reopened.append("dep-a", "pod-1", "assemble", [Chunk(3, "three\n")]) == 3
+    page = await reopened.read("dep-a")
+    assert page.text == "one\ntwo\nthree\nbuilt\n"
+    first = await reopened.read("dep-a", 0, 2)
+    assert first.text + (await reopened.read("dep-a", first.next)).text == page.text
+    assert (await reopened.read("dep-unknown")).text == ""
+
+
+async def test_a_build_log_is_followed(tmp_path: Path) -> None:
+    logs = BuildLogs(tmp_path)
+    page = await logs.read("dep-a")
+    waiting = asyncio.create_task(logs.wait("dep-a", page.mark, 30))
+    await asyncio.sleep(0)
+    await logs.append("dep-a", "pod", "kaniko", [Chunk(1, "line\n")])
+    await asyncio.wait_for(waiting, 1)
+    assert (await logs.read("dep-a", page.next)).text == "line\n"

@@ -1,0 +1,127 @@
+"""A run is given to one pod, once, whatever asks."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from api.store.index.claims import Asked, Denied, Granted, Unknown
+from api.store.index.runs import RunRequest
+from api.store.store import Store
+from tests.unit.api_store import given
+
+ANSWER = {"deployment_id": "dep_a", "entrypoint": "main:kickoff"}
+
+
+async def test_of_200_askers_one_is_granted_and_the_grant_is_in_the_row(store: Store) -> None:
+    await given.yard(store)
+    run = await given.accepted(store)
+    asked = [Asked("run-uid", f"pod-{number % 20}", f"nonce-{number}") for number in range(200)]
+    answers = await asyncio.gather(*(store.claims.ask(run, one, ANSWER, given.NOW) for one in asked))
+    granted = [answer for answer in answers if isinstance(answer, Granted)]
+    assert len(granted) == 1
+    assert all(isinstance(answer, Denied) for answer in answers if answer not in granted)
+    row = await store.runs.get(run)
+    assert row is not None
+    assert row.started_at == given.NOW
+
+
+async def test_the_same_pod_and_nonce_get_the_same_answer_for_ever(store: Store) -> None:
+    await given.yard(store)
+    run = await given.accepted(store, input={"topic": "ants"})
+    asked = Asked("run-uid", "pod", "nonce")
+    first = await store.claims.ask(run, asked, ANSWER, given.NOW)
+    again = await store.claims.ask(run, asked, {"entrypoint": "other:thing"}, given.later(5))
+    assert isinstance(first, Granted)
+    assert isinstance(again, Granted)
+    assert (again.answer, again.input, again.granted_at) == (ANSWER, {"topic": "ants"}, given.NOW)
+    assert (first.first, again.first) == (True, False)
+
+
+async def test_a_restarted_container_of_the_same_pod_is_refused(store: Store) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    answer = await store.claims.ask(run, Asked("run-uid", "pod", "another nonce"), ANSWER, given.NOW)
+    assert answer == Denied("the run was given to another pod")
+
+
+@pytest.mark.parametrize(
+    ("phase", "spec"),
+    [
+        ("Canceled", {"cancel": True}),
+        ("Failed", {}),
+        ("Pending", {"cancel": True}),
+    ],
+)
+async def test_an_ended_or_canceled_run_is_refused(store: Store, phase: str, spec: dict[str, Any]) -> None:
+    await given.yard(store)
+    run = await given.accepted(store)
+    wanted = {"project": "demo", "deployment": "dep-a", **spec}
+    await store.record.observe(given.run(run, phase, spec=wanted), given.NOW)
+    answer = await store.claims.ask(run, Asked("run-uid", "pod", "nonce"), ANSWER, given.NOW)
+    assert isinstance(answer, Denied)
+
+
+async def test_a_name_executes_once(store: Store) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    await store.record.observe(given.run(run, "Succeeded", durationMs=5), given.NOW)
+    await store.record.vanish(run, "run-uid", given.NOW)
+    await store.record.observe(given.run(run, uid="second-uid"), given.NOW)
+    answer = await store.claims.ask(run, Asked("second-uid", "pod-2", "nonce-2"), ANSWER, given.NOW)
+    assert isinstance(answer, Denied)
+    row = await store.runs.get(run)
+    assert row is not None
+    assert (row.status, row.uid) == ("succeeded", "run-uid")
+
+
+async def test_a_withdrawn_run_is_refused_even_if_its_object_appears(store: Store) -> None:
+    await given.yard(store)
+    run, _ = await store.runs.accept(RunRequest("demo", "dep-a", {}), given.NOW, None)
+    await store.runs.withdraw(run, given.NOW, gone=False)
+    await store.record.observe(given.run(run), given.NOW)
+    answer = await store.claims.ask(run, Asked("run-uid", "pod", "nonce"), ANSWER, given.NOW)
+    assert isinstance(answer, Denied)
+    assert await store.runs.get(run) is None
+
+
+async def test_without_a_uid_in_the_row_the_object_must_be_read(store: Store) -> None:
+    await given.yard(store)
+    run, _ = await store.runs.accept(RunRequest("demo", "dep-a", {}), given.NOW, None)
+    asked = Asked("run-uid", "pod", "nonce")
+    assert await store.claims.ask(run, asked, ANSWER, given.NOW) == Unknown()
+    assert await store.claims.ask("run-nowhere", asked, ANSWER, given.NOW) == Unknown()
+
+
+async def test_only_the_holder_of_a_live_run_holds_it(store: Store) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    assert await store.claims.holds(run, "pod", "nonce")
+    assert not await store.claims.holds(run, "pod", "other")
+    assert not await store.claims.holds(run, "other", "nonce")
+    await store.record.observe(given.run(run, "Failed"), given.NOW)
+    assert not await store.claims.holds(run, "pod", "nonce")
+
+
+async def test_a_result_is_recorded_once(store: Store) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    result = {"outcome": "succeeded", "durationMs": 5}
+    assert await store.claims.report(run, "pod", "nonce", result) is False
+    assert await store.claims.report(run, "pod", "nonce", result) is False
+    assert await store.claims.report(run, "pod", "nonce", {**result, "durationMs": 6}) is None
+    assert await store.claims.report(run, "pod", "other", result) is None
+    await store.claims.written(run, result=True)
+    assert await store.claims.report(run, "pod", "nonce", result) is True
+
+
+async def test_the_outbox_holds_what_is_not_in_its_object(store: Store) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    assert [row.run for row in await store.claims.unwritten(10)] == [run]
+    await store.claims.written(run, result=False)
+    assert await store.claims.unwritten(10) == ()
+    await store.claims.report(run, "pod", "nonce", {"outcome": "failed", "durationMs": 1})
+    assert [row.result for row in await store.claims.unwritten(10)] == [
+        {"outcome": "failed", "durationMs": 1}
+    ]

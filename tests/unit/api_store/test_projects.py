@@ -1,0 +1,97 @@
+"""Projects and deployments as rows: one active at every moment, nothing left of what was removed."""
+
+import asyncio
+
+from api.store.store import Store
+from tests.unit.api_store import given
+
+
+async def statuses(store: Store) -> dict[str, str]:
+    return {row.name: row.status for row in (await store.deployments.page("demo", 0, 100)).items}
+
+
+async def test_exactly_one_is_active_at_every_moment_of_an_activation(store: Store) -> None:
+    await store.projects.observe(given.project(active="dep-a"))
+    await store.deployments.observe(given.deployment("dep-a", "Active"))
+    await store.deployments.observe(given.deployment("dep-b", "Building"))
+    assert await statuses(store) == {"dep-a": "active", "dep-b": "building"}
+    await store.projects.observe(given.project(active="dep-b"))
+    assert await statuses(store) == {"dep-a": "superseded", "dep-b": "active"}
+    await store.deployments.observe(given.deployment("dep-b", "Active"))
+    await store.deployments.observe(given.deployment("dep-a", "Superseded"))
+    assert await statuses(store) == {"dep-a": "superseded", "dep-b": "active"}
+    active = await store.deployments.page("demo", 0, 10, status="active")
+    assert [row.name for row in active.items] == ["dep-b"]
+    superseded = await store.deployments.page("demo", 0, 10, status="superseded")
+    assert ([row.name for row in superseded.items], superseded.total) == (["dep-a"], 1)
+
+
+async def test_activated_at_stays_known_once_another_is_active(store: Store) -> None:
+    await store.projects.observe(given.project())
+    await store.deployments.observe(given.deployment("dep-a", "Building"))
+    await store.deployments.observe(given.deployment("dep-b", "Building"))
+    assert (await store.deployments.get("dep-a")).activated_at is None  # type: ignore[union-attr]
+    await store.projects.observe(given.project(active="dep-a"))
+    await store.projects.observe(given.project(active="dep-b"))
+    row = await store.deployments.get("dep-a")
+    assert row is not None
+    assert (row.status, row.activated_at is None) == ("building", False)
+
+
+async def test_newest_first_and_pages(store: Store) -> None:
+    await store.projects.observe(given.project())
+    for number in range(5):
+        await store.deployments.observe(given.deployment(f"dep-{number}"))
+    page = await store.deployments.page("demo", 1, 2)
+    assert ([row.name for row in page.items], page.total) == (["dep-3", "dep-2"], 5)
+    assert (await store.deployments.page("unknown", 0, 2)).total == 0
+
+
+async def test_a_project_made_anew_shows_nothing_of_the_old_one(store: Store) -> None:
+    await given.yard(store)
+    old = await given.claimed(store)
+    await store.projects.observe(given.project(uid="project-2"))
+    assert (await store.deployments.page("demo", 0, 10)).total == 0
+    assert await store.deployments.get("dep-a") is None
+    page = await store.runs.page(0, 10, project="demo")
+    assert (page.total, page.items) == (0, ())
+    assert await store.runs.get(old) is None
+    assert not await store.claims.holds(old, "pod", "nonce")
+    # Late news of what belonged to the old one changes nothing.
+    await store.deployments.observe(given.deployment("dep-a"))
+    await store.record.observe(given.run(old, "Running"), given.NOW)
+    await store.record.observe(given.run("run-late"), given.NOW)
+    assert await statuses(store) == {}
+    assert (await store.runs.page(0, 10)).total == 0
+    await store.projects.remove("demo", "project-1", given.NOW)
+    assert (await store.projects.get("demo")).uid == "project-2"  # type: ignore[union-attr]
+
+
+async def test_a_late_view_of_a_removed_project_is_not_a_new_one(store: Store) -> None:
+    late = given.project()
+    await store.projects.observe(given.project())
+    await store.projects.observe(late)
+    await store.projects.observe(given.project(uid="project-2"))
+    await store.projects.observe(given.project(uid="project-1"))
+    assert (await store.projects.get("demo")).uid == "project-2"  # type: ignore[union-attr]
+
+
+async def test_projects_are_paged_and_bound_to_what_a_key_may_see(store: Store) -> None:
+    for name in ("one", "two", "three"):
+        await store.projects.observe(given.project(name, uid=f"uid-{name}"))
+    page = await store.projects.page(0, 2)
+    assert ([row.name for row in page.items], page.total) == (["three", "two"], 3)
+    bound = await store.projects.page(0, 10, frozenset({"one", "elsewhere"}))
+    assert ([row.name for row in bound.items], bound.total) == (["one"], 1)
+
+
+async def test_a_waiter_hears_of_an_activation_between_looking_and_waiting(store: Store) -> None:
+    await given.yard(store)
+    mark = store.deployments.mark()
+    await store.projects.observe(given.project(active="dep-b"))
+    await asyncio.wait_for(store.deployments.wait(mark, 30), 1)
+    mark = store.deployments.mark()
+    waiting = asyncio.create_task(store.deployments.wait(mark, 30))
+    await asyncio.sleep(0)
+    await store.deployments.observe(given.deployment("dep-b"))
+    await asyncio.wait_for(waiting, 1)
