@@ -6,7 +6,8 @@ Called by `controller.process`; with CREWYARD_KOPF=off nothing of this runs.
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import kopf
@@ -27,6 +28,23 @@ class EndlessBackoffs:
         while True:
             yield pause
             pause = min(2.0, pause * 2)
+
+
+class Foreign(Collection[asyncio.Task[Any]]):
+    """Every task that is not Kopf's own: at its end Kopf cancels all tasks that are not named to it."""
+
+    _home = str(Path(kopf.__file__).parent)
+
+    def __contains__(self, task: object) -> bool:
+        coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None
+        code = getattr(coroutine, "cr_code", None)
+        return code is None or not code.co_filename.startswith(self._home)
+
+    def __iter__(self) -> Iterator[asyncio.Task[Any]]:
+        return (task for task in asyncio.all_tasks() if task in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def settings() -> kopf.OperatorSettings:
@@ -77,13 +95,14 @@ def _login(**kwargs: Any) -> kopf.ConnectionInfo | None:
 async def watch(observer: Observer, namespace: str, stop: asyncio.Event) -> None:
     """Runs Kopf until `stop` is set."""
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
-    await kopf.operator(
+    tasks = await kopf.spawn_tasks(
         registry=registry(observer),
         settings=settings(),
         standalone=True,
         namespaces=[namespace],
         stop_flag=stop,
     )
+    await kopf.run_tasks(tasks, ignored=Foreign())
 
 
 def missing_watchers() -> list[str]:

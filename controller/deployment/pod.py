@@ -91,6 +91,7 @@ def kaniko_arguments(image: str, config: Config) -> list[str]:
         "--compressed-caching=false",
         "--snapshot-mode=redo",
         "--image-download-retry=3",
+        "--log-format=text",
         "--log-timestamp=false",
         *(insecure if config.registry_insecure else []),
     ]

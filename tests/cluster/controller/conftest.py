@@ -1,0 +1,149 @@
+"""A controller in this process, on a namespace of its own, with and without Kopf; and the facade's two writes."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from controller.config import Config, Timing
+from controller.process import Process
+from controller.recorder import COMPONENT
+from crds import kinds
+from crds.kinds import Kind
+from crds.kube import Kube
+from crds.objects import Deployment, Project, Run
+from crds.times import format_time
+
+IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
+"""On every node of the one-node cluster; it holds no runner, so that a pod of it ends at once."""
+FAST = Timing(resync=1.0, poll=1, start_timeout=60, image_pull=6, build_retry=0.2)
+
+
+@dataclass
+class Yard:
+    """A namespace with what a test does in it."""
+
+    kube: Kube
+    config: Config
+    process: Process | None = None
+
+    async def until(
+        self, kind: Kind, name: str, holds: Callable[[dict[str, Any]], Any], seconds: float = 30.0
+    ) -> dict[str, Any]:
+        """The object once `holds` is true of it."""
+        found: dict[str, Any] | None = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    found = await self.kube.get(kind, name)
+                    if found is not None and holds(found):
+                        return found
+                    await asyncio.sleep(0.05)
+        raise AssertionError(f"{kind.name} {name} stayed {json.dumps((found or {}).get('status'), indent=1)}")
+
+    async def project(self, name: str = "demo", **spec: Any) -> Project:
+        """A Project."""
+        return Project(await self.kube.create(kinds.PROJECT, {"metadata": {"name": name}, "spec": spec}))
+
+    async def deployment(
+        self, name: str, project: str = "demo", plan: dict[str, Any] | None = None, image: str = IMAGE, **spec: Any
+    ) -> Deployment:
+        """A Deployment that is built already."""
+        whole = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **spec}
+        made = await self.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": whole})
+        return Deployment(await self.built(made["metadata"]["name"], plan, image))
+
+    async def built(
+        self, name: str, plan: dict[str, Any] | None = None, image: str = IMAGE
+    ) -> dict[str, Any]:
+        """Plays a finished build."""
+        now = format_time(datetime.now(UTC))
+        built = {"type": "Built", "status": "True", "reason": "Built", "message": "", "lastTransitionTime": now}
+        status = {"image": image, "plan": plan or {}, "conditions": [built]}
+        return await self.kube.patch(kinds.DEPLOYMENT, name, {"status": status}, "status")
+
+    async def active(self, name: str, project: str = "demo") -> None:
+        """Waits until a Deployment is active."""
+        await self.until(kinds.PROJECT, project, lambda o: o["status"].get("activeDeployment") == name)
+        await self.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("phase") == "Active")
+
+    async def run(self, name: str, **spec: Any) -> Run:
+        """A Run as kubectl makes it."""
+        return Run(await self.kube.create(kinds.RUN, {"metadata": {"name": name}, "spec": spec}))
+
+    async def claim(self, name: str) -> None:
+        """Plays the facade that grants a claim."""
+        found = await self.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+        claim = {"podUid": found["status"]["pod"]["uid"], "time": format_time(datetime.now(UTC))}
+        await self.kube.patch(kinds.RUN, name, {"status": {"claim": claim}}, "status")
+
+    async def report(self, name: str, outcome: str, **more: Any) -> None:
+        """Plays the facade that takes a result."""
+        result = {"outcome": outcome, "durationMs": 1234, **more}
+        await self.kube.patch(kinds.RUN, name, {"status": {"result": result}}, "status")
+
+    async def ended(self, name: str, seconds: float = 30.0) -> Run:
+        """The Run once it has ended."""
+        return Run(await self.until(kinds.RUN, name, lambda o: Run(o).ended, seconds))
+
+
+def condition(obj: dict[str, Any] | Any, kind: str) -> tuple[str, str] | None:
+    """Status and reason of a condition."""
+    raw = obj if isinstance(obj, dict) else obj.raw
+    for found in raw["status"].get("conditions", ()):
+        if found["type"] == kind:
+            return found["status"], found["reason"]
+    return None
+
+
+def settings(namespace: str, **changes: Any) -> Config:
+    """Settings for a test."""
+    base = Config(
+        namespace=namespace,
+        internal_url="http://crewyard-api.crewyard-system.svc:8080",
+        token_key="a key for tests only",
+        service_image=IMAGE,
+        kaniko_image="registry.crewyard.internal:5000/kaniko/executor:v1.24.0",
+        base_images={"3.11": IMAGE},
+        registry="registry.crewyard.internal:5000",
+        registry_insecure=True,
+        net_allow=("127.0.0.0/8",),
+        timing=FAST,
+    )
+    return replace(base, **changes)
+
+
+@contextlib.asynccontextmanager
+async def controller(kube: Kube, config: Config) -> AsyncIterator[Process]:
+    """A controller that works while the block is open."""
+    mine = await Kube.connect(config.namespace, COMPONENT)
+    process, stop = Process(mine, config), asyncio.Event()
+    work = asyncio.create_task(process.run(stop))
+    try:
+        yield process
+    finally:
+        stop.set()
+        await asyncio.wait_for(work, 20)
+        await mine.close()
+
+
+@pytest.fixture(params=["kopf", "resync"])
+def trigger(request: pytest.FixtureRequest) -> str:
+    """With Kopf, and with the resync alone."""
+    return str(request.param)
+
+
+@pytest.fixture
+async def yard(kube: Kube, trigger: str) -> AsyncIterator[Yard]:
+    """A namespace with a controller."""
+    config = settings(kube.namespace, kopf=trigger == "kopf")
+    async with controller(kube, config) as process:
+        yield Yard(kube, config, process)
+
+
+Check = Callable[[], Awaitable[None]]

@@ -1,0 +1,143 @@
+"""Runs against a real apiserver and kubelet; the facade's two writes are played by the test."""
+
+import asyncio
+
+from crds import kinds
+from crds.objects import Pod, Run
+
+
+async def test_a_run_of_an_active_deployment_gets_a_pod_is_claimed_and_ends(yard):
+    await yard.project()
+    await yard.deployment("dep-a")
+    await yard.active("dep-a")
+    await yard.run("run-a", project="demo")
+    await yard.claim("run-a")
+    running = await yard.until(kinds.RUN, "run-a", lambda o: o["status"]["phase"] == "Running")
+    assert running["status"]["deployment"] == "dep-a"
+    assert running["status"]["startTime"] == running["status"]["claim"]["time"]
+    await yard.report("run-a", "succeeded", output='{"a": 1}')
+    run = await yard.ended("run-a")
+    assert run.phase == "Succeeded"
+    assert run.status["durationMs"] == 1234
+    words = {c["type"]: c["status"] for c in run.conditions}
+    assert words == {"Succeeded": "True", "Complete": "True", "Admitted": "True"}
+    assert run.status["completionTime"] >= run.status["startTime"]
+
+
+async def test_the_pod_is_restricted_and_goes_with_its_run(yard):
+    await yard.project()
+    await yard.deployment("dep-a")
+    await yard.run("run-a", deployment="dep-a")
+    found = await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+    pod = Pod(await yard.kube.get(kinds.POD, "run-a"))
+    assert pod.uid == found["status"]["pod"]["uid"]
+    assert pod.owner_uids == {found["metadata"]["uid"]}
+    assert not pod.spec.get("volumes")
+    await yard.kube.delete(kinds.RUN, "run-a")
+    async with asyncio.timeout(90):
+        while await yard.kube.get(kinds.POD, "run-a"):
+            await asyncio.sleep(0.2)
+
+
+async def test_a_pod_that_ends_without_a_result_fails_the_run(yard):
+    await yard.project()
+    await yard.deployment("dep-a")
+    await yard.run("run-a", deployment="dep-a")
+    run = await yard.ended("run-a")
+    assert (run.phase, run.error["reason"]) == ("Failed", "RunnerLost")
+    assert "No such file" in run.error["message"] or "exit code" in run.error["message"]
+    assert {c["type"]: c["status"] for c in run.conditions}["Stalled"] == "True"
+
+
+async def test_refusals_name_their_reason_and_the_next_step(yard):
+    await yard.project()
+    await yard.run("run-a", deployment="dep-none")
+    await yard.run("run-b", project="demo")
+    await yard.run("run-c", project="nobody")
+    await yard.deployment("dep-env", plan={"envRequired": ["OPENAI_API_KEY"]})
+    await yard.run("run-d", deployment="dep-env")
+    expected = {
+        "run-a": ("DeploymentNotFound", "kubectl get cdep"),
+        "run-b": ("NoActiveDeployment", "kubectl get cdep"),
+        "run-c": ("NoActiveDeployment", "create it"),
+        "run-d": ("MissingVariable", "demo-env"),
+    }
+    for name, (reason, words) in expected.items():
+        run = await yard.ended(name)
+        assert (run.phase, run.error["reason"]) == ("Failed", reason)
+        assert words in run.error["message"]
+        assert await yard.kube.get(kinds.POD, name) is None
+
+
+async def test_a_run_waits_for_its_deployment_and_is_then_admitted(yard):
+    await yard.project()
+    spec = {"project": "nothere", "source": {"archive": {"upload": "upl_1"}}}
+    await yard.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": spec})
+    await yard.run("run-early", deployment="dep-a")
+    early = await yard.ended("run-early")
+    assert early.error["reason"] == "NoActiveDeployment"
+    await yard.project("nothere")
+    await yard.run("run-a", deployment="dep-a")
+    waiting = await yard.until(
+        kinds.RUN,
+        "run-a",
+        lambda o: any(c["reason"] == "WaitingForDeployment" for c in o["status"]["conditions"]),
+    )
+    assert waiting["status"]["phase"] == "Pending"
+    await yard.built("dep-a")
+    await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+
+
+async def test_above_the_plan_runs_queue_in_order_and_follow_when_a_place_is_free(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
+    names = [f"run-{index}" for index in range(4)]
+    for name in names:
+        await yard.run(name, deployment="dep-a")
+    for name in names[:2]:
+        await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+    for name in names[2:]:
+        queued = await yard.until(
+            kinds.RUN, name, lambda o: any(c["reason"] == "Queued" for c in o["status"]["conditions"])
+        )
+        assert {c["type"]: c["status"] for c in queued["status"]["conditions"]}["Admitted"] == "False"
+        assert "pod" not in queued["status"]
+    await yard.report("run-0", "succeeded")
+    await yard.until(kinds.RUN, "run-2", lambda o: o["status"].get("pod"))
+    assert "pod" not in (await yard.kube.get(kinds.RUN, "run-3"))["status"]
+
+
+async def test_a_canceled_run_never_starts_and_one_with_a_pod_is_stopped(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
+    for name in ("run-0", "run-1", "run-2"):
+        await yard.run(name, deployment="dep-a")
+    for name in ("run-0", "run-1"):
+        await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+    await yard.kube.patch(kinds.RUN, "run-2", {"spec": {"cancel": True}})
+    run = await yard.ended("run-2")
+    assert run.phase == "Canceled"
+    assert run.error is None
+    assert await yard.kube.get(kinds.POD, "run-2") is None
+    await yard.kube.patch(kinds.RUN, "run-0", {"spec": {"cancel": True}})
+    assert (await yard.ended("run-0")).phase == "Canceled"
+
+
+async def test_a_pod_deleted_from_outside_fails_the_run_and_is_not_made_again(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
+    await yard.run("run-a", deployment="dep-a")
+    await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+    await yard.kube.delete(kinds.POD, "run-a", grace_seconds=0)
+    run = await yard.ended("run-a")
+    assert (run.phase, run.error["reason"]) == ("Failed", "PodDeleted")
+    await asyncio.sleep(1.5)
+    assert await yard.kube.get(kinds.POD, "run-a") is None
+
+
+async def test_an_image_that_is_not_there_is_given_up_after_a_while(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
+    await yard.run("run-a", deployment="dep-a")
+    run = Run((await yard.ended("run-a", 60)).raw)
+    assert (run.phase, run.error["reason"]) == ("Failed", "ImagePullFailed")
