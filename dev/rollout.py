@@ -14,7 +14,10 @@ from dev.progress import Progress
 
 _SECONDS = 180
 _RESTARTS_ACCEPTED = 2
+_UNSEEN = "not seen yet"
 _DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/deployments"
+_REPLICA_SETS = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/replicasets"
+_REVISION = "deployment.kubernetes.io/revision"
 _PODS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods"
 # What waiting does not cure: a person has to change something.
 _HOPELESS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError")
@@ -25,12 +28,36 @@ def unfinished(deployment: dict[str, Any]) -> str | None:
     wanted = deployment["spec"].get("replicas", 1)
     status = deployment.get("status", {})
     if status.get("observedGeneration", 0) < deployment["metadata"]["generation"]:
-        return "not seen yet"
+        return _UNSEEN
     updated, total = status.get("updatedReplicas", 0), status.get("replicas", 0)
     available = status.get("availableReplicas", 0)
     if updated == wanted and total == wanted and available == wanted:
         return None
     return f"{available} of {wanted} ready"
+
+
+def _owners(item: dict[str, Any]) -> set[str]:
+    return {owner["uid"] for owner in item["metadata"].get("ownerReferences", [])}
+
+
+def current(
+    deployments: Iterable[dict[str, Any]],
+    replica_sets: Iterable[dict[str, Any]],
+    pods: Iterable[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """The pods of the newest revisions; those of older ones are on their way out and prove nothing."""
+
+    def revision(item: dict[str, Any]) -> str | None:
+        found = item["metadata"].get("annotations", {}).get(_REVISION)
+        return None if found is None else str(found)
+
+    newest = {one["metadata"]["uid"]: revision(one) for one in deployments if unfinished(one) != _UNSEEN}
+    live = {
+        one["metadata"]["uid"]
+        for one in replica_sets
+        if any(owner in newest and newest[owner] == revision(one) for owner in _owners(one))
+    }
+    return [pod for pod in pods if _owners(pod) & live]
 
 
 def failing(pods: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
@@ -63,15 +90,15 @@ def wait(kube: Kube, progress: Progress) -> None:
     deadline = time.monotonic() + _SECONDS
     with progress.step("rollout") as step:
         while True:
-            states = {
-                one["metadata"]["name"]: unfinished(one) for one in kube.call("GET", _DEPLOYMENTS)["items"]
-            }
+            deployments = kube.call("GET", _DEPLOYMENTS)["items"]
+            states = {one["metadata"]["name"]: unfinished(one) for one in deployments}
             waiting = {name: state for name, state in states.items() if state}
             if not waiting:
                 step.detail = ", ".join(sorted(states))
                 return
             step.detail = ", ".join(f"{name} {state}" for name, state in sorted(waiting.items()))
-            lost = failing(kube.call("GET", _PODS)["items"])
+            replica_sets, pods = kube.call("GET", _REPLICA_SETS)["items"], kube.call("GET", _PODS)["items"]
+            lost = failing(current(deployments, replica_sets, pods))
             if lost or time.monotonic() > deadline:
                 lines = [f"{pod} {why}\n{_last_lines(kube, pod)}" for pod, why in lost]
                 lines.append(

@@ -9,7 +9,7 @@ import pytest
 from crds import keys
 from dev import credentials, deploy, kaniko, service_image
 from dev.images import Images
-from dev.rollout import failing, unfinished
+from dev.rollout import current, failing, unfinished
 from dev.settings import REGISTRY, Settings
 
 IMAGES = Images(pause="p@sha256:1", kaniko="k@sha256:2", base="b@sha256:3")
@@ -76,6 +76,28 @@ def pod(reason: str, restarts: int, **metadata: str) -> dict[str, Any]:
 )
 def test_pods_that_waiting_will_not_cure(pods: list[dict[str, Any]], lost: bool) -> None:
     assert bool(failing(pods)) is lost
+
+
+def owned(name: str, owner: str, revision: str = "") -> dict[str, Any]:
+    annotations = {"deployment.kubernetes.io/revision": revision} if revision else {}
+    return {
+        "metadata": {
+            "name": name,
+            "uid": name,
+            "annotations": annotations,
+            "ownerReferences": [{"uid": owner}],
+        }
+    }
+
+
+def test_pods_of_an_older_revision_prove_nothing() -> None:
+    newest = deployment(observedGeneration=2)
+    newest["metadata"] |= {"uid": "api", "annotations": {"deployment.kubernetes.io/revision": "2"}}
+    sets = [owned("old", "api", "1"), owned("new", "api", "2"), owned("other", "elsewhere", "2")]
+    pods = [owned("old-pod", "old"), owned("new-pod", "new"), owned("other-pod", "other")]
+    assert [one["metadata"]["name"] for one in current([newest], sets, pods)] == ["new-pod"]
+    newest["metadata"]["generation"] = 3
+    assert current([newest], sets, pods) == []
 
 
 def test_the_admin_key_is_drawn_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
