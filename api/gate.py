@@ -105,8 +105,10 @@ def _record(request: web.Request, status: int, seconds: float) -> None:
     if not streamed:
         metrics.seconds.labels(route, request.method).observe(seconds)
     caller = request.get(CALLER)
+    # Probes and pods speak all the time; they are of interest when something is wrong with them.
+    quiet = status < 400 and not request.path.startswith("/v1/")
     # The path without its query: an upload's address carries its signature there.
-    _log.info(
+    (_log.debug if quiet else _log.info)(
         "request",
         method=request.method,
         path=request.path[:512],
