@@ -1,13 +1,16 @@
 # ruff: noqa: PTH100, PTH120
-"""Process 1 of a run pod: `python3 /opt/crewyard/runner`; with -I -S it starts sooner and imports nothing
-foreign."""
+"""Process 1 of a run pod: `python3 /opt/crewyard/runner`.
+
+With -I -S in front of the directory it starts sooner and executes no .pth file of an installed package.
+"""
 
 import os
 import sys
 
 # A directory that is run has itself on the path. Its parent instead, so that this is the package `runner`
-# here, in the tests and for the type checker alike.
-sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# here, in the tests and for the type checker alike. (Run as a file under -I, nothing is on the path.)
+_here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [os.path.dirname(_here), *(path for path in sys.path if path != _here)]
 
 from runner.pid1.main import main  # noqa: E402
 

@@ -6,8 +6,7 @@ import sys
 
 
 def main() -> int:
-    """Waits for the task on descriptor 4, runs the crew, gives the exit code: 0 where the entrypoint
-    returned."""
+    """Waits for the task on descriptor 4, runs the crew, gives the exit code: 0 where it returned."""
     import importlib
 
     here = os.path.dirname(os.path.abspath(__file__))

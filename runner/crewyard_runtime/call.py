@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from .entrypoint import NotFound
+from .takes import takes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 _FACTORIES = 3  # a class that gives a crew that gives a graph is as far as it goes
 
@@ -34,27 +37,19 @@ def arguments(
     function: Callable[..., object], inputs: dict[str, object]
 ) -> tuple[list[object], dict[str, object]]:
     """How `function` takes the input: as inputs=…, as its one argument, or not at all. Raises NotFound."""
-    import inspect
-
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):
+    taken = takes(function)
+    if taken is None:
         return [inputs], {}
-    for one in parameters:
-        if one.kind is one.VAR_KEYWORD or (one.name == "inputs" and one.kind is not one.POSITIONAL_ONLY):
-            return ([], {"inputs": inputs}) if one.kind is not one.VAR_POSITIONAL else ([inputs], {})
-    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    required = [one.name for one in positional if one.default is one.empty]
-    required += [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.default is one.empty]
-    if len(required) > 1:
+    if taken.named or "inputs" in taken.names:
+        return [], {"inputs": inputs}
+    if len(taken.required) > 1:
         name = getattr(function, "__qualname__", repr(function))
-        raise NotFound(
-            f"{name} requires {', '.join(required)}: an entrypoint takes `inputs`, one argument, or none."
-        )
+        wants = ", ".join(taken.required)
+        raise NotFound(f"{name} requires {wants}: an entrypoint takes `inputs`, one argument, or none.")
     if (
-        len(positional) == 1
-        or len(required) == 1
-        or any(one.kind is one.VAR_POSITIONAL for one in parameters)
+        len(taken.positional) == 1
+        or (taken.positional and taken.required == taken.positional[:1])
+        or taken.star
     ):
         return [inputs], {}
     return [], {}

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import threading
-from contextlib import suppress
+from _thread import allocate_lock  # what threading.Lock is, without the import of threading
 
 _descriptor = -1
 _lock_descriptor = -1
-_threads = threading.Lock()
+_threads = allocate_lock()
 
 
 def open_on(descriptor: int) -> None:
@@ -50,8 +49,10 @@ def write(line: bytes) -> None:
 
 def _flock(operation: int) -> None:
     if _lock_descriptor >= 0:
-        with suppress(OSError):
+        try:
             fcntl.flock(_lock_descriptor, operation)
+        except OSError:
+            return
 
 
 def _own_lock() -> None:
@@ -65,7 +66,7 @@ def _own_lock() -> None:
 def _forked() -> None:
     # The copied descriptor would share the parent's lock; the threads' lock may be held by a thread not here.
     global _threads
-    _threads = threading.Lock()
+    _threads = allocate_lock()
     if _lock_descriptor >= 0:
         os.close(_lock_descriptor)
     _own_lock()

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import sys
-from contextlib import suppress
 
 from . import channel
 
 _CHANNEL, _GRANT = 3, 4
-# Most crews import these; while the claim is on its way there is time for it.
-_WARM = ("logging", "inspect", "typing", "dataclasses")
 _OUTPUT_BYTES = 32768
 
 
@@ -50,12 +46,6 @@ def main(here: str) -> int:
 
 def _task() -> dict[str, object] | None:
     """What process 1 says on descriptor 4; None where it says nothing: this pod may not run the crew."""
-    warm = iter(_WARM)
-    while not select.select([_GRANT], [], [], 0)[0]:
-        name = next(warm, "")
-        if not name:
-            break
-        __import__(name)
     with os.fdopen(_GRANT, "rb") as pipe:
         line = pipe.readline()
     if not line.endswith(b"\n"):
@@ -65,8 +55,7 @@ def _task() -> dict[str, object] | None:
 
 
 def _become_ordinary(app: str, here: str) -> None:
-    """What `python` does at its start and -I -S put off until the grant: paths, site-packages, site's
-    hooks."""
+    """What `python` does at its start and -I -S put off until the grant: paths, site-packages, hooks."""
     sys.flags = _Flags(sys.flags)  # type: ignore[assignment]
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     sys.path.remove(here)
@@ -127,5 +116,7 @@ def _failed(error: BaseException, app: str) -> dict[str, object]:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # the crew may have closed or replaced it
+        try:
             stream.flush()
+        except Exception:  # the crew may have closed or replaced it
+            continue

@@ -9,6 +9,7 @@ from .jsonsafe import safe
 
 LARGEST = 64 * 1024 - 512  # bytes of the data; the rest of an event's 64 KiB is its frame
 MARK = "… [cut]"
+_WORTH_CUTTING = 256  # bytes of a field; smaller ones are kept or dropped whole
 _RESERVED = ("run_id", "timestamp")
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -59,21 +60,29 @@ def fit(data: dict[str, object], most: int) -> dict[str, object]:
     fields: dict[str, object] = value if isinstance(value, dict) else {}
     sizes = {key: _size(key) + _size(item) + 4 for key, item in fields.items()}
     total = sum(sizes.values()) + 2
-    while total > most and sizes:
-        key = max(sizes, key=lambda one: sizes[one])
-        item = fields[key]
-        text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+    for key in sorted(sizes, key=lambda one: -sizes[one]):
+        if total <= most or sizes[key] <= _WORTH_CUTTING:
+            break
         total -= sizes[key]
-        room = max(most - total - _size(key) - 64, sizes[key] // 8)
-        if sizes[key] <= 256:
-            del fields[key], sizes[key]
-            continue
-        # A character takes up to six bytes in JSON: cut by what it really takes.
-        share = room / max(1, _size(text))
-        fields[key] = text[: int(len(text) * min(share, 0.9))].removesuffix(MARK) + MARK
+        fields[key] = _cut(fields[key], max(most - total - _size(key) - 4, _WORTH_CUTTING // 4))
         sizes[key] = _size(key) + _size(fields[key]) + 4
         total += sizes[key]
+    for key in reversed(list(sizes)):
+        if total <= most:
+            break
+        total -= sizes[key]
+        del fields[key]
     return fields
+
+
+def _cut(value: object, most: int) -> str:
+    """The start of the value's text with the mark; at most `most` bytes as JSON, but for the mark itself."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    room = most - _size(MARK)
+    while text and _size(text) > room:
+        # A character takes one to six bytes in JSON: cut by what these really take.
+        text = text[: min(len(text) * max(room, 0) // _size(text), len(text) - 1)]
+    return text + MARK
 
 
 def _size(value: object) -> int:

@@ -1,6 +1,5 @@
 # ruff: noqa: PTH100, PTH120
-"""An exception of the crew's → reason and message of the failure. Called by `crew`; imported only when
-needed."""
+"""An exception of the crew's → reason and message of the failure. Called by `crew`."""
 
 from __future__ import annotations
 

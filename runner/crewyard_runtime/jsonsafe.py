@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 
 _DEEPEST = 48
@@ -64,12 +63,13 @@ def _plain(value: str | int | float | bytes | bytearray | memoryview) -> object:
     try:
         return raw.decode()
     except UnicodeDecodeError:
+        import base64
+
         return base64.b64encode(raw).decode()
 
 
 def _simpler(value: object) -> object:
-    """One step towards JSON: a dict, a list, a plain value, or something that another step can take
-    further."""
+    """One step towards JSON: a dict, a list, a plain value, or something for another step."""
     kind = type(value)
     if isinstance(value, dict):
         return value

@@ -1,6 +1,5 @@
 # ruff: noqa: PTH118, PTH123
-"""What the entrypoint returned → the run's output: inline, or as an artifact where it is large. Called by
-`crew`."""
+"""What the entrypoint returned → the run's output: inline, or as an artifact. Called by `crew`."""
 
 from __future__ import annotations
 

@@ -1,2 +1,1 @@
-"""Process 1: claims the run, starts the crew's process, watches it, and reports its events, artifacts and
-end."""
+"""Process 1: claims the run, starts the crew's process, watches it, and reports what it does."""

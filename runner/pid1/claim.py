@@ -74,10 +74,10 @@ def claim(facade: Facade, until: float, pause: Callable[[float], bool]) -> Grant
                 attempt, wait, trouble = 0, said, "the facade let this run wait for a place"
             else:
                 trouble = said
-        if now() + wait >= until:
-            return NotClaimed(trouble, stopped=False)
-        if pause(wait):
+        if pause(max(0.0, min(wait, until - now()))):
             return NotClaimed("the pod was stopped before the run was claimed", stopped=True)
+        if now() >= until:
+            return NotClaimed(trouble, stopped=False)
 
 
 def understand(answer: Answer, at: float) -> Granted | Refused | float | str:

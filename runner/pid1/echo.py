@@ -8,8 +8,7 @@ HOLDS = 256 * 1024
 
 
 class Echo:
-    """Writes what the descriptor takes at once, keeps a little, and drops whole lines beyond, saying how
-    many."""
+    """Writes what the descriptor takes at once, keeps a little, and drops lines beyond, saying how many."""
 
     def __init__(self, descriptor: int, holds: int = HOLDS) -> None:
         self._descriptor = descriptor

@@ -37,8 +37,7 @@ def logs(message: str, level: str, continues: bool, limit: int) -> Iterator[str]
 
 
 def data(value: dict[str, object]) -> str:
-    """Any event's data that came as JSON; lone surrogates become U+FFFD, since they are no text to anybody
-    else."""
+    """Any event's data that came as JSON; lone surrogates become U+FFFD, since nobody takes them."""
     written = json.dumps(value, ensure_ascii=False)
     try:
         written.encode()

@@ -1,6 +1,5 @@
 # ruff: noqa: PTH116, PTH118, PTH208
-"""What lies in the artifacts directory. Used by `upload`; the crew may change everything here at any
-moment."""
+"""What lies in the artifacts directory. Used by `upload`; the crew may change it at any moment."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ Signature = tuple[int, int, int, int]
 
 
 class Found:
-    """One regular file: its name, the path to open below the root, and what tells one version from
-    another."""
+    """One regular file: its name, the path to open below the root, and what tells its versions apart."""
 
     __slots__ = ("device", "name", "path", "signature", "size")
 
@@ -34,8 +32,7 @@ class Found:
 
 
 def scan(root: str) -> tuple[list[Found], dict[str, str]]:
-    """The files below `root` by name, and what is not stored with the reason, each in the directory's
-    order."""
+    """The files below `root` by name, and what is not stored with the reason."""
     found: list[Found] = []
     refused: dict[str, str] = {}
     seen = 0

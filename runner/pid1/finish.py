@@ -146,8 +146,7 @@ class Finish(threading.Thread):
 
 
 def _missing(said: object) -> list[str] | None:
-    """The names of the artifacts to send again; None, which is all, where they are not named one by one.
-    Pure."""
+    """The names of the artifacts to send again; None, which is all, where they are not named. Pure."""
     names = said.get("artifacts", []) if isinstance(said, dict) else None
     if isinstance(names, list) and all(isinstance(name, str) for name in names):
         return names

@@ -1,5 +1,4 @@
-"""Closes process 1 to the processes it starts: same user, but no ptrace, no /proc/1/environ, no
-/proc/1/mem."""
+"""Closes process 1 to the processes it starts: same user, but no ptrace, no environ, no mem."""
 
 from __future__ import annotations
 
@@ -10,8 +9,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def seal() -> None:
-    """Makes this process non-dumpable and the parent of its orphaned descendants. Raises OSError if
-    refused."""
+    """Makes this process non-dumpable and the parent of its orphaned descendants. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     for option, value in ((_PR_SET_DUMPABLE, 0), (_PR_SET_CHILD_SUBREAPER, 1)):
         if libc.prctl(option, value, 0, 0, 0) != 0:

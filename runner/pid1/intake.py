@@ -44,8 +44,8 @@ class Intake(threading.Thread):
                 ready = poll.poll(100)
                 if (not ready and time.monotonic() >= self.stop_by - 1.0) or time.monotonic() >= self.stop_by:
                     break  # a process that got away still holds a pipe open
-                # The event channel first: what was emitted before the end is there before the end is seen.
-                for descriptor, _ in sorted(ready, key=lambda one: one[0] != self._child.channel):
+                # The event channel last: what was printed before an event is in its pipe before the event is.
+                for descriptor, _ in sorted(ready, key=lambda one: one[0] == self._child.channel):
                     data = os.read(descriptor, _CHUNK)
                     lines = self._streams[descriptor].feed(data) if data else self._streams[descriptor].end()
                     self._take(descriptor, lines)

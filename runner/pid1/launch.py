@@ -1,18 +1,17 @@
-# ruff: noqa: PTH100, PTH118, PTH120
+# ruff: noqa: PTH115, PTH100, PTH118, PTH120
 """Starts the crew's process, which waits on descriptor 4 until it is told what to run. Called by `main`."""
 
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-import signal
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_SIGPIPE = 13  # `signal` and `json` take a while to import; the child shall start before that
 _ABOVE = 10  # our ends of the pipes stay clear of the numbers that the child's ends get
 CHILD = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "child.py")
 
@@ -47,10 +46,10 @@ def start(environ: Mapping[str, str], program: str = CHILD) -> Child:
         (os.POSIX_SPAWN_DUP2, channel_theirs, 3),
         (os.POSIX_SPAWN_DUP2, grant_theirs, 4),
     ]
-    python = sys.executable or "/usr/bin/env"
+    python = sys.executable or os.readlink("/proc/self/exe")
     pid = os.posix_spawn(
         python, [python, "-I", "-S", program], environ,
-        file_actions=actions, setpgroup=0, setsigmask=(), setsigdef=(signal.SIGPIPE,),
+        file_actions=actions, setpgroup=0, setsigmask=(), setsigdef=(_SIGPIPE,),
     )  # fmt: skip
     for theirs in (out_theirs, err_theirs, channel_theirs, grant_theirs):
         os.close(theirs)
@@ -59,6 +58,8 @@ def start(environ: Mapping[str, str], program: str = CHILD) -> Child:
 
 def grant(child: Child, task: Mapping[str, object]) -> None:
     """Tells the child what to run. A child that is gone already is found out by its status, not here."""
+    import json
+
     line = json.dumps(task).encode() + b"\n"
     view = memoryview(line)
     try:

@@ -16,8 +16,7 @@ class Lines:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[tuple[bytes, bool]]:
-        """The lines that `data` completes, without their line feed; True marks a piece that the next one
-        continues."""
+        """The lines that `data` completes, without line feeds; True marks a piece that the next continues."""
         parts = (self._rest + data).split(b"\n")
         self._rest = parts.pop()
         lines: list[tuple[bytes, bool]] = []

@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import sys
 
-from runner.pid1 import launch, settings, signals
+from runner.pid1 import launch, settings
 
 OWN_FAILURE = 70
 
 
 def main() -> int:
-    """Runs the crew once, at most. 0 reported, 77 claim refused or lost, 78 facade unavailable, 70 our own
-    failure."""
+    """Runs the crew once at most: 0 reported, 77 refused or lost, 78 facade away, 70 our own failure."""
     log = os.environ.get("CREWYARD_TERMINATION_LOG", "/dev/termination-log")
     try:
         return _run(settings.take(os.environ))
@@ -28,13 +27,14 @@ def main() -> int:
 
 
 def _run(given: settings.Settings) -> int:
-    signals.hold()
     os.chdir(given.app)
-    # The child starts before the claim so that the two overlap. Of the crew's it executes nothing until the
-    # grant is on its descriptor 4; the guard therefore is closed in time although it comes second.
+    # The child starts before everything else, so that its start and the claim overlap. It executes nothing of
+    # the crew's until the grant is on its descriptor 4: the guard is closed in time although it comes second.
     child = launch.start({**os.environ, "CREWYARD_RUN_ID": given.run_id})
 
-    from runner.pid1 import guard
+    from runner.pid1 import guard, signals
+
+    signals.hold()
     from runner.pid1.claim import Granted, Refused, claim
     from runner.pid1.facade import Facade, now
 

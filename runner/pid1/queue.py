@@ -35,8 +35,7 @@ class Events:
         return self._last
 
     def put(self, time: str, events: Sequence[tuple[str, str]]) -> None:
-        """Appends (type, data as JSON) pairs; waits while the queue is full. After `close` they are
-        dropped."""
+        """Appends (type, data as JSON) pairs; waits while the queue is full. After `close`, drops."""
         with self._changed:
             for kind, data in events:
                 while self._bytes >= self._holds and not self._closed:

@@ -35,8 +35,7 @@ def ask(pid: int, number: int) -> None:
 
 
 def clear(pid: int, seconds: float) -> bool:
-    """Kills the crew's group and every other process of the pod and reaps them; True if none is left in
-    time."""
+    """Kills the crew's group and every other process of the pod and reaps them. True if none is left."""
     ask(pid, signal.SIGKILL)
     end = time.monotonic() + seconds
     pause = 0.0005

@@ -29,13 +29,13 @@ class Until:
         return max(0.0, self._at - time.monotonic())
 
     def pause(self, seconds: float) -> bool:
-        """Waits `seconds`; True at once where the deadline comes before their end."""
+        """Waits `seconds`, at most to the deadline; True where that has passed."""
         wake = time.monotonic() + seconds
         with self._changed:
             while True:
-                if self._at <= wake:
+                time_ = time.monotonic()
+                if self._at <= time_:
                     return True
-                rest = wake - time.monotonic()
-                if rest <= 0:
+                if wake <= time_:
                     return False
-                self._changed.wait(rest)
+                self._changed.wait(min(wake, self._at) - time_)

@@ -13,11 +13,16 @@ from runner.pid1 import encode, files, signals
 from runner.pid1.facade import Away, Facade, Lost, insist, parsed
 from runner.pid1.queue import Events
 from runner.pid1.until import Until
+from runner.pid1.wire import Answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_FAULTS = frozenset(
+    {400, 404, 405, 411, 413, 414, 431}
+)  # of the request itself, but not named by the protocol
+_FAULTS_BORNE = 6  # then it is the file, and the others and the result shall not wait for it
 _PIECE = 1024 * 1024
 _KIND = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+\Z")
 _SAID = 100  # dropped names that are said one by one
@@ -28,8 +33,7 @@ class Changed(Exception):
 
 
 class Upload(threading.Thread):
-    """Uploads a file when nobody writes it and it is unchanged for a second; after `finish` all that
-    changed."""
+    """Uploads a file when nobody writes it and it is unchanged for a second; at the end all."""
 
     def __init__(
         self, facade: Facade, events: Events, until: Until, root: str, limits: dict[str, int], settle: float
@@ -124,18 +128,22 @@ class Upload(threading.Thread):
             path = encoded(file.name)
             kind = content_type(file.name)
             partial = self.partial
-            answer = insist(
-                lambda: self._facade.artifact(
-                    path, _pieces(descriptor, file.size, digest), file.size, digest, kind, partial
-                ),
-                frozenset({200, 422}),
-                self._until.pause,
-            )
+            faults = 0
+
+            def put() -> Answer:
+                nonlocal faults
+                pieces = _pieces(descriptor, file.size, digest)
+                answer = self._facade.artifact(path, pieces, file.size, digest, kind, partial)
+                faults += answer.status in _FAULTS
+                return answer if faults < _FAULTS_BORNE or answer.status not in _FAULTS else Answer(422, b"")
+
+            answer = insist(put, frozenset({200, 422}), self._until.pause)
         finally:
             os.close(descriptor)
         said = parsed(answer)
         if answer.status == 422:
-            self._refuse(file, f"the service refused it ({said.get('error') or 'no reason was given'})")
+            reason = f"the service refused it ({said.get('error') or 'no reason was given'})"
+            self._refuse(file, reason if answer.body else "the service answered 4xx to it again and again")
             return
         self._versions[file.name] = file.signature
         self._seen.pop(file.name, None)

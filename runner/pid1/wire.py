@@ -44,6 +44,11 @@ class Wire:
         self._name = self._name.strip("[]")
         if scheme not in ("http", "https") or not self._name:
             raise ValueError(f"CREWYARD_INTERNAL_URL is {url!r}: it must be http://host[:port]")
+        try:
+            # Bytes: as text, the name would go through the encoding of international names and its imports.
+            self._address: bytes | str = self._name.encode("ascii")
+        except UnicodeEncodeError:
+            self._address = self._name
         self._tls = scheme == "https"
         self._host = host
         self._base = "/" + path.rstrip("/") if path.rstrip("/") else ""
@@ -105,7 +110,8 @@ class Wire:
 
     def _connected(self, timeout: float) -> socket.socket:
         if self._socket is None:
-            made = socket.create_connection((self._name, self._port), timeout)
+            to = (self._address, self._port)
+            made = socket.create_connection(to, timeout)  # type: ignore[arg-type]  # bytes are taken too
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls:
                 import ssl

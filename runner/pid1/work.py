@@ -1,6 +1,5 @@
 # ruff: noqa: PTH118
-"""The time between the grant and the crew's death: watches clock, memory, signals, facade. Called by
-`main`."""
+"""The time between the grant and the crew's death: watches clock, memory and signals. Called by `main`."""
 
 from __future__ import annotations
 
@@ -127,7 +126,6 @@ class Work:
         reaper.ask(self._child.pid, signal.SIGTERM)
 
     def _bound(self, seconds: float) -> None:
-        """What is left to do must be done within `seconds`, the artifacts a little earlier than the
-        result."""
+        """What is left to do must be done within `seconds`, the artifacts a little earlier."""
         self._until.by(now() + seconds)
         self._files_until.by(now() + seconds - min(seconds * 0.3, _RESULT_LEAST))

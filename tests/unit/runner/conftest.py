@@ -1,9 +1,8 @@
-"""A run pod without a cluster: the real runner as a process, a directory for /app, and the facade of facade.py."""
+"""A run pod without a cluster: the real runner as a process, a directory for /app, and a stand-in facade."""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 import os
 import signal
@@ -17,12 +16,9 @@ from typing import Any
 
 import pytest
 
+from tests.unit.runner import facade as fake
+
 ROOT = Path(__file__).parents[3]
-_spec = importlib.util.spec_from_file_location("runner_facade", Path(__file__).with_name("facade.py"))
-assert _spec is not None and _spec.loader is not None
-facade_module = importlib.util.module_from_spec(_spec)
-sys.modules["runner_facade"] = facade_module
-_spec.loader.exec_module(facade_module)
 
 
 @dataclass
@@ -51,13 +47,14 @@ class Pod:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text))
 
-    async def start(self, **variables: str) -> None:
+    async def start(self, uid: str = "", python: str = sys.executable, **variables: str) -> None:
+        """`uid`: run as that user, as a pod does. The other arguments are CREWYARD_ variables."""
         ours = {
             "INTERNAL_URL": self.facade.url,
-            "RUN": facade_module.RUN,
-            "RUN_UID": facade_module.RUN_UID,
-            "TOKEN": facade_module.TOKEN,
-            "POD_UID": facade_module.POD_UID,
+            "RUN": fake.RUN,
+            "RUN_UID": fake.RUN_UID,
+            "TOKEN": fake.TOKEN,
+            "POD_UID": fake.POD_UID,
             "START_TIMEOUT": "20",
             "APP": str(self.app),
             "TERMINATION_LOG": str(self.termination_log),
@@ -73,8 +70,10 @@ class Pod:
         environ |= {f"CREWYARD_{name}": value for name, value in ours.items()} | self.environ
         self._started = time.monotonic()
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", str(ROOT / "runner"),
+            python,
+            "-I", "-S", str(ROOT / "runner"),
             env=environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            user=int(uid) if uid else None,
         )  # fmt: skip
 
     async def wait(self, seconds: float = 30) -> Ended:
@@ -108,7 +107,7 @@ async def until(condition: Callable[[], object], seconds: float = 10) -> None:
 
 @pytest.fixture
 async def facade() -> AsyncIterator[Any]:
-    made = facade_module.Facade()
+    made = fake.Facade()
     await made.start()
     yield made
     await made.stop()

@@ -1,4 +1,4 @@
-"""A strict stand-in for the facade's side of docs/protocol.md, "A run pod → the facade". For the tests of this folder.
+"""A strict stand-in for the facade's side of docs/protocol.md, "A run pod → the facade".
 
 It refuses, with status 400 and a line in `violations`, whatever the protocol does not allow.
 """
@@ -40,6 +40,7 @@ class Facade:
     limits: dict[str, int] = field(default_factory=dict)
     claim_states: list[dict[str, Any] | int] = field(default_factory=list)  # answered first, one by one
     refuse_artifacts: dict[str, str] = field(default_factory=dict)
+    break_artifacts: set[str] = field(default_factory=set)  # answered 400, which the protocol does not name
     missing_first: list[dict[str, Any]] = field(default_factory=list)  # 425 answers, one by one
     lost_after: int | None = None  # 409 once so many events are stored
     poison: str = ""  # an event that holds this is answered 422
@@ -62,7 +63,7 @@ class Facade:
         base = f"/internal/v1/runs/{RUN}"
         app.router.add_post(f"{base}/claim", self._claim)
         app.router.add_post(f"{base}/events", self._events)
-        app.router.add_put(base + "/artifacts/{name:.+}", self._artifact)
+        app.router.add_put(base + r"/artifacts/{name:[\s\S]+}", self._artifact)
         app.router.add_post(f"{base}/result", self._result)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -120,7 +121,8 @@ class Facade:
         return web.json_response(
             {
                 "state": "granted", "entrypoint": self.entrypoint, "framework": "python", "input": self.input,
-                "timeout_seconds": self.timeout, "deployment_id": "dep_1", "started_at": "2026-11-21T10:00:00Z",
+                "timeout_seconds": self.timeout, "deployment_id": "dep_1",
+                "started_at": "2026-11-21T10:00:00Z",
                 "limits": {**limits, **self.limits},
             }
         )  # fmt: skip
@@ -154,6 +156,8 @@ class Facade:
             return web.json_response({"error": "not yours"}, status=409)
         if any(part in ("", ".", "..") for part in name.split("/")):
             return self._bad(f"artifact name {name!r}")
+        if name in self.break_artifacts:
+            return web.json_response({"error": "a fault"}, status=400)
         if name in self.refuse_artifacts:
             return web.json_response({"error": self.refuse_artifacts[name]}, status=422)
         digest, size, body = hashlib.sha256(), 0, b""

@@ -1,0 +1,272 @@
+"""Entrypoints of every kind, and what becomes of their return values."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import functools
+import json
+import uuid
+from collections import deque, namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.crewyard_runtime.call import call
+from runner.crewyard_runtime.entrypoint import NotFound
+from runner.crewyard_runtime.events import LARGEST, MARK, check, emit, fit
+from runner.crewyard_runtime.jsonsafe import safe
+from runner.crewyard_runtime.output import result
+
+INPUT = {"topic": "tea"}
+
+
+class Callable_:
+    def __call__(self, value: Any) -> Any:
+        return "instance", value
+
+
+class Crew:
+    def kickoff(self, inputs: Any = None) -> Any:
+        return "crew", inputs
+
+
+class Base:
+    """As CrewAI's @CrewBase makes them: no kickoff of its own, a method that gives the crew."""
+
+    def crew(self) -> Crew:
+        return Crew()
+
+
+class Graph:
+    def invoke(self, value: Any, config: Any = None) -> Any:
+        return "graph", value
+
+
+class Builder:
+    def compile(self) -> Graph:
+        return Graph()
+
+
+class AsyncFlow:
+    async def kickoff(self) -> Any:
+        return "flow"
+
+
+class AsyncNode:
+    """As a LangGraph graph with a node that has no synchronous function."""
+
+    nodes = {"a": type("Node", (), {"bound": type("Bound", (), {"func": None, "afunc": lambda: 1})})}  # noqa: RUF012
+
+    def invoke(self, value: Any) -> Any:
+        raise TypeError("No synchronous function")
+
+    async def ainvoke(self, value: Any) -> Any:
+        return "asynchronous", value
+
+
+async def coroutine(inputs: Any) -> Any:
+    return "coroutine", inputs
+
+
+def generator() -> Any:
+    yield 1
+    yield 2
+
+
+def decorated(value: Any, more: int = 1) -> Any:
+    return "decorated", value
+
+
+@functools.wraps(decorated)
+def wrapper(*args: Any) -> Any:
+    return decorated(*args)
+
+
+CALLS: list[tuple[Any, Any]] = [
+    (lambda inputs: inputs, INPUT),
+    (lambda **named: named, {"inputs": INPUT}),
+    (lambda anything: anything, INPUT),
+    (lambda a=None: a, INPUT),
+    (lambda a, b=1: a, INPUT),
+    (lambda a=1, b=2: (a, b), (1, 2)),
+    (lambda *rest: rest, (INPUT,)),
+    (lambda: "nothing", "nothing"),
+    (lambda *, inputs: inputs, INPUT),
+    (Callable_(), ("instance", INPUT)),
+    (functools.partial(decorated, more=2), ("decorated", INPUT)),
+    (wrapper, ("decorated", INPUT)),
+    (coroutine, ("coroutine", INPUT)),
+    (generator, [1, 2]),
+    (Crew, ("crew", INPUT)),
+    (Crew(), ("crew", INPUT)),
+    (Base, ("crew", INPUT)),
+    (Base(), ("crew", INPUT)),
+    (Graph(), ("graph", INPUT)),
+    (Builder(), ("graph", INPUT)),
+    (lambda: Graph(), ("graph", INPUT)),
+    (lambda: Crew(), ("crew", INPUT)),
+    (AsyncFlow(), "flow"),
+    (AsyncNode(), ("asynchronous", INPUT)),
+]
+
+
+@pytest.mark.parametrize(("entrypoint", "expected"), CALLS, ids=range(len(CALLS)))
+def test_entrypoints_are_called_as_their_kind_asks(entrypoint: Any, expected: Any) -> None:
+    assert call(entrypoint, dict(INPUT)) == expected
+
+
+@pytest.mark.parametrize("entrypoint", [5, "text", None, lambda a, b: 1, lambda *, a, b: 1])
+def test_what_cannot_be_called_is_said(entrypoint: Any) -> None:
+    with pytest.raises(NotFound):
+        call(entrypoint, {})
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: Any
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Model:
+    def model_dump(self) -> dict[str, Any]:
+        return {"content": "hello", "at": datetime.date(2026, 1, 2)}
+
+
+class Hostile:
+    def __str__(self) -> str:
+        raise RuntimeError
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+    @property
+    def model_dump(self) -> Any:
+        raise RuntimeError
+
+
+Pair = namedtuple("Pair", "a b")
+MOMENT = datetime.datetime(2026, 11, 21, 10, 0, tzinfo=datetime.UTC)
+VALUES: list[tuple[Any, Any]] = [
+    (Point(1, Point(2, None)), {"x": 1, "y": {"x": 2, "y": None}}),
+    (Model(), {"content": "hello", "at": "2026-01-02"}),
+    ([Model()], [{"content": "hello", "at": "2026-01-02"}]),
+    (Colour.RED, "red"),
+    (Pair(1, {2}), {"a": 1, "b": [2]}),
+    ({3, 1, 2}, [1, 2, 3]),
+    (deque([1]), [1]),
+    (b"text", "text"),
+    (b"\xff\x00", "/wA="),
+    (MOMENT, "2026-11-21T10:00:00+00:00"),
+    (datetime.timedelta(minutes=1), 60.0),
+    (Path("/a/b"), "/a/b"),
+    (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+    (float("nan"), "nan"),
+    (float("inf"), "inf"),
+    ("a\ud800b", "a?b"),
+    ({1: "a", None: "b", False: "c", (1, 2): "d"}, {"1": "a", "null": "b", "false": "c", "(1, 2)": "d"}),
+    (ValueError("x"), "ValueError: x"),
+    (range(3), [0, 1, 2]),
+    (10**400, hex(10**400)),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), VALUES, ids=range(len(VALUES)))
+def test_values_become_json(value: Any, expected: Any) -> None:
+    assert safe(value) == expected
+
+
+def test_cycles_and_depth_end() -> None:
+    loop: dict[str, Any] = {}
+    loop["self"] = [loop]
+    assert safe(loop) == {"self": ["<refers to itself>"]}
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    json.dumps(safe(deep))
+    json.dumps(safe(Hostile()))
+    shared = [1]
+    assert safe([shared, shared]) == [[1], [1]]
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.datetimes()
+    | st.text(alphabet=st.characters(categories=["Cs", "Lu"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers() | st.none(), inner)
+    | st.frozensets(
+        st.integers() | st.text()) | st.tuples(inner),
+    max_leaves=20,
+)  # fmt: skip
+
+
+@given(anything)
+def test_whatever_it_is_strict_json_and_utf8_can_hold_it(value: Any) -> None:
+    json.dumps(safe(value), allow_nan=False, ensure_ascii=False).encode()
+
+
+@given(st.dictionaries(st.text(max_size=20), anything, max_size=8), st.integers(300, 3000))
+def test_event_data_fits(data: dict[str, Any], most: int) -> None:
+    assert len(json.dumps(fit(data, most), ensure_ascii=False).encode()) <= most
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"text": "x" * 1_000_000},
+        {"text": "\x00" * 200_000, "other": "kept"},
+        {"rows": [{"n": n, "text": "ä" * 50} for n in range(5000)]},
+        {f"key{n}": n for n in range(20_000)},
+        {"k" * 100_000: 1},
+    ],
+)
+def test_what_is_too_large_is_cut_with_a_mark(data: dict[str, Any]) -> None:
+    cut = fit(data, LARGEST)
+    assert len(json.dumps(cut, ensure_ascii=False).encode()) <= LARGEST
+    if "text" in data or "rows" in data:
+        assert MARK in json.dumps(cut, ensure_ascii=False)
+        assert cut.get("other") == data.get("other")
+
+
+@pytest.mark.parametrize(
+    "kind", ["run.started", "run.x", "artifact", "", "two words", "a\nb", "x" * 65, None]
+)
+def test_emit_refuses_reserved_and_broken_types(kind: Any) -> None:
+    with pytest.raises(ValueError, match="emit: "):
+        emit(kind)
+
+
+@pytest.mark.parametrize("key", ["run_id", "timestamp"])
+def test_emit_refuses_reserved_keys_with_the_next_step(key: str) -> None:
+    with pytest.raises(ValueError, match=f"my_{key}"):
+        emit("note", **{key: 1})
+
+
+def test_emit_outside_a_run_does_nothing() -> None:
+    emit("agent.started", agent="a", type="data may have this key too")
+    check("tool.called", {})
+
+
+def test_a_large_output_becomes_an_artifact_beside_the_crews_own(tmp_path: Path) -> None:
+    assert result({"a": 1}, 100, str(tmp_path)) == {"result": {"a": 1}}
+    (tmp_path / "output.json").write_text("mine")
+    said = result(["x" * 200], 100, str(tmp_path))
+    assert said == {"result": None, "output_artifact": "output-2.json"}
+    assert json.loads((tmp_path / "output-2.json").read_text()) == ["x" * 200]
+    assert (tmp_path / "output.json").read_text() == "mine"
+    assert "could not be stored" in str(result(["x" * 200], 100, str(tmp_path / "none"))["output_trouble"])
+
+
+async def test_a_large_output_is_stored_and_named(pod: Any, facade: Any) -> None:
+    pod.crew("def kickoff():\n    return {'text': 'x' * 100_000}")
+    await pod.run()
+    assert (facade.result["output"], facade.result["output_artifact"]) == (None, "output.json")
+    [stored] = facade.artifacts["output.json"]
+    assert json.loads(stored.body) == {"text": "x" * 100_000}

@@ -1,0 +1,285 @@
+"""Every way in which a crew can end, told apart."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.runner.conftest import until
+
+FAILURES = [
+    ("def kickoff():\n    raise ValueError('no tea left')", "CrewError",
+     ["ValueError: no tea left", "line 2, in"]),
+    ("import sys\ndef kickoff():\n    sys.exit(0)", "CrewError",
+     ["sys.exit(0)", "Return from the entrypoint"]),
+    ("import os\ndef kickoff():\n    os._exit(3)", "CrewError", ["exit code 3", "os._exit"]),
+    ("import os\ndef kickoff():\n    os._exit(0)", "CrewError", ["exit code 0"]),
+    ("import os\ndef kickoff():\n    os.kill(os.getpid(), 9)", "CrewError", ["killed by SIGKILL"]),
+    ("import os\ndef kickoff():\n    os.abort()", "CrewError", ["killed by SIGABRT"]),
+    ("import nothing_like_it\ndef kickoff(): pass", "ImportError",
+     ["No module named 'nothing_like_it'", "main.py"]),
+    ("def kickoff(:", "ImportError", ["SyntaxError"]),
+    ("import os\nkey = os.environ['NO_SUCH_KEY']", "ImportError", ["KeyError", "NO_SUCH_KEY"]),
+    ("def kick_off(): pass", "EntrypointNotFound", ["Did you mean 'kick_off'?", "configuration file"]),
+    ("kickoff = 5", "EntrypointNotFound", ["int", "neither kickoff nor invoke"]),
+    ("def kickoff(a, b): pass", "EntrypointNotFound", ["requires a, b"]),
+    ("import settings\ndef kickoff(): pass", "ImportError", ["No module named 'settings'"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("crew", "reason", "words"), FAILURES, ids=range(len(FAILURES)))
+async def test_failures_have_their_reason_and_the_next_step(
+    pod: Any, facade: Any, crew: str, reason: str, words: list[str]
+) -> None:
+    pod.crew(crew)
+    ended = await pod.run()
+    assert ended.code == 0
+    assert (facade.result["outcome"], facade.result["reason"]) == ("failed", reason)
+    message = facade.result["message"]
+    assert [word for word in words if word not in message] == [], message
+    assert len(message.encode()) <= 2048
+    assert "crewyard_runtime" not in message
+    assert (ended.termination["reason"], ended.termination["reported"]) == (reason, True)
+
+
+@pytest.mark.parametrize("entrypoint", ["nowhere:kickoff", "main", ":x", "main.deeper:kickoff"])
+async def test_an_entrypoint_that_is_not_there(pod: Any, facade: Any, entrypoint: str) -> None:
+    pod.crew("def kickoff(): pass")
+    facade.entrypoint = entrypoint
+    await pod.run()
+    assert facade.result["reason"] == "EntrypointNotFound"
+    assert entrypoint in facade.result["message"]
+
+
+async def test_the_timeout_runs_from_the_grant_and_keeps_what_was_said(pod: Any, facade: Any) -> None:
+    pod.crew("import time\ndef kickoff():\n    print('begun')\n    time.sleep(60)")
+    facade.timeout = 0.7
+    ended = await pod.run()
+    assert (facade.result["reason"], facade.logs()) == ("DeadlineExceeded", ["begun"])
+    assert 700 <= facade.result["duration_ms"] < 1300
+    assert "Raise `timeout`" in facade.result["message"]
+    assert ended.code == 0
+
+
+async def test_a_crew_that_ignores_the_timeout_is_killed(pod: Any, facade: Any) -> None:
+    pod.crew("import signal, time\ndef kickoff():\n    signal.signal(15, signal.SIG_IGN)\n    time.sleep(60)")
+    facade.timeout = 0.4
+    await pod.run()
+    assert facade.result["reason"] == "DeadlineExceeded"
+    assert 1000 <= facade.result["duration_ms"] < 1700
+
+
+async def test_stop_reports_stopped_with_events_and_a_partial_artifact(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import time
+        def kickoff():
+            file = open("artifacts/half.txt", "w")
+            file.write("half")
+            file.flush()
+            print("ready")
+            time.sleep(60)
+        """
+    )
+    await pod.start()
+    await until(lambda: facade.logs() == ["ready"])
+    pod.terminate()
+    ended = await pod.wait()
+    assert (ended.code, facade.result["outcome"], facade.result["reason"]) == (0, "stopped", None)
+    assert [(one.body, one.partial) for one in facade.artifacts["half.txt"]] == [(b"half", True)]
+    assert ended.seconds < 3
+
+
+async def test_a_crew_that_ends_by_itself_within_the_grace_counts_as_it_ended(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import signal, time
+        def kickoff():
+            asked = []
+            signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+            print("ready")
+            while not asked:
+                time.sleep(0.01)
+            return "tidied up"
+        """
+    )
+    await pod.start()
+    await until(lambda: facade.logs() == ["ready"])
+    pod.terminate()
+    await pod.wait()
+    assert (facade.result["outcome"], facade.result["output"]) == ("succeeded", "tidied up")
+
+
+async def test_a_crew_that_exits_because_it_was_asked_to_is_stopped(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import signal, sys, time
+        def kickoff():
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+            print("ready")
+            time.sleep(60)
+        """
+    )
+    await pod.start()
+    await until(lambda: facade.logs() == ["ready"])
+    pod.terminate()
+    await pod.wait()
+    assert facade.result["outcome"] == "stopped"
+
+
+async def test_nothing_of_the_crew_outlives_it(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import os, subprocess
+        def kickoff():
+            inside = subprocess.Popen(["sleep", "61"])
+            away = subprocess.Popen(["sleep", "62"], start_new_session=True)
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork() == 0:
+                    os.execvp("sleep", ["sleep", "63"])
+                os._exit(0)
+            os.wait()
+            return [inside.pid, away.pid]
+        """
+    )
+    ended = await pod.run()
+    assert facade.result["outcome"] == "succeeded", facade.result
+    assert not any(Path(f"/proc/{pid}").exists() for pid in facade.result["output"])
+    assert ended.seconds < 5
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            assert process.read_bytes() != b"sleep\x0063\x00"
+        except OSError:
+            continue
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_memory_near_the_limit_is_the_crews_end(
+    pod: Any, facade: Any, tmp_path: Path, version: int
+) -> None:
+    group = tmp_path / "cgroup"
+    at = group if version == 2 else group / "memory"
+    at.mkdir(parents=True)
+    names = ("memory.current", "memory.max", "memory.events") if version == 2 else (
+        "memory.usage_in_bytes", "memory.limit_in_bytes", "memory.oom_control")  # fmt: skip
+    for name, text in zip(names, ("1000000", "104857600", "oom_kill 0\n"), strict=True):
+        (at / name).write_text(text)
+    (at / "memory.stat").write_text("inactive_file 1000\nactive_file 1000\n")
+    pod.crew(
+        f"""
+        import time
+        def kickoff():
+            print("ready", flush=True)
+            open({str(at / names[0])!r}, "w").write("104000000")
+            time.sleep(60)
+        """
+    )
+    await pod.run(CGROUP=str(group))
+    assert (facade.result["reason"], facade.logs()) == ("OOMKilled", ["ready"])
+    assert "100 MiB" in facade.result["message"]
+
+
+async def test_the_kernels_kill_for_memory_is_recognised(pod: Any, facade: Any, tmp_path: Path) -> None:
+    group = tmp_path / "cgroup"
+    group.mkdir()
+    for name, text in {
+        "memory.current": "1",
+        "memory.max": "max",
+        "memory.events": "oom 0\noom_kill 0\n",
+    }.items():
+        (group / name).write_text(text)
+    events = str(group / "memory.events")
+    pod.crew(
+        f"""
+        import os
+        def kickoff():
+            open({events!r}, "w").write("oom 1\\noom_kill 1\\n")
+            os.kill(os.getpid(), 9)
+        """
+    )
+    await pod.run(CGROUP=str(group))
+    assert facade.result["reason"] == "OOMKilled"
+
+
+async def test_what_the_crew_sees_of_its_process(pod: Any, facade: Any) -> None:
+    """No token, no variable of ours but the run's id, and process 1 closed to it."""
+    pod.environ = {"MY_KEY": "given"}
+    pod.crew(
+        """
+        import os, sys
+        def kickoff():
+            def read(path):
+                try:
+                    return open(path, "rb").read().decode("latin-1")
+                except OSError as error:
+                    return type(error).__name__
+            return {
+                "ours": {k: v for k, v in os.environ.items() if k.startswith("CREWYARD")},
+                "given": os.environ.get("MY_KEY"), "cwd": os.getcwd(), "path": sys.path[:2],
+                "last": sys.path[-1],
+                "group": os.getpgid(0) == os.getpid(), "flags": [sys.flags.isolated, sys.flags.no_site],
+                "owner": os.stat(f"/proc/{os.getppid()}/environ").st_uid,
+                "channel_inherited": os.get_inheritable(3),
+            }
+        """
+    )
+    await pod.run()
+    seen = facade.result["output"]
+    assert (seen["ours"], seen["given"]) == ({"CREWYARD_RUN_ID": "run_01abc"}, "given")
+    assert (seen["cwd"], seen["path"]) == (str(pod.app), [str(pod.app), str(pod.app / "src")])
+    assert seen["last"].endswith("/runner")
+    assert (seen["group"], seen["flags"], seen["owner"], seen["channel_inherited"]) == (
+        True,
+        [0, 0],
+        0,
+        False,
+    )
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs a second user")
+async def test_a_crew_that_is_not_root_cannot_look_into_process_1(
+    pod: Any, facade: Any, tmp_path: Path
+) -> None:
+    for directory in [tmp_path, *tmp_path.parents]:
+        if directory.stat().st_uid == os.getuid() and str(directory) not in ("/", "/tmp"):
+            directory.chmod(0o755)
+    os.chown(pod.app / "artifacts", 65532, 65532)
+    pod.crew(
+        """
+        import os
+        def kickoff():
+            found = []
+            for name in ("environ", "mem", "maps", "fd/0", "cwd"):
+                try:
+                    path = f"/proc/{os.getppid()}/{name}"
+                    os.readlink(path) if name in ("fd/0", "cwd") else open(path, "rb").close()
+                    found.append(name)
+                except PermissionError:
+                    pass
+            return found
+        """
+    )
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    code = Path(__file__).parents[3] / "runner/child.py"
+    reads = [python, "-c", f"open({str(code)!r})"] if python else ["false"]
+    if subprocess.run(reads, user=65532, capture_output=True).returncode != 0:
+        pytest.skip("the other user cannot read the runner here")
+    await pod.start(uid="65532", python=python)
+    await pod.wait()
+    assert facade.result["output"] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["child", "claim", "events", "runner", "settings", "signals", "queue_", "pid1"]
+)
+async def test_the_crews_own_modules_win(pod: Any, facade: Any, name: str) -> None:
+    pod.crew("value = 'mine'", f"{name}.py")
+    pod.crew(f"import {name}\nfrom crewyard_runtime import emit\ndef kickoff():\n    return {name}.value")
+    await pod.run()
+    assert facade.result["output"] == "mine"

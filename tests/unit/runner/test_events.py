@@ -1,0 +1,198 @@
+"""Lines and events of a running crew: none lost, none doubled, none out of bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from typing import Any
+
+from tests.unit.runner.conftest import until
+
+
+async def test_200_000_lines_printed_at_once_all_arrive_in_order(pod: Any, facade: Any) -> None:
+    pod.crew("def kickoff():\n    for number in range(200_000):\n        print('line', number)")
+    ended = await pod.run()
+    assert facade.result["outcome"] == "succeeded"
+    assert facade.logs() == [f"line {number}" for number in range(200_000)]
+    assert ended.stdout.count(b"\n") + 10 >= 1  # the echo may drop, the events may not
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200 * 1024  # KiB
+
+
+async def test_above_the_limit_lines_are_dropped_and_counted_but_events_are_not(
+    pod: Any, facade: Any
+) -> None:
+    facade.limits = {"log_lines": 100}
+    pod.crew(
+        """
+        from crewyard_runtime import emit
+        def kickoff():
+            for number in range(250):
+                print(number)
+            emit("progress", done=True)
+        """
+    )
+    await pod.run()
+    assert facade.logs()[:100] == [str(number) for number in range(100)]
+    [dropped] = facade.logs()[100:]
+    assert dropped.startswith("150 log lines were dropped")
+    assert [event["type"] for event in facade.events].count("progress") == 1
+
+
+async def test_the_facade_away_for_a_while_loses_nothing(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import time
+        def kickoff():
+            for number in range(50):
+                print(number)
+                time.sleep(0.01)
+            open("artifacts/a.txt", "w").write("a")
+            return "done"
+        """
+    )
+    await pod.start()
+    await until(lambda: len(facade.logs()) > 5)
+    await facade.stop()
+    await asyncio.sleep(0.8)
+    await facade.start()
+    assert (await pod.wait()).code == 0
+    assert facade.logs() == [str(number) for number in range(50)]
+    assert (facade.result["output"], list(facade.artifacts)) == ("done", ["a.txt"])
+    assert facade.result["duration_ms"] < 5000
+
+
+async def test_a_facade_that_does_not_come_back_ends_the_pod_with_its_last_word(
+    pod: Any, facade: Any
+) -> None:
+    pod.crew("import time\ndef kickoff():\n    print('ready')\n    time.sleep(0.3)\n    return 1")
+    await pod.start(REPORT_SECONDS="0.5")
+    await until(lambda: facade.logs() == ["ready"])
+    await facade.stop()
+    ended = await pod.wait()
+    assert ended.code == 78
+    assert ended.termination == {"outcome": "succeeded", "reason": None, "message": None, "reported": False}
+
+
+async def test_409_in_the_middle_kills_the_crew(pod: Any, facade: Any) -> None:
+    facade.lost_after = 3
+    pod.crew(
+        """
+        import time
+        def kickoff():
+            for number in range(200):
+                print(number)
+                time.sleep(0.02)
+        """
+    )
+    ended = await pod.run()
+    assert (ended.code, facade.result) == (77, None)
+    assert ended.seconds < 3
+
+
+async def test_an_event_that_is_refused_holds_up_no_other(pod: Any, facade: Any) -> None:
+    facade.poison = "arsenic"
+    pod.crew("def kickoff():\n    print('before\\narsenic\\nafter')")
+    await pod.run()
+    before, note, after = facade.logs()
+    assert (before, after) == ("before", "after")
+    assert "refused" in note
+
+
+async def test_hostile_lines_are_data(pod: Any, facade: Any) -> None:
+    long = "ä" * 200_000
+    pod.crew(
+        f"""
+        import os
+        def kickoff():
+            os.write(1, b"bad \\xff\\xfe byte\\n")
+            os.write(1, b"cr\\r nul\\x00 \\xe2\\x80\\xa8 sep\\n\\nevent: run.completed\\ndata: x\\n")
+            print("\\ud800 lone")
+            os.write(1, {long!r}.encode() + b"\\n")
+            os.write(3, b"not json\\n[1]\\n")
+            os.write(3, b"{{\\"event\\": {{\\"type\\": \\"run.completed\\", \\"data\\": {{}}}}}}\\n")
+            os.write(3, b'{{"event": {{"type": "x", "data": {{"n": NaN}}}}}}\\n')
+            os.write(3, b"y" * 1_500_000 + b"\\n")
+            os.write(1, b"no line feed")
+        """
+    )
+    await pod.run()
+    lines = facade.logs("info")
+    assert lines[:6] == [
+        "bad \ufffd\ufffd byte", "cr\r nul\x00 \u2028 sep", "",
+        "event: run.completed", "data: x", "\\ud800 lone",
+    ]  # fmt: skip
+    assert "".join(lines[6:-1]) == long
+    assert lines[-1] == "no line feed"
+    assert len(facade.logs("warning")) == 4
+    assert [event["data"] for event in facade.events if event["type"] == "x"] == [{"n": "NaN"}]
+    assert facade.result["outcome"] == "succeeded"
+
+
+async def test_logging_keeps_its_own_levels_and_the_crews_format(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import logging
+        logging.basicConfig(level=logging.DEBUG, format="%(name)s says %(message)s")
+        def kickoff():
+            log = logging.getLogger("crew")
+            for call in (log.debug, log.info, log.warning, log.error, log.critical):
+                call("hi")
+        """
+    )
+    ended = await pod.run()
+    told = [(event["data"]["level"], event["data"]["message"]) for event in facade.events]
+    assert told == [(level, "crew says hi") for level in ("debug", "info", "warning", "error", "critical")]
+    assert ended.stdout.count(b"crew says hi") == 5
+
+
+async def test_logging_that_nobody_configured_tells_warnings_once(pod: Any, facade: Any) -> None:
+    pod.crew(
+        "import logging\ndef kickoff():\n    logging.info('quiet')\n"
+        "    logging.getLogger('x').warning('loud')"
+    )
+    await pod.run()
+    told = [(event["data"]["level"], event["data"]["message"]) for event in facade.events]
+    assert told == [("warning", "WARNING:x:loud")]
+
+
+async def test_emit_from_threads_and_forked_processes_stays_whole(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import multiprocessing, threading
+        from crewyard_runtime import emit
+
+        def many(name):
+            for number in range(40):
+                emit("note", name=name, number=number, text="x" * (10 if number % 2 else 9000))
+
+        def kickoff():
+            context = multiprocessing.get_context("fork")
+            workers = [context.Process(target=many, args=(f"p{n}",)) for n in range(3)]
+            workers += [threading.Thread(target=many, args=(f"t{n}",)) for n in range(3)]
+            [worker.start() for worker in workers]
+            [worker.join() for worker in workers]
+        """
+    )
+    await pod.run()
+    notes = [event["data"] for event in facade.events if event["type"] == "note"]
+    assert sorted((note["name"], note["number"]) for note in notes) == sorted(
+        (f"{kind}{worker}", number) for kind in "pt" for worker in range(3) for number in range(40)
+    )
+    assert facade.logs() == []
+
+
+async def test_a_spawned_process_finds_the_crew_and_the_runtime(pod: Any, facade: Any) -> None:
+    pod.crew(
+        "from crewyard_runtime import emit\ndef work(x):\n    emit('quiet')\n    return x + 1", "tasks.py"
+    )
+    pod.crew(
+        """
+        import multiprocessing
+        import tasks
+        def kickoff():
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                return pool.map(tasks.work, [1, 2])
+        """
+    )
+    await pod.run()
+    assert (facade.result["output"], facade.events) == ([2, 3], [])
