@@ -1,0 +1,76 @@
+"""The whole facade over a real apiserver; the tests write what the controller would."""
+
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from api.app import make_app
+from api.config import parse
+from api.keyring import Key
+from api.store.store import Store
+from crds import keys
+from crds.kinds import DEPLOYMENT, PROJECT, Kind
+from crds.kube import Kube
+
+
+class Yard:
+    """The facade under test and the apiserver behind it."""
+
+    def __init__(self, client: TestClient, kube: Kube, store: Store, admin: str) -> None:
+        self.client, self.kube, self.store, self.admin = client, kube, store, admin
+
+    async def call(self, method: str, path: str, body: Any = None, **more: Any):
+        """Status, JSON body (or bytes) and headers of one call."""
+        headers = {"Authorization": f"Bearer {self.admin}", **more.pop("headers", {})}
+        async with self.client.request(method, path, json=body, headers=headers, **more) as answer:
+            raw = await answer.read()
+            found = await answer.json() if answer.content_type == "application/json" and raw else raw
+            return answer.status, found, answer.headers
+
+    async def data(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
+        """The data of a call that succeeds."""
+        status, found, _ = await self.call(method, path, body, **more)
+        assert status < 300, found
+        return found["data"]
+
+    async def status(self, kind: Kind, name: str, **status: Any) -> None:
+        """What the controller would write."""
+        await self.kube.patch(kind, name, {"status": status}, "status")
+
+    async def built(self, project: str, name: str, active: bool = True) -> None:
+        """The Deployment is built, and active if so wanted."""
+        condition = {
+            "type": "Built",
+            "status": "True",
+            "reason": "Built",
+            "message": "",
+            "lastTransitionTime": "2026-11-21T10:00:00Z",
+        }
+        image = f"registry.example/x@sha256:{'0' * 64}"
+        phase = "Active" if active else "Superseded"
+        await self.status(DEPLOYMENT, name, phase=phase, image=image, conditions=[condition])
+        if active:
+            when = "2026-11-21T10:00:00Z"
+            await self.status(PROJECT, project, activeDeployment=name, activatedAt=when)
+
+
+@pytest.fixture
+async def yard(tmp_path, kube) -> AsyncIterator[Yard]:
+    namespace = kube.namespace
+    config = parse(
+        {
+            "CREWYARD_TOKEN_KEY": secrets.token_hex(16),
+            "CREWYARD_NAMESPACE": namespace,
+            "CREWYARD_DATA": str(tmp_path),
+            "CREWYARD_PUBLIC_URL": "http://yard.example",
+        }
+    )
+    store = await Store.open(tmp_path, namespace)
+    drawn = keys.draw()
+    admin = Key(drawn.key_id, drawn.hash, "test", frozenset({"admin"}), None, "enterprise")
+    async with TestClient(TestServer(make_app(config, store, kube, {drawn.key_id: admin}))) as client:
+        yield Yard(client, kube, store, drawn.text)
+    await store.close()
