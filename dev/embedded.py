@@ -63,7 +63,7 @@ class Embedded:
     def up(self) -> None:
         """Builds, installs, starts what is not there or does not run, and deploys the service."""
         requirements.check()
-        with state.locked(self._settings):
+        with state.locked(self._settings, self._progress):
             state.forget_last_boot(self._settings)
             state.mark(self._settings)
             packages.install(self._settings, self._progress)
@@ -142,7 +142,7 @@ class Embedded:
     def deploy(self) -> None:
         """Builds the service's image if need be and installs it."""
         requirements.check_root()
-        with state.locked(self._settings):
+        with state.locked(self._settings, self._progress):
             deploy(self._settings, images.noted(self._settings), self._progress)
 
     def down(self, purge: bool) -> None:
@@ -155,7 +155,7 @@ class Embedded:
             raise GroundError(
                 f"What runs here has its state in {carried}: CREWYARD_STATE={carried} make down"
             )
-        with state.locked(self._settings):
+        with state.locked(self._settings, self._progress):
             with self._progress.step("stopping") as step:
                 state.forget_last_boot(self._settings)
                 left = teardown.stop(self._settings, NAMES)

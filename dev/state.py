@@ -7,14 +7,18 @@ else fills is refused, since `down --purge` removes what is in it.
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from dev.errors import GroundError
+from dev.progress import Progress, elapsed
 from dev.settings import Settings
 
 _LOCK = "lock"
+# A cold `up` takes ten minutes.
+_LOCK_SECONDS = 1200.0
 _OURS = ("bin", "config", "data", "logs", "pki", "run", "kubeconfig", "admin-key", "admin-key.new")
 # Which ground this machine carries, whatever state directory the next command is given.
 _MARK = Path("/run/crewyard-ground")
@@ -41,18 +45,35 @@ def claim(settings: Settings) -> None:
 
 
 @contextmanager
-def locked(settings: Settings) -> Iterator[None]:
-    """Lets one at a time change the ground. Raises GroundError at once if another does."""
+def locked(settings: Settings, progress: Progress, seconds: float = _LOCK_SECONDS) -> Iterator[None]:
+    """Lets one at a time change the ground; waits its turn. Raises GroundError after `seconds`."""
     claim(settings)
     handle = os.open(settings.state / _LOCK, os.O_RDWR)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise GroundError("Another `make up`, `deploy` or `down` is at work. Wait for it.") from error
+        if not _taken(handle):
+            with progress.step("waiting for another `make up`, `deploy` or `down`"):
+                _wait_for(handle, seconds)
         yield
     finally:
         os.close(handle)
+
+
+def _taken(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _wait_for(handle: int, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not _taken(handle):
+        if time.monotonic() > deadline:
+            raise GroundError(
+                f"Another command has been changing the ground for {elapsed(seconds)}. See `ps`."
+            )
+        time.sleep(0.2)
 
 
 def other(settings: Settings, mark: Path = _MARK) -> Path | None:

@@ -1,11 +1,13 @@
 """The state directory is ours alone, one command at a time, and one ground a machine."""
 
+import io
 from pathlib import Path
 
 import pytest
 
 from dev import state
 from dev.errors import GroundError
+from dev.progress import Progress
 from dev.settings import Settings
 
 
@@ -38,11 +40,15 @@ def test_removing_takes_the_directory_where_all_was_ours(tmp_path: Path) -> None
     assert not settings.state.exists()
 
 
-def test_a_second_command_is_turned_away(tmp_path: Path) -> None:
-    settings = Settings(tmp_path)
-    with state.locked(settings), pytest.raises(GroundError, match="Another"), state.locked(settings):
+def test_a_second_command_waits_its_turn(tmp_path: Path) -> None:
+    settings, progress = Settings(tmp_path), Progress(io.StringIO())
+    with (
+        state.locked(settings, progress),
+        pytest.raises(GroundError, match="Another"),
+        state.locked(settings, progress, seconds=0.3),
+    ):
         pass
-    with state.locked(settings):
+    with state.locked(settings, progress):
         pass
 
 
