@@ -1,0 +1,150 @@
+"""The inner half of the facade over a namespace of the real cluster: store, background work, pods' calls."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from api import background
+from api.config import Config
+from api.internal import routes
+from api.store.store import Store
+from crds import tokens
+from crds.kinds import DEPLOYMENT, PROJECT, RUN
+from crds.kube import Kube
+from crds.objects import Deployment, Project
+
+KEY = "a key that is only used here"
+ENDED = {
+    "phase": "Succeeded",
+    "completionTime": "2026-11-21T10:00:05Z",
+    "durationMs": 1500,
+    "conditions": [
+        {
+            "type": "Succeeded",
+            "status": "True",
+            "reason": "Succeeded",
+            "message": "It ran.",
+            "lastTransitionTime": "2026-11-21T10:00:05Z",
+        }
+    ],
+}
+
+
+@pytest.fixture
+def config(kube: Kube, tmp_path: Path) -> Config:
+    return Config(kube.namespace, "http://public", "http://internal", KEY, tmp_path / "data", run_ttl=600)
+
+
+@pytest.fixture
+async def store(config: Config) -> AsyncIterator[Store]:
+    opened = await Store.open(config.data, config.namespace)
+    yield opened
+    await opened.close()
+
+
+class Yard:
+    """The project demo with the deployment dep-a, and what a controller and a pod would do."""
+
+    def __init__(self, config: Config, kube: Kube, store: Store) -> None:
+        self.config = config
+        self.kube = kube
+        self.store = store
+        self.project: dict[str, Any] = {}
+
+    async def make(self) -> None:
+        """Makes the two objects, and lets the index know them."""
+        self.project = await self.kube.create(PROJECT, {"metadata": {"name": "demo"}, "spec": {}})
+        owner = {
+            "apiVersion": PROJECT.api_version,
+            "kind": "Project",
+            "name": "demo",
+            "uid": self.project["metadata"]["uid"],
+        }
+        await self.kube.create(
+            DEPLOYMENT,
+            {
+                "metadata": {"name": "dep-a", "ownerReferences": [owner]},
+                "spec": {"project": "demo", "source": {"archive": {"upload": "upl_a"}}},
+            },
+        )
+        plan = {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11"}
+        deployment = await self.kube.patch(
+            DEPLOYMENT, "dep-a", {"status": {"phase": "Superseded", "plan": plan}}, "status"
+        )
+        await self.store.projects.observe(Project(self.project))
+        await self.store.deployments.observe(Deployment(deployment))
+
+    async def get(self, run: str) -> dict[str, Any]:
+        """The Run as it is in the cluster."""
+        found = await self.kube.get(RUN, run)
+        assert found is not None
+        return found
+
+    async def end(self, run: str, **status: Any) -> None:
+        """What the controller writes at the end."""
+        await self.kube.patch(RUN, run, {"status": {**ENDED, **status}}, "status")
+
+    def bearer(self, run: str, uid: str, kind: tokens.TokenKind = "run") -> dict[str, str]:
+        """The header of a pod's token."""
+        text = tokens.mint(KEY, kind, self.kube.namespace, run, uid, int(time.time()) + 600)
+        return {"Authorization": f"Bearer {text}"}
+
+
+@pytest.fixture
+async def yard(config: Config, kube: Kube, store: Store) -> Yard:
+    made = Yard(config, kube, store)
+    await made.make()
+    return made
+
+
+@pytest.fixture
+async def work(yard: Yard) -> AsyncIterator[Callable[..., Awaitable[None]]]:
+    """Starts the background work (again), and waits until all that lives was listed."""
+    running: list[tuple[Any, web.Application]] = []
+
+    async def stop() -> None:
+        while running:
+            with pytest.raises(StopAsyncIteration):
+                await anext(running.pop()[0])
+
+    async def start(**changed: Any) -> None:
+        await stop()
+        progress = background.Progress()
+        settings = Config(**{**vars(yard.config), **changed})
+        app = web.Application()
+        context = background.context(settings, yard.store, yard.kube, progress)(app)
+        await anext(context)
+        running.append((context, app))
+        await until(lambda: _is(progress.ready))
+
+    yield start
+    await stop()
+
+
+@pytest.fixture
+async def pods(config: Config, kube: Kube, store: Store) -> AsyncIterator[TestClient[Any, Any]]:
+    app = web.Application()
+    routes.add(app, config, store, kube)
+    async with TestClient(TestServer(app)) as opened:
+        yield opened
+
+
+async def _is(value: bool) -> bool:
+    return value
+
+
+async def until(check: Callable[[], Awaitable[Any]], seconds: float = 15) -> Any:
+    """What `check` gives once it is true. Fails after some seconds."""
+    end = time.monotonic() + seconds
+    while True:
+        found = await check()
+        if found:
+            return found
+        assert time.monotonic() < end, "it did not happen in time"
+        await asyncio.sleep(0.02)

@@ -1,0 +1,103 @@
+"""An accepted run is one row and one object, whatever breaks in between."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from api.accept import RunRequest, accept_run, complete
+from api.projector.completion import complete_all
+from api.store.index.claims import Asked, Denied
+from api.store.index.idempotency import Idempotency
+from crds import errors
+from crds.kinds import RUN
+from tests.cluster.api.conftest import Yard
+
+REQUEST = RunRequest("demo", "dep-a", {"topic": "ants", "deep": {"a": [1, None]}}, "main:other", "90s")
+LATER = timedelta(seconds=1)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def test_the_object_says_what_was_asked_for_and_belongs_to_its_project(yard: Yard) -> None:
+    row = await accept_run(yard.store, yard.kube, REQUEST, now())
+    found = await yard.get(row.name)
+    assert found["spec"] == {
+        "project": "demo",
+        "deployment": "dep-a",
+        "input": {"topic": "ants", "deep": {"a": [1, None]}},
+        "entrypoint": "main:other",
+        "timeout": "90s",
+    }
+    assert found["metadata"]["uid"] == row.uid
+    assert [owner["uid"] for owner in found["metadata"]["ownerReferences"]] == [
+        yard.project["metadata"]["uid"]
+    ]
+
+
+async def test_many_at_once_with_one_idempotency_key_make_one_run(yard: Yard) -> None:
+    use = Idempotency("key", "abc", "body")
+    rows = await asyncio.gather(*(accept_run(yard.store, yard.kube, REQUEST, now(), use) for _ in range(10)))
+    assert len({row.name for row in rows}) == 1
+    assert len((await yard.kube.list(RUN)).items) == 1
+
+
+async def test_a_refused_object_leaves_no_run(yard: Yard) -> None:
+    with pytest.raises(errors.Invalid, match="entrypoint"):
+        await accept_run(yard.store, yard.kube, RunRequest("demo", "dep-a", {}, "no entrypoint"), now())
+    assert (await yard.store.runs.page(0, 10)).total == 0
+    assert await yard.store.runs.unsettled(now() + LATER) == ([], [])
+
+
+async def test_a_crash_after_the_row_is_completed(yard: Yard) -> None:
+    name, _ = await yard.store.runs.accept(REQUEST, now(), None)
+    await complete_all(yard.store, yard.kube, now() + LATER)
+    row = await yard.store.runs.get(name)
+    assert row is not None
+    assert row.uid == (await yard.get(name))["metadata"]["uid"]
+
+
+async def test_a_crash_after_the_object_is_completed_with_the_same_object(yard: Yard) -> None:
+    name, _ = await yard.store.runs.accept(REQUEST, now(), None)
+    row = await yard.store.runs.get(name)
+    assert row is not None
+    await complete(yard.store, yard.kube, row, now())
+    made = await yard.get(name)
+    # As if the uid had not reached the row.
+    await complete(yard.store, yard.kube, row, now())
+    assert (await yard.get(name))["metadata"] == made["metadata"]
+
+
+async def test_a_withdrawn_run_whose_object_was_made_is_deleted_and_never_given_away(yard: Yard) -> None:
+    name, _ = await yard.store.runs.accept(REQUEST, now(), None)
+    row = await yard.store.runs.get(name)
+    assert row is not None
+    await yard.store.runs.withdraw(name, now(), gone=False)
+    await complete(yard.store, yard.kube, row, now())
+    uid = (await yard.get(name))["metadata"]["uid"]
+    denied = await yard.store.claims.ask(name, Asked(uid, "pod", "nonce"), {}, now())
+    assert isinstance(denied, Denied)
+    await complete_all(yard.store, yard.kube, now() + LATER)
+    assert await yard.kube.get(RUN, name) is None
+
+
+async def test_without_an_apiserver_the_run_is_withdrawn_unless_it_can_be_repeated(yard: Yard) -> None:
+    from kubernetes.aio import client
+
+    from crds.kube import Kube
+
+    nowhere = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), yard.kube.namespace)
+    use = Idempotency("key", "abc", "body")
+    try:
+        with pytest.raises(errors.Unavailable):
+            await accept_run(yard.store, nowhere, REQUEST, now())
+        assert (await yard.store.runs.page(0, 10)).total == 0
+        with pytest.raises(errors.Unavailable):
+            await accept_run(yard.store, nowhere, REQUEST, now(), use)
+    finally:
+        await nowhere.close()
+    row = await accept_run(yard.store, yard.kube, REQUEST, now(), use)
+    assert (await yard.store.runs.page(0, 10)).total == 1
+    assert (await yard.get(row.name))["metadata"]["uid"] == row.uid

@@ -1,0 +1,160 @@
+"""A pod's claim and result reach the Run, once, before the pod is told that they are there."""
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp.test_utils import TestClient
+
+from api.accept import RunRequest, accept_run
+from crds.kinds import RUN
+from tests.cluster.api.conftest import Yard, until
+
+Pods = TestClient[Any, Any]
+Start = Callable[..., Awaitable[None]]
+HOLDER = {"pod_uid": "pod", "nonce": "nonce"}
+RESULT = {
+    **HOLDER,
+    "outcome": "succeeded",
+    "reason": None,
+    "message": None,
+    "duration_ms": 1500,
+    "output": {"answer": [42, "ä"]},
+    "output_artifact": None,
+    "last_event": 2,
+    "artifacts": {"count": 1, "bytes": 3},
+}
+
+
+async def call(
+    yard: Yard, pods: Pods, run: str, what: str, body: Any, uid: str | None = None
+) -> tuple[int, Any]:
+    uid = uid or (await yard.get(run))["metadata"]["uid"]
+    if what == "claim":
+        body = {"protocol": 1, "run_uid": uid, **body}
+    address = f"/internal/v1/runs/{run}/{what}"
+    async with pods.post(address, json=body, headers=yard.bearer(run, uid)) as answer:
+        return answer.status, await answer.json()
+
+
+async def claimed(yard: Yard, pods: Pods) -> str:
+    request = RunRequest("demo", "dep-a", {"topic": "ants"})
+    run = (await accept_run(yard.store, yard.kube, request, datetime.now(UTC))).name
+    assert (await call(yard, pods, run, "claim", HOLDER))[1]["state"] == "granted"
+    return run
+
+
+async def deliver(yard: Yard, pods: Pods, run: str) -> None:
+    """Two events and an artifact."""
+    events = [{"seq": n, "type": "log", "time": None, "data": {"message": str(n)}} for n in (1, 2)]
+    assert (await call(yard, pods, run, "events", {**HOLDER, "events": events}))[0] == 200
+    headers = {
+        **yard.bearer(run, (await yard.get(run))["metadata"]["uid"]),
+        "X-Crewyard-Pod": "pod",
+        "X-Crewyard-Nonce": "nonce",
+        "X-Crewyard-Sha256": hashlib.sha256(b"abc").hexdigest(),
+    }
+    address = f"/internal/v1/runs/{run}/artifacts/report.md"
+    async with pods.put(address, data=b"abc", headers=headers) as answer:
+        assert answer.status == 200
+
+
+async def test_a_whole_run(yard: Yard, pods: Pods, work: Start) -> None:
+    await work()
+    run = await claimed(yard, pods)
+
+    async def written() -> Any:
+        return (await yard.get(run))["status"].get("claim")
+
+    claim = await until(written)
+    row = await yard.store.runs.get(run)
+    assert row is not None
+    assert row.started_at is not None
+    assert claim["podUid"] == "pod"
+    assert datetime.fromisoformat(claim["time"]) == row.started_at
+    early = await call(yard, pods, run, "result", RESULT)
+    assert (early[0], early[1]["missing"]) == (
+        425,
+        {"events": {"stored": 0, "expected": 2}, "artifacts": {"stored": 0, "expected": 1}},
+    )
+    await deliver(yard, pods, run)
+    for _ in range(2):
+        assert await call(yard, pods, run, "result", RESULT) == (200, {})
+        assert (await yard.get(run))["status"]["result"] == {
+            "outcome": "succeeded",
+            "durationMs": 1500,
+            "output": '{"answer":[42,"ä"]}',
+            "artifacts": {"count": 1, "bytes": 3},
+        }
+    assert (await call(yard, pods, run, "result", {**RESULT, "duration_ms": 9}))[0] == 409
+    await yard.end(run, startTime=claim["time"])
+
+    async def ended() -> bool:
+        found = await yard.store.runs.get(run)
+        return found is not None and found.ended
+
+    await until(ended)
+    page = await yard.store.events.read(run, 0, 100)
+    assert [(event.id, event.type) for event in page.events] == [
+        (1, "run.started"),
+        (2, "log"),
+        (3, "log"),
+        (4, "artifact"),
+        (5, "run.completed"),
+    ]
+    assert page.events[-1].data["output"] == {"answer": [42, "ä"]}
+    # A runner that did not hear the answer asks once more.
+    assert await call(yard, pods, run, "result", RESULT) == (200, {})
+    assert (await call(yard, pods, run, "events", {**HOLDER, "events": []}))[0] == 409
+
+
+async def test_a_pod_that_is_faster_than_the_watch_is_served(yard: Yard, pods: Pods) -> None:
+    spec = {"project": "demo", "input": {"a": 1}}
+    await yard.kube.create(RUN, {"metadata": {"name": "run-fast"}, "spec": spec})
+    status, _ = await call(yard, pods, "run-fast", "claim", HOLDER)
+    assert status == 503
+    await yard.kube.patch(RUN, "run-fast", {"status": {"deployment": "dep-a", "project": "demo"}}, "status")
+    status, answer = await call(yard, pods, "run-fast", "claim", HOLDER)
+    assert (status, answer["state"], answer["input"]) == (200, "granted", {"a": 1})
+    assert (await call(yard, pods, "run-none", "claim", HOLDER, uid="none"))[0] == 404
+
+
+async def test_a_claim_and_a_result_survive_a_restart_before_they_are_written(
+    yard: Yard, pods: Pods, work: Start
+) -> None:
+    run = await claimed(yard, pods)
+    await deliver(yard, pods, run)
+    await yard.store.claims.report(run, "pod", "nonce", {"outcome": "succeeded", "durationMs": 5})
+    assert "claim" not in (await yard.get(run))["status"]
+    await work()
+
+    async def written() -> bool:
+        return "result" in (await yard.get(run))["status"]
+
+    await until(written)
+    assert (await yard.get(run))["status"]["claim"]["podUid"] == "pod"
+
+    async def settled() -> bool:
+        return not await yard.store.claims.unwritten(10)
+
+    await until(settled)
+
+
+async def test_what_an_ended_run_no_longer_takes_is_not_tried_for_ever(
+    yard: Yard, pods: Pods, work: Start
+) -> None:
+    run = await claimed(yard, pods)
+    gone = await claimed(yard, pods)
+    await yard.end(run, phase="Canceled")
+    await yard.kube.delete(RUN, gone)
+    await work()
+
+    async def settled() -> bool:
+        return not await yard.store.claims.unwritten(10)
+
+    await until(settled)
+    assert "claim" not in (await yard.get(run))["status"]
+    row = await yard.store.runs.get(gone)
+    assert row is not None
+    assert row.status == "canceled"
