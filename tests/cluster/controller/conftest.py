@@ -1,4 +1,4 @@
-"""A controller in this process, on a namespace of its own, with and without Kopf; and the facade's two writes."""
+"""A controller in this process, with and without Kopf, on a namespace; and the facade's two writes."""
 
 import asyncio
 import contextlib
@@ -51,7 +51,12 @@ class Yard:
         return Project(await self.kube.create(kinds.PROJECT, {"metadata": {"name": name}, "spec": spec}))
 
     async def deployment(
-        self, name: str, project: str = "demo", plan: dict[str, Any] | None = None, image: str = IMAGE, **spec: Any
+        self,
+        name: str,
+        project: str = "demo",
+        plan: dict[str, Any] | None = None,
+        image: str = IMAGE,
+        **spec: Any,
     ) -> Deployment:
         """A Deployment that is built already."""
         whole = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **spec}
@@ -63,7 +68,13 @@ class Yard:
     ) -> dict[str, Any]:
         """Plays a finished build."""
         now = format_time(datetime.now(UTC))
-        built = {"type": "Built", "status": "True", "reason": "Built", "message": "", "lastTransitionTime": now}
+        built = {
+            "type": "Built",
+            "status": "True",
+            "reason": "Built",
+            "message": "",
+            "lastTransitionTime": now,
+        }
         status = {"image": image, "plan": plan or {}, "conditions": [built]}
         return await self.kube.patch(kinds.DEPLOYMENT, name, {"status": status}, "status")
 

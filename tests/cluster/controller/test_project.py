@@ -1,0 +1,164 @@
+"""Projects against a real apiserver and a real git server; builds are played by the test."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from crds import kinds
+from crds.git_names import git_name
+from crds.objects import Deployment
+from tests.cluster.controller.conftest import condition
+from tests.gitserver import GitServer
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[GitServer]:
+    with GitServer(tmp_path) as made:
+        yield made
+
+
+async def deployments(yard, project="demo"):
+    listing = await yard.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project}")
+    return {d.spec.get("gitSha", d.name): d for d in map(Deployment, listing.items)}
+
+
+async def appears(yard, commit, seconds=15):
+    async with asyncio.timeout(seconds):
+        while commit not in (found := await deployments(yard)):
+            await asyncio.sleep(0.05)
+    return found[commit]
+
+
+def status_of(o):
+    return o["status"].get("phase")
+
+
+async def test_a_commit_becomes_the_active_deployment_and_the_next_one_supersedes_it(yard, server):
+    repository = server.create("crew")
+    first = repository.commit({"main.py": "1"}, "A first commit\n\nwith a body")
+    project = await yard.project(source={"git": {"url": server.url("crew"), "ref": {"branch": "main"}}})
+    one = await appears(yard, first)
+    assert one.spec["message"] == "A first commit"
+    assert one.name == git_name(project.uid, one.raw["spec"], 1)
+    assert one.owner_uids == {project.uid}
+    await yard.built(one.name)
+    await yard.active(one.name)
+    second = repository.commit({"main.py": "2"}, "A second commit")
+    two = await appears(yard, second)
+    assert (await yard.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == one.name
+    await yard.built(two.name)
+    await yard.active(two.name)
+    await yard.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Superseded")
+    found = await yard.until(
+        kinds.PROJECT, "demo", lambda o: o["status"].get("source", {}).get("commit") == second
+    )
+    assert condition(found, "Ready") == ("True", "Resolved")
+    ended = Deployment(await yard.kube.get(kinds.DEPLOYMENT, two.name))
+    assert ended.order == found["status"]["lastOrder"]
+    assert ended.status["activatedAt"] == found["status"]["activatedAt"]
+    assert condition(ended, "Ready") == ("True", "Active")
+
+
+async def test_a_rollback_is_instant_and_stays_until_the_head_moves(yard, server):
+    repository = server.create("crew")
+    names = []
+    await yard.project(source={"git": {"url": server.url("crew")}})
+    for index in range(2):
+        commit = repository.commit({"main.py": str(index)}, f"Commit {index}")
+        names.append((await appears(yard, commit)).name)
+        await yard.built(names[-1])
+        await yard.active(names[-1])
+    await yard.kube.patch(kinds.DEPLOYMENT, names[0], {"spec": {"activation": 1}})
+    await yard.active(names[0])
+    await yard.until(kinds.DEPLOYMENT, names[1], lambda o: status_of(o) == "Superseded")
+    await asyncio.sleep(2.5)
+    assert (await yard.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == names[0]
+    third = await appears(yard, repository.commit({"main.py": "3"}, "Commit 3"))
+    await yard.built(third.name)
+    await yard.active(third.name)
+
+
+async def test_an_idle_project_is_never_written_to(yard, server):
+    repository = server.create("crew")
+    commit = repository.commit({"crew/main.py": "1", "README": "1"}, "A commit")
+    await yard.project(source={"git": {"url": server.url("crew"), "path": "crew"}})
+    one = await appears(yard, commit)
+    await yard.built(one.name)
+    await yard.active(one.name)
+    await asyncio.sleep(1)
+    before = await yard.kube.get(kinds.PROJECT, "demo")
+    await asyncio.sleep(4)
+    after = await yard.kube.get(kinds.PROJECT, "demo")
+    assert before["metadata"]["resourceVersion"] == after["metadata"]["resourceVersion"]
+    outside = repository.commit({"crew/main.py": "1", "README": "2"}, "Outside the path")
+    await yard.until(kinds.PROJECT, "demo", lambda o: o["status"]["source"]["commit"] == outside)
+    assert set(await deployments(yard)) == {commit}
+
+
+@pytest.mark.parametrize(
+    ("source", "reason", "words"),
+    [
+        ({"name": "none"}, "GitNotFound", "correct source.git.url"),
+        ({"name": "crew", "ref": {"branch": "nope"}}, "BranchNotFound", "branches: main"),
+        ({"name": "empty"}, "EmptyRepository", "push one"),
+        ({"name": "crew", "path": "nope"}, "PathNotFound", "correct source.git.path"),
+        ({"name": "crew", "secretRef": {"name": "none"}}, "SecretNotFound", "create it"),
+        ({"url": "http://169.254.169.254/x.git"}, "AddressRefused", "CREWYARD_NET_ALLOW"),
+        ({"url": "http://127.0.0.1:9/x.git"}, "Unreachable", "by itself"),
+    ],
+)
+async def test_a_source_that_cannot_be_read_says_what_to_do(yard, server, source, reason, words):
+    server.create("crew").commit({"main.py": "1"}, "A commit")
+    server.create("empty")
+    git = dict(source)
+    git.setdefault("url", server.url(git.pop("name", "crew")))
+    await yard.project(source={"git": git})
+    found = await yard.until(kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == ("False", reason))
+    message = next(c["message"] for c in found["status"]["conditions"] if c["type"] == "Ready")
+    assert words in message
+    assert condition(found, "SourceResolved") == ("False", reason)
+
+
+async def test_credentials_come_from_the_secret(yard, tmp_path):
+    with GitServer(tmp_path, username="me", password="secret") as server:
+        commit = server.create("crew").commit({"main.py": "1"}, "A commit")
+        await yard.project(source={"git": {"url": server.url("crew"), "secretRef": {"name": "git"}}})
+        await yard.until(
+            kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == ("False", "SecretNotFound")
+        )
+        secret = {"metadata": {"name": "git"}, "stringData": {"username": "me", "password": "wrong"}}
+        await yard.kube.create(kinds.SECRET, secret)
+        await yard.until(kinds.PROJECT, "demo", lambda o: condition(o, "Ready") == ("False", "GitAuthFailed"))
+        await yard.kube.patch(kinds.SECRET, "git", {"stringData": {"password": "secret"}})
+        await appears(yard, commit)
+
+
+async def test_a_late_build_never_displaces_a_newer_one(yard):
+    await yard.project()
+    for name in ("dep-1", "dep-2"):
+        spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
+        await yard.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
+        await yard.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("order"))
+    await yard.built("dep-2")
+    await yard.active("dep-2")
+    await yard.built("dep-1")
+    late = await yard.until(kinds.DEPLOYMENT, "dep-1", lambda o: status_of(o) == "Superseded")
+    assert "activatedAt" not in late["status"]
+    assert (await yard.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-2"
+
+
+async def test_a_failed_head_is_tried_again_when_it_is_asked_for(yard, server):
+    repository = server.create("crew")
+    commit = repository.commit({"main.py": "1"}, "A commit")
+    project = await yard.project(source={"git": {"url": server.url("crew")}})
+    one = await appears(yard, commit)
+    await yard.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Failed", 60)
+    await asyncio.sleep(2.5)
+    assert len((await yard.kube.list(kinds.DEPLOYMENT)).items) == 1
+    asked = {"metadata": {"annotations": {"crewyard.dev/requestedAt": "2999-01-01T00:00:00Z"}}}
+    await yard.kube.patch(kinds.PROJECT, "demo", asked)
+    again = git_name(project.uid, one.raw["spec"], 2)
+    found = await yard.until(kinds.DEPLOYMENT, again, lambda o: o["status"].get("order"))
+    assert found["spec"]["attempt"] == 2

@@ -1,0 +1,107 @@
+"""Objects as the apiserver gives them, in three lines each."""
+
+import itertools
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from controller.config import Config
+from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT, LABEL_RUN
+from crds.objects import Deployment, Pod, Project, Run
+from crds.times import format_second
+
+NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
+VERSIONS = itertools.count(1)
+
+
+class Make:
+    """Builders of objects; everything not given is the ordinary case."""
+
+    now = NOW
+
+    @staticmethod
+    def ago(seconds: float) -> str:
+        return format_second(NOW - timedelta(seconds=seconds))
+
+    def _metadata(self, name: str, more: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "name": name,
+            "namespace": "crews",
+            "uid": f"uid-{name}",
+            "resourceVersion": str(next(VERSIONS)),
+            "generation": 1,
+            "creationTimestamp": self.ago(60),
+            **more,
+        }
+
+    def project(self, name: str = "demo", status: dict[str, Any] | None = None, **spec: Any) -> Project:
+        meta = spec.pop("metadata", {})
+        return Project({"metadata": self._metadata(name, meta), "spec": spec, "status": status or {}})
+
+    def deployment(
+        self,
+        name: str = "dep-a",
+        project: str = "demo",
+        built: bool = True,
+        order: int = 0,
+        phase: str = "Building",
+        status: dict[str, Any] | None = None,
+        **spec: Any,
+    ) -> Deployment:
+        meta = spec.pop("metadata", {})
+        whole = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **spec}
+        found: dict[str, Any] = {"phase": phase, **(status or {})}
+        if order:
+            found["order"] = order
+        if built:
+            found["image"] = "registry/crews/demo@sha256:00"
+            found["conditions"] = [{"type": "Built", "status": "True", "reason": "Built", "message": "m"}]
+        return Deployment({"metadata": self._metadata(name, meta), "spec": whole, "status": found})
+
+    def run(self, name: str = "run-a", status: dict[str, Any] | None = None, **spec: Any) -> Run:
+        meta = spec.pop("metadata", {})
+        spec = spec or {"project": "demo"}
+        found = {"phase": "Pending", **(status or {})}
+        return Run({"metadata": self._metadata(name, meta), "spec": spec, "status": found})
+
+    def pod(self, name: str = "run-a", owner: str = "uid-run-a", **more: Any) -> Pod:
+        meta = {
+            "ownerReferences": [{"uid": owner}],
+            "labels": {LABEL_RUN: name, LABEL_PROJECT: "demo", LABEL_DEPLOYMENT: "dep-a"},
+            **more.pop("metadata", {}),
+        }
+        spec = more.pop("spec", {})
+        status = {"phase": "Running", **more}
+        return Pod({"metadata": self._metadata(name, meta), "spec": spec, "status": status})
+
+    def scheduled(self, seconds: float = 5) -> list[dict[str, Any]]:
+        return [{"type": "PodScheduled", "status": "True", "lastTransitionTime": self.ago(seconds)}]
+
+    def ended(self, container: str = "crew", code: int = 0, **more: Any) -> list[dict[str, Any]]:
+        return [{"name": container, "state": {"terminated": {"exitCode": code, **more}}}]
+
+
+@pytest.fixture
+def make() -> Make:
+    return Make()
+
+
+@pytest.fixture
+def config() -> Config:
+    return Config(
+        namespace="crews",
+        internal_url="http://crewyard-api.crewyard-system.svc:8080",
+        token_key="a key for tests only",
+        service_image="registry/service@sha256:11",
+        kaniko_image="registry/kaniko:v1.24.0",
+        base_images={"3.11": "registry/library/python:3.11-slim"},
+        registry="registry:5000/team",
+        registry_insecure=True,
+    )
+
+
+@pytest.fixture
+def secured(config: Config) -> Config:
+    return replace(config, registry_secret="push", registry_insecure=False)

@@ -1,0 +1,167 @@
+"""The work queue: serial per key, coalescing, delayed, with back-off."""
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.lanes import Lanes
+from controller.queue import BACKOFF_MAX, Key, WorkQueue, backoff
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+KEY = Key("runs", "run-a")
+OTHER = Key("runs", "run-b")
+
+
+async def taken(queue: WorkQueue) -> Key | None:
+    try:
+        return await asyncio.wait_for(queue.take(), 0.01)
+    except TimeoutError:
+        return None
+
+
+async def test_a_key_added_often_is_taken_once_and_again_only_after_it_was_added_while_active():
+    queue = WorkQueue(Clock())
+    for _ in range(3):
+        queue.add(KEY)
+    assert await taken(queue) == KEY
+    assert await taken(queue) is None
+    queue.add(KEY)
+    queue.add(KEY)
+    assert await taken(queue) is None
+    queue.done(KEY)
+    assert await taken(queue) == KEY
+    queue.done(KEY)
+    assert await taken(queue) is None
+
+
+async def test_keys_are_taken_in_the_order_in_which_they_became_ready():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add(OTHER, after=1)
+    queue.add(KEY)
+    clock.now += 2
+    assert [await taken(queue), await taken(queue)] == [KEY, OTHER]
+
+
+async def test_of_several_delays_the_earliest_counts_and_forgotten_ones_never_come():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add(KEY, after=10)
+    queue.add(KEY, after=5)
+    queue.add(KEY, after=20)
+    clock.now += 4
+    assert await taken(queue) is None
+    clock.now += 2
+    assert await taken(queue) == KEY
+    queue.done(KEY)
+    clock.now += 100
+    assert await taken(queue) is None
+    queue.add(KEY, after=1)
+    queue.forget(KEY)
+    clock.now += 5
+    assert await taken(queue) is None
+
+
+async def test_a_failed_key_comes_again_after_growing_pauses_and_a_success_resets_them():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add(KEY)
+    for _ in range(20):
+        clock.now += BACKOFF_MAX
+        assert await taken(queue) == KEY
+        queue.done(KEY, failed=True)
+    clock.now += BACKOFF_MAX / 2 - 1
+    assert await taken(queue) is None
+    clock.now += BACKOFF_MAX
+    assert await taken(queue) == KEY
+    queue.done(KEY)
+    queue.add(KEY)
+    await taken(queue)
+    queue.done(KEY, failed=True)
+    clock.now += 0.06
+    assert await taken(queue) == KEY
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1))
+def test_backoff_is_bounded_and_never_zero(failures, draw):
+    assert 0 < backoff(failures, lambda: draw) <= BACKOFF_MAX
+
+
+async def test_the_age_of_the_oldest_ready_key_counts_waiting_not_working():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    assert queue.oldest_ready() == 0
+    queue.add(KEY)
+    clock.now += 7
+    queue.add(OTHER)
+    assert queue.oldest_ready() == 7
+    assert queue.depth == 2
+    await taken(queue)
+    assert queue.oldest_ready() == 0
+
+
+async def test_a_delayed_key_wakes_a_waiting_worker():
+    queue = WorkQueue(asyncio.get_running_loop().time)
+    waiting = asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    queue.add(KEY, after=0.02)
+    queue.add(OTHER, after=0.01)
+    assert await asyncio.wait_for(waiting, 1) == OTHER
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 5))
+def test_never_two_at_once_of_one_key_and_nothing_added_is_lost(seed, workers):
+    """Each addition is followed by a look that began after it."""
+    chance = random.Random(seed)
+    keys = [Key("runs", f"run-{index}") for index in range(4)]
+
+    async def play() -> None:
+        queue = WorkQueue(asyncio.get_running_loop().time)
+        active: set[Key] = set()
+        added = dict.fromkeys(keys, 0)
+        seen = dict.fromkeys(keys, 0)
+
+        async def handle(key: Key) -> bool:
+            assert key not in active
+            active.add(key)
+            seen[key] = added[key]
+            for _ in range(chance.randrange(3)):
+                await asyncio.sleep(0)
+            active.discard(key)
+            return True
+
+        tasks = [asyncio.create_task(queue.work(handle)) for _ in range(workers)]
+        for _ in range(40):
+            key = chance.choice(keys)
+            added[key] += 1
+            queue.add(key, chance.choice([0, 0, 0.001]))
+            if chance.random() < 0.3:
+                await asyncio.sleep(0)
+        await asyncio.sleep(0.02)
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results)
+        assert seen == added
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("key", "lane"), [(Key("runs", "a"), "main"), (Key("sources", "a"), "sources")])
+def test_slow_sources_have_a_queue_of_their_own(key, lane):
+    lanes = Lanes(Clock())
+    lanes.add(key)
+    assert getattr(lanes, lane).depth == 1
+    assert lanes.main.depth + lanes.sources.depth == 1
