@@ -32,13 +32,16 @@ def _run(given: settings.Settings) -> int:
     # the crew's until the grant is on its descriptor 4: the guard is closed in time although it comes second.
     child = launch.start({**os.environ, "CREWYARD_RUN_ID": given.run_id})
 
-    from runner.pid1 import guard, signals
+    from runner.pid1 import guard, memory, signals
 
     signals.hold()
     from runner.pid1.claim import Granted, Refused, claim
     from runner.pid1.facade import Facade, now
 
     guard.seal()
+    watched = memory.Memory(
+        given.cgroup
+    )  # before the grant: what the kernel kills from here on is the crew's
     nonce = os.urandom(16).hex()
     facade = Facade(given, nonce)
     said = claim(facade, now() + given.start_timeout, signals.stop_within)
@@ -53,7 +56,7 @@ def _run(given: settings.Settings) -> int:
 
         from runner.pid1.work import Work
 
-        return Work(given, nonce, child, said).run(stopped)
+        return Work(given, nonce, child, said, watched).run(stopped)
     os.kill(child.pid, 9)
     if isinstance(said, Refused):
         print(f"runner: the claim was refused: {said.reason}", file=sys.stderr)

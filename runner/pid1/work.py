@@ -30,12 +30,14 @@ _RESULT_LEAST = 3.0  # seconds that are kept back from the artifacts for the res
 class Work:
     """One run of the crew, from the grant to the exit code."""
 
-    def __init__(self, settings: Settings, nonce: str, child: Child, granted: Granted) -> None:
+    def __init__(
+        self, settings: Settings, nonce: str, child: Child, granted: Granted, memory_: memory.Memory
+    ) -> None:
         self._settings = settings
         self._nonce = nonce
         self._child = child
         self._granted = granted
-        self._memory = memory.Memory(settings.cgroup)
+        self._memory = memory_
         self._until = Until()
         self._files_until = Until()
         self._cause: str | None = None

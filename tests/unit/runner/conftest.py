@@ -34,6 +34,7 @@ class Pod:
     """One run pod: write the crew, start, wait."""
 
     def __init__(self, directory: Path, facade: Any) -> None:
+        self.before: list[str] = []  # a command in front of the interpreter
         self.facade = facade
         self.app = directory / "app"
         (self.app / "artifacts").mkdir(parents=True)
@@ -70,6 +71,7 @@ class Pod:
         environ |= {f"CREWYARD_{name}": value for name, value in ours.items()} | self.environ
         self._started = time.monotonic()
         self.process = await asyncio.create_subprocess_exec(
+            *self.before,
             python,
             "-I", "-S", str(ROOT / "runner"),
             env=environ, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,

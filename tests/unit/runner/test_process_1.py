@@ -1,0 +1,57 @@
+"""The runner as process 1 of a process namespace of its own, as in a pod."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.runner.conftest import until
+
+NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+
+
+def _possible() -> bool:
+    try:
+        return subprocess.run([*NAMESPACE, "true"], capture_output=True, timeout=5).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+pytestmark = pytest.mark.skipif(not _possible(), reason="needs the right to make a process namespace")
+
+
+async def test_orphans_are_reaped_and_nothing_is_left(pod: Any, facade: Any) -> None:
+    pod.before = NAMESPACE
+    pod.crew(
+        """
+        import os, subprocess, time
+        def kickoff():
+            for _ in range(10):
+                subprocess.Popen(["sleep", "64"], start_new_session=True)
+                os.system("(true &)")
+            time.sleep(0.3)
+            states = [open(f"/proc/{one}/stat").read().rpartition(")")[2].split()[0]
+                      for one in os.listdir("/proc") if one.isdigit()]
+            return [os.getppid(), states.count("Z")]
+        """
+    )
+    ended = await pod.run()
+    assert (ended.code, facade.result["output"]) == (0, [1, 0])
+    assert ended.seconds < 4
+
+
+async def test_process_1_hears_that_it_shall_stop(pod: Any, facade: Any) -> None:
+    pod.before = NAMESPACE
+    pod.crew("import time\ndef kickoff():\n    print('ready')\n    time.sleep(60)")
+    await pod.start()
+    await until(lambda: facade.logs() == ["ready"])
+    outside = pod.process.pid
+    [one] = Path(f"/proc/{outside}/task/{outside}/children").read_text().split()
+    os.kill(int(one), signal.SIGTERM)
+    ended = await pod.wait()
+    assert (ended.code, facade.result["outcome"]) == (0, "stopped")
