@@ -44,6 +44,7 @@ def set_up_logs(level: str) -> None:
         )
     )
     logging.basicConfig(level=number, handlers=[handler], force=True)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     # The access line is ours (api.gate): theirs would repeat it, with signed addresses in it.
     logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)
 

@@ -149,6 +149,7 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
     """The headers of every answer, streams included; called just before an answer begins."""
     request[STREAMED] = True
+    response.headers["Server"] = "crewyard"
     response.headers["X-Request-Id"] = request.get(REQUEST_ID, "")
     response.headers.setdefault("X-Content-Type-Options", "nosniff")
     allowance = request.get(ALLOWANCE)

@@ -29,6 +29,12 @@ def of_commit(project: ProjectRow, commit: str) -> dict[str, Any]:
     return {"git": {**found, "path": git["path"]} if git.get("path") else found}
 
 
+def defaults_of_commit(project: ProjectRow, commit: str) -> dict[str, Any]:
+    """What the poll says of a commit; a request that says no more asks for the same object."""
+    crew = ((project.spec.get("source") or {}).get("git") or {}).get("crew")
+    return {"gitSha": commit, **({"crew": crew} if crew else {})}
+
+
 def upload_of(body: Json, project: ProjectRow, public_url: str) -> str:
     """The id of the upload that a body names. Raises 400 (a foreign address), 409 (a followed project)."""
     if "git" in (project.spec.get("source") or {}) and not body.get("override"):

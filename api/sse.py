@@ -8,6 +8,7 @@ that follow something (a run's events, a build's log).
 
 import asyncio
 import re
+import socket
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -41,6 +42,14 @@ def last_event_id(header: str | None) -> int:
     return int(header) if header is not None and _LAST_ID.fullmatch(header.strip()) else 0
 
 
+def _bound_silence(request: web.Request) -> None:
+    """Lets the kernel end a connection whose other side vanished and acknowledges nothing."""
+    connection = request.transport.get_extra_info("socket") if request.transport is not None else None
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux has it.
+    if connection is not None and option and connection.family in (socket.AF_INET, socket.AF_INET6):
+        connection.setsockopt(socket.IPPROTO_TCP, option, int(1000 * (SEND_SECONDS + KEEPALIVE_SECONDS)))
+
+
 class SlowReader(Exception):
     """The reader took nothing for too long and was cut off."""
 
@@ -60,6 +69,7 @@ class Stream:
 
     async def open(self) -> None:
         """Answers 200 and the preamble."""
+        _bound_silence(self._request)
         await self.response.prepare(self._request)
         await self.write((PREAMBLE,))
 

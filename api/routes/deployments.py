@@ -15,6 +15,7 @@ from api.store.index.projects import ProjectRow
 from api.translate import deployments
 from crds import conditions, names
 from crds import errors as kube_errors
+from crds.git_names import git_name
 from crds.kinds import DEPLOYMENT
 from crds.objects import Deployment
 
@@ -69,11 +70,11 @@ async def create(call: Call) -> web.StreamResponse:
 
 async def _of_commit(call: Call, project: ProjectRow) -> DeploymentRow:
     """The deployment of a commit: the one there is, also the poll's; after a failed one the next attempt."""
-    found = source.of_commit(project, call.body["source"]["git"]["commit"])
-    spec = deployments.spec(call.body, found)
-    spec.setdefault("gitSha", found["git"]["commit"])
+    commit = call.body["source"]["git"]["commit"]
+    spec = deployments.spec(call.body, source.of_commit(project, commit))
+    spec = {**source.defaults_of_commit(project, commit), **spec}
     for attempt in range(1, MAX_ATTEMPTS + 1):
-        name = deployments.git_name(project.uid, spec, attempt)
+        name = git_name(project.uid, spec, attempt)
         row = await call.services.store.deployments.get(name)
         if row is None:
             return await _made(call, project, name, {**spec, "attempt": attempt})

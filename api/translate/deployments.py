@@ -1,8 +1,5 @@
 """Deployments: rows to the API's JSON, and a body to a spec. Pure. Called by the routes of deployments."""
 
-import base64
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,27 +47,3 @@ def spec(body: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, Any]:
         number = body["preview"].get("pull_request")
         found["preview"] = {} if number is None else {"pullRequest": number}
     return found
-
-
-def same_request(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two specs ask for the same deployment, whatever was asked of it since (rollback)."""
-    return {k: v for k, v in one.items() if k != "activation"} == {
-        k: v for k, v in other.items() if k != "activation"
-    }
-
-
-def git_name(project_uid: str, spec: Mapping[str, Any], attempt: int) -> str:
-    """The name of the deployment of a commit: whoever makes it, and however often, it is the same one."""
-    git = spec["source"]["git"]
-    preview = spec.get("preview")
-    parts = [
-        project_uid,
-        git["url"],
-        git.get("path") or "",
-        spec.get("crew") or "",
-        preview,
-        git["commit"],
-        attempt,
-    ]
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True, separators=(",", ":")).encode()).digest()
-    return names.DEPLOYMENT_PREFIX + base64.b32encode(digest).decode().lower()[:20]

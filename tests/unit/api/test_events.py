@@ -157,3 +157,22 @@ async def test_a_build_log_is_followed_to_the_end_of_the_build(yard):
 )
 def test_which_id_is_resumed_after(header, after):
     assert sse.last_event_id(header) == after
+
+
+async def test_a_reader_that_does_not_read_is_cut_off_and_resumes(yard, monkeypatch):
+    monkeypatch.setattr(sse, "SEND_SECONDS", 0.3)
+    await ended_run(yard, *("x" * 60_000 for _ in range(300)))
+    host, port = yard.client.server.host, yard.client.server.port
+    _, writer = await asyncio.open_connection(host, port, limit=1024)
+    request = f"GET /v1/runs/run_a/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {yard.admin}\r\n\r\n"
+    writer.write(request.encode())
+    async with asyncio.timeout(10):
+        for open_streams in (b"1.0", b"0.0"):
+            while b"crewyard_sse_clients " + open_streams not in (await yard.call("GET", "/metrics"))[1]:
+                await asyncio.sleep(0.02)
+        started = asyncio.get_running_loop().time()
+        await yard.get("/v1/runs")
+        assert asyncio.get_running_loop().time() - started < 1
+    writer.close()
+    _, raw, _ = await yard.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": "300"})
+    assert [message["id"] for message in messages(raw)] == ["301", "302"]
