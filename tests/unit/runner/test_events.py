@@ -9,11 +9,11 @@ from typing import Any
 from tests.unit.runner.conftest import until
 
 
-async def test_120_000_lines_printed_at_once_all_arrive_in_order(pod: Any, facade: Any) -> None:
-    pod.crew("def kickoff():\n    for number in range(120_000):\n        print('line', number)")
+async def test_200_000_lines_printed_at_once_all_arrive_in_order(pod: Any, facade: Any) -> None:
+    pod.crew("def kickoff():\n    for number in range(200_000):\n        print('line', number)")
     ended = await pod.run()
     assert facade.result["outcome"] == "succeeded"
-    assert facade.logs() == [f"line {number}" for number in range(120_000)]
+    assert facade.logs() == [f"line {number}" for number in range(200_000)]
     assert ended.stdout.count(b"\n") + 10 >= 1  # the echo may drop, the events may not
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200 * 1024  # KiB
 
