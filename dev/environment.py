@@ -3,11 +3,14 @@
 import shlex
 from collections.abc import Mapping
 
-from dev.settings import FACADE_URL, Settings
+from dev.settings import BRIDGE_ADDRESS, FACADE_URL, Settings
 
 
 def variables(settings: Settings, inherited: Mapping[str, str]) -> dict[str, str]:
-    """What a shell needs for kubectl and the facade. PATH gains our directory once, however often asked."""
+    """What a shell needs for kubectl and the facade, and where pods reach a server of this host.
+
+    PATH gains our directory once, however often asked.
+    """
     own = str(settings.bin)
     rest = [entry for entry in inherited.get("PATH", "").split(":") if entry and entry != own]
     values = {
@@ -15,6 +18,7 @@ def variables(settings: Settings, inherited: Mapping[str, str]) -> dict[str, str
         "KUBECONFIG": str(settings.kubeconfig),
         "PATH": ":".join([own, *rest]),
         "CREWYARD_URL": FACADE_URL,
+        "CREWYARD_HOST_ADDRESS": BRIDGE_ADDRESS,
     }
     if settings.admin_key.exists():
         values["CREWYARD_API_KEY"] = settings.admin_key.read_text().strip()

@@ -5,8 +5,8 @@ from plan.dependencies import Declaration
 # The user and group of crews, in the image and in the pod.
 CREW_ID = 65532
 
+# No USER before the RUNs, not even root's: Kaniko then changes its identity, which needs SETUID and SETGID.
 _SYSTEM = """\
-USER 0:0
 RUN set -eu; \\
     grep -q '^crew:' /etc/group || echo 'crew:x:{id}:' >> /etc/group; \\
     grep -q '^crew:' /etc/passwd || echo 'crew:x:{id}:{id}::/home/crew:/usr/sbin/nologin' >> /etc/passwd; \\
@@ -16,7 +16,8 @@ RUN set -eu; \\
 ENV HOME=/home/crew TMPDIR=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 """
 
-# pip compiles what it installs even where PYTHONDONTWRITEBYTECODE is set: crews start on compiled modules.
+# pip compiles what it installs even where PYTHONDONTWRITEBYTECODE is set. Measured with langgraph: 4 s more
+# while building, and every run imports it in 0.7 s instead of 1.9 s.
 # PIP_BREAK_SYSTEM_PACKAGES: the base may be a distribution whose Python is marked as externally managed.
 _INSTALL = """\
 COPY {files} /tmp/crewyard/

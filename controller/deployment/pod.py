@@ -91,6 +91,8 @@ def kaniko_arguments(image: str, config: Config) -> list[str]:
         "--compressed-caching=false",
         "--snapshot-mode=redo",
         "--image-download-retry=3",
+        # What pip prints is the log; Kaniko only adds what went wrong.
+        "--verbosity=warn",
         "--log-format=text",
         "--log-timestamp=false",
         *(insecure if config.registry_insecure else []),
