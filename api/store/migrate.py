@@ -12,7 +12,6 @@ SCRIPTS = Path(__file__).parent / "migrations"
 
 def migrate(path: Path, revision: str = "head") -> None:
     """Runs the migrations that `path` lacks, each in a transaction. Blocks; runs in a thread."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     settings = Config()
     settings.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
     engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)

@@ -39,6 +39,10 @@ class Shelf(Generic[Book]):
                 raise StoreUnavailable(f"the log of {name} is busy; try again") from error
             try:
                 yield await self.open(name)
+            except StoreUnavailable:
+                # What a failed write left on the disk is found out by opening it again.
+                self._books.pop(name, None)
+                raise
             finally:
                 lock.release()
         finally:

@@ -21,6 +21,7 @@ from api.store.index.keys import Keys
 from api.store.index.projects import Projects
 from api.store.index.runs import Runs
 from api.store.index.uploads import UploadRow, Uploads
+from api.store.lock import DirectoryLock
 from api.store.migrate import migrate
 from api.store.record import Record
 from api.store.signals import Signals
@@ -31,9 +32,10 @@ INDEX = "index.sqlite3"
 class Store:
     """What one namespace's facade keeps. Every call raises StoreUnavailable where it cannot be answered."""
 
-    def __init__(self, directory: Path, namespace: str, database: Database) -> None:
+    def __init__(self, directory: Path, namespace: str, database: Database, lock: DirectoryLock) -> None:
         self.namespace = namespace
         self.database = database
+        self._lock = lock
         self._changes = Signals()
         self.projects = Projects(database, namespace, self._changes)
         self.deployments = Deployments(database, namespace, self._changes)
@@ -52,10 +54,15 @@ class Store:
     async def open(cls, directory: Path, namespace: str) -> "Store":
         """Opens or makes the store in `directory`, with the present schema. Raises StoreUnavailable."""
         try:
+            lock = await asyncio.to_thread(DirectoryLock, directory)
+        except OSError as error:
+            raise StoreUnavailable(f"the store in {directory} cannot be opened: {error}") from error
+        try:
             await asyncio.to_thread(migrate, directory / INDEX)
         except (OSError, SQLAlchemyError) as error:
-            raise StoreUnavailable(f"the store in {directory} cannot be opened: {error}") from error
-        return cls(directory, namespace, Database(directory / INDEX))
+            lock.release()
+            raise StoreUnavailable(f"the index in {directory} cannot be opened: {error}") from error
+        return cls(directory, namespace, Database(directory / INDEX), lock)
 
     async def close(self) -> None:
         """Closes all; waiting readers return."""
@@ -63,6 +70,7 @@ class Store:
         self.events.signals.close()
         self.buildlogs.signals.close()
         await self.database.close()
+        self._lock.release()
 
     async def ready(self) -> None:
         """Returns if the store can read and write. Raises StoreUnavailable."""

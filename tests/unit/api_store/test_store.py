@@ -73,6 +73,14 @@ async def test_a_directory_that_cannot_be_used_is_unavailable(tmp_path: Path) ->
         await Store.open(tmp_path / "file" / "data", "crews")
 
 
+async def test_a_second_process_is_refused_and_a_later_one_is_not(tmp_path: Path) -> None:
+    first = await Store.open(tmp_path, "crews")
+    with pytest.raises(StoreUnavailable, match="another process"):
+        await Store.open(tmp_path, "crews")
+    await first.close()
+    await (await Store.open(tmp_path, "crews")).close()
+
+
 async def test_a_reader_sees_one_commit(store: Store) -> None:
     await some.yard(store)
     stop = asyncio.Event()
