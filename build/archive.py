@@ -28,6 +28,7 @@ _DAMAGED = (
     zlib.error,
     gzip.BadGzipFile,
     EOFError,
+    OverflowError,
     ValueError,
     struct.error,
     NotImplementedError,
@@ -99,6 +100,10 @@ def _read_zip(packed: IO[bytes], size: int, limits: Limits, builder: TreeBuilder
                 continue
             if member.flag_bits & 0x1:
                 raise Refused(CONTEXT_INVALID, f"{_shown(member.filename)} is encrypted", _PACK)
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise Refused(
+                    CONTEXT_INVALID, f"{_shown(member.filename)} is packed in an unusual way", _PACK
+                )
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
                 raise Refused(CONTEXT_INVALID, f"{_shown(member.filename)} is a link or special file", _PACK)
             builder.expect(member.file_size)

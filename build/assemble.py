@@ -30,6 +30,7 @@ def assemble(settings: Settings, log: Log, runner: Path) -> dict[str, Any]:
     """
     started = time.monotonic()
     repository = Repository(settings.repository, settings.registry_insecure, settings.registry_auth)
+    repository.prepare()
     tree = fetch_source(settings, log)
     log.line(f"source: {len(tree)} files, {tree.bytes} bytes, {tree.hash[:12]}")
     planned = make_plan(tree, settings.crew, list(settings.base_images))

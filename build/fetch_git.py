@@ -31,6 +31,8 @@ from build.settings import GitCredentials, GitSource, Limits, Network
 from build.tree import SourceTree, TreeBuilder
 
 _ATTEMPTS = 4
+# What a remote may say beside the objects: the list of its branches and tags.
+_TALK_BYTES = 16 << 20
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ACCESS = "Check the Secret named by the project's source.git.secretRef."
 
@@ -76,15 +78,27 @@ def _fetch(
 ) -> Any:
     where = shown_url(source.url)
     for attempt in range(_ATTEMPTS):
-        with Gate(rules) as gate:
+        with Gate(rules, most=limits.context_bytes + _TALK_BYTES, ca=credentials.ca) as gate:
             try:
                 return fetch_commit(source, credentials, limits.context_bytes, place / str(attempt), gate)
-            except (Denied, Infrastructure) as error:
+            except (Denied, Infrastructure, Oversized) as error:
+                if gate.exceeded or isinstance(error, Oversized):
+                    raise Refused(
+                        CONTEXT_TOO_LARGE,
+                        f"{where} sends more than {limits.context_bytes} bytes for one commit",
+                        "Keep large files out of the repository.",
+                    ) from None
                 if gate.refusals:
                     raise Refused(
                         GIT_NOT_FOUND,
                         f"{where}: {gate.refusals[0]}, and this installation does not fetch from it",
                         "Use another address, or ask an administrator to allow it (CREWYARD_NET_ALLOW).",
+                    ) from None
+                if gate.untrusted:
+                    raise Refused(
+                        GIT_AUTH_FAILED,
+                        f"the certificate of {gate.untrusted[0]}",
+                        "Put its authority's certificate into the Secret as ca.crt (source.git.secretRef).",
                     ) from None
                 if isinstance(error, Denied):
                     used = bool(credentials.username or credentials.bearer)
@@ -98,12 +112,6 @@ def _fetch(
                         ) from None
                     raise
                 log.line(f"fetching failed, trying again: {error}")
-            except Oversized:
-                raise Refused(
-                    CONTEXT_TOO_LARGE,
-                    f"{where} sends more than {limits.context_bytes} bytes for one commit",
-                    "Keep large files out of the repository.",
-                ) from None
         time.sleep(0.3 * 2**attempt)
     raise Infrastructure(f"{where} could not be fetched")
 
@@ -152,9 +160,9 @@ def _read(repository: Any, source: GitSource, limits: Limits, log: Log) -> Sourc
                 executable = item.filemode == pygit2.enums.FileMode.BLOB_EXECUTABLE
                 if item.filemode == pygit2.enums.FileMode.LINK:
                     item = _followed(tree, path, item)
-                data = item.data
-                builder.expect(len(data))
-                builder.add(path, io.BytesIO(data), executable)
+                # The size first: a small pack may hold an enormous object.
+                builder.expect(repository.odb.read_header(item.id)[1])
+                builder.add(path, io.BytesIO(item.data), executable)
     return builder.finish()
 
 

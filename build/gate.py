@@ -1,17 +1,18 @@
-"""The only way out while a source is fetched: a small proxy on loopback that checks every connection.
+"""The only way out while a source is fetched: a small relay on loopback that checks every connection.
 
-libgit2 resolves names and follows redirects by itself; through this proxy each
-of its connections goes to an address that was checked in the same moment. Called
-by build.fetch_git. https is tunnelled (CONNECT), so certificates are still
-checked by libgit2 against the true host. For plain http libgit2 ignores proxies:
-there the gate is the address itself, `/http/host:port/path` stands for the far
-one, and redirects are rewritten likewise.
+libgit2 resolves names and follows redirects by itself; here each of its
+connections goes to an address that was checked in the same moment. Called by
+build.fetch_git. It is no proxy, since libgit2 ignores one for plain http and
+hangs on an untrusted certificate behind one: `/https/host:port/path` stands for
+the far address, redirects are rewritten likewise, and TLS is spoken from here,
+with the certificate checked against the far host.
 """
 
 import contextlib
 import select
 import socket
 import socketserver
+import ssl
 import threading
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -20,13 +21,16 @@ from build.addresses import AddressRefused, Resolver, Rules, checked, system_res
 
 _HEAD_BYTES = 64 << 10
 _CHUNK = 64 << 10
+_PORTS = {"http": 80, "https": 443}
 
 
 class Gate:
-    """A context manager; `proxy` is its address while it is open, `refusals` what it turned away.
+    """A context manager; `refusals` is what it turned away, `untrusted` hosts whose certificate is not valid.
 
-    `unknown` are hosts that have no address at all. Connecting and idling are
-    bounded by `connect_timeout` and `idle_timeout`, in seconds.
+    `ca` are certificates in PEM form that are trusted besides the system's.
+    `unknown` are hosts that have no address at all. At most `most` bytes come in
+    through all connections together, then `exceeded` is set and all of them end.
+    Connecting and idling are bounded by `connect_timeout` and `idle_timeout`, in seconds.
     """
 
     def __init__(
@@ -35,14 +39,21 @@ class Gate:
         resolve: Resolver = system_resolver,
         connect_timeout: float = 10.0,
         idle_timeout: float = 60.0,
+        most: int = 1 << 30,
+        ca: str = "",
     ) -> None:
         self.rules, self.resolve = rules, resolve
+        self.exceeded = False
+        self._left, self._lock = most, threading.Lock()
         self.connect_timeout, self.idle_timeout = connect_timeout, idle_timeout
         self.refusals: list[str] = []
         self.unknown: list[str] = []
+        self.untrusted: list[str] = []
+        self._ca = ca
+        self._context: ssl.SSLContext | None = None
         self._server = _Server(("127.0.0.1", 0), _Connection)
         self._server.gate = self
-        self.proxy = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._here = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> "Gate":
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True, name="gate").start()
@@ -54,7 +65,24 @@ class Gate:
 
     def address(self, url: str) -> str:
         """What to ask for in place of `url`, so that the way leads through here."""
-        return f"{self.proxy}{_inside(url)}" if url.startswith("http://") else url
+        return f"{self._here}{_inside(url)}"
+
+    def take(self, count: int) -> bool:
+        """Counts bytes that came in; False once they are too many."""
+        with self._lock:
+            self._left -= count
+            self.exceeded = self._left < 0
+            return not self.exceeded
+
+    def secured(self, plain: socket.socket, host: str) -> socket.socket:
+        """TLS over `plain`, with the certificate of `host`. Raises OSError."""
+        try:
+            with self._lock:
+                self._context = self._context or _trusting(self._ca)
+            return self._context.wrap_socket(plain, server_hostname=host)
+        except ssl.SSLCertVerificationError as error:
+            self.untrusted.append(f"{host}: {error.verify_message}")
+            raise
 
     def connect(self, host: str, port: int) -> socket.socket:
         """A connection to a checked address of `host`. Raises AddressRefused or OSError."""
@@ -97,14 +125,15 @@ class _Connection(socketserver.BaseRequestHandler):
 
     def _serve(self, client: socket.socket, gate: Gate, head: bytes, rest: bytes) -> None:
         try:
-            method, host, port, forwarded = _target(head)
-            far = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            prefix = "" if method == "CONNECT" else f"/http/{far}"
+            scheme, host, port, forwarded = _target(head)
         except ValueError:
             client.sendall(_answer("400 Bad Request"))
             return
         try:
             upstream = gate.connect(host, port)
+            upstream.settimeout(gate.idle_timeout)
+            if scheme == "https":
+                upstream = gate.secured(upstream, host)
         except AddressRefused:
             client.sendall(_answer("403 Forbidden"))
             return
@@ -112,12 +141,9 @@ class _Connection(socketserver.BaseRequestHandler):
             client.sendall(_answer("502 Bad Gateway"))
             return
         with upstream:
-            upstream.settimeout(gate.idle_timeout)
-            if method == "CONNECT":
-                client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            else:
-                upstream.sendall(forwarded + rest)
-            _pipe(client, upstream, gate.idle_timeout, prefix)
+            upstream.sendall(forwarded + rest)
+            far = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            _pipe(client, upstream, gate, f"/{scheme}/{far}")
 
 
 def _read_head(stream: socket.socket) -> tuple[bytes, bytes]:
@@ -132,29 +158,37 @@ def _read_head(stream: socket.socket) -> tuple[bytes, bytes]:
 
 
 def _target(head: bytes) -> tuple[str, str, int, bytes]:
-    """Method, host and port of a proxy request, and the head to send on. Raises ValueError."""
+    """Scheme, host and port that a request is meant for, and the head to send on. Raises ValueError."""
     lines = head.decode("latin-1").split("\r\n")
     method, target, version = lines[0].split(" ")
-    if method == "CONNECT":
-        parts = urlsplit(f"//{target}")
-        return method, _host(parts.hostname), parts.port or 443, b""
-    if target.startswith("http://"):  # libgit2 writes it as to a proxy, though it connects directly
-        target = f"/{target.split('/', 3)[3]}"
     empty, scheme, place, rest = target.split("/", 3)
-    if empty or scheme != "http":
+    if empty or scheme not in _PORTS:
         raise ValueError(target)
     parts = urlsplit(f"//{place}")
     dropped = ("host:", "connection:", "keep-alive:")
     kept = [line for line in lines[1:] if not line.lower().startswith(dropped)]
-    shown = place.removesuffix(":80")
+    shown = place.removesuffix(f":{_PORTS[scheme]}")
     text = "\r\n".join([f"{method} /{rest} {version}", f"Host: {shown}", *kept, "Connection: close", "", ""])
-    return method, _host(parts.hostname), parts.port or 80, text.encode("latin-1")
+    return scheme, _host(parts.hostname), parts.port or _PORTS[scheme], text.encode("latin-1")
 
 
 def _inside(url: str) -> str:
     parts = urlsplit(url)
     query = f"?{parts.query}" if parts.query else ""
-    return f"/http/{parts.netloc}{parts.path or '/'}{query}"
+    return f"/{parts.scheme}/{parts.netloc}{parts.path or '/'}{query}"
+
+
+def _trusting(ca: str) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if ca:
+        context.load_verify_locations(cadata=ca)
+    return context
+
+
+def _waiting(*sides: socket.socket, seconds: float) -> list[socket.socket]:
+    """Those of `sides` that have something to read, TLS's own buffer included."""
+    held: list[socket.socket] = [side for side in sides if isinstance(side, ssl.SSLSocket) and side.pending()]
+    return held or select.select(sides, [], [], seconds)[0]
 
 
 def _host(host: str | None) -> str:
@@ -163,21 +197,20 @@ def _host(host: str | None) -> str:
     return host
 
 
-def _pipe(client: socket.socket, upstream: socket.socket, idle: float, prefix: str) -> None:
-    """Copies both ways until one side ends. A `prefix` means plain http: the answer's head is adapted."""
-    if prefix:
-        head, rest = _answer_head(client, upstream, idle, prefix)
-        if not head:
-            return
-        client.sendall(head + rest)
+def _pipe(client: socket.socket, upstream: socket.socket, gate: Gate, prefix: str) -> None:
+    """Copies both ways until one side ends; the answer's head is adapted on the way."""
+    head, rest = _answer_head(client, upstream, gate.idle_timeout, prefix)
+    if not head:
+        return
+    client.sendall(head + rest)
     others: dict[Any, socket.socket] = {client: upstream, upstream: client}
     while True:
-        ready, _, _ = select.select([client, upstream], [], [], idle)
+        ready = _waiting(client, upstream, seconds=gate.idle_timeout)
         if not ready:
             return
         for side in ready:
             data = side.recv(_CHUNK)
-            if not data:
+            if not data or (side is upstream and not gate.take(len(data))):
                 return
             others[side].sendall(data)
 
@@ -188,7 +221,7 @@ def _answer_head(
     """Sends the request's body on until the answer's head is there; it then says `close` and leads here."""
     data = b""
     while b"\r\n\r\n" not in data:
-        ready, _, _ = select.select([client, upstream], [], [], idle)
+        ready = _waiting(client, upstream, seconds=idle)
         if not ready or len(data) > _HEAD_BYTES:
             return b"", b""
         if client in ready:
@@ -213,7 +246,7 @@ def _answer_head(
 
 
 def _led_back(location: str, prefix: str) -> str:
-    if location.startswith("http://"):
+    if location.startswith(("http://", "https://")):
         return _inside(location)
     return f"{prefix}{location}" if location.startswith("/") and not location.startswith("//") else location
 

@@ -3,9 +3,6 @@
 libgit2 is imported on the first fetch only.
 """
 
-import os
-import ssl
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -40,21 +37,16 @@ def fetch_commit(source: GitSource, credentials: GitCredentials, most: int, plac
 
     pygit2.settings.server_connect_timeout = _CONNECT_MS
     pygit2.settings.server_timeout = _SILENCE_MS
-    if credentials.ca:
-        _trust(credentials.ca)
     repository = pygit2.init_repository(str(place), bare=True)
     remote = repository.remotes.create_anonymous(gate.address(source.url))
-    proxy = gate.proxy
     try:
         try:
-            remote.fetch(
-                [f"+{source.commit}:{_HERE}"], callbacks=_callbacks(credentials, most), proxy=proxy, depth=1
-            )
+            remote.fetch([f"+{source.commit}:{_HERE}"], callbacks=_callbacks(credentials, most), depth=1)
         except (pygit2.GitError, KeyError) as error:
             if not _is_about_the_commit(str(error)):
                 raise
             alone = _cannot_ask(str(error))
-            _fetch_by_name(remote, source.commit, credentials, most, proxy, all_branches=alone)
+            _fetch_by_name(remote, source.commit, credentials, most, all_branches=alone)
         if repository.get(source.commit) is None:
             raise Denied("commit", "the commit is not there")
         return repository
@@ -63,9 +55,9 @@ def fetch_commit(source: GitSource, credentials: GitCredentials, most: int, plac
 
 
 def _fetch_by_name(
-    remote: Any, commit: str, credentials: GitCredentials, most: int, proxy: str, all_branches: bool
+    remote: Any, commit: str, credentials: GitCredentials, most: int, all_branches: bool
 ) -> None:
-    heads = remote.list_heads(callbacks=_callbacks(credentials, most), proxy=proxy)
+    heads = remote.list_heads(callbacks=_callbacks(credentials, most))
     names = [
         head.name for head in heads if str(head.oid) == commit and head.name and head.name.startswith("refs/")
     ]
@@ -75,7 +67,7 @@ def _fetch_by_name(
         raise Denied("commit", "the remote does not have it")
     else:
         wanted, depth = ["+refs/heads/*:refs/crewyard/heads/*"], 0
-    remote.fetch(wanted, callbacks=_callbacks(credentials, most), proxy=proxy, depth=depth)
+    remote.fetch(wanted, callbacks=_callbacks(credentials, most), depth=depth)
 
 
 def _callbacks(credentials: GitCredentials, most: int) -> Any:
@@ -129,15 +121,3 @@ def _meaning(text: str) -> Denied | Infrastructure:
     if "invalid content-type" in low or "unexpected content-type" in low or "invalid http response" in low:
         return Denied("repository", text)
     return Infrastructure(f"git: {text}")
-
-
-def _trust(extra: str) -> None:
-    """Certificates that libgit2 accepts: the system's and `extra`, a PEM text."""
-    import pygit2
-
-    paths = ssl.get_default_verify_paths()
-    system = os.environ.get("SSL_CERT_FILE") or paths.cafile or "/etc/ssl/certs/ca-certificates.crt"
-    known = Path(system).read_text() if Path(system).is_file() else ""
-    with tempfile.NamedTemporaryFile("w", suffix=".pem", delete=False) as bundle:
-        bundle.write(f"{known}\n{extra}\n")
-    pygit2.settings.set_ssl_cert_locations(bundle.name, None)

@@ -6,6 +6,7 @@ ours, since it has no timeouts, pauses for minutes and reads blobs whole.
 
 import io
 import random
+import threading
 import time
 from typing import IO, Any
 from urllib.parse import urlencode
@@ -27,6 +28,10 @@ class Repository:
         self._base = f"{'http' if insecure else 'https'}://{host}/v2/{path}"
         self._host, self._insecure, self._auth = host, insecure, auth
         self._connected: Any = None
+
+    def prepare(self) -> None:
+        """Imports what talking to a registry needs, beside whatever else is going on."""
+        threading.Thread(target=_import_client, daemon=True, name="registry").start()
 
     def image(self, reference: str) -> Image | None:
         """Manifest and configuration of a tag or digest; None where there is none. Raises Infrastructure."""
@@ -157,6 +162,10 @@ class _Upload:
         data = self._content.read(wanted) if wanted else b""
         self._left -= len(data)
         return data
+
+
+def _import_client() -> None:
+    from build import registry_client  # noqa: F401
 
 
 def _transient(status: int) -> bool:

@@ -6,7 +6,8 @@
         server.url("demo")          # http://127.0.0.1:40123/demo.git
 
 Bind another address where pods have to reach it. With `username` and `password`
-every request needs them (Basic); with `bearer` a token instead.
+every request needs them (Basic); with `bearer` a token instead. A `certificate`
+(a PEM file with its key) makes it https. `git push` works too.
 """
 
 import base64
@@ -15,6 +16,7 @@ import gzip
 import hmac
 import http.server
 import os
+import ssl
 import subprocess
 import threading
 from collections.abc import Mapping
@@ -107,12 +109,18 @@ class GitServer:
         username: str = "",
         password: str = "",
         bearer: str = "",
+        certificate: Path | None = None,
     ) -> None:
         self.root, self.username, self.password, self.bearer = root, username, password, bearer
         self.requests: list[str] = []
         self._server = _Server((address, port), _Handler)
         self._server.owner = self
         self.address, self.port = address, int(self._server.server_address[1])
+        self._scheme = "https" if certificate else "http"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> "GitServer":
@@ -145,9 +153,9 @@ class GitServer:
             repository.configure("uploadpack.allowReachableSHA1InWant", "true")
         return Repository(path)
 
-    def url(self, name: str) -> str:
-        """Where the repository `name` is fetched from."""
-        return f"http://{self.address}:{self.port}/{name}.git"
+    def url(self, name: str, host: str = "") -> str:
+        """Where the repository `name` is fetched from (and pushed to), by `host` where that differs."""
+        return f"{self._scheme}://{host or self.address}:{self.port}/{name}.git"
 
     def admits(self, authorization: str) -> bool:
         """Whether a request with this Authorization header may go on."""

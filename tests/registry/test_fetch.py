@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import io
 import socket
+import subprocess
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -162,6 +163,34 @@ def test_a_server_that_is_away_is_no_answer() -> None:
         closed.bind(("127.0.0.1", 0))
         with pytest.raises(Infrastructure):
             fetch(GitSource(f"http://127.0.0.1:{closed.getsockname()[1]}/x.git", "0" * 40))
+
+
+def certificate(place: Path) -> Path:
+    words = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+    subprocess.run(
+        [*words.split(), "-addext", "subjectAltName=DNS:localhost", "-keyout", "key", "-out", "cert"],
+        cwd=place,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    both = place / "both.pem"
+    both.write_text((place / "key").read_text() + (place / "cert").read_text())
+    return both
+
+
+def test_an_authority_of_ones_own(tmp_path: Path) -> None:
+    pem = certificate(tmp_path)
+    with GitServer(tmp_path / "git", certificate=pem) as server:
+        sha = server.create("demo").commit({"main.py": "1"}, "one")
+        source = GitSource(server.url("demo", "localhost"), sha)
+        error = refusal(source)
+        assert error.reason == "GitAuthFailed"
+        assert "ca.crt" in error.hint
+        ca = (tmp_path / "cert").read_text()
+        assert dict(fetch(source, GitCredentials(ca=ca))) == {"main.py": b"1"}
+        refused = refusal(source, GitCredentials(ca=ca), Network())
+        assert "localhost is at" in refused.message
 
 
 class _Uploads(http.server.BaseHTTPRequestHandler):

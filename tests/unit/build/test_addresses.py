@@ -2,7 +2,6 @@
 
 import http.server
 import ipaddress
-import socket
 import threading
 import urllib.error
 import urllib.request
@@ -95,7 +94,7 @@ class _Target(http.server.BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.end_headers()
-        self.wfile.write(b"hello")
+        self.wfile.write(b"hello" if self.path != "/large" else bytes(1 << 20))
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -156,11 +155,10 @@ def test_a_name_that_changes_its_address_is_checked_each_time(
             fetch(gate, f"http://git.example.org:{port}/")
 
 
-def test_a_tunnel_is_checked_as_well(target: http.server.ThreadingHTTPServer) -> None:
-    with (
-        Gate(PODS) as gate,
-        socket.create_connection(("127.0.0.1", int(gate.proxy.rpartition(":")[2]))) as tunnel,
-    ):
-        tunnel.sendall(f"CONNECT localhost:{target.server_address[1]} HTTP/1.1\r\n\r\n".encode())
-        assert tunnel.recv(100).startswith(b"HTTP/1.1 403")
-    assert target.seen == []  # type: ignore[attr-defined]
+def test_no_more_than_agreed_comes_in(target: http.server.ThreadingHTTPServer) -> None:
+    port = target.server_address[1]
+    with Gate(Rules.parse(["127.0.0.0/8"], []), most=300_000) as gate:
+        assert fetch(gate, f"http://127.0.0.1:{port}/x") == b"hello"
+        assert not gate.exceeded
+        assert len(fetch(gate, f"http://127.0.0.1:{port}/large")) < 400_000
+        assert gate.exceeded

@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.archive import read_archive
@@ -225,6 +225,7 @@ def test_an_empty_archive() -> None:
     assert "no file in it" in refusal(tar()).message
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_damage_anywhere_ends_in_an_answer(data: st.DataObject) -> None:
     make = data.draw(st.sampled_from([tar, zipped]))
@@ -239,6 +240,7 @@ def test_damage_anywhere_ends_in_an_answer(data: st.DataObject) -> None:
         assert tree.bytes <= LIMITS.unpacked_bytes
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=2048))
 def test_a_tar_of_noise_ends_in_an_answer(noise: bytes) -> None:
     try:

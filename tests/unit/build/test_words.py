@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from build.errors import Refused
@@ -78,6 +78,7 @@ class TestSettings:
 
 
 class TestTermination:
+    @settings(deadline=None)
     @given(st.text(max_size=6000), st.text(max_size=6000))
     def test_it_always_fits_and_is_json(self, message: str, hint: str) -> None:
         words = {"outcome": "failed", "reason": "ConfigInvalid", "message": message, "hint": hint}
