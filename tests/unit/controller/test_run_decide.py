@@ -1,0 +1,207 @@
+"""What is done about one Run, from what was observed."""
+
+from dataclasses import replace
+
+import pytest
+
+from controller import triggers
+from controller.config import Timing
+from controller.decision import NOTHING
+from controller.run.decide import Observed, decide
+
+OWNED = {"metadata": {"ownerReferences": [{"uid": "uid-demo"}]}}
+RECORDED = {"project": "demo", "deployment": "dep-a", "pod": {"name": "run-a", "uid": "uid-run-a"}}
+
+
+def condition(decision, kind):
+    found = [c for c in decision.status["conditions"] if c["type"] == kind]
+    return (found[0]["status"], found[0]["reason"]) if found else None
+
+
+@pytest.fixture
+def look(make, config):
+    def look(run, project="there", deployment="built", pod=None, variables=None, now=make.now):
+        projects = {"there": make.project(), None: None}
+        deployments = {
+            "built": make.deployment(plan={}),
+            "building": make.deployment(built=False),
+            "failed": make.deployment(
+                built=False, phase="Failed", status={"error": {"reason": "BuildTimeout", "message": "late"}}
+            ),
+            None: None,
+        }
+        seen = Observed(
+            run,
+            projects[project] if project in ("there", None) else project,
+            deployments[deployment] if isinstance(deployment, str | None) else deployment,
+            pod,
+            variables,
+        )
+        return decide(seen, now, config)
+
+    return look
+
+
+def test_a_run_that_is_ready_goes_to_the_admission_and_writes_nothing(make, look):
+    decision = look(make.run())
+    assert decision.status is None and not decision.create
+    assert decision.enqueue == (triggers.admission("demo"),)
+
+
+@pytest.mark.parametrize(
+    ("spec", "project", "deployment", "reason"),
+    [
+        ({"deployment": "dep-x"}, "there", None, "DeploymentNotFound"),
+        ({"deployment": "dep-a", "project": "other"}, "there", "built", "DeploymentNotFound"),
+        ({"project": "demo"}, "there", None, "NoActiveDeployment"),
+        ({"project": "demo"}, None, None, "NoActiveDeployment"),
+        ({"deployment": "dep-a"}, "there", "failed", "DeploymentFailed"),
+    ],
+)
+def test_a_run_that_cannot_be_accepted_fails_before_it_has_a_pod(
+    make, look, spec, project, deployment, reason
+):
+    decision = look(make.run(**spec), project, deployment)
+    assert decision.status["phase"] == "Failed"
+    assert decision.status["error"]["reason"] == reason
+    assert decision.status["durationMs"] == 0
+    assert condition(decision, "Succeeded") == ("False", reason)
+    assert condition(decision, "Complete") == ("True", reason)
+    assert condition(decision, "Stalled") == ("True", reason)
+    assert condition(decision, "Reconciling") is None
+    assert decision.events[0].warning
+
+
+def test_what_was_resolved_once_stays_even_if_another_one_is_active(make, look):
+    run = make.run(status={"project": "demo", "deployment": "dep-a"})
+    assert look(run, make.project(status={"activeDeployment": "dep-b"})).enqueue
+
+
+def test_a_run_of_a_deployment_that_is_building_waits_and_belongs_to_its_project(make, look):
+    decision = look(make.run(), deployment="building")
+    assert decision.status["phase"] == "Pending"
+    assert condition(decision, "Succeeded") == ("Unknown", "WaitingForDeployment")
+    assert condition(decision, "Reconciling") == ("True", "WaitingForDeployment")
+    assert decision.after[0].body["metadata"]["ownerReferences"][0]["uid"] == "uid-demo"
+    owned = make.run(metadata={"ownerReferences": [{"uid": "uid-demo"}]}, project="demo")
+    assert look(owned, deployment="building").after == ()
+
+
+@pytest.mark.parametrize(("names", "missing"), [((), True), (("OTHER",), True), (("KEY",), False)])
+def test_required_variables_are_looked_for_before_the_pod(make, look, names, missing):
+    deployment = make.deployment(status={"plan": {"envRequired": ["KEY"]}})
+    decision = look(make.run(), deployment=deployment, variables=frozenset(names))
+    assert (decision.status is not None) == missing
+    if missing:
+        assert decision.status["error"]["reason"] == "MissingVariable"
+        assert "PUT /v1/projects/demo/env/KEY" in decision.status["error"]["message"]
+
+
+def test_a_plain_variable_of_the_project_counts(make, look):
+    project = make.project(pod={"env": [{"name": "KEY", "value": "x"}]})
+    deployment = make.deployment(status={"plan": {"envRequired": ["KEY"]}})
+    assert look(make.run(), project, deployment, variables=frozenset()).enqueue
+
+
+def test_a_pending_run_that_is_canceled_never_starts(make, look):
+    decision = look(make.run(project="demo", cancel=True))
+    assert decision.status["phase"] == "Canceled"
+    assert decision.status["error"] is None
+    assert condition(decision, "Succeeded") == ("False", "Canceled")
+    assert condition(decision, "Stalled") is None
+
+
+def test_a_pod_that_was_made_but_not_recorded_is_recorded_even_if_the_run_is_canceled(make, look):
+    decision = look(make.run(project="demo", cancel=True), pod=make.pod())
+    assert decision.status is None
+    assert decision.enqueue == (triggers.admission("demo"),)
+
+
+def test_a_claim_makes_the_run_running_since_the_claim(make, look):
+    claim = {"podUid": "uid-run-a", "time": make.ago(2)}
+    decision = look(make.run(status={**RECORDED, "claim": claim}), pod=make.pod(conditions=make.scheduled()))
+    assert decision.status["phase"] == "Running"
+    assert decision.status["startTime"] == make.ago(2)
+    assert decision.requeue_after > 3600
+
+
+def test_a_result_ends_the_run_whatever_the_pod_looks_like(make, look):
+    status = {
+        **RECORDED,
+        "claim": {"podUid": "uid-run-a", "time": make.ago(2)},
+        "result": {"outcome": "succeeded", "durationMs": 77},
+    }
+    for pod in (None, make.pod(), make.pod(phase="Failed")):
+        decision = look(make.run(status=status), pod=pod)
+        assert decision.status["phase"] == "Succeeded"
+        assert decision.status["durationMs"] == 77
+        assert decision.status["startTime"] == make.ago(2)
+        assert not decision.delete
+        assert decision.enqueue == (triggers.admission("demo"),)
+
+
+def test_a_recorded_pod_that_is_gone_is_not_made_again(make, look):
+    decision = look(make.run(status=RECORDED))
+    assert decision.status["error"]["reason"] == "PodDeleted"
+    assert not decision.create and decision.enqueue == (triggers.admission("demo"),)
+
+
+def test_canceling_a_running_run_deletes_its_pod_once_with_time_to_flush(make, look):
+    status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(2)}}
+    run = make.run(project="demo", cancel=True, status=status)
+    (gone,) = look(run, pod=make.pod()).delete
+    assert (gone.uid, gone.grace_seconds) == ("uid-run-a", 60)
+    stopping = make.pod(metadata={"deletionTimestamp": make.ago(-50)})
+    decision = look(run, pod=stopping)
+    assert not decision.delete
+    assert decision.requeue_after == pytest.approx(110)
+
+
+@pytest.mark.parametrize(("cancel", "phase"), [(True, "Canceled"), (False, "Failed")])
+def test_a_pod_that_does_not_stop_is_given_up_with_its_node(make, look, cancel, phase):
+    status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(200)}}
+    run = make.run(project="demo", cancel=cancel, status=status)
+    decision = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(61)}))
+    assert decision.status["phase"] == phase
+    assert decision.delete[0].grace_seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("ready", "reason"),
+    [({}, "DeadlineExceeded"), ({"status": "Unknown", "reason": "NodeStatusUnknown"}, "NodeLost")],
+)
+def test_beyond_every_deadline_the_run_ends_and_its_pod_goes(make, look, ready, reason):
+    status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(1000)}}
+    pod = make.pod(spec={"activeDeadlineSeconds": 900}, conditions=[{"type": "Ready", **ready}])
+    decision = look(make.run(status=status), pod=pod)
+    assert decision.status["error"]["reason"] == reason
+    assert decision.delete
+
+
+def test_a_start_that_is_given_up_takes_its_pod_away(make, look):
+    pod = make.pod(phase="Pending", conditions=make.scheduled(400))
+    decision = look(make.run(status=RECORDED), pod=pod)
+    assert decision.status["error"]["reason"] == "StartTimeout"
+    assert decision.delete[0].name == "run-a"
+
+
+def test_after_the_end_only_an_unreported_pod_is_taken_away(make, look):
+    ended = {**RECORDED, "phase": "Failed"}
+    assert look(make.run(status=ended), pod=make.pod()).delete
+    assert look(make.run(status={**ended, "result": {}}), pod=make.pod()) == NOTHING
+    assert look(make.run(status=ended), pod=make.pod(phase="Failed")) == NOTHING
+    assert look(make.run(status=ended)) == NOTHING
+
+
+def test_a_run_that_is_being_deleted_is_left_alone(make, look):
+    assert look(make.run(metadata={"deletionTimestamp": make.ago(1)}, project="demo")) == NOTHING
+
+
+def test_a_decision_that_is_performed_is_not_made_again(make, look, config):
+    """Writing a status and looking again gives the same status: nothing is written for ever."""
+    pod = make.pod(phase="Pending", conditions=make.scheduled(5))
+    run = make.run(status=RECORDED)
+    first = look(run, pod=pod)
+    written = replace(run, raw={**run.raw, "status": {**run.status, **first.status}})
+    assert look(written, pod=pod).status == first.status
+    assert Timing().start_timeout - 5 == pytest.approx(first.requeue_after, abs=1)
