@@ -92,11 +92,12 @@ runs = Table(
     Column("waiting", json_column()),
     Column("terminal", json_column()),
     Column("terminal_id", BigInteger),
-    Index("runs_ord", "namespace", "ord"),
-    Index("runs_project_ord", "namespace", "project", "ord"),
-    Index("runs_status_ord", "namespace", "status", "ord"),
-    Index("runs_project_status_ord", "namespace", "project", "status", "ord"),
-    Index("runs_deployment_ord", "namespace", "deployment", "ord"),
+    # With `hidden` in each, a page far back is found in the index alone.
+    Index("runs_ord", "namespace", "hidden", "ord"),
+    Index("runs_project_ord", "namespace", "hidden", "project", "ord"),
+    Index("runs_status_ord", "namespace", "hidden", "status", "ord"),
+    Index("runs_project_status_ord", "namespace", "hidden", "project", "status", "ord"),
+    Index("runs_deployment_ord", "namespace", "hidden", "deployment", "ord"),
     Index("runs_present", "namespace", "present", "status"),
 )
 

@@ -102,18 +102,21 @@ class Runs:
         projects: frozenset[str] | None = None,
     ) -> Page[RunRow]:
         """A page, newest first. `deployment` is an object name; `projects` bounds what a key may see."""
-        query = select(*_LISTED).where(runs.c.namespace == self._namespace, runs.c.hidden.is_(False))
+        shown = (runs.c.namespace == self._namespace, runs.c.hidden.is_(False))
+        found = select(runs.c.ord).where(*shown)
         for column, value in (
             (runs.c.project, project),
             (runs.c.deployment, deployment),
             (runs.c.status, status),
         ):
             if value is not None:
-                query = query.where(column == value)
+                found = found.where(column == value)
         bound = None if projects is None else sorted(projects)
         if bound is not None:
-            query = query.where(runs.c.project.in_(bound))
-        query = query.order_by(runs.c.ord.desc()).offset(offset).limit(limit)
+            found = found.where(runs.c.project.in_(bound))
+        # Which rows is answered by an index alone; only those of the page are read.
+        found = found.order_by(runs.c.ord.desc()).offset(offset).limit(limit)
+        query = select(*_LISTED).where(*shown, runs.c.ord.in_(found)).order_by(runs.c.ord.desc())
         async with self._database.read() as connection:
             total = await counts.total(connection, self._namespace, project, deployment, status, bound)
             rows = (await connection.execute(query)).all() if total > offset else []
@@ -200,11 +203,11 @@ class Runs:
                 (runs.c.withdrawn.is_(True)) | (runs.c.uid.is_(None) & runs.c.hidden.is_(False)),
                 runs.c.created_at < accepted_before,
             )
-            .order_by(runs.c.ord)
             .limit(1000)
         )
         async with self._database.read() as connection:
             rows = [dict(row._mapping) for row in await connection.execute(query)]
+        rows.sort(key=lambda row: int(row["ord"]))
         withdrawn = [(row["name"], row["created_at"]) for row in rows if row["withdrawn"]]
         kept = [row for row in rows if not row.pop("withdrawn")]
         return withdrawn, [RunDetail(**row) for row in kept]

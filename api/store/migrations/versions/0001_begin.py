@@ -85,12 +85,12 @@ def upgrade() -> None:
         sa.Column("terminal_id", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("namespace", "name"),
     )
-    op.create_index("runs_deployment_ord", "runs", ["namespace", "deployment", "ord"])
-    op.create_index("runs_ord", "runs", ["namespace", "ord"])
+    op.create_index("runs_deployment_ord", "runs", ["namespace", "hidden", "deployment", "ord"])
+    op.create_index("runs_ord", "runs", ["namespace", "hidden", "ord"])
     op.create_index("runs_present", "runs", ["namespace", "present", "status"])
-    op.create_index("runs_project_ord", "runs", ["namespace", "project", "ord"])
-    op.create_index("runs_project_status_ord", "runs", ["namespace", "project", "status", "ord"])
-    op.create_index("runs_status_ord", "runs", ["namespace", "status", "ord"])
+    op.create_index("runs_project_ord", "runs", ["namespace", "hidden", "project", "ord"])
+    op.create_index("runs_project_status_ord", "runs", ["namespace", "hidden", "project", "status", "ord"])
+    op.create_index("runs_status_ord", "runs", ["namespace", "hidden", "status", "ord"])
     op.create_table(
         "claims",
         sa.Column("namespace", sa.String(), nullable=False),
