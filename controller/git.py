@@ -1,8 +1,8 @@
 """Looking at git repositories: the head of a reference, and one commit's subject and tree.
 
 pygit2 blocks, so it works in a few threads of its own, with time limits; every
-connection goes through `build.gate`, which checks the address in the same
-moment. Called by `controller.project.source`.
+connection goes through `build.gate`, which checks address and certificate in the
+same moment. Called by `controller.project.source`.
 """
 
 import asyncio
@@ -19,7 +19,6 @@ import pygit2
 
 from build.addresses import Rules
 from build.gate import Gate
-from controller import git_trust
 from controller.config import Config
 
 T = TypeVar("T")
@@ -110,10 +109,12 @@ class Git:
     def _gated(self, remote: Remote, work: Callable[[Gate], T]) -> T:
         pygit2.settings.server_connect_timeout = CONNECT_SECONDS * 1000
         pygit2.settings.server_timeout = SILENCE_SECONDS * 1000
-        if remote.ca:
-            git_trust.trust(remote.ca)
         with Gate(
-            self._rules, connect_timeout=CONNECT_SECONDS, idle_timeout=SILENCE_SECONDS, most=MAX_BYTES
+            self._rules,
+            connect_timeout=CONNECT_SECONDS,
+            idle_timeout=SILENCE_SECONDS,
+            most=MAX_BYTES,
+            ca=remote.ca,
         ) as gate:
             try:
                 return work(gate)
@@ -126,6 +127,11 @@ class Git:
                     raise GitProblem(
                         "AddressRefused",
                         f"{gate.refusals[0]}; the installation's CREWYARD_NET_ALLOW can name it",
+                    ) from error
+                if gate.untrusted:
+                    raise GitProblem(
+                        "CertificateInvalid",
+                        f"the certificate of {gate.untrusted[0]}; put its authority into ca.crt of the Secret",
                     ) from error
                 raise meaning(str(error), remote, bool(gate.unknown)) from error
 
@@ -169,11 +175,6 @@ def meaning(text: str, remote: Remote, unknown_host: bool) -> GitProblem:
         return GitProblem("GitNotFound", f"there is no repository at {remote.url}; correct source.git.url")
     if "content-type" in low or "invalid http response" in low:
         return GitProblem("GitNotFound", f"{remote.url} is no git repository; correct source.git.url")
-    if "certificate" in low or "ssl" in low:
-        return GitProblem(
-            "CertificateInvalid",
-            f"the certificate of {host} is not trusted; put its authority into ca.crt of the Secret",
-        )
     return GitProblem("Unreachable", f"{host} could not be read; it is tried again by itself", passing=True)
 
 
@@ -204,7 +205,7 @@ def _in_empty_repository(remote: Remote, gate: Gate, work: Callable[[Any, Any], 
 
 def _list(remote: Remote, gate: Gate) -> dict[str, str]:
     def work(_: Any, anonymous: Any) -> dict[str, str]:
-        found = anonymous.list_heads(callbacks=_callbacks(remote), proxy=gate.proxy)
+        found = anonymous.list_heads(callbacks=_callbacks(remote))
         return {str(head.name): str(head.oid) for head in found}
 
     return _in_empty_repository(remote, gate, work)
@@ -214,12 +215,12 @@ def _fetch(remote: Remote, head: Head, path: str, gate: Gate) -> Commit:
     def work(repository: Any, anonymous: Any) -> Commit:
         try:
             wanted = [f"+{head.commit}:{_LOCAL}"]
-            anonymous.fetch(wanted, callbacks=_callbacks(remote), proxy=gate.proxy, depth=1)
+            anonymous.fetch(wanted, callbacks=_callbacks(remote), depth=1)
         except (pygit2.GitError, KeyError):
             if not head.name.startswith(("refs/", "HEAD")):
                 raise
             wanted = [f"+{head.name}:{_LOCAL}"]
-            anonymous.fetch(wanted, callbacks=_callbacks(remote), proxy=gate.proxy, depth=1)
+            anonymous.fetch(wanted, callbacks=_callbacks(remote), depth=1)
         commit = repository.get(head.commit)
         if commit is None:
             raise GitProblem("Unreachable", f"{head.name} moved while it was read", passing=True)

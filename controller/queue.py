@@ -9,6 +9,7 @@ import asyncio
 import heapq
 import itertools
 import random
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ class WorkQueue:
         self._heap: list[tuple[float, int, Key]] = []
         self._ticket = itertools.count()
         self._failures: dict[Key, int] = {}
-        self._changed = asyncio.Event()
+        self._idle: deque[asyncio.Future[None]] = deque()
 
     def add(self, key: Key, after: float = 0.0) -> None:
         """Asks for a look at `key`, now or in `after` seconds. Of several, the earliest counts."""
@@ -51,13 +52,13 @@ class WorkQueue:
             if key not in self._due or due < self._due[key]:
                 self._due[key] = due
                 heapq.heappush(self._heap, (due, next(self._ticket), key))
-                self._changed.set()
+                self._wake()
             return
         if key in self._active:
             self._again.setdefault(key, now)
         elif key not in self._ready:
             self._ready[key] = now
-            self._changed.set()
+            self._wake()
 
     def forget(self, key: Key) -> None:
         """Drops what is planned for `key` later: its object is gone."""
@@ -71,25 +72,41 @@ class WorkQueue:
             for key in self._ready:
                 del self._ready[key]
                 self._active.add(key)
+                if self._ready:
+                    self._wake()
                 return key
-            self._changed.clear()
             wait = max(0.0, self._heap[0][0] - self._clock()) if self._heap else None
+            woken = asyncio.get_running_loop().create_future()
+            self._idle.append(woken)
             try:
-                await asyncio.wait_for(self._changed.wait(), wait)
+                # Not wait_for, which can lose a cancellation that comes together with the result.
+                async with asyncio.timeout(wait):
+                    await woken
             except TimeoutError:
                 continue
+            finally:
+                if woken in self._idle:
+                    self._idle.remove(woken)
 
     def done(self, key: Key, failed: bool = False) -> None:
         """Ends the work at `key`; after a failure it comes again with back-off."""
         self._active.discard(key)
         if key in self._again:
             self._ready[key] = self._again.pop(key)
-            self._changed.set()
+            self._wake()
         if not failed:
             self._failures.pop(key, None)
             return
         self._failures[key] = self._failures.get(key, 0) + 1
         self.add(key, backoff(self._failures[key]))
+
+    def _wake(self) -> None:
+        """One idle worker looks again; it wakes the next one if there is more."""
+        while self._idle:
+            woken = self._idle.popleft()
+            if not woken.done():
+                woken.set_result(None)
+                return
 
     def _promote(self) -> None:
         now = self._clock()
