@@ -11,6 +11,7 @@ from aiohttp import web
 from api import config as settings
 from api.app import make_app
 from api.keyring import Key, parse_fixed
+from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from crds.kube import Kube
 
@@ -71,16 +72,18 @@ def main() -> None:
     except (settings.ConfigError, ValueError) as error:
         sys.exit(str(error))
     set_up_logs(config.log_level)
-    loop = asyncio.new_event_loop()
-    web.run_app(
-        serve(config, keys),
-        host="0.0.0.0",
-        port=config.port,
-        loop=loop,
-        print=None,
-        access_log=None,
-        shutdown_timeout=SHUTDOWN_SECONDS,
-    )
+    try:
+        web.run_app(
+            serve(config, keys),
+            host="0.0.0.0",
+            port=config.port,
+            loop=asyncio.new_event_loop(),
+            print=None,
+            access_log=None,
+            shutdown_timeout=SHUTDOWN_SECONDS,
+        )
+    except StoreUnavailable as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

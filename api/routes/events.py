@@ -29,6 +29,10 @@ async def get(call: Call) -> web.StreamResponse:
 async def _stream(call: Call, run: str, after: int) -> web.StreamResponse:
     store = call.services.store
     first = await store.events.read(run, after, PAGE)
+    if after > first.total:
+        # Not an id of this run: nothing must be hidden by it.
+        after = 0
+        first = await store.events.read(run, after, PAGE)
     if first.ended and not first.events and after:
         return web.Response(status=204)  # EventSource stops here, instead of asking for ever.
 

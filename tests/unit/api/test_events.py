@@ -56,8 +56,9 @@ async def test_a_stream_resumes_at_every_position_and_then_says_that_it_is_over(
         "GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": whole[-1]["id"]}
     )
     assert (status, raw) == (204, b"")
-    _, raw, _ = await yard.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": "elsewhere"})
-    assert messages(raw) == whole
+    for foreign in ("elsewhere", "999", "-1"):
+        _, raw, _ = await yard.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": foreign})
+        assert messages(raw) == whole
 
 
 async def test_events_arrive_as_they_happen(yard):

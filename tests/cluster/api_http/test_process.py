@@ -1,0 +1,106 @@
+"""The facade as a process: its settings, its log, its end."""
+
+import asyncio
+import json
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+
+import aiohttp
+import pytest
+
+from crds import keys
+from crds.kinds import RUN
+
+KEY = secrets.token_hex(16)
+
+
+async def started(tmp_path, **environment):
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "api",
+        env={**os.environ, "CREWYARD_DATA": str(tmp_path / "data"), **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (
+            {"CREWYARD_TOKEN_KEY": "", "CREWYARD_PUBLIC_URL": "ftp://x"},
+            ["CREWYARD_TOKEN_KEY", "CREWYARD_PUBLIC_URL"],
+        ),
+        ({"CREWYARD_TOKEN_KEY": KEY, "CREWYARD_ADMIN_KEYS": "{"}, ["CREWYARD_ADMIN_KEYS"]),
+        ({"CREWYARD_TOKEN_KEY": KEY, "CREWYARD_DATA": "/dev/null/x"}, ["/dev/null/x"]),
+    ],
+)
+async def test_wrong_settings_end_it_with_their_names(tmp_path, settings, words):
+    process = await started(tmp_path, **settings)
+    _, complaint = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 1
+    assert [word for word in words if word not in complaint.decode()] == []
+    assert "Traceback" not in complaint.decode()
+
+
+async def test_it_ends_its_streams_and_leaves_no_secret_in_its_log(tmp_path, kube):
+    drawn = keys.draw()
+    record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = await started(
+        tmp_path,
+        CREWYARD_TOKEN_KEY=KEY,
+        CREWYARD_NAMESPACE=kube.namespace,
+        CREWYARD_PUBLIC_URL=f"http://127.0.0.1:{port}",
+        CREWYARD_PORT=str(port),
+        CREWYARD_ADMIN_KEYS=json.dumps([record]),
+    )
+    headers = {"Authorization": f"Bearer {drawn.text}"}
+    async with (
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session,
+        asyncio.timeout(60),
+    ):
+        while True:
+            try:
+                async with session.get("/readyz") as answer:
+                    if answer.status == 200:
+                        break
+            except aiohttp.ClientError:
+                await asyncio.sleep(0.1)
+        async with session.post("/v1/projects", json={"name": "crew"}) as answer:
+            assert answer.status == 201
+        async with session.put("/v1/projects/crew/env", json={"variables": {"A": "swordfish"}}) as answer:
+            assert answer.status == 200
+        async with session.post("/v1/uploads", json={"project": "crew", "size": 3}) as answer:
+            ticket = (await answer.json())["data"]
+        async with session.put(ticket["upload_url"], data=b"abc") as answer:
+            assert answer.status == 200
+        await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "crew"}})
+        while True:
+            async with session.get("/v1/runs/run_a") as answer:
+                if answer.status == 200:
+                    break
+            await asyncio.sleep(0.05)
+        async with session.get("/v1/runs/run_a/events") as stream:
+            await stream.content.readuntil(b"\n\n")
+            before = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            assert await stream.content.read() == b""  # A proper end, not a cut.
+        out, complaint = await process.communicate()
+    assert process.returncode == 0, complaint
+    assert time.monotonic() - before < 5
+    lines = [json.loads(line) for line in out.decode().splitlines()]
+    requests = [line for line in lines if line["event"] == "request"]
+    assert {"POST", "PUT", "GET"} == {line["method"] for line in requests}
+    assert all(line["request_id"] for line in requests)
+    whole = out.decode() + complaint.decode()
+    token = ticket["upload_url"].split("token=")[1]
+    for secret in (drawn.text, drawn.hash, token, "swordfish", KEY):
+        assert secret not in whole

@@ -1,0 +1,59 @@
+"""Starting runs, as far as no object is made."""
+
+import pytest
+
+from api.routes import runs
+
+
+@pytest.fixture
+async def crew(yard):
+    await yard.project("crew", activeDeployment="dep-a", activatedAt="2026-11-21T10:00:00Z")
+    await yard.deployment("dep-a", "crew")
+    return "crew"
+
+
+async def test_a_run_that_could_not_be_made_is_not_there(yard, crew):
+    status, body, headers = await yard.call("POST", "/v1/runs", {"deployment": crew})
+    assert (status, body["error"]["code"], headers["Retry-After"]) == (503, "unavailable", "2")
+    assert (await yard.get("/v1/runs"))["data"] == []
+
+
+async def test_with_an_idempotency_key_it_stays_to_be_made(yard, crew):
+    headers = {"Idempotency-Key": "once"}
+    for _ in range(2):
+        status, _, _ = await yard.call("POST", "/v1/runs", {"deployment": crew}, headers=headers)
+        assert status == 503
+    listed = (await yard.get("/v1/runs"))["data"]
+    assert [run["status"] for run in listed] == ["pending"]
+
+
+async def test_a_full_queue_is_told_before_anything_is_made(yard, crew, monkeypatch):
+    monkeypatch.setattr(runs, "MAX_QUEUE", 2)
+    await yard.run("run-a", crew)
+    await yard.run("run-b", crew)
+    status, body, headers = await yard.call("POST", "/v1/runs", {"deployment": crew})
+    assert (status, body["error"]["code"]) == (429, "queue_full")
+    assert int(headers["Retry-After"]) > 0
+    await yard.run("run-c", "other")
+    assert len((await yard.get(f"/v1/runs?project={crew}"))["data"]) == 2
+
+
+async def test_a_run_that_ended_is_not_cancelled(yard, crew):
+    for name, phase, expected in (
+        ("run-a", "Canceled", 200),
+        ("run-b", "Succeeded", 409),
+        ("run-c", "Failed", 409),
+    ):
+        await yard.end(await yard.run(name, crew), phase)
+        status, _, _ = await yard.call("POST", f"/v1/runs/{name.replace('-', '_')}/cancel", {})
+        assert status == expected
+    status, body, _ = await yard.call("POST", "/v1/runs/run_a/cancel", {"force": True})
+    assert (status, body["error"]["details"]["field"]) == (400, "force")
+
+
+async def test_head_is_get_without_a_body(yard, crew):
+    for path in ("/v1/runs", "/v1/projects/crew", "/v1/deployments/dep_a", "/v1/deployments/dep_a/logs"):
+        status, raw, headers = await yard.call("HEAD", path)
+        assert (status, raw) == (200, b""), path
+        assert headers["X-RateLimit-Limit"]
+    assert (await yard.call("HEAD", "/v1/runs/run_none"))[0] == 404
