@@ -78,7 +78,7 @@ def _fetch(
 ) -> Any:
     where = shown_url(source.url)
     for attempt in range(_ATTEMPTS):
-        with Gate(rules, most=limits.context_bytes + _TALK_BYTES, ca=credentials.ca) as gate:
+        with Gate(rules, most=limits.context_bytes + _TALK_BYTES, ca=credentials.ca, home=source.url) as gate:
             try:
                 return fetch_commit(source, credentials, limits.context_bytes, place / str(attempt), gate)
             except (Denied, Infrastructure, Oversized) as error:

@@ -15,18 +15,18 @@ import socketserver
 import ssl
 import threading
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from build.addresses import AddressRefused, Resolver, Rules, checked, system_resolver
+from build.gate_messages import adapted, answer, inside, same_server, target_of, without_credentials
 
 _HEAD_BYTES = 64 << 10
 _CHUNK = 64 << 10
-_PORTS = {"http": 80, "https": 443}
 
 
 class Gate:
     """A context manager; `refusals` is what it turned away, `untrusted` hosts whose certificate is not valid.
 
+    Credentials reach no other server than that of the address `home`, wherever it redirects to.
     `ca` are certificates in PEM form that are trusted besides the system's.
     `unknown` are hosts that have no address at all. At most `most` bytes come in
     through all connections together, then `exceeded` is set and all of them end.
@@ -41,6 +41,7 @@ class Gate:
         idle_timeout: float = 60.0,
         most: int = 1 << 30,
         ca: str = "",
+        home: str = "",
     ) -> None:
         self.rules, self.resolve = rules, resolve
         self.exceeded = False
@@ -49,7 +50,7 @@ class Gate:
         self.refusals: list[str] = []
         self.unknown: list[str] = []
         self.untrusted: list[str] = []
-        self._ca = ca
+        self._ca, self.home = ca, home
         self._context: ssl.SSLContext | None = None
         self._server = _Server(("127.0.0.1", 0), _Connection)
         self._server.gate = self
@@ -65,7 +66,7 @@ class Gate:
 
     def address(self, url: str) -> str:
         """What to ask for in place of `url`, so that the way leads through here."""
-        return f"{self._here}{_inside(url)}"
+        return f"{self._here}{inside(url)}"
 
     def take(self, count: int) -> bool:
         """Counts bytes that came in; False once they are too many."""
@@ -80,8 +81,10 @@ class Gate:
             with self._lock:
                 self._context = self._context or _trusting(self._ca)
             return self._context.wrap_socket(plain, server_hostname=host)
-        except ssl.SSLCertVerificationError as error:
-            self.untrusted.append(f"{host}: {error.verify_message}")
+        except ssl.SSLError as error:
+            plain.close()
+            if isinstance(error, ssl.SSLCertVerificationError):
+                self.untrusted.append(f"{host}: {error.verify_message}")
             raise
 
     def connect(self, host: str, port: int) -> socket.socket:
@@ -125,9 +128,11 @@ class _Connection(socketserver.BaseRequestHandler):
 
     def _serve(self, client: socket.socket, gate: Gate, head: bytes, rest: bytes) -> None:
         try:
-            scheme, host, port, forwarded = _target(head)
+            scheme, host, port, forwarded = target_of(head)
+            if not same_server(gate.home, scheme, host, port):
+                forwarded = without_credentials(forwarded)
         except ValueError:
-            client.sendall(_answer("400 Bad Request"))
+            client.sendall(answer("400 Bad Request"))
             return
         try:
             upstream = gate.connect(host, port)
@@ -135,10 +140,10 @@ class _Connection(socketserver.BaseRequestHandler):
             if scheme == "https":
                 upstream = gate.secured(upstream, host)
         except AddressRefused:
-            client.sendall(_answer("403 Forbidden"))
+            client.sendall(answer("403 Forbidden"))
             return
         except OSError:
-            client.sendall(_answer("502 Bad Gateway"))
+            client.sendall(answer("502 Bad Gateway"))
             return
         with upstream:
             upstream.sendall(forwarded + rest)
@@ -157,27 +162,6 @@ def _read_head(stream: socket.socket) -> tuple[bytes, bytes]:
     return head, rest
 
 
-def _target(head: bytes) -> tuple[str, str, int, bytes]:
-    """Scheme, host and port that a request is meant for, and the head to send on. Raises ValueError."""
-    lines = head.decode("latin-1").split("\r\n")
-    method, target, version = lines[0].split(" ")
-    empty, scheme, place, rest = target.split("/", 3)
-    if empty or scheme not in _PORTS:
-        raise ValueError(target)
-    parts = urlsplit(f"//{place}")
-    dropped = ("host:", "connection:", "keep-alive:")
-    kept = [line for line in lines[1:] if not line.lower().startswith(dropped)]
-    shown = place.removesuffix(f":{_PORTS[scheme]}")
-    text = "\r\n".join([f"{method} /{rest} {version}", f"Host: {shown}", *kept, "Connection: close", "", ""])
-    return scheme, _host(parts.hostname), parts.port or _PORTS[scheme], text.encode("latin-1")
-
-
-def _inside(url: str) -> str:
-    parts = urlsplit(url)
-    query = f"?{parts.query}" if parts.query else ""
-    return f"/{parts.scheme}/{parts.netloc}{parts.path or '/'}{query}"
-
-
 def _trusting(ca: str) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if ca:
@@ -189,12 +173,6 @@ def _waiting(*sides: socket.socket, seconds: float) -> list[socket.socket]:
     """Those of `sides` that have something to read, TLS's own buffer included."""
     held: list[socket.socket] = [side for side in sides if isinstance(side, ssl.SSLSocket) and side.pending()]
     return held or select.select(sides, [], [], seconds)[0]
-
-
-def _host(host: str | None) -> str:
-    if not host:
-        raise ValueError("no host")
-    return host
 
 
 def _pipe(client: socket.socket, upstream: socket.socket, gate: Gate, prefix: str) -> None:
@@ -235,21 +213,4 @@ def _answer_head(
                 return b"", b""
             data += more
     head, _, rest = data.partition(b"\r\n\r\n")
-    lines = []
-    for line in head.decode("latin-1").split("\r\n"):
-        name, _, value = line.partition(":")
-        if name.lower() == "location":
-            lines.append(f"{name}: {_led_back(value.strip(), prefix)}")
-        elif name.lower() not in ("connection", "keep-alive"):
-            lines.append(line)
-    return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1"), rest
-
-
-def _led_back(location: str, prefix: str) -> str:
-    if location.startswith(("http://", "https://")):
-        return _inside(location)
-    return f"{prefix}{location}" if location.startswith("/") and not location.startswith("//") else location
-
-
-def _answer(status: str) -> bytes:
-    return f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+    return adapted(head, prefix), rest

@@ -87,6 +87,7 @@ def test_an_address_carried_in_another_is_judged_alike(address: ipaddress.IPv4Ad
 class _Target(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.seen.append((self.path, self.headers["Host"]))  # type: ignore[attr-defined]
+        self.server.credentials = self.headers["Authorization"]  # type: ignore[attr-defined]
         if self.path == "/redirect":
             self.send_response(302)
             self.send_header("Location", self.server.leads_to)  # type: ignore[attr-defined]
@@ -162,3 +163,17 @@ def test_no_more_than_agreed_comes_in(target: http.server.ThreadingHTTPServer) -
         assert not gate.exceeded
         assert len(fetch(gate, f"http://127.0.0.1:{port}/large")) < 400_000
         assert gate.exceeded
+
+
+@pytest.mark.parametrize(("host", "seen"), [("git.example.org", "Bearer word"), ("other.example.org", None)])
+def test_credentials_reach_their_own_server_only(
+    target: http.server.ThreadingHTTPServer, host: str, seen: str | None
+) -> None:
+    port = target.server_address[1]
+    home = f"http://git.example.org:{port}/x.git"
+    with Gate(Rules.parse(["127.0.0.0/8"], []), resolve=lambda host, port: ["127.0.0.1"], home=home) as gate:
+        request = urllib.request.Request(
+            gate.address(f"http://{host}:{port}/x"), headers={"Authorization": "Bearer word"}
+        )
+        urllib.request.urlopen(request, timeout=5).close()
+    assert target.credentials == seen  # type: ignore[attr-defined]
