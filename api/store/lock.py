@@ -23,5 +23,7 @@ class DirectoryLock:
             ) from error
 
     def release(self) -> None:
-        """Gives the directory free."""
-        os.close(self._descriptor)
+        """Gives the directory free; a second time is nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
