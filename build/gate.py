@@ -26,7 +26,7 @@ _CHUNK = 64 << 10
 class Gate:
     """A context manager; `refusals` is what it turned away, `untrusted` hosts whose certificate is not valid.
 
-    Credentials reach no other server than that of the address `home`, wherever it redirects to.
+    With a `home`, credentials reach no other server than that address's, wherever it redirects to.
     `ca` are certificates in PEM form that are trusted besides the system's.
     `unknown` are hosts that have no address at all. At most `most` bytes come in
     through all connections together, then `exceeded` is set and all of them end.
@@ -129,7 +129,7 @@ class _Connection(socketserver.BaseRequestHandler):
     def _serve(self, client: socket.socket, gate: Gate, head: bytes, rest: bytes) -> None:
         try:
             scheme, host, port, forwarded = target_of(head)
-            if not same_server(gate.home, scheme, host, port):
+            if gate.home and not same_server(gate.home, scheme, host, port):
                 forwarded = without_credentials(forwarded)
         except ValueError:
             client.sendall(answer("400 Bad Request"))
