@@ -20,6 +20,7 @@ KEEPALIVE_SECONDS = 15.0
 RETRY_MILLISECONDS = 2000
 SEND_SECONDS = 30.0
 """How long a reader may leave a write standing; then it is cut off, and resumes by its last id."""
+WRITE_BYTES = 256 * 1024
 KEEPALIVE = b": keepalive\n\n"
 PREAMBLE = f"retry: {RETRY_MILLISECONDS}\n\n".encode()
 _LAST_ID = re.compile(r"[0-9]{1,15}", re.ASCII)
@@ -74,10 +75,20 @@ class Stream:
         await self.write((PREAMBLE,))
 
     async def write(self, frames: Iterable[bytes]) -> None:
-        """Sends frames in one write. Raises SlowReader, or ConnectionError where the reader has gone."""
+        """Sends frames, many in one write. Raises SlowReader, or ConnectionError where the reader has gone."""
+        batch = bytearray()
+        for frame in frames:
+            batch += frame
+            if len(batch) >= WRITE_BYTES:
+                await self._send(bytes(batch))
+                batch.clear()
+        if batch:
+            await self._send(bytes(batch))
+
+    async def _send(self, data: bytes) -> None:
         try:
             async with asyncio.timeout(SEND_SECONDS):
-                await self.response.write(b"".join(frames))
+                await self.response.write(data)
         except TimeoutError as error:
             # A graceful end would wait for the same full buffer.
             if self._request.transport is not None:

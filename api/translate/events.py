@@ -1,6 +1,6 @@
 """Events: what a run said, in the API's forms. Pure. Called by the routes of events and run logs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from api import sse
@@ -12,9 +12,9 @@ def item(event: Event) -> dict[str, Any]:
     return {"id": event.id, "type": event.type, "data": event.data}
 
 
-def frames(events: Iterable[Event]) -> list[bytes]:
-    """Events as messages of a stream."""
-    return [sse.frame(event.type, event.data, event.id) for event in events]
+def frames(events: Iterable[Event]) -> Iterator[bytes]:
+    """Events as messages of a stream, made as they are sent."""
+    return (sse.frame(event.type, event.data, event.id) for event in events)
 
 
 def lines(events: Iterable[Event]) -> str:
