@@ -131,7 +131,7 @@ class Git:
                 if gate.untrusted:
                     raise GitProblem(
                         "CertificateInvalid",
-                        f"the certificate of {gate.untrusted[0]}; put its authority into ca.crt of the Secret",
+                        f"the certificate of {gate.untrusted[0]}; put its issuer into ca.crt of the Secret",
                     ) from error
                 raise meaning(str(error), remote, bool(gate.unknown)) from error
 
