@@ -34,9 +34,10 @@ def make_app(
     `fixed_keys` are the installation's own keys; others are in the index. The caller
     opens and closes store and connection; the application's tasks end with it.
     """
-    app = client_side(config, store, kube, fixed_keys, now)
+    progress = background.Progress()
+    app = client_side(config, store, kube, fixed_keys, now, lambda: progress.ready)
     internal.add(app, config, store, kube)
-    app.cleanup_ctx.append(background.context(config, store, kube))
+    app.cleanup_ctx.append(background.context(config, store, kube, progress))
     return app
 
 
@@ -46,6 +47,7 @@ def client_side(
     kube: Kube,
     fixed_keys: Mapping[str, Key] | None = None,
     now: Callable[[], datetime] = _clock,
+    caught_up: Callable[[], bool] = lambda: True,
 ) -> web.Application:
     """What clients call, alone: it shows what is stored, and nothing changes by itself."""
 
@@ -74,6 +76,7 @@ def client_side(
         limiter=RateLimiter(),
         metrics=Metrics(),
         streams=streams,
+        caught_up=caught_up,
         now=now,
     )
     app.on_response_prepare.append(gate.add_headers)

@@ -1,6 +1,7 @@
 """Whether the facade lives, and whether it can serve; for the probes of its pod, and /metrics."""
 
 import asyncio
+import time
 
 from aiohttp import web
 
@@ -9,6 +10,9 @@ from api.services import SERVICES
 from api.store.errors import StoreUnavailable
 
 READY_SECONDS = 3.0
+CATCH_UP_SECONDS = 10.0
+"""How long the first look at the cluster is waited for; without an apiserver, what is stored is served."""
+STARTED = web.AppKey("started", float)
 
 
 async def healthz(request: web.Request) -> web.StreamResponse:
@@ -17,12 +21,15 @@ async def healthz(request: web.Request) -> web.StreamResponse:
 
 
 async def readyz(request: web.Request) -> web.StreamResponse:
-    """200 if the store can be read and written. Reading /v1 needs no apiserver, so it is not asked."""
+    """200 if the store can be read and written, and has caught up with the cluster if that is there."""
+    services = request.app[SERVICES]
     try:
         async with asyncio.timeout(READY_SECONDS):
-            await request.app[SERVICES].store.ready()
+            await services.store.ready()
     except (StoreUnavailable, TimeoutError) as error:
         raise errors.unavailable("the index cannot be read or written") from error
+    if not services.caught_up() and time.monotonic() - request.app[STARTED] < CATCH_UP_SECONDS:
+        raise errors.unavailable("what lives in the cluster is still being read")
     return web.json_response({"status": "ready"})
 
 
@@ -34,6 +41,7 @@ async def metrics(request: web.Request) -> web.StreamResponse:
 
 def mount(app: web.Application) -> None:
     """Adds the three."""
+    app[STARTED] = time.monotonic()
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/metrics", metrics)

@@ -52,6 +52,8 @@ class Services:
     limiter: RateLimiter
     metrics: Metrics
     streams: Streams
+    caught_up: Callable[[], bool]
+    """Whether all that lives in the cluster has been seen once since the start."""
     now: Callable[[], datetime]
 
 

@@ -75,7 +75,7 @@ class Stream:
         await self.write((PREAMBLE,))
 
     async def write(self, frames: Iterable[bytes]) -> None:
-        """Sends frames, many in one write. Raises SlowReader, or ConnectionError where the reader has gone."""
+        """Sends frames, many in one write. Raises SlowReader; ConnectionError where the reader has gone."""
         batch = bytearray()
         for frame in frames:
             batch += frame

@@ -1,6 +1,12 @@
 """Every answer has its shape and its headers, whatever was asked."""
 
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from api import health
+from api.app import client_side
+from api.config import parse
+from api.store.store import Store
 
 PATHS = ["/v1/runs", "/v1/projects", "/v1/deployments/dep_none", "/v1/nowhere", "/v1/runs/run_x/events"]
 
@@ -209,3 +215,18 @@ async def test_metrics_count_by_route_and_never_by_name(yard):
     assert status == 200
     assert b'crewyard_http_requests_total{code="404",method="GET",route="/v1/runs/{id}"} 1.0' in text
     assert b"run_secret" not in text
+
+
+async def test_it_is_ready_once_it_has_caught_up_or_the_cluster_stays_away(tmp_path, monkeypatch):
+    store = await Store.open(tmp_path, "crews")
+    seen = [False]
+    config = parse({"CREWYARD_TOKEN_KEY": "0" * 32})
+    application = client_side(config, store, None, caught_up=lambda: seen[0])
+    async with TestClient(TestServer(application)) as client:
+        assert (await client.get("/readyz")).status == 503
+        seen[0] = True
+        assert (await client.get("/readyz")).status == 200
+        seen[0] = False
+        monkeypatch.setattr(health, "CATCH_UP_SECONDS", 0.0)
+        assert (await client.get("/readyz")).status == 200
+    await store.close()
