@@ -1,0 +1,110 @@
+"""The build pods: who gets which credential, and who may do what."""
+
+import json
+
+import pytest
+
+from controller.deployment import pod
+
+NOW = 1_800_000_000
+GIT = {"url": "https://git.example.org/crew.git", "commit": "1" * 40}
+
+
+@pytest.fixture
+def bodies(make, secured):
+    def bodies(config=secured, url=GIT["url"], **project):
+        git = {"url": url, "secretRef": {"name": "git"}}
+        owner = make.project(source={"git": git}, **project)
+        deployment = make.deployment(built=False, source={"git": GIT})
+        return {
+            "assemble": pod.assemble(deployment, owner, "dep-a-a1", 1, config, NOW),
+            "dependencies": pod.dependencies(
+                deployment, owner, "dep-a-d1", 2, "key", "image:deps", config, NOW
+            ),
+        }
+
+    return bodies
+
+
+def containers(body):
+    spec = body["spec"]
+    return {c["name"]: c for c in (*spec.get("initContainers", ()), *spec["containers"])}
+
+
+def names(container):
+    return {entry["name"] for entry in container.get("env", ())}
+
+
+def test_credentials_reach_only_whom_they_are_for(bodies):
+    made = bodies()
+    (assemble,) = containers(made["assemble"]).values()
+    assert {"GIT_PASSWORD", "REGISTRY_AUTH", "CREWYARD_TOKEN"} <= names(assemble)
+    parts = containers(made["dependencies"])
+    assert "GIT_PASSWORD" in names(parts["source"]) and "REGISTRY_AUTH" not in names(parts["source"])
+    assert "REGISTRY_AUTH" in names(parts["push"]) and "GIT_PASSWORD" not in names(parts["push"])
+    assert names(parts["kaniko"]) == set()
+    assert not any("envFrom" in part for part in parts.values())
+
+
+def test_git_credentials_are_not_shown_to_another_host(bodies):
+    (assemble,) = containers(bodies(url="https://elsewhere.example.org/crew.git")["assemble"]).values()
+    assert "GIT_PASSWORD" not in names(assemble)
+
+
+def test_without_a_push_secret_none_is_named(bodies, config):
+    (assemble,) = containers(bodies(config)["assemble"]).values()
+    assert "REGISTRY_AUTH" not in names(assemble)
+
+
+def test_only_kaniko_is_root_with_three_capabilities_and_no_way_to_more(bodies):
+    made = bodies()
+    for name, container in {**containers(made["assemble"]), **containers(made["dependencies"])}.items():
+        security = container["securityContext"]
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+        if name == "kaniko":
+            assert security["runAsUser"] == 0
+            assert security["capabilities"] == {"drop": ["ALL"], "add": ["CHOWN", "FOWNER", "DAC_OVERRIDE"]}
+        else:
+            assert security["runAsNonRoot"] is True
+            assert security["capabilities"] == {"drop": ["ALL"]}
+    for body in made.values():
+        assert body["spec"]["automountServiceAccountToken"] is False
+        assert body["spec"]["enableServiceLinks"] is False
+        assert body["spec"]["restartPolicy"] == "Never"
+
+
+def test_assemble_has_no_volume_and_all_of_dependencies_share_one(bodies):
+    made = bodies()
+    assert "volumes" not in made["assemble"]["spec"]
+    assert made["dependencies"]["spec"]["securityContext"]["fsGroup"] == 65532
+    for container in containers(made["dependencies"]).values():
+        assert container["volumeMounts"] == [{"name": "workspace", "mountPath": "/workspace"}]
+
+
+def test_kaniko_is_insecure_only_for_our_own_registry_and_only_if_told(bodies, config):
+    plain = containers(bodies(config)["dependencies"])["kaniko"]["args"]
+    assert "--insecure-registry=registry:5000" in plain
+    assert "--skip-tls-verify-registry=registry:5000" in plain
+    assert "--destination=image:deps" in plain and "--no-push" in plain
+    secured = containers(bodies()["dependencies"])["kaniko"]["args"]
+    assert not [flag for flag in secured if "insecure" in flag or "skip-tls" in flag]
+
+
+def test_the_request_names_source_registry_and_limits(bodies, config):
+    made = bodies(config)
+    env = {e["name"]: e.get("value") for e in containers(made["assemble"])["assemble"]["env"]}
+    request = json.loads(env["CREWYARD_BUILD"])
+    assert request["source"] == {"git": {**GIT, "path": ""}}
+    assert request["registry"] == {"prefix": "registry:5000/team", "insecure": True}
+    assert request["base_images"] == config.base_images
+    assert "dependencies" not in request and request["crew"] is None
+    assert request["limits"]["entries"] == 50_000
+
+
+def test_limits_are_the_projects(bodies):
+    made = bodies(build={"timeout": "5m", "resources": {"limits": {"memory": "8Gi"}}})
+    assert made["assemble"]["spec"]["activeDeadlineSeconds"] == 300
+    kaniko = containers(made["dependencies"])["kaniko"]
+    assert kaniko["resources"]["limits"]["memory"] == "8Gi"
+    assert bodies()["assemble"]["spec"]["activeDeadlineSeconds"] == 1800

@@ -1,0 +1,78 @@
+"""The environment: one error names all that is wrong."""
+
+import json
+
+import pytest
+
+from controller.config import ConfigError, parse
+from controller.health import Vitals, problems
+
+GOOD = {
+    "CREWYARD_INTERNAL_URL": "http://crewyard-api.crewyard-system.svc:8080/",
+    "CREWYARD_TOKEN_KEY": "0123456789abcdef",
+    "CREWYARD_SERVICE_IMAGE": "registry/service@sha256:00",
+    "CREWYARD_KANIKO_IMAGE": "registry/kaniko:v1.24.0",
+    "CREWYARD_BASE_IMAGES": json.dumps({"3.11": "registry/python:3.11-slim"}),
+    "CREWYARD_REGISTRY": "registry:5000",
+}
+
+
+def test_the_least_that_is_needed():
+    config = parse(GOOD)
+    assert config.namespace == "crews"
+    assert config.internal_url == "http://crewyard-api.crewyard-system.svc:8080"
+    assert config.kopf is True
+    assert config.plans.of("free").concurrent_runs == 2
+    assert "0123456789abcdef" not in repr(config)
+
+
+def test_all_that_is_wrong_is_named_at_once():
+    wrong = {
+        **GOOD,
+        "CREWYARD_TOKEN_KEY": "short",
+        "CREWYARD_BASE_IMAGES": "[]",
+        "CREWYARD_REGISTRY": "https://registry",
+        "CREWYARD_KOPF": "maybe",
+        "CREWYARD_NET_ALLOW": "10.0.0.0/8, nonsense",
+        "CREWYARD_PLANS": '{"free": {}}',
+        "CREWYARD_LOG_LEVEL": "loud",
+    }
+    del wrong["CREWYARD_KANIKO_IMAGE"]
+    with pytest.raises(ConfigError) as error:
+        parse(wrong)
+    for name in wrong.keys() - {"CREWYARD_INTERNAL_URL", "CREWYARD_SERVICE_IMAGE"}:
+        assert name in str(error.value)
+    assert "CREWYARD_KANIKO_IMAGE is not set" in str(error.value)
+
+
+@pytest.mark.parametrize(("text", "on"), [("off", False), ("false", False), ("0", False), ("on", True)])
+def test_kopf_can_be_switched_off(text, on):
+    assert parse({**GOOD, "CREWYARD_KOPF": text}).kopf is on
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({}, None),
+        ({"resync_age": 61.0, "resync_problem": "Forbidden"}, "Forbidden"),
+        ({"oldest_ready": 61.0}, "stuck"),
+        ({"missing_watchers": ("runs",)}, "no watch of runs"),
+        ({"missing_watchers": ("runs",), "uptime": 5.0}, None),
+        ({"resync_age": None, "uptime": 5.0}, None),
+        ({"resync_age": None, "resync_problem": "apply the CRDs"}, "apply the CRDs"),
+    ],
+)
+def test_healthy_means_that_work_is_seen_and_done(change, words):
+    vitals = Vitals(
+        **{
+            "resync_age": 3.0,
+            "resync_problem": "",
+            "oldest_ready": 0.0,
+            "missing_watchers": (),
+            "uptime": 100.0,
+            **change,
+        }
+    )
+    found = problems(vitals)
+    assert (words is None) == (found == [])
+    assert words is None or words in found[0]

@@ -1,0 +1,275 @@
+"""What is done about one Deployment, from what its pods say: each reason and each way on."""
+
+import json
+
+import pytest
+
+from controller.deployment.attempts import ANNOTATION_STEP, attempts
+from controller.deployment.decide import Observed, decide
+from controller.deployment.queue import waits
+
+NEEDS = {
+    "outcome": "dependencies",
+    "plan": {},
+    "dependencies_key": "k" * 64,
+    "dependencies_image": "registry:5000/team/crews/demo:deps-k",
+    "base_image": "b",
+}
+BUILT = {
+    "outcome": "built",
+    "image": "registry:5000/team/crews/demo@sha256:ab",
+    "plan": {"framework": "python", "timeout": None},
+    "tree": "t",
+    "build_key": "k",
+}
+
+
+class Steps:
+    """Build pods, one after the other."""
+
+    def __init__(self, make):
+        self.make, self.pods = make, []
+
+    def pod(self, kind, *, phase="Succeeded", containers=(), ago=60, lost=False, **more):
+        number = 1 + sum(f"-{kind}" in pod.name for pod in self.pods)
+        name = f"dep-a-{kind}{number}"
+        meta = {
+            "ownerReferences": [{"uid": "uid-dep-a"}],
+            "annotations": {ANNOTATION_STEP: str(len(self.pods) + 1)},
+        }
+        statuses = [
+            {"name": n, "state": {"terminated": {"finishedAt": self.make.ago(ago), **state}}}
+            for n, state in containers
+        ]
+        made = self.make.pod(name, metadata=meta, phase=phase, containerStatuses=statuses, **more)
+        self.pods.append(made)
+        return self
+
+    def assemble(self, message=None, code=0, phase="Succeeded", **more):
+        text = json.dumps(message) if isinstance(message, dict) else (message or "")
+        return self.pod(
+            "a", phase=phase, containers=[("assemble", {"exitCode": code, "message": text})], **more
+        )
+
+    def dependencies(self, container="push", code=0, message="", phase="Succeeded", **more):
+        order = ("source", "kaniko", "push")
+        states = [(n, {"exitCode": 0}) for n in order[: order.index(container)]]
+        states.append((container, {"exitCode": code, "message": message}))
+        return self.pod("d", phase=phase, containers=states, **more)
+
+
+@pytest.fixture
+def steps(make):
+    return Steps(make)
+
+
+@pytest.fixture
+def look(make, config):
+    def look(pods=(), project="there", recorded=None, queue="", **status):
+        found = {"buildPod": recorded} if recorded else {}
+        deployment = make.deployment(built=False, status={**found, **status})
+        seen = Observed(deployment, make.project() if project else None, list(pods), queue)
+        return decide(seen, make.now, config)
+
+    return look
+
+
+def created(decision):
+    return [child.name for child in decision.create]
+
+
+def test_a_build_begins_with_assemble(look):
+    decision = look()
+    assert created(decision) == ["dep-a-a1"]
+    assert decision.status["phase"] == "Building"
+    assert decision.status["buildPod"] == "dep-a-a1"
+
+
+def test_it_waits_for_its_turn_and_for_its_project(look):
+    queued = look(queue="Waiting for another build of project demo.")
+    assert not queued.create
+    assert queued.status["phase"] == "Pending"
+    assert queued.status["conditions"][0]["reason"] == "Queued"
+    alone = look(project=None)
+    assert alone.status["conditions"][0]["reason"] == "ProjectNotFound"
+
+
+def test_a_missing_dependency_image_is_built_and_then_assembled_again(look, steps):
+    steps.assemble(NEEDS)
+    first = look(steps.pods)
+    assert created(first) == ["dep-a-d1"]
+    request = json.loads(
+        next(
+            e["value"]
+            for e in first.create[0].body["spec"]["containers"][0]["env"]
+            if e["name"] == "CREWYARD_BUILD"
+        )
+    )
+    assert request["dependencies"] == {"key": "k" * 64}
+    steps.dependencies()
+    assert created(look(steps.pods)) == ["dep-a-a2"]
+    steps.assemble(BUILT)
+    done = look(steps.pods)
+    assert done.status["image"] == BUILT["image"]
+    assert done.status["plan"] == {"framework": "python"}
+    assert done.status["phase"] == "Building"
+    assert {c["type"]: c["status"] for c in done.status["conditions"]}["Built"] == "True"
+    assert done.enqueue == (("projects", "demo"),)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"outcome": "failed", "reason": "GitAuthFailed", "message": "m", "hint": "h"}, "GitAuthFailed"),
+        ({"outcome": "failed", "reason": "ContextTooLarge", "message": "m"}, "ContextTooLarge"),
+        ({"outcome": "failed", "reason": "EntrypointNotFound", "message": "m"}, "EntrypointNotFound"),
+        ({"outcome": "failed", "reason": "Strange", "message": "m"}, "BuildFailed"),
+    ],
+)
+def test_what_assemble_refuses_fails_at_once_with_its_reason_and_hint(look, steps, message, reason):
+    decision = look(steps.assemble(message).pods)
+    assert decision.status["phase"] == "Failed"
+    assert decision.status["error"]["reason"] == reason
+    assert decision.status["error"].get("hint") == message.get("hint")
+    assert {c["type"]: c["status"] for c in decision.status["conditions"]} == {
+        "Ready": "False",
+        "Built": "False",
+        "Stalled": "True",
+    }
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        ("ERROR: No matching distribution found for nosuch==1", "DependencyResolution"),
+        ("ERROR: ResolutionImpossible", "DependencyResolution"),
+        ("error building image: exit status 137", "BuildOutOfMemory"),
+        ("cp: No space left on device", "BuildFailed"),
+        ("error building image: something else", "BuildFailed"),
+    ],
+)
+def test_what_kaniko_says_is_told_apart_and_kept(look, steps, log, reason):
+    steps.assemble(NEEDS).dependencies("kaniko", 1, f"...\n{log}\n", phase="Failed")
+    decision = look(steps.pods)
+    assert decision.status["error"]["reason"] == reason
+    assert log in decision.status["error"]["log"]
+    assert decision.status["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"reason": "DeadlineExceeded"}, "BuildTimeout"),
+        ({"reason": "Evicted", "message": "ephemeral local storage usage exceeds"}, "BuildFailed"),
+    ],
+)
+def test_what_the_node_says_is_told_apart(look, steps, more, reason):
+    decision = look(steps.pod("a", phase="Failed", **more).pods)
+    assert decision.status["error"]["reason"] == reason
+
+
+def test_a_container_out_of_memory(look, steps):
+    steps.assemble(NEEDS).pod(
+        "d", phase="Failed", containers=[("kaniko", {"exitCode": 1, "reason": "OOMKilled"})]
+    )
+    assert look(steps.pods).status["error"]["reason"] == "BuildOutOfMemory"
+
+
+def test_a_push_that_breaks_is_repeated_and_then_named(look, steps):
+    steps.assemble(NEEDS)
+    for attempt in range(3):
+        steps.dependencies("push", 1, "registry said no", phase="Failed")
+        assert created(look(steps.pods)) == [f"dep-a-d{attempt + 2}"]
+    steps.dependencies("push", 1, "registry said no", phase="Failed")
+    decision = look(steps.pods)
+    assert decision.status["error"]["reason"] == "RegistryPush"
+    assert "registry said no" in decision.status["error"]["log"]
+
+
+def test_a_pod_that_broke_is_followed_after_a_while_by_another_three_times(look, steps):
+    steps.assemble("Traceback", code=1, phase="Failed", ago=1)
+    waiting = look(steps.pods)
+    assert not waiting.create and waiting.requeue_after == pytest.approx(4)
+    steps.pods.clear()
+    for attempt in range(1, 4):
+        steps.assemble("Traceback", code=1, phase="Failed")
+        assert created(look(steps.pods)) == [f"dep-a-a{attempt + 1}"]
+    steps.assemble("Traceback\nModuleNotFoundError: x", code=1, phase="Failed")
+    decision = look(steps.pods)
+    assert decision.status["error"]["reason"] == "BuildFailed"
+    assert "ModuleNotFoundError: x (after 4 attempts)" in decision.status["error"]["message"]
+
+
+def test_a_pod_taken_away_from_outside_is_made_again_under_a_new_name(look, steps):
+    assert created(look(recorded="dep-a-a1")) == ["dep-a-a2"]
+    steps.assemble(NEEDS)
+    assert created(look(steps.pods, recorded="dep-a-d1")) == ["dep-a-d2"]
+    assert created(look([], recorded="dep-a-d1")) == ["dep-a-a1"]
+    assert look([], recorded="dep-a-a4").status["phase"] == "Failed"
+
+
+def test_a_dependency_image_that_vanishes_is_not_built_for_ever(look, steps):
+    for _ in range(2):
+        steps.assemble(NEEDS).dependencies()
+        assert created(look(steps.pods))
+    steps.assemble(NEEDS)
+    decision = look(steps.pods)
+    assert decision.status["error"]["reason"] == "RegistryPush"
+
+
+def test_a_network_that_fails_is_no_fault_of_the_crew(look, steps):
+    steps.assemble(NEEDS).dependencies("kaniko", 1, "dial tcp: connection refused", phase="Failed")
+    assert created(look(steps.pods)) == ["dep-a-d2"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "began", "deleted"),
+    [
+        ("scheduled-10", False, False),
+        ("scheduled-301", False, True),
+        ("scheduled-301", True, False),
+        ("scheduled-1861", True, True),
+        ("unscheduled", False, False),
+    ],
+)
+def test_a_pod_that_does_not_start_or_end_is_taken_away(look, steps, make, conditions, began, deleted):
+    _kind, _, seconds = conditions.partition("-")
+    found = make.scheduled(float(seconds)) if seconds else [{"type": "PodScheduled", "status": "False"}]
+    steps.pod("a", phase="Pending", conditions=found, spec={"activeDeadlineSeconds": 1800})
+    state = {"running": {}} if began else {"waiting": {}}
+    steps.pods[0].status["containerStatuses"] = [{"name": "assemble", "state": state}]
+    decision = look(steps.pods)
+    assert bool(decision.delete) == deleted
+    assert decision.requeue_after > 0
+    assert decision.status["buildPod"] == "dep-a-a1"
+
+
+def test_build_pods_are_deleted_an_hour_after_their_end(make, config, steps):
+    steps.assemble(NEEDS, ago=4000).assemble(BUILT, ago=100)
+    decision = decide(Observed(make.deployment(), make.project(), steps.pods), make.now, config)
+    assert [gone.name for gone in decision.delete] == ["dep-a-a1"]
+    assert decision.requeue_after == pytest.approx(3501)
+    assert decision.status is None
+
+
+def test_a_build_takes_a_place_of_its_project_and_of_the_installation(make, config):
+    def building(name, project):
+        return make.deployment(name, project, built=False, status={"buildPod": f"{name}-a1"})
+
+    mine = make.deployment("dep-z", built=False)
+    assert waits(mine, [], config) == ""
+    assert "project demo" in waits(mine, [building("dep-b", "demo")], config)
+    others = [building("dep-b", "b"), building("dep-c", "c")]
+    assert "2 places" in waits(mine, others, config)
+    assert (
+        waits(mine, [others[0], make.deployment("dep-d"), make.deployment("dep-e", phase="Failed")], config)
+        == ""
+    )
+
+
+def test_a_lost_pod_counts_as_the_latest_step(steps):
+    steps.assemble(NEEDS)
+    found = attempts(steps.pods, "dep-a-d1")
+    assert (found.latest.kind, found.latest.pod, found.total) == ("d", None, 2)
+    assert attempts(steps.pods, "dep-a-a1").latest.pod is steps.pods[0]
+    assert attempts([], None).latest is None
