@@ -13,8 +13,10 @@ RUN python3 -m pip install --no-cache-dir --require-hashes --requirement /opt/cr
 
 WORKDIR /opt/crewyard/service
 COPY . /opt/crewyard/service/
-# Compiled once here, since the root file system is read-only where it runs.
-RUN python3 -m compileall -q /opt/crewyard/service
+# Compiled once here, since the root file system is read-only where it runs; the runner in the form that
+# every crew's image gets too.
+RUN python3 -m compileall -q /opt/crewyard/service \
+ && python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/crewyard/service/runner
 
 USER 65532:65532
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

@@ -3,24 +3,14 @@
 import base64
 import binascii
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
+import oras.auth.token
+import oras.provider
 from requests.adapters import HTTPAdapter
 
 from build.errors import REGISTRY_PUSH, Refused
-
-# jsonschema, which oras imports, would build grammars for a whole second; nothing here checks formats.
-_SLOW = [name for name in ("rfc3987_syntax", "isoduration") if name not in sys.modules]
-for _name in _SLOW:
-    sys.modules[_name] = None  # type: ignore[assignment]
-try:
-    import oras.auth.token
-    import oras.provider
-finally:
-    for _name in _SLOW:
-        del sys.modules[_name]
 
 _TIMEOUT = (10.0, 120.0)
 

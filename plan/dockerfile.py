@@ -5,13 +5,15 @@ from plan.dependencies import Declaration
 # The user and group of crews, in the image and in the pod.
 CREW_ID = 65532
 
+# Crews may write beside their code, as many frameworks do, but not change it: /app is sticky.
 # No USER before the RUNs, not even root's: Kaniko then changes its identity, which needs SETUID and SETGID.
 _SYSTEM = """\
 RUN set -eu; \\
     grep -q '^crew:' /etc/group || echo 'crew:x:{id}:' >> /etc/group; \\
     grep -q '^crew:' /etc/passwd || echo 'crew:x:{id}:{id}::/home/crew:/usr/sbin/nologin' >> /etc/passwd; \\
     mkdir -p /app/artifacts /home/crew /opt/crewyard; \\
-    chmod 0755 /app /app/artifacts /home/crew /opt/crewyard; \\
+    chmod 0755 /app/artifacts /home/crew /opt/crewyard; \\
+    chmod 1777 /app; \\
     chown {id}:{id} /app/artifacts /home/crew
 ENV HOME=/home/crew TMPDIR=/tmp PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 """

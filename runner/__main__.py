@@ -1,4 +1,3 @@
-# ruff: noqa: PTH100, PTH120
 """Process 1 of a run pod: `python3 /opt/crewyard/runner`.
 
 With -I -S in front of the directory it starts sooner and executes no .pth file of an installed package.

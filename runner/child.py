@@ -1,4 +1,3 @@
-# ruff: noqa: PTH100, PTH120
 """The crew's own process. Started by process 1 as `python3 -I -S child.py`; does nothing before the grant."""
 
 import os

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH109, PTH118
 """The life of the crew's process: wait for the grant, become an ordinary interpreter, run the crew, say
 how it
 ended. Called by child.py."""

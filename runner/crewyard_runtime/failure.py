@@ -1,4 +1,3 @@
-# ruff: noqa: PTH100, PTH120
 """An exception of the crew's → reason and message of the failure. Called by `crew`."""
 
 from __future__ import annotations

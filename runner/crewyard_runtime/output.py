@@ -1,4 +1,3 @@
-# ruff: noqa: PTH118, PTH123
 """What the entrypoint returned → the run's output: inline, or as an artifact. Called by `crew`."""
 
 from __future__ import annotations

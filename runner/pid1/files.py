@@ -1,4 +1,3 @@
-# ruff: noqa: PTH116, PTH118, PTH208
 """What lies in the artifacts directory. Used by `upload`; the crew may change it at any moment."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH115, PTH100, PTH118, PTH120
 """Starts the crew's process, which waits on descriptor 4 until it is told what to run. Called by `main`."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# ruff: noqa: PTH110, PTH118, PTH123
 """The pod's memory as its cgroup (version 1 or 2) tells it. Used by `work`, which kills the crew in time.
 
 Where the kernel kills, it may take the whole container, and with it the crew's last words.

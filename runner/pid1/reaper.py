@@ -1,4 +1,3 @@
-# ruff: noqa: PTH123, PTH208
 """Ends every process of the crew and takes over the dead. Called by `work`."""
 
 from __future__ import annotations

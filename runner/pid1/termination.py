@@ -1,4 +1,3 @@
-# ruff: noqa: PTH123
 """The pod's last word to Kubernetes, for when the facade cannot be reached. Called by `main` and `finish`."""
 
 from __future__ import annotations

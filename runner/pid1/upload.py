@@ -1,4 +1,3 @@
-# ruff: noqa: PTH122
 """Stores the crew's artifacts, while it runs and at its end. A thread of its own, started by `work`."""
 
 from __future__ import annotations

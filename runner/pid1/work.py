@@ -1,4 +1,3 @@
-# ruff: noqa: PTH118
 """The time between the grant and the crew's death: watches clock, memory and signals. Called by `main`."""
 
 from __future__ import annotations

@@ -129,11 +129,13 @@ class Crew:
 
     async def finished(self, run: str, seconds: float = 90) -> dict:
         """The run, once it has ended."""
+
+        async def look() -> dict | None:
+            answer = await self.yard.call("GET", f"/v1/runs/{run}")
+            return None if answer.status == 404 else answer.data
+
         return await eventually(
-            lambda: self.yard.get(f"/v1/runs/{run}"),
-            lambda seen: seen["status"] not in ("pending", "running"),
-            seconds,
-            pause=0.2,
+            look, lambda seen: seen is not None and seen["completed_at"] is not None, seconds, pause=0.2
         )
 
 

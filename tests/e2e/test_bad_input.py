@@ -98,8 +98,8 @@ async def test_a_failed_build_leaves_the_active_one_active(yard, crew):
     ("body", "status", "field"),
     [
         ({}, 400, "deployment"),
-        ({"deployment": "dep_none"}, 404, None),
-        ({"deployment": "no-such-project"}, 404, None),
+        ({"deployment": "dep_none"}, 404, "deployment"),
+        ({"deployment": "no-such-project"}, 404, "deployment"),
         ({"deployment": "dep_none", "input": [1]}, 400, "input"),
         ({"deployment": "dep_none", "input": "x"}, 400, "input"),
         ({"deployment": "dep_none", "timeout": "soon"}, 400, "timeout"),
