@@ -15,7 +15,9 @@ from api.store.errors import StoreUnavailable
 
 Book = TypeVar("Book")
 OPEN = 2000
-PATIENCE = 4.0
+"""Journals remembered at once."""
+PATIENCE = 3.0
+"""Seconds to wait for another one who writes to the same journal."""
 
 
 class Shelf(Generic[Book]):

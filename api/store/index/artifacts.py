@@ -10,8 +10,15 @@ from sqlalchemy.dialects.sqlite import insert
 from api.store.database import Database
 from api.store.page import Page
 from api.store.schema import artifacts, runs
+from crds.reasons import RunReason
 
-_BY_ITSELF = ("succeeded", "failed")
+_OWN_ENDS = (
+    RunReason.CREW_ERROR,
+    RunReason.IMPORT_ERROR,
+    RunReason.ENTRYPOINT_NOT_FOUND,
+    RunReason.ARTIFACTS_LOST,
+)
+"""Failures with which a crew ended by itself: its files are as it left them."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,9 @@ class Artifacts:
         return ArtifactRow(run=run, name=name, **values)  # type: ignore[arg-type]
 
     def _select(self, run: str) -> Any:
-        unfinished = runs.c.status.not_in(_BY_ITSELF) & runs.c.completed_at.is_not(None)
+        reason = func.coalesce(runs.c.error["reason"].as_string(), "")
+        by_itself = (runs.c.status == "succeeded") | reason.in_([str(own) for own in _OWN_ENDS])
+        unfinished = runs.c.completed_at.is_not(None) & ~by_itself
         columns = [
             (artifacts.c.partial | func.coalesce(unfinished, False)).label("partial")
             if column.name == "partial"

@@ -98,15 +98,25 @@ async def test_artifacts_keep_the_latest_version_of_each_name(store: Store) -> N
     assert not await store.artifacts.uses(run, "b/1")
 
 
-@pytest.mark.parametrize(("phase", "partial"), [("Succeeded", False), ("Failed", False), ("Canceled", True)])
+@pytest.mark.parametrize(
+    ("phase", "reason", "partial"),
+    [
+        ("Succeeded", None, False),
+        ("Failed", "CrewError", False),
+        ("Failed", "DeadlineExceeded", True),
+        ("Failed", "OOMKilled", True),
+        ("Canceled", None, True),
+    ],
+)
 async def test_artifacts_of_a_run_that_did_not_end_by_itself_are_partial(
-    store: Store, phase: str, partial: bool
+    store: Store, phase: str, reason: str | None, partial: bool
 ) -> None:
     await given.yard(store)
     run = await given.claimed(store)
     await store.artifacts.put(run, "a", 3, "1", "text/plain", False, "blob", given.NOW)
     assert (await store.artifacts.get(run, "a")).partial is False  # type: ignore[union-attr]
-    await store.record.observe(given.run(run, phase), given.NOW)
+    status = {"error": {"reason": reason, "message": ""}} if reason else {}
+    await store.record.observe(given.run(run, phase, **status), given.NOW)
     assert (await store.artifacts.get(run, "a")).partial is partial  # type: ignore[union-attr]
 
 
