@@ -13,7 +13,7 @@ from crds import names, tokens
 from crds.limits import FLUSH, GRACE, run_timeout
 from crds.objects import Deployment, Project, Run
 
-COMMAND = ("python3", "/opt/crewyard/runner")
+COMMAND = ("python3", "-I", "-S", "/opt/crewyard/runner")
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi"}
 SLACK = 60

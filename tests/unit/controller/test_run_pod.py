@@ -33,7 +33,7 @@ def test_it_has_one_container_without_volume_token_or_privilege(make, config):
     assert security["allowPrivilegeEscalation"] is False
     assert security["seccompProfile"] == {"type": "RuntimeDefault"}
     assert container["image"].endswith("@sha256:00")
-    assert container["command"] == ["python3", "/opt/crewyard/runner"]
+    assert container["command"] == ["python3", "-I", "-S", "/opt/crewyard/runner"]
     assert container["workingDir"] == "/app"
     assert container["resources"]["limits"] == {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi"}
 
