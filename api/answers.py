@@ -1,21 +1,13 @@
 """JSON answers: the envelope, the page, the error. Called by routes and by `api.gate`."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
 
 from api import pagination
+from api.encoding import encode
 from api.errors import ApiError
-
-
-def encode(value: Any) -> bytes:
-    """JSON as UTF-8; a lone surrogate, which UTF-8 cannot carry, stays the escape it came as."""
-    try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
 
 
 def _json(status: int, body: Any, headers: Mapping[str, str] | None = None) -> web.Response:

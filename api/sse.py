@@ -1,20 +1,16 @@
-"""Server-Sent Events: the frames, and a stream that writes them.
+"""Server-Sent Events: a stream that writes the frames of `api.frames`.
 
-Framing is pure. The stream is written here rather than by a library because
-keep-alives come from the loop that waits for events anyway: an idle stream costs
-no task of its own, and a burst of events is one write. Called by the routes
-that follow something (a run's events, a build's log).
+The stream is written here rather than by a library because keep-alives come from
+the loop that waits for events anyway: an idle stream costs no task of its own, and
+a burst of events is one write. Called by the routes that follow something (a run's
+events, a build's log).
 """
 
 import asyncio
-import re
 import socket
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from aiohttp import web
-
-from api import answers
 
 KEEPALIVE_SECONDS = 15.0
 RETRY_MILLISECONDS = 2000
@@ -23,24 +19,6 @@ SEND_SECONDS = 30.0
 WRITE_BYTES = 256 * 1024
 KEEPALIVE = b": keepalive\n\n"
 PREAMBLE = f"retry: {RETRY_MILLISECONDS}\n\n".encode()
-_LAST_ID = re.compile(r"[0-9]{1,15}", re.ASCII)
-
-
-def frame(event: str, data: Mapping[str, Any], identifier: int | str | None = None) -> bytes:
-    """One message: `id` (where there is one), `event`, and `data` as one line of JSON.
-
-    JSON escapes control characters, so the data cannot break out of its line.
-    """
-    head = f"event: {event}\n" if identifier is None else f"id: {identifier}\nevent: {event}\n"
-    return head.encode() + b"data: " + answers.encode(data) + b"\n\n"
-
-
-def last_event_id(header: str | None) -> int:
-    """The id to resume after: 0, the beginning, without a header or where it is none of ours.
-
-    An id we never gave (another server's, a made-up one) must not hide events, so it counts as none.
-    """
-    return int(header) if header is not None and _LAST_ID.fullmatch(header.strip()) else 0
 
 
 def _bound_silence(request: web.Request) -> None:

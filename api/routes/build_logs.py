@@ -7,6 +7,7 @@ from aiohttp import web
 from api import media, sse
 from api.endpoint import Call, Endpoint
 from api.follow import follow
+from api.frames import frame, last_event_id
 from api.routes import seen
 from api.store.index.deployments import DeploymentRow
 from crds import names
@@ -46,7 +47,7 @@ async def _follow(call: Call, row: DeploymentRow) -> web.StreamResponse:
     header = call.request.headers.get("Last-Event-ID")
     if header is not None and header.strip() == END and _over(row):
         return web.Response(status=204)
-    return await follow(call, lambda stream: _send(call, row, sse.last_event_id(header), stream))
+    return await follow(call, lambda stream: _send(call, row, last_event_id(header), stream))
 
 
 async def _send(call: Call, row: DeploymentRow, position: int, stream: sse.Stream) -> None:
@@ -59,12 +60,12 @@ async def _send(call: Call, row: DeploymentRow, position: int, stream: sse.Strea
         page = await store.buildlogs.read(row.name, position, PAGE)
         moved, position = page.next > position, page.next
         *lines, rest = (rest + page.text).split("\n")
-        frames = [sse.frame("log", {"message": line}) for line in lines]
+        frames = [frame("log", {"message": line}) for line in lines]
         if frames and not rest:
-            frames[-1] = sse.frame("log", {"message": lines[-1]}, position)
+            frames[-1] = frame("log", {"message": lines[-1]}, position)
         if over and not moved:
-            frames += [sse.frame("log", {"message": rest})] if rest else []
-            await stream.write([*frames, sse.frame(END, _status(row), END)])
+            frames += [frame("log", {"message": rest})] if rest else []
+            await stream.write([*frames, frame(END, _status(row), END)])
             return
         if frames:
             await stream.write(frames)

@@ -7,6 +7,7 @@ from aiohttp import web
 from api import answers, media, pagination, sse
 from api.endpoint import Call, Endpoint
 from api.follow import follow
+from api.frames import last_event_id
 from api.routes import seen
 from api.translate import events
 
@@ -22,7 +23,7 @@ async def get(call: Call) -> web.StreamResponse:
         asked = call.page
         page = await call.services.store.events.read(run.name, asked.offset, asked.size)
         return answers.page([events.item(event) for event in page.events], page.total, asked)
-    after = sse.last_event_id(call.request.headers.get("Last-Event-ID"))
+    after = last_event_id(call.request.headers.get("Last-Event-ID"))
     return await _stream(call, run.name, after)
 
 

@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from api import accept, answers, body, errors, idempotency, pagination, schemas
+from api.encoding import encode
 from api.endpoint import Call, Endpoint
 from api.parameters import Parameter
 from api.routes import seen
@@ -51,7 +52,7 @@ def _created(call: Call, row: RunDetail) -> web.Response:
 
 
 def _check_sizes(call: Call) -> None:
-    if len(answers.encode(call.body.get("input", {}))) > body.MAX_INPUT:
+    if len(encode(call.body.get("input", {}))) > body.MAX_INPUT:
         raise errors.ApiError(
             413,
             f"input is larger than {body.MAX_INPUT} bytes; give the crew an address to fetch it from instead",

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from api import sse
+from api.frames import frame
 from api.store.events import Event
 
 
@@ -14,7 +14,7 @@ def item(event: Event) -> dict[str, Any]:
 
 def frames(events: Iterable[Event]) -> Iterator[bytes]:
     """Events as messages of a stream, made as they are sent."""
-    return (sse.frame(event.type, event.data, event.id) for event in events)
+    return (frame(event.type, event.data, event.id) for event in events)
 
 
 def lines(events: Iterable[Event]) -> str:

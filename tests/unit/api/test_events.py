@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from api import sse
+from api import frames, sse
 
 
 def messages(raw: bytes) -> list[dict]:
@@ -157,7 +157,7 @@ async def test_a_build_log_is_followed_to_the_end_of_the_build(yard):
     [(None, 0), ("", 0), ("7", 7), (" 7 ", 7), ("-1", 0), ("1e3", 0), ("9" * 30, 0), ("٣", 0)],
 )
 def test_which_id_is_resumed_after(header, after):
-    assert sse.last_event_id(header) == after
+    assert frames.last_event_id(header) == after
 
 
 async def test_a_reader_that_does_not_read_is_cut_off_and_resumes(yard, monkeypatch):

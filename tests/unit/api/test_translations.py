@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import answers, body, errors, gate, media, parameters, sse, validation
+from api import body, errors, frames, gate, media, parameters, validation
+from api.encoding import encode
 from api.schemas import NAME_PATTERN, PROJECT_SPEC, VARIABLE_NAME
 from api.translate import casing, env, uploads
 from api.translate.projects import admin_fields
@@ -43,12 +44,12 @@ def test_a_spec_goes_to_the_api_and_back_unchanged(spec):
 
 @given(JSON)
 def test_json_that_was_taken_is_given_back(value):
-    assert body.parse(answers.encode(value)) == value
+    assert body.parse(encode(value)) == value
 
 
 @given(JSON, st.integers(1, 10**9))
 def test_data_never_leaves_its_line(value, identifier):
-    frame = sse.frame("log", {"message": value}, identifier)
+    frame = frames.frame("log", {"message": value}, identifier)
     first, second, third, *rest = frame.split(b"\n")
     assert (first, second, rest) == (f"id: {identifier}".encode(), b"event: log", [b"", b""])
     assert third.startswith(b"data: ") and b"\r" not in frame
@@ -56,7 +57,7 @@ def test_data_never_leaves_its_line(value, identifier):
 
 
 def test_half_a_character_from_a_crew_does_not_break_an_answer():
-    assert json.loads(answers.encode({"message": "\ud800"})) == {"message": "\ud800"}
+    assert json.loads(encode({"message": "\ud800"})) == {"message": "\ud800"}
 
 
 @pytest.mark.parametrize(
