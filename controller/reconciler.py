@@ -37,7 +37,7 @@ class Reconciler:
         expected = is_expected(error)
         self._metrics.reconciles.labels(key.plural, "retry" if expected else "error").inc()
         if expected:
-            LOG.info("reconcile again", kind=key.plural, name=key.name, why=str(error))
+            LOG.debug("reconcile again", kind=key.plural, name=key.name, why=str(error))
             return
         self._metrics.errors.labels(key.plural).inc()
         LOG.error("reconcile failed", kind=key.plural, name=key.name, error=str(error), exc_info=error)

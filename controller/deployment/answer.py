@@ -19,6 +19,7 @@ _REASONS = frozenset(str(reason) for reason in BuildReason)
 _NETWORK = re.compile(
     r"dial tcp|connection refused|i/o timeout|TLS handshake timeout|no such host|50[234] (Bad|Serv|Gate)"
 )
+_COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _KILLED = re.compile(r"exit status 137|signal: killed|No space left on device", re.IGNORECASE)
 
 
@@ -139,7 +140,7 @@ def _out_of_memory(container: str, log: str) -> Failure:
 
 
 def _of_kaniko(ended: Mapping[str, Any]) -> Failure | Broken:
-    log = str(ended.get("message") or "")[-_LOG:]
+    log = _log(ended.get("message"))
     if _KILLED.search(log):
         if "space" in log.lower():
             hint = "Raise spec.build.resources.limits.ephemeral-storage of the Project."
@@ -157,15 +158,20 @@ def _failure(told: Mapping[str, Any]) -> Failure:
         reason if reason in _REASONS else BuildReason.BUILD_FAILED,
         str(told.get("message") or "the build pod gave no message"),
         str(told.get("hint") or ""),
-        str(told.get("log") or "")[-_LOG:],
+        _log(told.get("log")),
     )
 
 
 def _broken(container: str, ended: Mapping[str, Any], reason: str = BuildReason.BUILD_FAILED) -> Broken:
-    log = str(ended.get("message") or "")[-_LOG:]
+    log = _log(ended.get("message"))
     code, why = ended.get("exitCode"), ended.get("reason") or "no reason given"
     last = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), why)
     return Broken(f"{container} ended with exit code {code}: {last}"[:1000], reason, log)
+
+
+def _log(text: object) -> str:
+    """The end of a log, without the colours of a terminal."""
+    return _COLOURS.sub("", str(text or ""))[-_LOG:]
 
 
 def _told(ended: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -149,9 +149,10 @@ def test_what_assemble_refuses_fails_at_once_with_its_reason_and_hint(look, step
     ],
 )
 def test_what_kaniko_says_is_told_apart_and_kept(look, steps, log, reason):
-    steps.assemble(NEEDS).dependencies("kaniko", 1, f"...\n{log}\n", phase="Failed")
+    steps.assemble(NEEDS).dependencies("kaniko", 1, f"\x1b[36mINFO\x1b[0m\n{log}\n", phase="Failed")
     decision = look(steps.pods)
     assert decision.status["error"]["reason"] == reason
+    assert decision.status["error"]["log"].startswith("INFO\n")
     assert log in decision.status["error"]["log"]
     assert decision.status["error"]["message"]
 

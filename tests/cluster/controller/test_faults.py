@@ -1,0 +1,121 @@
+"""What goes wrong around a controller: it dies, two of them work, the cluster's rules are strict."""
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+from dataclasses import replace
+
+from controller.deployment import pod as build_pod
+from controller.run import pod as run_pod
+from crds import kinds
+from crds.objects import Pod, Run
+from tests.cluster.controller.conftest import Yard, controller, settings
+
+NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
+
+
+async def test_two_controllers_at_once_make_one_pod_a_run_and_one_end(kube):
+    config = settings(kube.namespace)
+    async with AsyncExitStack() as stack:
+        # Two Kopfs in one process would cancel one another's tasks.
+        for kopf in (True, False):
+            await stack.enter_async_context(controller(kube, replace(config, kopf=kopf)))
+        yard = Yard(kube, config)
+        await yard.project(plan="pro")
+        await yard.deployment("dep-a", image=NO_IMAGE)
+        await yard.active("dep-a")
+        names = [f"run-{index}" for index in range(8)]
+        await asyncio.gather(*(yard.run(name, project="demo") for name in names))
+        uids = {}
+        for name in names:
+            found = await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+            uids[name] = found["status"]["pod"]["uid"]
+        pods = {pod.name: pod.uid for pod in map(Pod, (await kube.list(kinds.POD)).items)}
+        assert pods == uids
+        for name in names:
+            await yard.claim(name)
+            await yard.report(name, "succeeded")
+        for name in names:
+            assert (await yard.ended(name)).phase == "Succeeded"
+        orders = [d["status"].get("order") for d in (await kube.list(kinds.DEPLOYMENT)).items]
+        assert len(orders) == len(set(orders))
+
+
+async def test_what_happened_while_no_controller_was_there_is_caught_up(kube):
+    config = settings(kube.namespace)
+    yard = Yard(kube, config)
+    async with controller(kube, config):
+        await yard.project()
+        await yard.deployment("dep-a", image=NO_IMAGE)
+        await yard.active("dep-a")
+        for name in ("run-0", "run-1", "run-2"):
+            await yard.run(name, project="demo")
+        for name in ("run-0", "run-1"):
+            await yard.claim(name)
+            await yard.until(kinds.RUN, name, lambda o: o["status"]["phase"] == "Running")
+    await yard.report("run-0", "failed", reason="CrewError", message="ValueError: no")
+    await kube.delete(kinds.POD, "run-1", grace_seconds=0)
+    await yard.run("run-3", project="demo")
+    async with controller(kube, config):
+        zero = await yard.ended("run-0")
+        assert (zero.error["reason"], zero.error["message"]) == ("CrewError", "ValueError: no")
+        assert (await yard.ended("run-1")).error["reason"] == "PodDeleted"
+        for name in ("run-2", "run-3"):
+            await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+
+
+async def test_a_run_that_is_deleted_takes_its_place_with_it(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image=NO_IMAGE)
+    for name in ("run-0", "run-1", "run-2"):
+        await yard.run(name, deployment="dep-a")
+    for name in ("run-0", "run-1"):
+        await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
+    await yard.kube.delete(kinds.RUN, "run-0")
+    await yard.until(kinds.RUN, "run-2", lambda o: o["status"].get("pod"), 60)
+
+
+async def test_a_name_taken_by_another_pod_is_waited_for(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image=NO_IMAGE)
+    foreign = {
+        "metadata": {"name": "run-a"},
+        "spec": {"containers": [{"name": "c", "image": NO_IMAGE}], "restartPolicy": "Never"},
+    }
+    await yard.kube.create(kinds.POD, foreign)
+    await yard.run("run-a", deployment="dep-a")
+    await asyncio.sleep(2)
+    assert "pod" not in (await yard.kube.get(kinds.RUN, "run-a"))["status"]
+    await yard.kube.delete(kinds.POD, "run-a", grace_seconds=0)
+    found = Run(await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod")))
+    assert Pod(await yard.kube.get(kinds.POD, "run-a")).owner_uids == {found.uid}
+
+
+async def test_run_and_assemble_pods_satisfy_restricted_and_kanikos_pod_baseline(kube):
+    config = settings(kube.namespace, kopf=False)
+    yard = Yard(kube, config)
+    project = await yard.project()
+    deployment = await yard.deployment("dep-a")
+    run = await yard.run("run-a", project="demo")
+    now = time.time()
+    restricted = [
+        run_pod.build(run, project, deployment, frozenset(), config, now),
+        build_pod.assemble(deployment, project, "dep-a-a1", 1, config, now),
+    ]
+    baseline = build_pod.dependencies(deployment, project, "dep-a-d1", 2, "key", "image:x", config, now)
+    path = kinds.POD.path(kube.namespace)
+
+    async def dry_run(body):
+        whole = {"apiVersion": "v1", "kind": "Pod", **body}
+        await kube.call("POST", path, {"dryRun": "All"}, whole)
+
+    await dry_run(baseline)
+    label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
+    await kube.call(
+        "PATCH",
+        f"/api/v1/namespaces/{kube.namespace}",
+        body=label,
+        content_type="application/merge-patch+json",
+    )
+    for body in restricted:
+        await dry_run(body)
