@@ -57,7 +57,7 @@ contracts: $(STAMP)
 	@$(BIN)/lint-imports
 
 unit: $(STAMP) ## unit tests, without a cluster
-	@$(BIN)/pytest -q tests/unit
+	@$(BIN)/pytest -q -n 2 tests/unit
 
 cluster: $(STAMP) up ## tests of controller and facade against the real apiserver
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/cluster
