@@ -67,7 +67,7 @@ async def _deployment(call: Call) -> DeploymentRow:
     """What `deployment` names: a deployment, or a project's active one. Raises 403, 404, 409."""
     field, given = "deployment", call.body["deployment"]
     if given.startswith("dep_"):
-        row = await seen.deployment(call, given)
+        row = await seen.deployment(call, given, field)
         if row.status == "failed":
             error = row.error or {}
             raise errors.conflict(

@@ -30,13 +30,15 @@ async def run(call: Call) -> RunDetail:
     return row
 
 
-async def deployment(call: Call, identifier: str | None = None) -> DeploymentRow:
-    """The deployment in the path, or of the id given. Raises 404 as `run` does."""
+async def deployment(call: Call, identifier: str | None = None, field: str | None = None) -> DeploymentRow:
+    """The deployment in the path, or of the id given (in a `field` of the body). Raises 404 as `run` does."""
     found = call.path("id") if identifier is None else identifier
     name = object_name(found, names.DEPLOYMENT_PREFIX)
     row = await call.services.store.deployments.get(name) if name else None
     if row is None or not call.caller.holds(row.project):
-        raise errors.not_found(f"there is no deployment {found[:100]!r}; GET /v1/deployments lists them")
+        where = {} if field is None else {"field": field}
+        message = f"there is no deployment {found[:100]!r}; GET /v1/deployments lists them"
+        raise errors.not_found(message, **where)
     return row
 
 
