@@ -48,7 +48,7 @@ class Foreign(Collection[asyncio.Task[Any]]):
 
 
 def settings() -> kopf.OperatorSettings:
-    """Kopf's settings; the reasons are in docs/decisions."""
+    """Kopf's settings: watches that reconnect soon, tell when they are silent, and keep little in memory."""
     chosen = kopf.OperatorSettings()
     chosen.scanning.disabled = True
     chosen.posting.enabled = False
