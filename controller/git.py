@@ -97,7 +97,7 @@ class Git:
 
     async def _run(self, remote: Remote, work: Callable[[Gate], T]) -> T:
         if urlsplit(remote.url).scheme not in ("http", "https"):
-            raise GitProblem("UnsupportedScheme", "only https:// and http:// are read; change source.git.url")
+            raise GitProblem("UnsupportedScheme", "only https:// and http:// are read; change spec.source.git.url")
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._timeout):
@@ -115,6 +115,7 @@ class Git:
             idle_timeout=SILENCE_SECONDS,
             most=MAX_BYTES,
             ca=remote.ca,
+            home=remote.url,
         ) as gate:
             try:
                 return work(gate)
@@ -152,7 +153,7 @@ def choose(heads: dict[str, str], ref: dict[str, str]) -> Head:
         there = sorted(n.removeprefix("refs/heads/") for n in heads if n.startswith("refs/heads/"))[:10]
         raise GitProblem(
             reason,
-            f"the repository has no {what}; push it, or correct source.git.ref "
+            f"the repository has no {what}; push it, or correct spec.source.git.ref "
             f"(branches: {', '.join(there) or 'none'})",
         )
     return Head(name, commit)
@@ -163,18 +164,18 @@ def meaning(text: str, remote: Remote, unknown_host: bool) -> GitProblem:
     low, host = text.lower(), remote.host
     given = bool(remote.username or remote.password or remote.bearer)
     if unknown_host:
-        return GitProblem("GitNotFound", f"there is no host {host}; correct source.git.url")
+        return GitProblem("GitNotFound", f"there is no host {host}; correct spec.source.git.url")
     if any(word in low for word in ("status code: 401", "status code: 403", "authentication", "credential")):
         hint = (
-            "check the Secret named in source.git.secretRef"
+            "check the Secret named in spec.source.git.secretRef"
             if given
-            else "name a Secret with username and password in source.git.secretRef, if it exists at all"
+            else "name a Secret with username and password in spec.source.git.secretRef, if it exists at all"
         )
         return GitProblem("GitAuthFailed", f"{host} refused access to the repository; {hint}")
     if any(f"status code: {code}" in low for code in (400, 404, 405, 410)) or "not found" in low:
-        return GitProblem("GitNotFound", f"there is no repository at {remote.url}; correct source.git.url")
+        return GitProblem("GitNotFound", f"there is no repository at {remote.url}; correct spec.source.git.url")
     if "content-type" in low or "invalid http response" in low:
-        return GitProblem("GitNotFound", f"{remote.url} is no git repository; correct source.git.url")
+        return GitProblem("GitNotFound", f"{remote.url} is no git repository; correct spec.source.git.url")
     return GitProblem("Unreachable", f"{host} could not be read; it is tried again by itself", passing=True)
 
 
@@ -238,7 +239,7 @@ def _tree(commit: Any, path: str) -> str:
         found = None
     if found is None or found.type_str != "tree":
         raise GitProblem(
-            "PathNotFound", f"the head has no directory {path}; push it, or correct source.git.path"
+            "PathNotFound", f"the head has no directory {path}; push it, or correct spec.source.git.path"
         )
     return str(found.id)
 

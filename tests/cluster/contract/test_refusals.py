@@ -31,7 +31,12 @@ def project(**git):
         (DEPLOYMENT, "mine", {"project": "p", "source": SOURCE}, "must begin with dep-"),
         (DEPLOYMENT, "dep-a", {"source": SOURCE}, "spec.project"),
         (DEPLOYMENT, "dep-a", {"project": "p", "source": {}}, "exactly one of"),
-        (DEPLOYMENT, "dep-a", {"project": "p", "source": {"git": GIT, "archive": {"upload": "upl_1"}}}, "exactly one"),
+        (
+            DEPLOYMENT,
+            "dep-a",
+            {"project": "p", "source": {"git": GIT, "archive": {"upload": "upl_1"}}},
+            "exactly one",
+        ),
         (RUN, "mine", {"project": "p"}, "must begin with run-"),
         (RUN, "run-a", {}, "set spec.project"),
         (RUN, "run-a", {"project": "p", "input": [1]}, "must be of type object"),
@@ -55,7 +60,12 @@ async def refused(call, words):
 
 async def test_a_deployment_is_immutable_but_for_its_activation_which_only_grows(kube):
     await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": {"project": "p", "source": SOURCE}})
-    for change in ({"project": "q"}, {"message": "other"}, {"preview": {}}, {"source": {"git": {"commit": "1" * 40}}}):
+    for change in (
+        {"project": "q"},
+        {"message": "other"},
+        {"preview": {}},
+        {"source": {"git": {"commit": "1" * 40}}},
+    ):
         await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": change}), "create a new one instead")
     await kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": 2}})
     await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": 1}}), "only grows")
@@ -64,9 +74,13 @@ async def test_a_deployment_is_immutable_but_for_its_activation_which_only_grows
 
 async def test_a_failed_deployment_stays_failed_and_an_image_is_written_once(kube):
     await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": {"project": "p", "source": SOURCE}})
-    await kube.patch(DEPLOYMENT, "dep-a", {"status": {"phase": "Superseded", "image": "r/p@sha256:1"}}, "status")
+    await kube.patch(
+        DEPLOYMENT, "dep-a", {"status": {"phase": "Superseded", "image": "r/p@sha256:1"}}, "status"
+    )
     await kube.patch(DEPLOYMENT, "dep-a", {"status": {"phase": "Active"}}, "status")
-    await refused(kube.patch(DEPLOYMENT, "dep-a", {"status": {"image": "r/p@sha256:2"}}, "status"), "written once")
+    await refused(
+        kube.patch(DEPLOYMENT, "dep-a", {"status": {"image": "r/p@sha256:2"}}, "status"), "written once"
+    )
     await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-b"}, "spec": {"project": "p", "source": SOURCE}})
     await kube.patch(DEPLOYMENT, "dep-b", {"status": {"phase": "Failed"}}, "status")
     for status in ({"phase": "Active"}, {"order": 9}, None):
@@ -112,5 +126,10 @@ async def test_claim_result_and_pod_are_written_once(kube):
     }
     await kube.patch(RUN, "run-a", {"status": first}, "status")
     await kube.patch(RUN, "run-a", {"status": first}, "status")
-    for again in ({"claim": {"podUid": "v"}}, {"result": {"outcome": "failed"}}, {"pod": {"uid": "v"}}, {"claim": None}):
+    for again in (
+        {"claim": {"podUid": "v"}},
+        {"result": {"outcome": "failed"}},
+        {"pod": {"uid": "v"}},
+        {"claim": None},
+    ):
         await refused(kube.patch(RUN, "run-a", {"status": again}, "status"), "written once")
