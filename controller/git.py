@@ -97,7 +97,8 @@ class Git:
 
     async def _run(self, remote: Remote, work: Callable[[Gate], T]) -> T:
         if urlsplit(remote.url).scheme not in ("http", "https"):
-            raise GitProblem("UnsupportedScheme", "only https:// and http:// are read; change spec.source.git.url")
+            message = "only https:// and http:// are read; change spec.source.git.url"
+            raise GitProblem("UnsupportedScheme", message)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._timeout):
@@ -173,7 +174,8 @@ def meaning(text: str, remote: Remote, unknown_host: bool) -> GitProblem:
         )
         return GitProblem("GitAuthFailed", f"{host} refused access to the repository; {hint}")
     if any(f"status code: {code}" in low for code in (400, 404, 405, 410)) or "not found" in low:
-        return GitProblem("GitNotFound", f"there is no repository at {remote.url}; correct spec.source.git.url")
+        message = f"there is no repository at {remote.url}; correct spec.source.git.url"
+        return GitProblem("GitNotFound", message)
     if "content-type" in low or "invalid http response" in low:
         return GitProblem("GitNotFound", f"{remote.url} is no git repository; correct spec.source.git.url")
     return GitProblem("Unreachable", f"{host} could not be read; it is tried again by itself", passing=True)

@@ -100,10 +100,10 @@ async def test_an_idle_project_is_never_written_to(yard, server):
 @pytest.mark.parametrize(
     ("source", "reason", "words"),
     [
-        ({"name": "none"}, "GitNotFound", "correct source.git.url"),
+        ({"name": "none"}, "GitNotFound", "correct spec.source.git.url"),
         ({"name": "crew", "ref": {"branch": "nope"}}, "BranchNotFound", "branches: main"),
         ({"name": "empty"}, "EmptyRepository", "push one"),
-        ({"name": "crew", "path": "nope"}, "PathNotFound", "correct source.git.path"),
+        ({"name": "crew", "path": "nope"}, "PathNotFound", "correct spec.source.git.path"),
         ({"name": "crew", "secretRef": {"name": "none"}}, "SecretNotFound", "create it"),
         ({"url": "http://169.254.169.254/x.git"}, "AddressRefused", "CREWYARD_NET_ALLOW"),
         ({"url": "http://127.0.0.1:9/x.git"}, "Unreachable", "by itself"),
