@@ -54,6 +54,8 @@ async def test_refusals_name_their_reason_and_the_next_step(yard):
     await yard.run("run-a", deployment="dep-none")
     await yard.run("run-b", project="demo")
     await yard.run("run-c", project="nobody")
+    # Before the project gets a deployment, which a Run looked at only now would be resolved to.
+    await yard.ended("run-b")
     await yard.deployment("dep-env", plan={"envRequired": ["OPENAI_API_KEY"]})
     await yard.run("run-d", deployment="dep-env")
     expected = {
