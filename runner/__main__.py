@@ -6,6 +6,9 @@ With -I -S in front of the directory it starts sooner and executes no .pth file 
 import os
 import sys
 
+# The first line of the pod's log, before anything is waited for; its time stamp is when the pod began.
+os.write(2, b"crewyard: the run's pod is up and asks for its run\n")
+
 # A directory that is run has itself on the path. Its parent instead, so that this is the package `runner`
 # here, in the tests and for the type checker alike. (Run as a file under -I, nothing is on the path.)
 _here = os.path.dirname(os.path.abspath(__file__))
