@@ -1,6 +1,6 @@
 """L1 and L3: applied → first instruction, and crew's end → terminal status, against a bare Job.
 
-The first instruction of a run pod is the runner's first line in the pod's log, of a Job that of its own program.
+A pod's first instruction is told by the first line of its log: the runner's, or the Job's program's.
 Both sides are created with kubectl and waited for with `kubectl wait`, one
 after the other, so that what the tools cost is the same on both sides; ours is
 also seen through the API.
