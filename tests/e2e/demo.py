@@ -159,7 +159,7 @@ async def main() -> None:
     """Plays the demonstration and says how to look around."""
     timeline = Timeline()
     yard = await Yard.open()
-    root = Path(os.environ["CREWYARD_STATE"]) / "demo"
+    root = Path(os.environ["CREWYARD_STATE"]) / "data" / "demo"
     root.mkdir(parents=True, exist_ok=True)
     address, port = git_address()
     try:
