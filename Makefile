@@ -37,11 +37,11 @@ $(STAMP): requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@rm -f $(VENV)/.installed-* && touch $@
 
-demo: $(STAMP) up ## a commit becomes a deployment, a run, events and an artifact, on the ground
+demo: up $(STAMP) ## a commit becomes a deployment, a run, events and an artifact, on the ground
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.demo
 
 test: ## everything: check, then tests against the real apiserver and the whole
-	@$(MAKE) $(STAMP) up lint types contracts
+	@$(MAKE) up $(STAMP) lint types contracts
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests
 
 check: $(STAMP) lint types contracts unit ## the quick part: lint, types, contracts, unit tests
