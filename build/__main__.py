@@ -13,6 +13,7 @@ from typing import Any
 
 from build.errors import Infrastructure
 from build.facade import Facade
+from build.hint import tell
 from build.logs import Log, facade_sender
 from build.settings import Settings, SettingsInvalid, read_settings
 from build.termination import PATH, write_termination
@@ -76,6 +77,9 @@ def main(arguments: list[str]) -> int:
             log.line(f"the termination message cannot be written: {error}")
             code = TROUBLE
     log.close(_LOG_TIMEOUT)
+    if code == ANSWERED and arguments[0] != "source":
+        # After the log, which is then whole when the deployment is seen to be built.
+        tell(settings, arguments[0], words or {"outcome": "pushed"})
     return code
 
 

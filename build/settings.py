@@ -65,6 +65,8 @@ class Settings:
     internal_url: str
     token: str = field(repr=False)
     pod: str
+    pod_uid: str
+    controller_url: str
     namespace: str
     project: str
     deployment: str
@@ -98,6 +100,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         internal_url=_variable(environ, "CREWYARD_INTERNAL_URL").rstrip("/"),
         token=_variable(environ, "CREWYARD_TOKEN"),
         pod=environ.get("CREWYARD_POD", ""),
+        pod_uid=environ.get("CREWYARD_POD_UID", ""),
+        controller_url=environ.get("CREWYARD_CONTROLLER_URL", ""),
         namespace=build.text("namespace"),
         project=build.text("project"),
         deployment=environ.get("CREWYARD_DEPLOYMENT") or build.text("deployment"),

@@ -47,6 +47,8 @@ class Config:
     kaniko_image: str
     base_images: Mapping[str, str]
     registry: str
+    controller_url: str = ""
+    """Where build pods reach this process; empty, they wait for the kubelet to tell their answers."""
     registry_insecure: bool = False
     registry_secret: str = ""
     net_allow: tuple[str, ...] = ()
@@ -80,6 +82,7 @@ def parse(environment: Mapping[str, str]) -> Config:
     config = Config(
         namespace=read("CREWYARD_NAMESPACE", str, "crews"),
         internal_url=read("CREWYARD_INTERNAL_URL", _url, "", required=True),
+        controller_url=read("CREWYARD_CONTROLLER_URL", _url, ""),
         token_key=read("CREWYARD_TOKEN_KEY", _secret, "", required=True),
         service_image=read("CREWYARD_SERVICE_IMAGE", str, "", required=True),
         kaniko_image=read("CREWYARD_KANIKO_IMAGE", str, "", required=True),

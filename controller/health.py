@@ -4,7 +4,7 @@ Healthy means that work is seen and done: lists are read, watches live, and no
 key waits long. A process that only answers is not enough.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -12,6 +12,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 MAX_SILENCE = 60.0
 """Seconds that a list or a ready key may be old."""
+MAX_BODY = 16384
+"""Bytes; nothing larger is ever sent here."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,10 @@ def problems(vitals: Vitals) -> list[str]:
     return found
 
 
-def application(vitals: Callable[[], Vitals], registry: CollectorRegistry) -> web.Application:
-    """The web application with both pages."""
+def application(
+    vitals: Callable[[], Vitals], registry: CollectorRegistry, more: Iterable[web.RouteDef] = ()
+) -> web.Application:
+    """The web application with both pages, and `more`."""
 
     async def healthz(_: web.Request) -> web.Response:
         found = problems(vitals())
@@ -49,6 +53,6 @@ def application(vitals: Callable[[], Vitals], registry: CollectorRegistry) -> we
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    app = web.Application()
-    app.add_routes([web.get("/healthz", healthz), web.get("/metrics", metrics)])
+    app = web.Application(client_max_size=MAX_BODY)
+    app.add_routes([web.get("/healthz", healthz), web.get("/metrics", metrics), *more])
     return app

@@ -10,6 +10,7 @@ import structlog
 from aiohttp import web
 
 from controller import operator, triggers
+from controller.answers import Answers, routes
 from controller.apply import Actor
 from controller.config import Config
 from controller.deployment.reconcile import DeploymentReconciler
@@ -50,11 +51,12 @@ class Process:
         self._began = time.monotonic()
         actor = Actor(kube, self.known, self.observer, self.lanes, self.recorder, self.metrics)
         looks = Looks()
+        self._answers = Answers()
         self._reconciler = Reconciler(
             {
                 kinds.RUN.plural: RunReconciler(actor, config).reconcile,
                 triggers.ADMISSION: AdmissionReconciler(actor, config).reconcile,
-                kinds.DEPLOYMENT.plural: DeploymentReconciler(actor, config).reconcile,
+                kinds.DEPLOYMENT.plural: DeploymentReconciler(actor, config, self._answers).reconcile,
                 kinds.PROJECT.plural: ProjectReconciler(actor, looks).reconcile,
                 triggers.SOURCE: SourceReconciler(actor, config, self._git, looks).reconcile,
             },
@@ -124,8 +126,11 @@ class Process:
             self._git.close()
 
     async def serve(self, host: str = "0.0.0.0") -> web.AppRunner:
-        """Starts the pages for kubelet and Prometheus; the caller cleans the runner up."""
-        runner = web.AppRunner(application(self.vitals, self.metrics.registry), access_log=None)
+        """Starts the pages for kubelet and Prometheus, and what build pods call; the caller cleans up."""
+        config = self.config
+        more = routes(self._answers, config.token_key, config.namespace, self.lanes.add)
+        app = application(self.vitals, self.metrics.registry, more)
+        runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, host, self.config.port).start()
         return runner

@@ -64,7 +64,9 @@ def base(
         {"name": "CREWYARD_INTERNAL_URL", "value": config.internal_url},
         {"name": "CREWYARD_DEPLOYMENT", "value": deployment.name},
         {"name": "CREWYARD_TOKEN", "value": token},
+        {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},
         {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         {"name": "CREWYARD_BUILD", "value": json.dumps(request, separators=(",", ":"), sort_keys=True)},
     ]
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from controller import triggers
+from controller.answers import Answers
 from controller.apply import Actor
 from controller.config import Config
 from controller.deployment.decide import Observed, decide
+from controller.deployment.heard import as_ended
 from controller.deployment.queue import waits
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project
@@ -19,6 +21,7 @@ class DeploymentReconciler:
 
     actor: Actor
     config: Config
+    answers: Answers = field(default_factory=Answers)
     begin: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def reconcile(self, name: str) -> None:
@@ -42,7 +45,8 @@ class DeploymentReconciler:
             f"{names.LABEL_DEPLOYMENT}={deployment.name},{names.LABEL_COMPONENT}={names.COMPONENT_BUILD}"
         )
         listing = await self.actor.kube.list(kinds.POD, selector)
-        pods = [pod for pod in map(Pod, listing.items) if deployment.uid in pod.owner_uids]
+        ours = [pod for pod in map(Pod, listing.items) if deployment.uid in pod.owner_uids]
+        pods = [as_ended(pod, self.answers.get(pod.uid)) for pod in ours]
         queue = "" if pods else waits(deployment, self._others(deployment), self.config)
         seen = Observed(deployment, Project(project) if project else None, pods, queue)
         now = datetime.now(UTC)
