@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from controller import triggers
 from controller.apply import Actor
 from controller.config import Config
-from controller.git import Commit, Git, GitProblem, Remote
+from controller.git import Git
 from controller.project.looks import Look, Looks, Problem, begin
 from controller.queue import backoff
+from controller.repository import Commit, GitProblem, Remote
 from crds import durations, kinds
 from crds.objects import Project
 

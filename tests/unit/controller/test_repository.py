@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.git import GitProblem, Head, Remote, choose, meaning, subject
+from controller.repository import GitProblem, Head, Remote, choose, meaning, subject
 
 HEADS = {
     "HEAD": "1" * 40,
