@@ -42,7 +42,7 @@ demo: up $(STAMP) ## a commit becomes a deployment, a run, events and an artifac
 
 test: ## everything: check, then tests against the real apiserver and the whole
 	@$(MAKE) up $(STAMP) lint types contracts
-	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests
+	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/unit tests/registry tests/cluster tests/e2e
 
 check: $(STAMP) lint types contracts unit ## the quick part: lint, types, contracts, unit tests
 
