@@ -27,6 +27,7 @@ COMPLETE_EVERY = 30.0
 PRUNE_EVERY = 10.0
 FORGET_EVERY = 3600.0
 MAX_PAUSE = 30.0
+CANCELS = 10
 STEADY = 60.0
 """Seconds after which a loop that ran counts as healthy again."""
 
@@ -58,9 +59,7 @@ def context(
             for name, work in _work(config, store, kube, seen, logs).items()
         ]
         yield
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(tasks)
         await logs.close()
 
     return run
@@ -100,6 +99,18 @@ def _work(config: Config, store: Store, kube: Kube, progress: Progress, logs: Ka
         "pruning": pruning,
         "forgetting": forget,
     }
+
+
+async def end(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancels until all have ended: a lost cancellation must not hang the facade at its end."""
+    left = set(tasks)
+    for _ in range(CANCELS):
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=1.0)
+        if not left:
+            return
+    log.error("background work does not end", work=sorted(task.get_name() for task in left))
 
 
 async def _forever(name: str, work: Work) -> None:

@@ -95,7 +95,8 @@ async def deliver_all(store: Store, kube: Kube) -> None:
 
     while True:
         with suppress(TimeoutError):
-            await asyncio.wait_for(store.claims.waiting.wait(), LOOK)
+            async with asyncio.timeout(LOOK):
+                await store.claims.waiting.wait()
         store.claims.waiting.clear()
         try:
             done = await asyncio.gather(*(one(claim) for claim in await store.claims.unwritten(BATCH)))

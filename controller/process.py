@@ -122,7 +122,8 @@ class Process:
             await asyncio.gather(*tasks, stopping, return_exceptions=True)
             if watching:
                 with contextlib.suppress(TimeoutError, Exception):
-                    await asyncio.wait_for(watching, KOPF_EXIT)
+                    async with asyncio.timeout(KOPF_EXIT):
+                        await watching
             self._git.close()
 
     async def serve(self, host: str = "0.0.0.0") -> web.AppRunner:

@@ -25,6 +25,8 @@ CONTAINER = "kaniko"
 AT_ONCE = 8
 MAX_LINE = 16 * 1024
 ATTEMPTS = 20
+CLOSE = 5.0
+"""Seconds that following may take to stop."""
 
 
 class KanikoLogs:
@@ -48,7 +50,8 @@ class KanikoLogs:
         tasks = [task for _, task in self._tasks.values()]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE)
 
     async def _apply(self, item: Object) -> None:
         pod = Pod(item)

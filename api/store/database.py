@@ -45,7 +45,8 @@ class Database:
         Raises StoreUnavailable, with nothing changed.
         """
         try:
-            await asyncio.wait_for(self._turn.acquire(), PATIENCE)
+            async with asyncio.timeout(PATIENCE):
+                await self._turn.acquire()
         except TimeoutError as error:
             raise StoreUnavailable("the index is busy; try again") from error
         try:

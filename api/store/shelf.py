@@ -36,7 +36,8 @@ class Shelf(Generic[Book]):
         self._turns[name] = (lock, waiting + 1)
         try:
             try:
-                await asyncio.wait_for(lock.acquire(), PATIENCE)
+                async with asyncio.timeout(PATIENCE):
+                    await lock.acquire()
             except TimeoutError as error:
                 raise StoreUnavailable(f"the log of {name} is busy; try again") from error
             try:
