@@ -177,7 +177,7 @@ def _waiting(*sides: socket.socket, seconds: float) -> list[socket.socket]:
 
 def _pipe(client: socket.socket, upstream: socket.socket, gate: Gate, prefix: str) -> None:
     """Copies both ways until one side ends; the answer's head is adapted on the way."""
-    head, rest = _answer_head(client, upstream, gate.idle_timeout, prefix)
+    head, rest = _answer_head(client, upstream, gate, prefix)
     if not head:
         return
     client.sendall(head + rest)
@@ -194,12 +194,21 @@ def _pipe(client: socket.socket, upstream: socket.socket, gate: Gate, prefix: st
 
 
 def _answer_head(
-    client: socket.socket, upstream: socket.socket, idle: float, prefix: str
+    client: socket.socket, upstream: socket.socket, gate: Gate, prefix: str
 ) -> tuple[bytes, bytes]:
-    """Sends the request's body on until the answer's head is there; it then says `close` and leads here."""
+    """Sends the request's body on until the answer's head is there; it then says `close` and leads here.
+
+    Heads that only announce another one (1xx) stay here: what follows one would be passed on as it is.
+    """
     data = b""
-    while b"\r\n\r\n" not in data:
-        ready = _waiting(client, upstream, seconds=idle)
+    while True:
+        head, end, rest = data.partition(b"\r\n\r\n")
+        if end and not head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
+            return adapted(head, prefix), rest
+        if end:
+            data = rest
+            continue
+        ready = _waiting(client, upstream, seconds=gate.idle_timeout)
         if not ready or len(data) > _HEAD_BYTES:
             return b"", b""
         if client in ready:
@@ -209,8 +218,6 @@ def _answer_head(
             upstream.sendall(body)
         if upstream in ready:
             more = upstream.recv(_CHUNK)
-            if not more:
+            if not more or not gate.take(len(more)):
                 return b"", b""
             data += more
-    head, _, rest = data.partition(b"\r\n\r\n")
-    return adapted(head, prefix), rest

@@ -1,8 +1,9 @@
 """The heads of HTTP messages that pass build.gate, rewritten so that the way leads through it. Pure."""
 
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 _PORTS = {"http": 80, "https": 443}
+_OF_ONE_CONNECTION = ("connection", "keep-alive")
 
 
 def inside(url: str) -> str:
@@ -34,21 +35,27 @@ def without_credentials(head: bytes) -> bytes:
 
 
 def same_server(home: str, scheme: str, host: str, port: int) -> bool:
-    """Whether a place is the server of the address `home`, or its https side."""
+    """Whether a place is the server of the address `home`, or the https side of a plain http one."""
     parts = urlsplit(home)
     if parts.hostname != host:
         return False
-    return (parts.scheme, parts.port or _PORTS.get(parts.scheme)) == (scheme, port) or scheme == "https"
+    own = (parts.scheme, parts.port or _PORTS.get(parts.scheme))
+    return (scheme, port) == own or (parts.scheme == "http" and (scheme, port) == ("https", 443))
 
 
 def adapted(head: bytes, prefix: str) -> bytes:
-    """The head of an answer as the near side may see it: the last one, redirects lead through `prefix`."""
+    """The head of an answer as the near side may see it: the last one, redirects lead through `prefix`.
+
+    A redirect that cannot be led through here is dropped: libgit2 understands more spellings of an address
+    than there are rules for, and would follow one that it is given unchanged past the gate.
+    """
     lines = []
     for line in head.decode("latin-1").split("\r\n"):
         name, _, value = line.partition(":")
-        if name.lower() == "location":
-            lines.append(f"{name}: {_led_back(value.strip(), prefix)}")
-        elif name.lower() not in ("connection", "keep-alive"):
+        if name.strip().lower() == "location":
+            led = _led_back(value.strip(), prefix)
+            lines += [f"Location: {led}"] if led else []
+        elif line[:1] not in (" ", "\t") and "\n" not in line and name.lower() not in _OF_ONE_CONNECTION:
             lines.append(line)
     return "\r\n".join([*lines, "Connection: close", "", ""]).encode("latin-1")
 
@@ -64,7 +71,15 @@ def _host(host: str | None) -> str:
     return host
 
 
-def _led_back(location: str, prefix: str) -> str:
-    if location.startswith(("http://", "https://")):
-        return inside(location)
-    return f"{prefix}{location}" if location.startswith("/") and not location.startswith("//") else location
+def _led_back(location: str, prefix: str) -> str | None:
+    if location.startswith("/") and not location.startswith("//"):
+        return f"{prefix}{location}"
+    parts = _parsed(location)
+    return inside(location) if parts and parts.scheme in _PORTS and parts.netloc else None
+
+
+def _parsed(address: str) -> SplitResult | None:
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return None
