@@ -33,6 +33,8 @@ from build.tree import SourceTree, TreeBuilder
 _ATTEMPTS = 4
 # What a remote may say beside the objects: the list of its branches and tags.
 _TALK_BYTES = 16 << 20
+# As long as a path can be on Linux.
+_LINK_BYTES = 4095
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ACCESS = "Check the Secret named by the project's source.git.secretRef."
 
@@ -157,24 +159,26 @@ def _read(repository: Any, source: GitSource, limits: Limits, log: Log) -> Sourc
             elif item.filemode == pygit2.enums.FileMode.COMMIT:
                 log.line(f"{path} is a submodule: not fetched")
             else:
-                executable = item.filemode == pygit2.enums.FileMode.BLOB_EXECUTABLE
                 if item.filemode == pygit2.enums.FileMode.LINK:
-                    item = _followed(tree, path, item)
+                    item = _followed(repository, tree, path, item)
+                executable = item.filemode == pygit2.enums.FileMode.BLOB_EXECUTABLE
                 # The size first: a small pack may hold an enormous object.
                 builder.expect(repository.odb.read_header(item.id)[1])
                 builder.add(path, io.BytesIO(item.data), executable)
     return builder.finish()
 
 
-def _followed(root: Any, path: str, link: Any) -> Any:
+def _followed(repository: Any, root: Any, path: str, link: Any) -> Any:
     """The file of the tree that a symbolic link leads to, through at most 8 links."""
     import pygit2
 
     place, item = path, link
     for _ in range(8):
+        if repository.odb.read_header(item.id)[1] > _LINK_BYTES:
+            break  # before it is read: a small pack may hold an enormous object
         target = item.data.decode("utf-8", "replace")
         place = posixpath.normpath(posixpath.join(posixpath.dirname(place), target))
-        if target.startswith("/") or place.startswith(".."):
+        if target.startswith("/") or place.partition("/")[0] == "..":
             break
         try:
             item = root[place]
