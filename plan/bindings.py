@@ -52,7 +52,10 @@ def parse_module(path: str, data: bytes, python: str | None) -> ast.Module | Non
 def bindings_of(tree: ast.Module) -> Bindings:
     """The names that are bound once the module has been imported, on any of its branches."""
     collector = _Collector()
-    collector.statements(tree.body)
+    try:
+        collector.statements(tree.body)
+    except RecursionError:  # generated code, such as hundreds of elif: it may well run, so it is not refused
+        collector.open = True
     return Bindings(tuple(collector.names), collector.open)
 
 

@@ -152,3 +152,10 @@ def test_any_bytes_end_in_an_answer(data: bytes) -> None:
         check_entrypoint({"main.py": data}, "main:kickoff", "the default", "3.11")
     except PlanError as error:
         assert error.reason == "EntrypointNotFound"
+
+
+def test_code_nested_too_deeply_to_be_judged_is_let_through() -> None:
+    chain = "if a: pass\n" + "elif a: pass\n" * 900 + "kickoff = make()\n"
+    tree = parse_module("main.py", chain.encode(), "3.11")
+    assert tree is not None
+    assert bindings_of(tree).open
