@@ -19,6 +19,8 @@ from build.tree import Readable, SourceTree, TreeBuilder, checked_path
 
 _RATIO_GRACE = 1 << 20
 _DIRECTORY_BYTES_PER_ENTRY = 256
+# The end record of large archives and its locator, before the ordinary end record.
+_ZIP64_END = 56 + 20
 _PACK = "Pack the source again, plain files only (for example: git archive --format=tar.gz HEAD)."
 _SKIPPED = ".git"
 _DAMAGED = (
@@ -129,13 +131,16 @@ class _Bounded:
 
 def _check_directory(packed: IO[bytes], size: int, limits: Limits) -> None:
     """zipfile loads the whole directory at once: a directory of millions of entries is refused before."""
-    packed.seek(max(0, size - (1 << 16) - 22))
+    packed.seek(max(0, size - (1 << 16) - 22 - _ZIP64_END))
     tail = packed.read()
     packed.seek(0)
     found = tail.rfind(b"PK\x05\x06")
     if found < 0 or len(tail) - found < 22:
         raise TarInvalid("it has no directory")
     (length,) = struct.unpack_from("<L", tail, found + 12)
+    large = tail[max(0, found - _ZIP64_END) : found]
+    if large[-20:-16] == b"PK\x06\x07" and large[:4] == b"PK\x06\x06":  # what zipfile then believes instead
+        length = max(length, *struct.unpack_from("<Q", large, 40))
     if length > limits.entries * _DIRECTORY_BYTES_PER_ENTRY:
         raise Refused(
             CONTEXT_TOO_LARGE,

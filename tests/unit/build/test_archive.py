@@ -203,6 +203,18 @@ def test_a_negative_size() -> None:
     assert refusal(gzip.compress(bytes(block) + bytes(1024))).reason == "ContextInvalid"
 
 
+def test_a_directory_that_only_the_record_of_large_zips_tells() -> None:
+    data = bytearray(zipped(*[(f"f{number}", b"") for number in range(2000)]))
+    end = data.rindex(b"PK\x05\x06")
+    length, start = struct.unpack_from("<LL", data, end + 12)
+    record = struct.pack("<4sQHHLLQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, 2000, 2000, length, start)
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, end, 1)
+    struct.pack_into("<L", data, end + 12, 100)
+    data[end:end] = record + locator
+    assert len(zipfile.ZipFile(io.BytesIO(data)).infolist()) == 2000
+    assert "directory is too long" in refusal(bytes(data)).message
+
+
 def test_zip_entries_that_share_their_bytes() -> None:
     data = bytearray(zipped(("a", b"1" * 100), ("b", b"2" * 100)))
     second = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 1)
