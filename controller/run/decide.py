@@ -44,11 +44,22 @@ def decide(seen: Observed, now: datetime, config: Config) -> Decision:
     reported = of_result(run, seen.pod)
     if reported is not None:
         return ending(run, reported, now)
-    if run.pod is None:
+    if run.pod is None and not _passed_over(seen):
         return _without_pod(seen, now)
     if seen.pod is None or seen.pod.finished:
         return ending(run, of_pod(run, seen.pod), now)
     return _with_pod(seen, seen.pod, now, config)
+
+
+def _passed_over(seen: Observed) -> bool:
+    """Whether its pod, made but not recorded, never will be: the admission leaves such a Run alone.
+
+    A cancellation in the moment between the pod's creation and its record makes one.
+    """
+    if seen.pod is None or seen.run.uid not in seen.pod.owner_uids:
+        return False
+    verdict = accept.accept(seen.run, seen.project, seen.deployment)
+    return seen.run.cancel or not isinstance(verdict, accept.Ready)
 
 
 def ending(run: Run, end: End, now: datetime, delete: tuple[Delete, ...] = ()) -> Decision:

@@ -111,10 +111,28 @@ def test_a_pending_run_that_is_canceled_never_starts(make, look):
     assert condition(decision, "Stalled") is None
 
 
-def test_a_pod_that_was_made_but_not_recorded_is_recorded_even_if_the_run_is_canceled(make, look):
-    decision = look(make.run(project="demo", cancel=True), pod=make.pod())
-    assert decision.status is None
-    assert decision.enqueue == (triggers.admission("demo"),)
+def test_a_pod_that_was_made_but_not_recorded_is_recorded_by_the_admission(make, look):
+    for pod in (make.pod(), make.pod(phase="Failed")):
+        decision = look(make.run(project="demo"), pod=pod)
+        assert decision.status is None
+        assert decision.enqueue == (triggers.admission("demo"),)
+
+
+def test_a_run_canceled_before_its_pod_was_recorded_ends_with_it(make, look):
+    run = make.run(project="demo", cancel=True)
+    assert [gone.name for gone in look(run, pod=make.pod()).delete] == ["run-a"]
+    stopping = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(-50)}))
+    assert not stopping.delete and stopping.requeue_after > 0
+    assert look(run, pod=make.pod(phase="Failed")).status["phase"] == "Canceled"
+    assert look(run).status["phase"] == "Canceled"
+
+
+def test_a_pod_that_was_not_recorded_is_followed_even_if_its_deployment_is_gone(make, look):
+    run = make.run(deployment="dep-x")
+    ended = look(run, deployment=None, pod=make.pod(phase="Failed", containerStatuses=make.ended(code=77)))
+    assert ended.status["error"]["reason"] == "AlreadyExecuted"
+    waiting = look(run, deployment=None, pod=make.pod(phase="Pending", conditions=make.scheduled()))
+    assert waiting.status["phase"] == "Pending" and waiting.requeue_after > 0
 
 
 def test_a_claim_makes_the_run_running_since_the_claim(make, look):
