@@ -19,6 +19,7 @@ EXIT_REFUSED = 77
 EXIT_UNAVAILABLE = 78
 EXIT_RUNNER = 70
 _NODE_GONE = ("NodeLost", "DeletionByTaintManager", "DeletionByPodGC")
+_REASONS = frozenset(str(reason) for reason in RunReason)
 _EVICTIONS = ("Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "NodeAffinity")
 
 
@@ -84,7 +85,7 @@ def _of_outcome(run: Run, pod: Pod | None, told: Mapping[str, Any]) -> End:
     if outcome == "succeeded":
         return SUCCEEDED
     if outcome == "failed":
-        return failed(reason or RunReason.CREW_ERROR, message or "the crew failed; see its events")
+        return failed(_word(reason), message or "the crew failed; see its events")
     if run.cancel:
         return CANCELED
     by_pod = _of_pod_reason(pod) if pod is not None else None
@@ -94,6 +95,14 @@ def _of_outcome(run: Run, pod: Pod | None, told: Mapping[str, Any]) -> End:
         RunReason.POD_DELETED,
         message or "the run's pod was deleted while its crew ran; create a new Run to execute it again",
     )
+
+
+def _word(told: object) -> str:
+    """A reason of ours. A crew can write the termination message too: what is no reason is its error.
+
+    The schema would refuse such a word, and the run would never end.
+    """
+    return told if isinstance(told, str) and told in _REASONS else RunReason.CREW_ERROR
 
 
 def _of_pod_reason(pod: Pod) -> End | None:

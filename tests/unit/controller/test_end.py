@@ -35,6 +35,14 @@ def test_a_result_comes_before_everything_else(make, outcome, cancel, pod, phase
     assert end.message
 
 
+@pytest.mark.parametrize("reason", ["no word", "", "Fine.", "NotOne", 5, ["a"], {"a": 1}, "x" * 200])
+def test_a_reason_that_is_none_of_ours_cannot_keep_a_run_from_ending(make, reason):
+    said = {"outcome": "failed", "reason": reason, "message": "m"}
+    reported = of_result(make.run(status={"result": {"durationMs": 5, **said}}), None)
+    left = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(message=told(**said))))
+    assert reported.reason == left.reason == "CrewError"
+
+
 def test_without_a_result_nothing_was_reported(make):
     assert of_result(make.run(), None) is None
 
