@@ -48,6 +48,14 @@ def waiting_runs(known: Known, *, project: str | None = None, deployment: str | 
             yield run(view.name)
 
 
+def unbuilt(known: Known, project: str) -> Iterator[Key]:
+    """The Deployments of a project that are not at their end; some may wait for the Project itself."""
+    for raw in known.all(kinds.DEPLOYMENT):
+        view = Deployment(raw)
+        if view.project == project and not view.built and not view.failed:
+            yield deployment(view.name)
+
+
 def keys_of(kind: Kind, obj: Mapping[str, Any], known: Known) -> Iterator[Key]:
     """What to look at after `obj` appeared, changed or went away."""
     if kind == kinds.RUN:
@@ -63,6 +71,7 @@ def keys_of(kind: Kind, obj: Mapping[str, Any], known: Known) -> Iterator[Key]:
         view = Project(obj)
         yield project(view.name)
         yield source(view.name)
+        yield from unbuilt(known, view.name)
         yield from waiting_runs(known, project=view.name)
 
 

@@ -1,0 +1,20 @@
+"""What is looked at again after a change."""
+
+from controller import triggers
+from controller.known import Known
+from crds import kinds
+
+
+def test_a_project_that_appears_wakes_what_waits_for_it(make):
+    known = Known()
+    for deployment in (
+        make.deployment("dep-a", built=False),
+        make.deployment("dep-b"),
+        make.deployment("dep-c", built=False, phase="Failed"),
+        make.deployment("dep-d", project="other", built=False),
+    ):
+        known.put(kinds.DEPLOYMENT, deployment.raw)
+    known.put(kinds.RUN, make.run("run-a", project="demo").raw)
+    keys = set(triggers.keys_of(kinds.PROJECT, make.project().raw, known))
+    assert keys >= {triggers.project("demo"), triggers.deployment("dep-a"), triggers.run("run-a")}
+    assert not keys & {triggers.deployment(name) for name in ("dep-b", "dep-c", "dep-d")}
