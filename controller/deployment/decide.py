@@ -173,8 +173,12 @@ def _unfinished(
         limit = deadline + timing.lost_after if began else timing.start_timeout
     left = (since + timedelta(seconds=limit) - now).total_seconds()
     wanted = status.building(seen.deployment, name, reason, message, now)
+    if build.deleting:
+        # A node that does not answer never lets its pod go by itself.
+        by = parse_time(str(build.metadata["deletionTimestamp"])) + timedelta(seconds=timing.lost_after)
+        left = (by - now).total_seconds()
     adoption = owner.adoption(kinds.DEPLOYMENT, seen.deployment, project)
-    if left > 0 or build.deleting:
+    if left > 0:
         return Decision(status=wanted, after=adoption, requeue_after=max(left, 5.0))
     note = Note("BuildPodStuck", f"pod {build.name} did not start or end in time and is taken away", True)
     return Decision(

@@ -245,6 +245,16 @@ def test_a_pod_that_does_not_start_or_end_is_taken_away(look, steps, make, condi
     assert decision.status["buildPod"] == "dep-a-a1"
 
 
+@pytest.mark.parametrize(("ago", "forced"), [(-30, False), (30, False), (61, True)])
+def test_a_build_pod_that_does_not_stop_is_given_up_with_its_node(look, steps, make, ago, forced):
+    gone = {"deletionTimestamp": make.ago(ago), "ownerReferences": [{"uid": "uid-dep-a"}]}
+    steps.pod("a", phase="Running", conditions=make.scheduled(4000), spec={"activeDeadlineSeconds": 1800})
+    steps.pods[0].raw["metadata"].update(gone)
+    decision = look(steps.pods)
+    assert [delete.grace_seconds for delete in decision.delete] == ([0] if forced else [])
+    assert decision.requeue_after > 0
+
+
 def test_build_pods_are_deleted_an_hour_after_their_end(make, config, steps):
     steps.assemble(NEEDS, ago=4000).assemble(BUILT, ago=100)
     decision = decide(Observed(make.deployment(), make.project(), steps.pods), make.now, config)
