@@ -101,6 +101,8 @@ def _labels(settings: Settings, tree: SourceTree, build: str) -> dict[str, str]:
         "crewyard.dev/build-key": build,
     }
     if isinstance(settings.source, GitSource):
+        from build.fetch_git import shown_url  # of no use to archives
+
         labels["org.opencontainers.image.revision"] = settings.source.commit
-        labels["org.opencontainers.image.source"] = settings.source.url
+        labels["org.opencontainers.image.source"] = shown_url(settings.source.url)
     return labels

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from build.assemble import _labels
 from build.errors import Refused
 from build.facade import Facade
 from build.image import DOCKER_MANIFEST, OCI_MANIFEST, Image, ImageInvalid, appended, docker_image
 from build.layers import LayerFile, make_layer
 from build.logs import Log, facade_sender
 from build.registry_client import credentials_in
-from build.settings import ArchiveSource, GitSource, SettingsInvalid, read_settings
+from build.settings import ArchiveSource, GitSource, Limits, SettingsInvalid, read_settings
 from build.termination import termination_message
+from build.tree import TreeBuilder
 
 BUILD: dict[str, Any] = {
     "namespace": "crews",
@@ -224,3 +226,11 @@ def test_a_malformed_registry_secret_is_an_answer() -> None:
     with pytest.raises(Refused) as refused:
         credentials_in("{", "registry:5000")
     assert refused.value.reason == "RegistryPush"
+
+
+def test_no_part_of_an_address_that_may_be_secret_gets_into_the_image() -> None:
+    address = {"git": {"url": "https://git.example.org/x?token=very-secret", "commit": "c" * 40}}
+    builder = TreeBuilder(Limits())
+    builder.add("main.py", io.BytesIO(b""), executable=False)
+    labels = _labels(read_settings(environment({**BUILD, "source": address})), builder.finish(), "key")
+    assert labels["org.opencontainers.image.source"] == "https://git.example.org/x"
