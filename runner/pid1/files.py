@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 
@@ -92,7 +93,8 @@ def _walk(
 ) -> Iterator[tuple[os.DirEntry[str], str]]:
     try:
         with os.scandir(os.path.join(root, prefix) if prefix else root) as entries:
-            listed = sorted(entries, key=lambda entry: entry.name)
+            # One too many is enough to know; their order then counts no more.
+            listed = sorted(itertools.islice(entries, MOST_ENTRIES + 1), key=lambda entry: entry.name)
     except OSError as error:
         if prefix:
             refused[prefix] = f"the directory cannot be read ({error.strerror})"

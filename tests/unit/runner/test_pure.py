@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.pid1 import encode, memory, termination
+from runner.pid1 import encode, files, memory, termination
 from runner.pid1.backoff import LONGEST, delay
 from runner.pid1.lines import Lines, text
 from runner.pid1.queue import BATCH_BYTES, Events
@@ -143,3 +147,29 @@ def test_settings_are_taken_away_from_the_environment() -> None:
 def test_a_setting_that_is_no_number_is_named(value: str) -> None:
     with pytest.raises(SettingsInvalid, match="CREWYARD_START_TIMEOUT"):
         Settings({**ENVIRON, "CREWYARD_START_TIMEOUT": value})
+
+
+def test_a_directory_of_very_many_files_is_not_listed_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(40):
+        (tmp_path / f"{number}").touch()
+    listed = 0
+    scandir = os.scandir
+
+    @contextlib.contextmanager
+    def counted(path: str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        def entries(all_: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
+            nonlocal listed
+            for entry in all_:
+                listed += 1
+                yield entry
+
+        with scandir(path) as all_:
+            yield entries(all_)
+
+    monkeypatch.setattr(files, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(os, "scandir", counted)
+    found, refused = files.scan(str(tmp_path))
+    assert (len(found), listed) == (5, 6)
+    assert refused == {".": "there are more than 5 entries"}
