@@ -7,7 +7,7 @@ import asyncio
 from datetime import datetime
 from typing import Any
 
-from api.store.errors import Missing
+from api.store.errors import Missing, StoreUnavailable
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs import RunDetail, RunRequest
 from api.store.store import Store
@@ -30,7 +30,8 @@ async def accept_run(
 
     The same idempotency gives the run it made before. Raises StoreUnavailable; Missing where the project is
     gone; Taken for another body; crds.errors.Invalid where the object is refused (the row is withdrawn) and
-    Unavailable (withdrawn too, unless there is an idempotency key, with which the call can be repeated).
+    Unavailable. After that, too, and StoreUnavailable, the row is withdrawn, unless its object was seen or
+    there is an idempotency key, with which the call can be repeated.
     """
     name, _ = await store.runs.accept(request, now, idempotency)
     row = await store.runs.get(name)
@@ -40,9 +41,12 @@ async def accept_run(
         return row
     try:
         await complete(store, kube, row, now)
-    except errors.Unavailable:
-        if idempotency is None:
-            await store.runs.withdraw(name, now, gone=False)
+    except (errors.Unavailable, StoreUnavailable):
+        if idempotency is None and not await store.runs.withdraw(name, now, gone=False):
+            # The object was made all the same, and seen: whoever is told otherwise starts a second run.
+            seen = await store.runs.get(name)
+            if seen is not None and seen.uid is not None:
+                return seen
         raise
     except errors.KubeError:
         await store.runs.withdraw(name, now, gone=True)

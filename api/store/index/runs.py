@@ -162,8 +162,8 @@ class Runs:
             await counts.move(connection, self._namespace, None, place)
         return name, True
 
-    async def withdraw(self, name: str, now: datetime, gone: bool) -> None:
-        """Takes an accepted run back: nobody sees it and no pod is given it.
+    async def withdraw(self, name: str, now: datetime, gone: bool) -> bool:
+        """Takes an accepted run back: nobody sees it and no pod is given it. False if it has an object.
 
         `gone`: there is surely no object; otherwise `unsettled` names it until `settle`.
         """
@@ -188,6 +188,7 @@ class Runs:
                 await connection.execute(
                     delete(keys).where(keys.c.namespace == self._namespace, keys.c.name == name)
                 )
+        return row is not None
 
     async def unsettled(
         self, accepted_before: datetime
