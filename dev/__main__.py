@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from dev import environment, settings
+from dev import bypass, environment, packages, settings
 from dev.errors import GroundError
 from dev.ground import chosen
 from dev.progress import Progress
@@ -29,8 +29,11 @@ def main(arguments: list[str]) -> int:
     """Runs one command and gives back the exit code."""
     options = parser().parse_args(arguments)
     progress = Progress()
+    around = bypass.variables(os.environ)
+    inherited = {**os.environ, **around}
+    os.environ.update({**around, "PATH": packages.search_path(os.environ.get("PATH", ""))})
     try:
-        ground = chosen(settings.from_environment(os.environ), os.environ, progress)
+        ground = chosen(settings.from_environment(inherited), inherited, progress)
         match options.command:
             case "up":
                 ground.up()

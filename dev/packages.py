@@ -35,8 +35,18 @@ PACKAGES = {
     "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }
 _UNITS = {"containerd": "containerd.service", "docker-registry": "docker-registry.service"}
-_SYSTEM_PATH = f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"
+# What `su` and `sudo` leave out of PATH: iptables and what dpkg calls, and where Go unpacks to.
+_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/go/bin")
 _POLICY = Path("/usr/sbin/policy-rc.d")
+
+
+def search_path(path: str) -> str:
+    """`path` with the directories at its end that a root shell may lack."""
+    given = [entry for entry in path.split(":") if entry]
+    return ":".join([*given, *(entry for entry in _DIRECTORIES if entry not in given)])
+
+
+_SYSTEM_PATH = search_path(os.environ.get("PATH", ""))
 
 
 def present(need: str) -> bool:

@@ -1,6 +1,6 @@
 """Only the packages of programs that are not there are installed."""
 
-from dev.packages import PACKAGES, missing, present
+from dev.packages import PACKAGES, missing, present, search_path
 
 
 def test_nothing_is_missing_where_all_is_present() -> None:
@@ -22,3 +22,10 @@ def test_files_and_programs_are_both_found() -> None:
     assert present("sh")
     assert not present("/nowhere/at/all")
     assert not present("no-such-program-anywhere")
+
+
+def test_a_shell_from_su_finds_what_root_needs() -> None:
+    path = search_path("/usr/local/bin:/usr/bin:/bin")
+    assert path.split(":")[:3] == ["/usr/local/bin", "/usr/bin", "/bin"]
+    assert {"/usr/sbin", "/sbin", "/usr/local/go/bin"} <= set(path.split(":"))
+    assert search_path(path) == path

@@ -1,0 +1,31 @@
+"""What of this machine is not for a web proxy to answer. Called by `dev.__main__` for all that follows."""
+
+from collections.abc import Mapping
+
+from dev.settings import CLUSTER_DOMAIN, HOST_NAME, LOOPBACK, POD_NETWORK, SERVICE_NETWORK
+
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+_OWN_DOMAIN = HOST_NAME.partition(".")[2]
+_PLACES = (
+    LOOPBACK,
+    "localhost",
+    POD_NETWORK,
+    SERVICE_NETWORK,
+    ".svc",
+    f".{CLUSTER_DOMAIN}",
+    f".{_OWN_DOMAIN}",
+)
+
+
+def variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """NO_PROXY in both spellings with the cluster's addresses and names; nothing where there is no proxy.
+
+    kubectl on this machine, and in the images that inherit it the service's own clients, would else ask the
+    proxy for the cluster.
+    """
+    if not any(environment.get(name) or environment.get(name.upper()) for name in _PROXIES):
+        return {}
+    given = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    places = [entry.strip() for entry in given.split(",") if entry.strip()]
+    value = ",".join([*places, *(place for place in _PLACES if place not in places)])
+    return {"NO_PROXY": value, "no_proxy": value}
