@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dev import (
+    base_image,
     build,
     cgroups,
     dns,
@@ -63,6 +64,7 @@ class Embedded:
     def up(self) -> None:
         """Builds, installs, starts what is not there or does not run, and deploys the service."""
         requirements.check()
+        base_image.sources()  # a build of minutes later it would be too late to say that there are none
         with state.locked(self._settings, self._progress):
             state.forget_last_boot(self._settings)
             state.mark(self._settings)

@@ -40,10 +40,16 @@ def conflict(routes: list[dict[str, Any]]) -> str | None:
 def mtu() -> int:
     """The packet size of the way to the internet; pods must not send larger ones."""
     sizes = []
-    for route in _ip("route", "show", "default"):
-        for link in _ip("link", "show", "dev", route["dev"]):
+    for device in devices(_ip("route", "show", "default")):
+        for link in _ip("link", "show", "dev", device):
             sizes.append(int(link["mtu"]))
     return min([*sizes, _MTU_DEFAULT])
+
+
+def devices(routes: list[dict[str, Any]]) -> list[str]:
+    """The interfaces that routes lead to, sorted; a route of several ways names them one by one."""
+    ways = [way for route in routes for way in (route, *route.get("nexthops", []))]
+    return sorted({str(way["dev"]) for way in ways if "dev" in way})
 
 
 def exists() -> bool:

@@ -42,6 +42,12 @@ def test_networks_of_others_within_ours_are_a_conflict(route: dict[str, Any], ex
     assert network.conflict([route]) == expected
 
 
+def test_the_ways_of_a_route_are_all_looked_at() -> None:
+    several = {"dst": "default", "nexthops": [{"dev": "eth1"}, {"dev": "eth0"}]}
+    assert network.devices([several, {"dst": "default", "dev": "eth1"}]) == ["eth0", "eth1"]
+    assert network.devices([{"type": "unreachable", "dst": "default"}]) == []
+
+
 def test_mounts_below_are_listed_deepest_first() -> None:
     points = ["/", "/srv/yard/run/a", "/srv/yard/run/a/rootfs", "/srv/yardstick", "/srv/yard/two\\040words"]
     text = "\n".join(f"1 2 0:1 / {point} rw - tmpfs tmpfs rw" for point in points)
