@@ -75,10 +75,12 @@ class Kube:
             while True:
                 try:
                     line = answer.readline()
-                except OSError as error:
+                except (OSError, http.client.HTTPException) as error:
                     raise KubeError(0, f"the stream {path} broke: {error}") from error
                 if not line:
                     return
+                if not line.endswith(b"\n"):
+                    raise KubeError(0, f"the stream {path} broke in the middle of a line")
                 yield line
 
     @contextmanager
