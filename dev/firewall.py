@@ -37,9 +37,12 @@ _JUMPS = (("nat", "POSTROUTING", _MASQUERADE), ("filter", "INPUT", _INPUT), ("fi
 
 
 def _rules(family: str, table: str) -> list[str]:
-    done = subprocess.run(
-        [family, "-w", "10", "-t", table, "-S"], capture_output=True, text=True, timeout=60, check=False
-    )
+    try:
+        done = subprocess.run(
+            [family, "-w", "10", "-t", table, "-S"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except FileNotFoundError:
+        return []  # `up` came to nothing before the package was there
     # A kernel without IPv6 or without a table has nothing of ours in it.
     return done.stdout.splitlines() if done.returncode == 0 else []
 

@@ -1,5 +1,6 @@
 """Only our chains and the rules that lead to them are removed."""
 
+from dev import firewall
 from dev.firewall import removal
 
 NAT = """-P PREROUTING ACCEPT
@@ -45,3 +46,7 @@ def test_a_foreign_table_is_left_alone() -> None:
         [],
         [],
     )
+
+
+def test_a_machine_without_the_program_has_no_rule_of_ours() -> None:
+    assert firewall._rules("no-such-program-anywhere", "nat") == []
