@@ -55,8 +55,14 @@ async def create(call: Call) -> web.StreamResponse:
     use = idempotency.use(
         call.request.headers.get(idempotency.HEADER), call.caller.key_id, call.request.path, body
     )
-    if "source" in body:
+    made = None if use is None else await services.store.idempotency.find(use, services.now())
+    before = None if made is None else await services.store.deployments.get(made)
+    if before is not None:
+        row = before
+    elif "source" in body:
         row = await _of_commit(call, project)
+        if use is not None:
+            await services.store.idempotency.put(use, row.name, services.now())
     else:
         upload = source.upload_of(body, project, services.config.public_url)
         found = source.of_upload(await services.store.uploads.get(upload), project, services.now())

@@ -5,6 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from crds.git_names import git_name
+
 CONTENT = b"an archive" * 1000
 
 
@@ -129,3 +131,22 @@ async def test_a_commit_for_a_project_that_follows_nothing(yard):
     both = {**body, "build_context_url": "x"}
     assert (await yard.call("POST", "/v1/deployments", both))[0] == 400
     assert (await yard.call("POST", "/v1/deployments", {"project": "crew"}))[0] == 400
+
+
+async def test_an_idempotency_key_gives_the_deployment_of_a_commit_it_gave_before(yard):
+    git = {"url": "https://git.example/x.git"}
+    uid = await yard.project("crew", {"source": {"git": git}})
+    commit = {**git, "commit": "a" * 40}
+    spec = {"source": {"git": commit}, "gitSha": "a" * 40}
+    name = git_name(uid, spec, 1)
+    await yard.deployment(name, "crew", "Superseded", spec)
+    body = {"project": "crew", "source": {"git": {"commit": "a" * 40}}}
+    headers = {"Idempotency-Key": "job-1"}
+    first = await yard.call("POST", "/v1/deployments", body, headers=headers)
+    assert (first[0], first[1]["data"]["id"]) == (201, name.replace("-", "_"))
+    # Asked again it is the same one, whatever became of it; with another body the key is taken.
+    await yard.deployment(name, "crew", "Failed", spec)
+    again = await yard.call("POST", "/v1/deployments", body, headers=headers)
+    assert (again[0], again[1]["data"]["id"]) == (201, name.replace("-", "_"))
+    status, found, _ = await yard.call("POST", "/v1/deployments", {**body, "message": "m"}, headers=headers)
+    assert (status, found["error"]["code"]) == (409, "conflict")
