@@ -27,6 +27,7 @@ from crds.reasons import RunReason
 
 AT_ONCE = 8
 REFUSED_AGAIN = 10.0
+FORGOTTEN_AGAIN = 0.5
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -58,7 +59,12 @@ class AdmissionReconciler:
 
         async def give(run: Run) -> None:
             async with places:
-                await self._give(run, ready[run.name][1], variables)
+                try:
+                    await self._give(run, ready[run.name][1], variables)
+                except errors.Conflict:
+                    # It is forgotten then, and a watch that has shown the change already does not again.
+                    self.actor.queue.add(triggers.run(run.name), FORGOTTEN_AGAIN)
+                    raise
 
         outcomes = await asyncio.gather(
             *(give(run) for run in (*decided.adopted, *decided.admitted)), return_exceptions=True
