@@ -1,6 +1,6 @@
 """Limits that api and controller must compute alike.
 
-Precedence of a run's timeout (spec.md, Deployments): Run, configuration file,
+Precedence of a run's timeout: Run, configuration file,
 Project, default; never above the installation's maximum.
 """
 

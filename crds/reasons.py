@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class BuildReason(StrEnum):
-    """Why a Deployment failed (spec.md, Deployments)."""
+    """Why a Deployment failed (docs/deployment.md)."""
 
     GIT_AUTH_FAILED = "GitAuthFailed"
     GIT_NOT_FOUND = "GitNotFound"
@@ -26,7 +26,7 @@ class BuildReason(StrEnum):
 
 
 class RunReason(StrEnum):
-    """Why a Run failed (spec.md, Runs)."""
+    """Why a Run failed (docs/run.md)."""
 
     CREW_ERROR = "CrewError"
     IMPORT_ERROR = "ImportError"
