@@ -180,7 +180,9 @@ class Claims:
             if row is None or (row.result is not None and row.result != result):
                 return None
             if row.result is None:
-                await connection.execute(update(claims).where(*here).values(result=dict(result)))
+                await connection.execute(
+                    update(claims).where(*here).values(result=dict(result), written=False)
+                )
             return bool(row.result_written)
 
     async def get(self, run: str) -> ClaimRow | None:
@@ -192,24 +194,22 @@ class Claims:
 
     async def unwritten(self, limit: int) -> tuple[ClaimRow, ...]:
         """Claims and results that are not in their objects yet, oldest first."""
-        query = (
-            self._select()
-            .where(claims.c.written.is_(False) | (claims.c.result.is_not(None) & ~claims.c.result_written))
-            .order_by(claims.c.granted_at)
-            .limit(limit)
-        )
+        query = self._select().where(claims.c.written.is_(False)).order_by(claims.c.granted_at).limit(limit)
         async with self._database.read() as connection:
             return tuple(ClaimRow(**row._mapping) for row in await connection.execute(query))
 
     async def written(self, run: str, result: bool) -> None:
-        """The object has the claim, and with `result` the result too (or can no longer take them)."""
+        """The object has the claim, and with `result` the result too (or can no longer take them).
+
+        A claim whose result came meanwhile stays unwritten: the index over that column is what keeps
+        `unwritten` as fast after a million runs.
+        """
+        here = [claims.c.namespace == self._namespace, claims.c.run == run]
+        if not result:
+            here.append(claims.c.result.is_(None))
         values = {"written": True, **({"result_written": True} if result else {})}
         async with self._database.write() as connection:
-            await connection.execute(
-                update(claims)
-                .where(claims.c.namespace == self._namespace, claims.c.run == run)
-                .values(**values)
-            )
+            await connection.execute(update(claims).where(*here).values(**values))
 
     def _select(self) -> Any:
         return select(

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, event
 
 from api.store.index.claims import Asked, Denied, Granted, Unknown
 from api.store.index.runs import RunRequest
@@ -125,3 +126,29 @@ async def test_the_outbox_holds_what_is_not_in_its_object(store: Store) -> None:
     assert [row.result for row in await store.claims.unwritten(10)] == [
         {"outcome": "failed", "durationMs": 1}
     ]
+
+
+async def test_a_result_that_comes_while_its_claim_is_written_is_still_to_be_written(store: Store) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    assert await store.claims.report(run, "pod", "nonce", {"outcome": "succeeded"}) is False
+    await store.claims.written(run, result=False)
+    (waiting,) = await store.claims.unwritten(10)
+    assert waiting.result == {"outcome": "succeeded"}
+    await store.claims.written(run, result=True)
+    assert await store.claims.unwritten(10) == ()
+
+
+async def test_what_is_unwritten_is_found_by_an_index_among_all_claims_ever(store: Store) -> None:
+    asked: list[str] = []
+
+    def note(_c: object, _cursor: object, statement: str, *_: object) -> None:
+        asked.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    await store.claims.unwritten(10)
+    event.remove(Engine, "before_cursor_execute", note)
+    (query,) = (statement for statement in asked if "claims" in statement)
+    async with store.database.read() as connection:
+        plan = (await connection.exec_driver_sql("EXPLAIN QUERY PLAN " + query, ("crews", 10, 0))).all()
+    assert "claims_written (namespace=? AND written=?)" in str(plan[0])
