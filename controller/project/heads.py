@@ -57,6 +57,9 @@ def judge(project: Project, deployments: Sequence[Deployment], look: Look) -> He
     recorded = project.status.get("source") or {}
     source = {"commit": look.commit, "tree": look.tree}
     moved = recorded.get("tree") != look.tree or _another_crew(project, deployments, look)
+    if attempt >= MAX_ATTEMPTS:
+        # One more would not be counted, and so be made again and again.
+        return Head(deployment=latest, moved=moved, source=source)
     if moved:
         if latest is None or (latest.failed and latest.order > 0) or _returning(latest, recorded, look):
             return Head(create=_create(project, spec, attempt + 1), moved=True, source=source)
