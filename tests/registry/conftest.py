@@ -156,7 +156,31 @@ def kaniko_tarball(path: Path, content: dict[str, bytes]) -> None:
             archive.addfile(header, io.BytesIO(data))
 
 
-def skopeo(*arguments: str) -> Any:
-    """What skopeo prints, as JSON."""
-    done = subprocess.run(["skopeo", *arguments], capture_output=True, timeout=60, check=True)
-    return json.loads(done.stdout)
+@dataclass(frozen=True)
+class Pulled:
+    """An image as a container runtime sees it: its configuration and its layers' tars, from the bottom."""
+
+    config: dict[str, Any]
+    layers: list[tarfile.TarFile]
+
+
+def pull(reference: str) -> Pulled:
+    """The image `host:port/repository@sha256:…`, without the code under test; verifies every digest."""
+    name, _, digest = reference.partition("@")
+    host, _, repository = name.partition("/")
+
+    def fetch(place: str, wanted: str) -> bytes:
+        accept = {"Accept": "application/vnd.docker.distribution.manifest.v2+json"}
+        request = urllib.request.Request(f"http://{host}/v2/{repository}/{place}/{wanted}", headers=accept)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            data: bytes = answer.read()
+        assert f"sha256:{hashlib.sha256(data).hexdigest()}" == wanted
+        return data
+
+    manifest = json.loads(fetch("manifests", digest))
+    config = json.loads(fetch("blobs", manifest["config"]["digest"]))
+    packed = [fetch("blobs", layer["digest"]) for layer in manifest["layers"]]
+    assert [len(data) for data in packed] == [layer["size"] for layer in manifest["layers"]]
+    plain = [gzip.decompress(data) for data in packed]
+    assert [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in plain] == config["rootfs"]["diff_ids"]
+    return Pulled(config, [tarfile.open(fileobj=io.BytesIO(data)) for data in plain])
