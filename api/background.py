@@ -27,7 +27,8 @@ COMPLETE_EVERY = 30.0
 PRUNE_EVERY = 10.0
 FORGET_EVERY = 3600.0
 MAX_PAUSE = 30.0
-CANCELS = 10
+PATIENCE = (5.0, 5.0)
+"""Seconds given to each cancellation; the kubelet gives twenty in all."""
 STEADY = 60.0
 """Seconds after which a loop that ran counts as healthy again."""
 
@@ -102,12 +103,16 @@ def _work(config: Config, store: Store, kube: Kube, progress: Progress, logs: Ka
 
 
 async def end(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancels until all have ended: a lost cancellation must not hang the facade at its end."""
+    """Cancels, and long after that once more: a library may lose a cancellation.
+
+    Not sooner: a second one that meets the closing of a connection leaves SQLAlchemy waiting for ever for a
+    thread that has ended.
+    """
     left = set(tasks)
-    for _ in range(CANCELS):
+    for seconds in PATIENCE:
         for task in left:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=1.0)
+        _, left = await asyncio.wait(left, timeout=seconds)
         if not left:
             return
     log.error("background work does not end", work=sorted(task.get_name() for task in left))

@@ -5,7 +5,8 @@ import asyncio
 from api import background
 
 
-async def test_work_that_loses_a_cancellation_is_cancelled_again():
+async def test_work_that_loses_a_cancellation_is_cancelled_again(monkeypatch):
+    monkeypatch.setattr(background, "PATIENCE", (0.1, 5.0))
     lost = []
 
     async def forgetful():
