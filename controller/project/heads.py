@@ -1,7 +1,8 @@
 """What the head of a repository asks for: a Deployment to create, and whether it has moved. Pure.
 
 "Moved" is against `status.source`, the last head acted upon, and means another
-tree below `path`: a refused tree does not come back by a commit outside it.
+tree below `path` or another crew of it: a refused tree does not come back by a
+commit outside `path`, nor by another change of the Project.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ class Head:
     create: Create | None = None
     deployment: Deployment | None = None
     moved: bool = False
-    source: Mapping[str, str] | None = None
+    source: Mapping[str, str | None] | None = None
 
 
 def wanted_spec(project: Project, look: Look) -> dict[str, Any]:
@@ -55,8 +56,9 @@ def judge(project: Project, deployments: Sequence[Deployment], look: Look) -> He
     while attempt < MAX_ATTEMPTS and (found := by_name.get(git_name(project.uid, spec, attempt + 1))):
         latest, attempt = found, attempt + 1
     recorded = project.status.get("source") or {}
-    source = {"commit": look.commit, "tree": look.tree}
-    moved = recorded.get("tree") != look.tree or _another_crew(project, deployments, look)
+    crew = (project.git or {}).get("crew")
+    source = {"commit": look.commit, "tree": look.tree, "crew": crew}
+    moved = recorded.get("tree") != look.tree or recorded.get("crew") != crew
     if attempt >= MAX_ATTEMPTS:
         # One more would not be counted, and so be made again and again.
         return Head(deployment=latest, moved=moved, source=source)
@@ -72,15 +74,6 @@ def judge(project: Project, deployments: Sequence[Deployment], look: Look) -> He
 def _returning(latest: Deployment, recorded: Mapping[str, Any], look: Look) -> bool:
     """Whether the head comes back to a commit whose Deployment failed before it was ordered."""
     return latest.failed and recorded.get("commit") not in (None, look.commit)
-
-
-def _another_crew(project: Project, deployments: Sequence[Deployment], look: Look) -> bool:
-    """Whether the Project now names another crew than the one that the same head was deployed with."""
-    if project.status.get("observedGeneration") == project.generation:
-        return False
-    of_head = [d for d in deployments if (d.spec["source"].get("git") or {}).get("commit") == look.commit]
-    last = max(of_head, key=lambda d: d.order, default=None)
-    return last is not None and last.spec.get("crew") != (project.git or {}).get("crew")
 
 
 def _requested_since(text: str, moment: datetime) -> bool:

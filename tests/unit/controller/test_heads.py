@@ -20,3 +20,26 @@ def test_a_commit_is_not_tried_for_ever_however_late_its_request(make):
     assert judge(project, tried[:-1], look).create is not None
     last = judge(project, tried, look)
     assert last.create is None and last.deployment == tried[-1]
+
+
+def at(project, crew):
+    """A deployment of the head's commit for a crew."""
+    git = {**GIT, "crew": crew}
+    spec = wanted_spec(type(project)({**project.raw, "spec": {"source": {"git": git}}}), LOOK)
+    return git_name(project.uid, spec, 1), {key: value for key, value in spec.items() if key != "project"}
+
+
+LOOK = Look(GIT, "", "main", COMMIT, "t", "subject")
+
+
+def test_another_crew_is_a_move_and_any_other_change_of_the_project_is_none(make):
+    seen = {"commit": COMMIT, "tree": "t", "crew": "b"}
+    project = make.project(
+        source={"git": {**GIT, "crew": "b"}}, status={"source": seen, "observedGeneration": 0}
+    )
+    (first, spec_a), (second, spec_b) = at(project, "a"), at(project, "b")
+    # Crew a was rolled back to after crew b had been deployed from the same commit.
+    deployments = [make.deployment(first, order=3, **spec_a), make.deployment(second, order=2, **spec_b)]
+    assert not judge(project, deployments, LOOK).moved
+    back = make.project(source={"git": {**GIT, "crew": "a"}}, status={"source": seen})
+    assert judge(back, deployments, LOOK).moved
