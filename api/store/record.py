@@ -76,6 +76,9 @@ class Record:
         elif row.uid not in (None, run.uid) or (row.uid and row.version >= int(run.resource_version or 0)):
             return False
         values = change.values(run, row.started_at, now)
+        if row.status == "running" and values["status"] == "pending":
+            # The claim is known here first; the object follows.
+            values["status"] = row.status
         if row.status in ENDED:
             await self._update(
                 connection, row, {"uid": run.uid, "version": values["version"], "present": True}

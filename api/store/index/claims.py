@@ -6,15 +6,19 @@ durable transaction, before the pod is told; nothing changes or deletes it.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import select, update
 
 from api.store.database import Database
+from api.store.index import counts
+from api.store.index.counts import Place
 from api.store.index.runs import ENDED
 from api.store.schema import claims, runs
+
+RUNNING = "running"
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,8 @@ class Claims:
                 await connection.execute(
                     select(
                         runs.c.uid,
+                        runs.c.project,
+                        runs.c.deployment,
                         runs.c.status,
                         runs.c.cancel,
                         runs.c.hidden,
@@ -139,8 +145,11 @@ class Claims:
             await connection.execute(
                 update(runs)
                 .where(runs.c.namespace == self._namespace, runs.c.name == run)
-                .values(started_at=now)
+                .values(started_at=now, status=RUNNING)
             )
+            # It runs from here on, for every reader at once, although its object says so a little later.
+            before = Place(row.project, row.deployment, row.status)
+            await counts.move(connection, self._namespace, before, replace(before, status=RUNNING))
             granted = Granted(answer, row.input, now, first=True)
         self.waiting.set()
         return granted

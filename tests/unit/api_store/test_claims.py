@@ -27,6 +27,18 @@ async def test_of_200_askers_one_is_granted_and_the_grant_is_in_the_row(store: S
     assert row.started_at == given.NOW
 
 
+async def test_a_granted_run_runs_for_every_reader_although_its_object_lags_behind(store: Store) -> None:
+    await given.yard(store)
+    run = await given.accepted(store)
+    await store.claims.ask(run, Asked("run-uid", "pod", "nonce"), ANSWER, given.NOW)
+    await store.record.observe(given.run(run), given.later(1))
+    row = await store.runs.get(run)
+    assert row is not None and row.status == "running"
+    for status, count in (("running", 1), ("pending", 0)):
+        found = await store.runs.page(0, 10, status=status)
+        assert (found.total, len(found.items)) == (count, count)
+
+
 async def test_the_same_pod_and_nonce_get_the_same_answer_for_ever(store: Store) -> None:
     await given.yard(store)
     run = await given.accepted(store, input={"topic": "ants"})

@@ -87,7 +87,7 @@ async def test_a_live_run_whose_object_is_gone_is_canceled(store: Store) -> None
     await some.yard(store)
     run = await some.claimed(store)
     await store.record.vanish(run, "another-uid", some.later(9))
-    assert (await store.runs.get(run)).status == "pending"  # type: ignore[union-attr]
+    assert (await store.runs.get(run)).status == "running"  # type: ignore[union-attr]
     await store.record.vanish(run, "run-uid", some.later(9))
     row = await store.runs.get(run)
     assert row is not None
