@@ -25,7 +25,8 @@ T = TypeVar("T")
 THREADS = 8
 CONNECT_SECONDS = 10
 SILENCE_SECONDS = 30
-MAX_BYTES = 512 << 20
+MAX_BYTES = 100 << 20
+"""Of one fetch: all threads together stay below what the pod may keep in /tmp."""
 _LOCAL = "refs/crewyard/head"
 
 
