@@ -23,7 +23,7 @@ from api.store.signals import Signals
 from crds import names
 from crds.times import format_time
 
-HEADS = 10_000
+HEADS = 1000
 
 
 @dataclass(frozen=True)

@@ -102,13 +102,14 @@ class SourceReconciler:
             self.schedule.rests[host] = time.monotonic() + pause
 
     def _pause(self, project: Project, look: Look) -> float:
-        """Seconds until the next look: the interval, a tenth more or less by chance."""
+        """Seconds until the next look: the interval, a tenth more or less by chance, or the host's rest."""
         git = project.git or {}
         interval = durations.seconds(git["interval"]) if git.get("interval") else self.config.timing.poll
+        pause = interval * random.uniform(0.9, 1.1)
         if look.problem is not None and look.problem.passing:
             rest = self.schedule.rests.get(Remote(str(git["url"])).host, 0.0) - time.monotonic()
-            return max(0.1, rest)
-        return interval * random.uniform(0.9, 1.1)
+            return max(pause, rest)
+        return pause
 
     async def _remote(self, project: Project) -> Remote:
         git = project.git or {}
