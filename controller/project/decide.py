@@ -1,8 +1,10 @@
 """What is to be done about one Project: Deployments for heads, orders, activation, phases. Pure.
 
 The Decision is performed in this order, so that an interruption anywhere leaves
-something the next look completes: create; raise `lastOrder`; stamp orders; one
-status patch with the activation; phases.
+something the next look completes: create; one patch that raises `lastOrder` and,
+where the head moved, records it with the order that its Deployment is to have;
+stamp orders; one status patch with the activation; phases. Were the head recorded
+after the stamps, a rollback in between would be undone by the same move again.
 """
 
 from collections.abc import Sequence
@@ -10,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from controller import triggers
-from controller.decision import Decision, Note, Patch
+from controller.decision import Decision, Note, Patch, difference
 from controller.project import heads, order
 from controller.project.looks import Look
 from controller.project.phases import follow
@@ -38,7 +40,7 @@ def decide(project: Project, deployments: Sequence[Deployment], look: Look | Non
         events.append(Note("NewCommit", f"{current.commit} is deployed as {create[0].name}."))
     return Decision(
         create=create,
-        before=_stamps(project, deployments, orders),
+        before=_stamps(project, deployments, head, orders),
         status=status,
         after=tuple(after),
         events=tuple(events),
@@ -47,12 +49,19 @@ def decide(project: Project, deployments: Sequence[Deployment], look: Look | Non
     )
 
 
-def _stamps(project: Project, deployments: Sequence[Deployment], orders: order.Orders) -> tuple[Patch, ...]:
-    """The greatest order first, with a precondition; then each Deployment's."""
+def _stamps(
+    project: Project, deployments: Sequence[Deployment], head: heads.Head | None, orders: order.Orders
+) -> tuple[Patch, ...]:
+    """The greatest order and the head first, with a precondition; then each Deployment's order."""
     patches: list[Patch] = []
-    if orders.given:
-        body = {"status": {"lastOrder": orders.last}}
-        patches.append(Patch(kinds.PROJECT, project.name, body, project.resource_version))
+    raised: dict[str, Any] = {}
+    if orders.last > project.last_order:
+        raised["lastOrder"] = orders.last
+    if head is not None and head.source is not None and _acted_upon(head, orders):
+        at = orders.of(head.deployment) if head.deployment is not None else 0
+        raised |= difference(project.status, {"source": {**head.source, "order": at or None}})
+    if raised:
+        patches.append(Patch(kinds.PROJECT, project.name, {"status": raised}, project.resource_version))
     for deployment in deployments:
         status: dict[str, int] = {}
         if deployment.name in orders.given:
@@ -63,6 +72,13 @@ def _stamps(project: Project, deployments: Sequence[Deployment], orders: order.O
             version = deployment.resource_version
             patches.append(Patch(kinds.DEPLOYMENT, deployment.name, {"status": status}, version))
     return tuple(patches)
+
+
+def _acted_upon(head: heads.Head | None, orders: order.Orders) -> bool:
+    """Whether this look gives the head its place: because it moved, or has a Deployment at last."""
+    if head is None or head.create is not None:
+        return False
+    return head.moved or (head.deployment is not None and head.deployment.name in orders.given)
 
 
 def _status(
@@ -82,7 +98,10 @@ def _status(
     elif best is None and project.active is not None:
         status |= {"activeDeployment": None, "activatedAt": None}
         events.append(Note("Deactivated", f"{project.active} is gone; there is no active deployment.", True))
-    if head is not None and head.create is None and head.source is not None:
-        status["source"] = dict(head.source)
+    if head is not None and head.create is None and head.source is not None and not head.moved:
+        # Perhaps a commit outside `path`: then the order recorded was another one's.
+        recorded = project.status.get("source") or {}
+        same = recorded.get("commit") == head.source["commit"]
+        status["source"] = dict(head.source) if same else {**head.source, "order": None}
     written, notes = conditions_of(project, look, now)
     return {**status, **written}, [*events, *notes]

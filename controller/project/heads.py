@@ -7,7 +7,6 @@ commit outside `path`, nor by another change of the Project.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from controller.decision import Create
@@ -15,6 +14,7 @@ from controller.owner import reference
 from controller.project.looks import Look
 from crds import kinds
 from crds.git_names import git_name
+from crds.names import ANNOTATION_REQUESTED_AT
 from crds.objects import Deployment, Project
 from crds.times import parse_time
 
@@ -64,10 +64,10 @@ def judge(project: Project, deployments: Sequence[Deployment], look: Look) -> He
         return Head(deployment=latest, moved=moved, source=source)
     if moved:
         if latest is None or (latest.failed and latest.order > 0) or _returning(latest, recorded, look):
-            return Head(create=_create(project, spec, attempt + 1), moved=True, source=source)
+            return Head(create=_create(project, spec, attempt + 1, look), moved=True, source=source)
         return Head(deployment=latest, moved=True, source=source)
-    if latest is not None and latest.failed and _requested_since(look.requested_at, latest.created):
-        return Head(create=_create(project, spec, attempt + 1), source=source)
+    if latest is not None and latest.failed and _requested_since(look.requested_at, latest):
+        return Head(create=_create(project, spec, attempt + 1, look), source=source)
     return Head(deployment=latest, source=source)
 
 
@@ -76,22 +76,40 @@ def _returning(latest: Deployment, recorded: Mapping[str, Any], look: Look) -> b
     return latest.failed and recorded.get("commit") not in (None, look.commit)
 
 
-def _requested_since(text: str, moment: datetime) -> bool:
-    """Whether the annotation asks for another attempt at what failed."""
+def recorded_deployment(project: Project, deployments: Sequence[Deployment]) -> Deployment | None:
+    """The latest Deployment of the head that `status.source` records, or None."""
+    recorded, git = project.status.get("source") or {}, project.git
+    if git is None or not recorded.get("commit"):
+        return None
+    source = {"url": git["url"], "commit": recorded["commit"], "path": git.get("path") or ""}
+    found = [
+        deployment
+        for deployment in deployments
+        if {"path": "", **(deployment.spec["source"].get("git") or {})} == source
+        and deployment.spec.get("crew") == recorded.get("crew")
+        and not deployment.preview
+    ]
+    return max(found, key=lambda deployment: int(deployment.spec.get("attempt") or 1), default=None)
+
+
+def _requested_since(text: str, latest: Deployment) -> bool:
+    """Whether the annotation asks for another attempt at what failed, once for each of its values.
+
+    A time that is still to come would else be later than every attempt.
+    """
+    if text == latest.annotations.get(ANNOTATION_REQUESTED_AT):
+        return False
     try:
-        return parse_time(text) > moment
+        return parse_time(text) > latest.created
     except ValueError:
         return False
 
 
-def _create(project: Project, spec: dict[str, Any], attempt: int) -> Create:
-    return Create(
-        kinds.DEPLOYMENT,
-        {
-            "metadata": {
-                "name": git_name(project.uid, spec, attempt),
-                "ownerReferences": [reference(project)],
-            },
-            "spec": {**spec, "attempt": attempt},
-        },
-    )
+def _create(project: Project, spec: dict[str, Any], attempt: int, look: Look) -> Create:
+    metadata: dict[str, Any] = {
+        "name": git_name(project.uid, spec, attempt),
+        "ownerReferences": [reference(project)],
+    }
+    if look.requested_at:
+        metadata["annotations"] = {ANNOTATION_REQUESTED_AT: look.requested_at}
+    return Create(kinds.DEPLOYMENT, {"metadata": metadata, "spec": {**spec, "attempt": attempt}})

@@ -9,13 +9,16 @@ one, and a rollback stays until the head moves.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.project.heads import Head
+from controller.project.heads import Head, recorded_deployment
 from crds.objects import Deployment, Project
 
 
 @dataclass(frozen=True)
 class Orders:
-    """`given` are new orders by name, `seen` the activations answered by them, `last` the greatest."""
+    """`given` are orders to stamp by name, `seen` the activations answered by them, `last` the greatest.
+
+    `unlooked` are the uids of Deployments that a look at the source may give an order.
+    """
 
     given: Mapping[str, int]
     seen: Mapping[str, int]
@@ -34,7 +37,8 @@ def place(deployment: Deployment) -> tuple[str, str]:
 
 def assign(project: Project, deployments: Sequence[Deployment], head: Head | None) -> Orders:
     """New orders for those that ask for one: new ones first, then a head that moved, then rollbacks."""
-    greatest = max((d.order for d in deployments), default=0)
+    owed = _owed(project, deployments)
+    greatest = max((*owed.values(), *(d.order for d in deployments)), default=0)
     last = max(project.last_order, greatest)
     at_head = head.deployment if head is not None else None
     wanting: list[Deployment] = []
@@ -42,13 +46,15 @@ def assign(project: Project, deployments: Sequence[Deployment], head: Head | Non
     for deployment in sorted(deployments, key=place):
         if deployment.order or deployment.preview or deployment.failed or deployment.deleting:
             continue
+        if deployment.name in owed:
+            continue
         uploaded = project.git is None or "archive" in deployment.spec["source"]
         if uploaded or (at_head is not None and at_head.name == deployment.name):
             wanting.append(deployment)
         else:
             unlooked.add(deployment.uid)
     moved = head is not None and head.moved and at_head not in wanting
-    # It holds the greatest order already where we were interrupted after giving it.
+    # It may hold the greatest order already: the head came back before anything else got one.
     if at_head is not None and moved and not at_head.failed and at_head.order < greatest:
         wanting.append(at_head)
     seen: dict[str, int] = {}
@@ -61,7 +67,19 @@ def assign(project: Project, deployments: Sequence[Deployment], head: Head | Non
             wanting = [other for other in wanting if other.name != deployment.name]
             wanting.append(deployment)
     given = {deployment.name: last + 1 + index for index, deployment in enumerate(wanting)}
-    return Orders(given, seen, last + len(given), frozenset(unlooked))
+    return Orders({**owed, **given}, seen, last + len(given), frozenset(unlooked))
+
+
+def _owed(project: Project, deployments: Sequence[Deployment]) -> dict[str, int]:
+    """The order that was recorded for the last head, where we were interrupted before it was stamped.
+
+    It is that very number and no new one: what was rolled back to since then stays above it.
+    """
+    order = int((project.status.get("source") or {}).get("order") or 0)
+    found = recorded_deployment(project, deployments) if order else None
+    if found is None or found.failed or found.deleting or found.order >= order:
+        return {}
+    return {found.name: order}
 
 
 def winner(deployments: Sequence[Deployment], orders: Orders) -> Deployment | None:

@@ -43,3 +43,19 @@ def test_another_crew_is_a_move_and_any_other_change_of_the_project_is_none(make
     assert not judge(project, deployments, LOOK).moved
     back = make.project(source={"git": {**GIT, "crew": "a"}}, status={"source": seen})
     assert judge(back, deployments, LOOK).moved
+
+
+def test_a_request_of_the_future_is_answered_once(make):
+    asked = "2099-01-01T00:00:00Z"
+    project = make.project(source={"git": GIT}, status={"source": {"commit": COMMIT, "tree": "t"}})
+    look = Look(GIT, asked, "main", COMMIT, "t", "subject")
+    spec = wanted_spec(project, look)
+    more = {key: value for key, value in spec.items() if key != "project"}
+    first = make.deployment(git_name(project.uid, spec, 1), built=False, phase="Failed", **more)
+    again = judge(project, [first], look).create
+    assert again.body["spec"]["attempt"] == 2
+    metadata = {"annotations": again.body["metadata"]["annotations"]}
+    second = make.deployment(again.name, built=False, phase="Failed", metadata=metadata, **more, attempt=2)
+    assert judge(project, [first, second], look).create is None
+    later = Look(GIT, "2100-01-01T00:00:00Z", "main", COMMIT, "t", "subject")
+    assert judge(project, [first, second], later).create is not None

@@ -4,13 +4,17 @@ A small world performs the Decisions as the apiserver would, in any interleaving
 of commits, uploads, builds, failures, rollbacks and looks.
 """
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.decision import Decision
+from controller.decision import Decision, Patch
 from controller.project.decide import decide
 from controller.project.looks import begin
 from crds import kinds
@@ -67,14 +71,18 @@ class World:
         }
         self.objects.setdefault(name, {"metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
 
+    def decided(self) -> Decision:
+        """What one look decides."""
+        look = None
+        if self.git and self.head:
+            found = begin(self.project)
+            look = type(found)(found.source, "", "main", self.head, f"tree-{self.head}", "subject")
+        return decide(self.project, self.deployments, look, NOW)
+
     def settle(self, rounds: int = 6) -> Decision:
         """Looks until nothing changes."""
         for _ in range(rounds):
-            look = None
-            if self.git and self.head:
-                found = begin(self.project)
-                look = type(found)(found.source, "", "main", self.head, f"tree-{self.head}", "subject")
-            decision = decide(self.project, self.deployments, look, NOW)
+            decision = self.decided()
             before = (str(self.objects), str(self.status))
             self.perform(decision)
             if before == (str(self.objects), str(self.status)):
@@ -82,17 +90,28 @@ class World:
         raise AssertionError("it never settles")
 
     def perform(self, decision: Decision) -> None:
+        for write in self.writes_of(decision):
+            write()
+
+    def writes_of(self, decision: Decision) -> list[Callable[[], None]]:
+        """Each single write of a Decision, in its order."""
+        writes: list[Callable[[], None]] = []
         for child in decision.create:
-            self.create(child.name, dict(child.body["spec"]))
+            writes.append(partial(self.create, child.name, dict(child.body["spec"])))
         for patch in (*decision.before, None, *decision.after):
-            if patch is None:
-                self.status = merged(self.status, decision.status or {})
-            elif patch.kind == kinds.PROJECT:
-                assert patch.body["status"]["lastOrder"] > self.status.get("lastOrder", 0)
-                self.status = merged(self.status, patch.body["status"])
-            else:
-                raw = self.objects[patch.name]
-                raw["status"] = merged(raw["status"], patch.body["status"])
+            writes.append(partial(self.patch, patch, decision))
+        return writes
+
+    def patch(self, patch: Patch | None, decision: Decision) -> None:
+        if patch is None:
+            self.status = merged(self.status, decision.status or {})
+        elif patch.kind == kinds.PROJECT:
+            given = patch.body["status"].get("lastOrder")
+            assert given is None or given > self.status.get("lastOrder", 0)
+            self.status = merged(self.status, patch.body["status"])
+        else:
+            raw = self.objects[patch.name]
+            raw["status"] = merged(raw["status"], patch.body["status"])
 
     def build(self, name: str, works: bool) -> None:
         status = self.objects[name]["status"]
@@ -269,3 +288,83 @@ def test_a_deleted_active_deployment_hands_over_to_the_next_best():
     del world.objects["dep-0"]
     world.settle()
     assert "activeDeployment" not in world.status
+
+
+class Crashed(Exception):
+    """The controller is gone."""
+
+
+def interrupted(world: World, crashes: set[int], rollback: tuple[int, str] | None, rounds: int = 12) -> int:
+    """Looks until nothing changes, dying after the writes named; how many writes there were.
+
+    The rollback lands after that many writes. A write whose object changed since it
+    was read is refused, and the look ends there, as at the apiserver.
+    """
+    count = 0
+
+    def landed() -> set[str]:
+        if rollback is None or rollback[0] != count:
+            return set()
+        spec = world.objects[rollback[1]]["spec"]
+        spec["activation"] = spec.get("activation", 0) + 1
+        return {rollback[1]}
+
+    for _ in range(rounds):
+        before = (str(world.objects), str(world.status))
+        decision = world.decided()
+        try:
+            stale = landed()
+            for write in world.writes_of(decision):
+                if write.args[0] is not None and getattr(write.args[0], "name", "") in stale:
+                    raise Crashed
+                state = (str(world.objects), str(world.status))
+                write()
+                if state == (str(world.objects), str(world.status)):
+                    continue
+                count += 1
+                if count in crashes:
+                    raise Crashed
+                stale |= landed()
+        except Crashed:
+            continue
+        if before == (str(world.objects), str(world.status)):
+            return count
+    raise AssertionError("it never settles")
+
+
+def two_heads_and(commit: str) -> tuple[World, str, list[str]]:
+    """Two commits were deployed, then the head moves: the world, the head's Deployment, the others."""
+    world = World(git=True)
+    one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
+    world.head = commit * 40
+    return world, head_name(world), [name for name in (one, two) if name != head_name(world)]
+
+
+@pytest.mark.parametrize("commit", ["1", "3"])
+def test_a_move_of_the_head_survives_a_controller_that_dies_after_any_writes(commit):
+    world, head, _ = two_heads_and(commit)
+    total = interrupted(copy.deepcopy(world), set(), None)
+    for first in range(1, total + 1):
+        for second in range(first, total + 3):
+            tried = copy.deepcopy(world)
+            interrupted(tried, {first, second}, None)
+            tried.build(head, True)
+            interrupted(tried, set(), None)
+            assert tried.active == head, (first, second)
+
+
+@pytest.mark.parametrize("commit", ["1", "3"])
+def test_a_rollback_that_lands_anywhere_survives_a_controller_that_dies_anywhere(commit):
+    world, head, others = two_heads_and(commit)
+    total = interrupted(copy.deepcopy(world), set(), None)
+    for lands in range(1, total + 1):
+        for other in others:
+            for first in range(1, total + 4):
+                for second in range(first, total + 6):
+                    tried = copy.deepcopy(world)
+                    interrupted(tried, {first, second}, (lands, other))
+                    tried.build(head, True)
+                    interrupted(tried, set(), None)
+                    assert tried.active == other, (lands, other, first, second)
+                    orders = [d.order for d in tried.deployments if d.order]
+                    assert len(orders) == len(set(orders))
