@@ -17,6 +17,7 @@ import threading
 from typing import Any, cast
 
 from build.addresses import AddressRefused, Resolver, Rules, checked, system_resolver
+from build.gate_deadline import Deadline
 from build.gate_messages import adapted, answer, inside, same_server, target_of, without_credentials
 
 _HEAD_BYTES = 64 << 10
@@ -30,7 +31,9 @@ class Gate:
     `ca` are certificates in PEM form that are trusted besides the system's.
     `unknown` are hosts that have no address at all. At most `most` bytes come in
     through all connections together, then `exceeded` is set and all of them end.
-    Connecting and idling are bounded by `connect_timeout` and `idle_timeout`, in seconds.
+    Connecting and idling are bounded by `connect_timeout` and `idle_timeout`, in seconds;
+    `total_timeout` seconds after the beginning every connection ends, however much it still drips,
+    and `deadline.over` is set.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Gate:
         resolve: Resolver = system_resolver,
         connect_timeout: float = 10.0,
         idle_timeout: float = 60.0,
+        total_timeout: float = 900.0,
         most: int = 1 << 30,
         ca: str = "",
         home: str = "",
@@ -47,6 +51,7 @@ class Gate:
         self.exceeded = False
         self._left, self._lock = most, threading.Lock()
         self.connect_timeout, self.idle_timeout = connect_timeout, idle_timeout
+        self.deadline = Deadline(total_timeout)
         self.refusals: list[str] = []
         self.unknown: list[str] = []
         self.untrusted: list[str] = []
@@ -58,9 +63,11 @@ class Gate:
 
     def __enter__(self) -> "Gate":
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True, name="gate").start()
+        self.deadline.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.deadline.stop()
         self._server.shutdown()
         self._server.server_close()
 
@@ -80,8 +87,14 @@ class Gate:
         try:
             with self._lock:
                 self._context = self._context or _trusting(self._ca)
-            return self._context.wrap_socket(plain, server_hostname=host)
-        except ssl.SSLError as error:
+            secured = self._context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+            self.deadline.release(plain)
+            plain = secured
+            self.deadline.admit(secured)
+            secured.do_handshake()
+            return secured
+        except OSError as error:
+            self.deadline.release(plain)
             plain.close()
             if isinstance(error, ssl.SSLCertVerificationError):
                 self.untrusted.append(f"{host}: {error.verify_message}")
@@ -122,9 +135,11 @@ class _Connection(socketserver.BaseRequestHandler):
         gate = cast(_Server, self.server).gate
         client.settimeout(gate.idle_timeout)
         with contextlib.suppress(OSError):
+            gate.deadline.admit(client)
             head, rest = _read_head(client)
             if head:
                 self._serve(client, gate, head, rest)
+        gate.deadline.release(client)
 
     def _serve(self, client: socket.socket, gate: Gate, head: bytes, rest: bytes) -> None:
         try:
@@ -136,6 +151,7 @@ class _Connection(socketserver.BaseRequestHandler):
             return
         try:
             upstream = gate.connect(host, port)
+            gate.deadline.admit(upstream)
             upstream.settimeout(gate.idle_timeout)
             if scheme == "https":
                 upstream = gate.secured(upstream, host)
@@ -145,10 +161,13 @@ class _Connection(socketserver.BaseRequestHandler):
         except OSError:
             client.sendall(answer("502 Bad Gateway"))
             return
-        with upstream:
-            upstream.sendall(forwarded + rest)
-            far = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-            _pipe(client, upstream, gate, f"/{scheme}/{far}")
+        try:
+            with upstream:
+                upstream.sendall(forwarded + rest)
+                far = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                _pipe(client, upstream, gate, f"/{scheme}/{far}")
+        finally:
+            gate.deadline.release(upstream)
 
 
 def _read_head(stream: socket.socket) -> tuple[bytes, bytes]:

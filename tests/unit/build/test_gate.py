@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -82,6 +83,36 @@ def test_no_spelling_of_a_redirect_leads_past_the_gate(
         fetch_commit(GitSource(url, "a" * 40), GitCredentials(bearer="word"), 1 << 20, tmp_path / "r", gate)
     assert outer.seen
     assert not inner.seen
+
+
+class Dripping(Server):
+    """Sends a byte of a head that never ends, again and again."""
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                with client, contextlib.suppress(OSError):
+                    self.seen.append(client.recv(65536))
+                    client.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+                    while True:
+                        client.sendall(b"x")
+                        time.sleep(0.02)
+
+
+def test_a_server_that_drips_is_left_when_the_time_is_over(tmp_path: Path) -> None:
+    server = Dripping(b"")
+    url = f"http://127.0.0.1:{server.port}/x"
+    try:
+        # Far below the silence that is allowed, which never comes.
+        with (
+            Gate(Rules.parse(["127.0.0.1/32"], []), total_timeout=0.3) as gate,
+            pytest.raises((Denied, Infrastructure)),
+        ):
+            fetch_commit(GitSource(url, "a" * 40), GitCredentials(), 1 << 20, tmp_path / "r", gate)
+        assert gate.deadline.over and len(server.seen) == 1
+    finally:
+        server.close()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,45 @@
+"""The time after which every connection of a gate ends, however much still drips in. Called by build.gate."""
+
+import contextlib
+import socket
+import threading
+
+
+class Deadline:
+    """Runs `seconds` from `start`; `over` is set then, and what was admitted is shut down."""
+
+    def __init__(self, seconds: float) -> None:
+        self.over = False
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._alarm = threading.Timer(seconds, self._expire)
+        self._alarm.daemon = True
+
+    def start(self) -> None:
+        """The time begins."""
+        self._alarm.start()
+
+    def stop(self) -> None:
+        """It is not needed any more."""
+        self._alarm.cancel()
+
+    def admit(self, stream: socket.socket) -> None:
+        """Lets a connection live until the time is over. Raises TimeoutError where it is."""
+        with self._lock:
+            if self.over:
+                raise TimeoutError("the time of this gate is over")
+            self._open.add(stream)
+
+    def release(self, stream: socket.socket) -> None:
+        """A connection that has ended by itself."""
+        with self._lock:
+            self._open.discard(stream)
+
+    def _expire(self) -> None:
+        with self._lock:
+            self.over = True
+            streams, self._open = self._open, set()
+        for stream in streams:
+            with contextlib.suppress(OSError):
+                # Not close: a thread may be reading from it, and its number would be given to another file.
+                stream.shutdown(socket.SHUT_RDWR)
