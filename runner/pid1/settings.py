@@ -18,7 +18,8 @@ class Settings:
 
     __slots__ = (
         "app", "cgroup", "flush_grace", "pod_uid", "report_seconds", "run", "run_id", "run_uid",
-        "scan_seconds", "start_timeout", "stop_grace", "termination_log", "token", "url",
+        "scan_seconds", "scratch", "start_timeout", "stop_grace", "storage_limit", "termination_log", "token",
+        "url",
     )  # fmt: skip
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -30,6 +31,7 @@ class Settings:
         self.pod_uid = _text(variables, "POD_UID")
         self.run_id = "run_" + self.run.removeprefix("run-")
         self.start_timeout = _seconds(variables, "START_TIMEOUT", 300.0)
+        self.storage_limit = _bytes(variables, "STORAGE_LIMIT")
         # The following have one value in every pod; the variables exist for the tests.
         self.app = variables.get(PREFIX + "APP", "/app")
         self.cgroup = variables.get(PREFIX + "CGROUP", "/sys/fs/cgroup")
@@ -38,6 +40,7 @@ class Settings:
         self.flush_grace = _seconds(variables, "FLUSH_GRACE", 15.0)
         self.report_seconds = _seconds(variables, "REPORT_SECONDS", 600.0)
         self.scan_seconds = _seconds(variables, "SCAN_SECONDS", 1.0)
+        self.scratch = variables.get(PREFIX + "SCRATCH", "/tmp:/var/tmp:/run/lock").split(":")
 
 
 def take(environ: MutableMapping[str, str]) -> Settings:
@@ -51,6 +54,13 @@ def _text(variables: Mapping[str, str], name: str) -> str:
     if not value:
         raise SettingsInvalid(f"{PREFIX}{name} is not set: the pod's template must set it")
     return value
+
+
+def _bytes(variables: Mapping[str, str], name: str) -> int | None:
+    text = variables.get(PREFIX + name, "")
+    if text and not text.isdecimal():
+        raise SettingsInvalid(f"{PREFIX}{name} is {text!r}: it must be a number of bytes")
+    return int(text) if text and int(text) > 0 else None
 
 
 def _seconds(variables: Mapping[str, str], name: str, default: float) -> float:

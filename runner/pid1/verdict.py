@@ -25,9 +25,11 @@ def decide(
     oom: bool,
     timeout: float,
     limit: int | None,
+    full: str | None = None,
 ) -> Verdict:
     """`status` as of waitpid; `end` the child's last word; `cause` why the runner itself stopped the crew
-    (`stop`, `deadline`, `memory` or None); `oom` whether the kernel killed a process for memory."""
+    (`stop`, `deadline`, `memory`, `storage` or None); `oom` whether the kernel killed a process for memory;
+    `full` what to say of the disk where that was the cause."""
     by_signal = status & 0x7F
     if cause == "deadline":
         return Verdict(
@@ -37,6 +39,8 @@ def decide(
         )  # fmt: skip
     if end is not None and "result" in end:
         return Verdict("succeeded")
+    if cause == "storage":
+        return Verdict("failed", "StorageExceeded", full)
     if cause == "memory" or (oom and by_signal == signal.SIGKILL):
         size = f" of {limit // (1 << 20)} MiB" if limit else ""
         return Verdict(

@@ -1,4 +1,4 @@
-"""The time between the grant and the crew's death: watches clock, memory and signals. Called by `main`."""
+"""The time between the grant and the crew's death: watches all that ends it. Called by `main`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from runner.pid1.launch import Child
 from runner.pid1.queue import Events
 from runner.pid1.sender import Sender
 from runner.pid1.settings import Settings
+from runner.pid1.storage import Storage, watch
 from runner.pid1.until import Until
 from runner.pid1.upload import Upload
 from runner.pid1.verdict import Verdict, decide
@@ -50,10 +51,12 @@ class Work:
             Facade(settings, nonce), self._events, self._files_until, os.path.join(settings.app, "artifacts"),
             limits, settings.scan_seconds,
         )  # fmt: skip
+        self._storage: Storage = watch(settings, os.environ)
+        self._full: str | None = None
 
     def run(self, stopped: bool) -> int:
         """The pod's exit code. `stopped`: the pod was asked to stop before the crew was told to start."""
-        for worker in (self._intake, self._sender, self._upload):
+        for worker in (self._intake, self._sender, self._upload, self._storage):
             worker.start()
         if stopped:
             self._stop("stop")
@@ -63,12 +66,15 @@ class Work:
             return REFUSED
         duration_ms = max(0, round((now() - self._granted.at) * 1000))
         oom = self._memory.killed()
+        self._storage.end()
         self._upload.partial = self._upload.partial or os.WIFSIGNALED(status)
         reaper.clear(self._child.pid, _CLEAR)
         self._intake.stop_by = now() + _DRAIN
 
         def verdict(end: dict[str, object] | None) -> Verdict:
-            return decide(status, end, self._cause, oom, self._granted.timeout, self._memory.limit)
+            return decide(
+                status, end, self._cause, oom, self._granted.timeout, self._memory.limit, self._full
+            )
 
         self._bound(self._settings.report_seconds)
         if self._cause == "stop":
@@ -107,13 +113,14 @@ class Work:
             if time >= self._kill_at:
                 reaper.ask(self._child.pid, signal.SIGKILL)
                 self._kill_at = time + 1.0
+            if self._storage.exceeded and self._full is None:
+                self._full = self._storage.exceeded
+                self._kill("storage")
             if time >= look_at:
                 used = self._memory.used()
                 look_at = time + memory.next_look(used, self._memory.limit)
                 if memory.over(used, self._memory.limit):
-                    self._cause = self._cause or "memory"
-                    self._upload.partial = True
-                    reaper.ask(self._child.pid, signal.SIGKILL)
+                    self._kill("memory")
                     look_at = time + 0.05
             wake = min(look_at, self._kill_at, deadline if self._cause is None else look_at)
             if signals.wait(wake - time) in signals.STOP and self._cause in (None, "late"):
@@ -125,6 +132,13 @@ class Work:
         self._upload.partial = self._upload.partial or cause != "late"
         self._kill_at = now() + self._settings.stop_grace
         reaper.ask(self._child.pid, signal.SIGTERM)
+
+    def _kill(self, cause: str) -> None:
+        """Kills the crew's group at once, again each second until it is dead."""
+        self._cause = self._cause or cause
+        self._upload.partial = True
+        self._kill_at = now() + 1.0
+        reaper.ask(self._child.pid, signal.SIGKILL)
 
     def _bound(self, seconds: float) -> None:
         """What is left to do must be done within `seconds`, the artifacts a little earlier."""
