@@ -124,7 +124,7 @@ class Process:
                 with contextlib.suppress(TimeoutError, Exception):
                     async with asyncio.timeout(KOPF_EXIT):
                         await watching
-            self._git.close()
+            await self._git.close()
 
     async def serve(self, host: str = "0.0.0.0") -> web.AppRunner:
         """Starts the pages for kubelet and Prometheus, and what build pods call; the caller cleans up."""

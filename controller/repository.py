@@ -1,6 +1,6 @@
 """A git repository as the Project's owner knows it: its address, its heads, and what goes wrong with it.
 
-Pure. Called by `controller.git`, which does the talking, and by `controller.project`.
+Pure. Called by what does the talking (`controller.git`, `controller.git_child`), and by `controller.project`.
 """
 
 from dataclasses import dataclass, field
