@@ -2,8 +2,10 @@
 
 Children first, so that what a status speaks of exists; then one status patch,
 only where it differs and only if the object still is as it was read; then
-Events. Raises the errors of `crds.errors`: the reconcile is then done again from
-what is there.
+Events. A status that the apiserver finds invalid is written in its least form
+where it is an end, and else said by an Event and tried again ever more seldom.
+Raises the errors of `crds.errors`: the reconcile is then done again from what is
+there.
 """
 
 from collections.abc import Mapping
@@ -11,11 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from controller.decision import Create, Decision, Delete, Patch, difference
+from controller.decision import Create, Decision, Delete, Note, Patch, difference
 from controller.errors import Retry
 from controller.known import Known
 from controller.lanes import Lanes
 from controller.metrics import Metrics
+from controller.minimal import minimal_end
 from controller.observer import Observer
 from controller.queue import Key
 from controller.recorder import Recorder
@@ -90,9 +93,10 @@ class Actor:
         for patch in decision.before:
             await self._follow(patch, newest)
         if decision.status is not None:
-            change = difference(Object(newest[kind, view.name]).status, decision.status)
-            if change:
-                await self._follow(Patch(kind, view.name, {"status": change}, ""), newest)
+            try:
+                await self._write(kind, view.name, decision.status, newest)
+            except errors.Invalid as error:
+                await self._write_less(kind, obj, decision, error, newest)
         for patch in decision.after:
             await self._follow(patch, newest)
         now = datetime.now(UTC)
@@ -102,6 +106,41 @@ class Actor:
             self.queue.add(other)
         if decision.requeue_after is not None:
             self.queue.add(key, max(decision.requeue_after, 0.001))
+
+    async def _write(
+        self,
+        kind: Kind,
+        name: str,
+        status: Mapping[str, Any],
+        newest: dict[tuple[Kind, str], Mapping[str, Any]],
+    ) -> None:
+        change = difference(Object(newest[kind, name]).status, status)
+        if change:
+            await self._follow(Patch(kind, name, {"status": change}, ""), newest)
+
+    async def _write_less(
+        self,
+        kind: Kind,
+        obj: Mapping[str, Any],
+        decision: Decision,
+        refusal: errors.Invalid,
+        newest: dict[tuple[Kind, str], Mapping[str, Any]],
+    ) -> None:
+        """Another status than the one that is invalid. Raises `refusal` where none is left."""
+        note = Note("StatusRefused", f"the status could not be written: {refusal.message}", True)
+        self.recorder.note(kind, obj, note, datetime.now(UTC))
+        instead = decision.instead
+        for status in (instead, minimal_end(instead or decision.status or {})):
+            if status is None:
+                continue
+            try:
+                await self._write(kind, Object(obj).name, status, newest)
+            except errors.Invalid:
+                continue
+            self.metrics.refused.labels(kind.plural, "reduced").inc()
+            return
+        self.metrics.refused.labels(kind.plural, "retried").inc()
+        raise refusal
 
     async def _follow(self, patch: Patch, newest: dict[tuple[Kind, str], Mapping[str, Any]]) -> None:
         """Applies one of several patches; what an earlier one of them changed is no conflict."""

@@ -56,14 +56,16 @@ class Decision:
     """Performed in this order: create, delete, before, status, after, events, enqueue.
 
     `status` is a merge patch of the object's status, written only where it
-    differs; `before` and `after` are patches around it (also of the object
-    itself); `requeue_after` in seconds.
+    differs; `instead` is another one for where the apiserver finds it invalid;
+    `before` and `after` are patches around it (also of the object itself);
+    `requeue_after` in seconds.
     """
 
     create: tuple[Create, ...] = ()
     delete: tuple[Delete, ...] = ()
     before: tuple[Patch, ...] = ()
     status: Mapping[str, Any] | None = None
+    instead: Mapping[str, Any] | None = None
     after: tuple[Patch, ...] = ()
     events: tuple[Note, ...] = ()
     enqueue: tuple[Key, ...] = ()

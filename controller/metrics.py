@@ -63,6 +63,12 @@ class Metrics:
         self.writes = Counter(
             "crewyard_api_writes_total", "Writes to the apiserver.", ("kind", "verb"), registry=self.registry
         )
+        self.refused = Counter(
+            "crewyard_status_refused_total",
+            "Statuses that the apiserver found invalid, by what was done then (reduced, retried).",
+            ("kind", "result"),
+            registry=self.registry,
+        )
         self.events_dropped = Counter(
             "crewyard_events_dropped_total", "Kubernetes Events given up.", registry=self.registry
         )

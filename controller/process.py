@@ -49,7 +49,7 @@ class Process:
         self.recorder = Recorder(kube, self.metrics)
         self._git = Git(config)
         self._began = time.monotonic()
-        actor = Actor(kube, self.known, self.observer, self.lanes, self.recorder, self.metrics)
+        self.actor = actor = Actor(kube, self.known, self.observer, self.lanes, self.recorder, self.metrics)
         looks = Looks()
         self._answers = Answers()
         self._reconciler = Reconciler(

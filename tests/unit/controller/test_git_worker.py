@@ -118,7 +118,7 @@ class Bomber(http.server.BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def do_GET(self) -> None:
-        able = "multi_ack multi_ack_detailed shallow no-progress ofs-delta allow-reachable-sha1-in-want allow-tip-sha1-in-want"
+        able = "multi_ack multi_ack_detailed shallow allow-reachable-sha1-in-want allow-tip-sha1-in-want"
         refs = line(f"{self.commit} HEAD\0{able}\n") + line(f"{self.commit} refs/heads/main\n")
         self._answer("advertisement", line("# service=git-upload-pack\n") + b"0000" + refs + b"0000")
 

@@ -1,0 +1,70 @@
+"""Statuses that the apiserver refuses: an end is written all the same, all else is said and tried again."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from controller import triggers
+from controller.decision import Decision
+from controller.process import Process
+from controller.run.end import failed
+from controller.run.status import ended
+from crds import errors, kinds
+from crds.objects import Deployment, Run
+from tests.cluster.controller.conftest import Yard, settings
+
+LONG = "é" * 5000
+UGLY = "a\x00b\x1b[31m\x07" + "x" * 9000
+
+
+@pytest.fixture
+def actor(kube):
+    """What performs Decisions, without a controller at work."""
+    return Process(kube, settings(kube.namespace, kopf=False)).actor
+
+
+@pytest.mark.parametrize("reason", ["CrewError", "no such word!", "\x00", LONG])
+@pytest.mark.parametrize("message", [LONG, UGLY])
+async def test_an_end_is_written_whatever_was_said(kube, actor, reason, message):
+    yard = Yard(kube, settings(kube.namespace))
+    run = await yard.run("run-a", project="demo")
+    wanted = ended(run, failed(reason, message), datetime.now(UTC))
+    await actor.perform(kinds.RUN, run.raw, triggers.run("run-a"), Decision(status=wanted))
+    found = Run(await kube.get(kinds.RUN, "run-a"))
+    assert found.phase == "Failed" and found.error["message"]
+    assert {c["type"]: c["status"] for c in found.conditions}["Complete"] == "True"
+    assert found.status["completionTime"]
+
+
+async def test_what_is_no_end_is_said_and_not_swallowed(kube, actor):
+    yard = Yard(kube, settings(kube.namespace))
+    deployment = Deployment((await yard.deployment("dep-a")).raw)
+    wanted = {"phase": "Nonsense"}
+    with pytest.raises(errors.Invalid):
+        await actor.perform(
+            kinds.DEPLOYMENT, deployment.raw, triggers.deployment("dep-a"), Decision(status=wanted)
+        )
+    assert actor.recorder._queue.get_nowait()["reason"] == "StatusRefused"
+    assert actor.metrics.refused.labels("deployments", "retried")._value.get() == 1
+
+
+async def test_another_status_takes_the_place_of_an_invalid_one(kube, actor):
+    yard = Yard(kube, settings(kube.namespace))
+    deployment = await yard.deployment("dep-a")
+    wanted = {"plan": {"framework": "f" * 100}}
+    instead = {"phase": "Superseded"}
+    decision = Decision(status=wanted, instead=instead)
+    await actor.perform(kinds.DEPLOYMENT, deployment.raw, triggers.deployment("dep-a"), decision)
+    assert Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a")).phase == "Superseded"
+
+
+async def test_a_run_whose_crew_reports_nonsense_ends(yard):
+    await yard.project()
+    await yard.deployment("dep-a")
+    await yard.run("run-a", deployment="dep-a")
+    await yard.claim("run-a")
+    await yard.report("run-a", "failed", reason="not one word!", message="\x00" * 4000)
+    run = await yard.ended("run-a")
+    assert run.phase == "Failed"
+    assert json.dumps(run.error)
