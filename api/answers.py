@@ -20,8 +20,9 @@ def one(data: Any, status: int = 200, location: str | None = None) -> web.Respon
 
 
 def page(data: Sequence[Any], total: int, asked: pagination.Page) -> web.Response:
-    """A page of a list: `{data, pagination}`."""
-    return _json(200, pagination.envelope(data, total, asked))
+    """A page of a list: `{data, pagination}`, and the addresses of the pages around it."""
+    links = asked.links(total)
+    return _json(200, pagination.envelope(data, total, asked), {"Link": links} if links else None)
 
 
 def failure(error: ApiError) -> web.Response:

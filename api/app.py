@@ -12,7 +12,7 @@ from api.internal import routes as internal
 from api.keyring import Key, Keyring
 from api.limits import RateLimiter
 from api.metrics import Metrics
-from api.routes import ENDPOINTS, uploads
+from api.routes import ENDPOINTS, description, uploads
 from api.services import SERVICES, Services, Streams
 from api.store.store import Store
 from crds.kube import Kube
@@ -84,6 +84,7 @@ def client_side(
     for endpoint in ENDPOINTS:
         endpoint.mount(app)
     uploads.mount_content(app)
+    description.mount(app, config.public_url)
 
     async def end_streams(_: web.Application) -> None:
         streams.close()

@@ -6,6 +6,7 @@ media type to answer with. Called by `api.app`, which mounts the table of
 `api.routes`; a description of the API is made from the same table.
 """
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from aiohttp import web
 from api import body, media, parameters, validation
 from api.auth import Caller, Scope
 from api.gate import CALLER
+from api.openapi.operation import Answer
 from api.pagination import Page
 from api.parameters import Parameter
 from api.services import SERVICES, Services
@@ -37,7 +39,8 @@ class Call:
     @property
     def page(self) -> Page:
         """The page that is asked for."""
-        return Page(self.query["page"], self.query["per_page"])
+        address = self.services.config.public_url + self.request.rel_url.raw_path
+        return Page(self.query["page"], self.query["per_page"], address, self.query)
 
     def path(self, name: str) -> str:
         """A part of the path."""
@@ -49,7 +52,10 @@ Serve = Callable[[Call], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An operation. `produces`: the media types it can answer with, the default first."""
+    """An operation. `produces`: the media types it can answer with, the default first.
+
+    `summary`, `answers`, `refusals`, `headers` and `example` describe it (`api.openapi`); tests hold it so.
+    """
 
     method: str
     path: str
@@ -59,6 +65,17 @@ class Endpoint:
     body: Mapping[str, Any] | None = None
     produces: tuple[str, ...] = (media.JSON,)
     head: bool = field(default=True)
+    summary: str = ""
+    answers: tuple[Answer, ...] = ()
+    refusals: tuple[int, ...] = ()
+    headers: tuple[Parameter, ...] = ()
+    example: Any = None
+    takes: str = media.JSON
+
+    @property
+    def description(self) -> str:
+        """What the route's function promises."""
+        return inspect.getdoc(self.serve) or ""
 
     def handler(self) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """What aiohttp calls."""

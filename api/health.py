@@ -5,7 +5,8 @@ import time
 
 from aiohttp import web
 
-from api import errors
+from api import errors, media
+from api.openapi.operation import Answer, Open
 from api.services import SERVICES
 from api.store.errors import StoreUnavailable
 
@@ -42,6 +43,40 @@ async def metrics(request: web.Request) -> web.StreamResponse:
 def mount(app: web.Application) -> None:
     """Adds the three."""
     app[STARTED] = time.monotonic()
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/readyz", readyz)
-    app.router.add_get("/metrics", metrics)
+    for operation, handler in zip(OPEN, (healthz, readyz, metrics), strict=True):
+        app.router.add_get(operation.path, handler)
+
+
+_STATUS = {
+    "type": "object",
+    "required": ["status"],
+    "properties": {"status": {"type": "string"}},
+    "additionalProperties": False,
+}
+OPEN = (
+    Open(
+        "GET",
+        "/healthz",
+        "Ask for life",
+        "200 while the process answers.",
+        (Answer(200, "It lives.", {media.JSON: _STATUS}),),
+        head=True,
+    ),
+    Open(
+        "GET",
+        "/readyz",
+        "Ask for readiness",
+        "200 if the store can be read and written and the cluster's objects were read.",
+        (Answer(200, "It is ready.", {media.JSON: _STATUS}),),
+        (503,),
+        head=True,
+    ),
+    Open(
+        "GET",
+        "/metrics",
+        "Read the metrics",
+        "Everything that is counted, in Prometheus' text format.",
+        (Answer(200, "The metrics.", {media.TEXT: {"type": "string"}}),),
+        head=True,
+    ),
+)

@@ -10,10 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import errors
+from api.parameters import Parameter
 from api.store.index.idempotency import Idempotency
 
 HEADER = "Idempotency-Key"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+PARAMETER = Parameter(
+    HEADER,
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[\\x21-\\x7e]+$"},
+    description="The same key within 24 hours gives the same answer again; with another body it is a 409.",
+)
 
 
 def use(header: str | None, owner: str, path: str, body: Mapping[str, Any]) -> Idempotency | None:

@@ -1,8 +1,9 @@
 """Pages of lists: the two parameters, and the object that goes with the data. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 from api.parameters import Parameter
 
@@ -26,15 +27,40 @@ PARAMETERS = (
 
 @dataclass(frozen=True)
 class Page:
-    """Which part of a list is asked for; pages count from 1."""
+    """Which part of a list is asked for; pages count from 1.
+
+    `address` is the list's own, without a query; `query` what it was asked for besides the page.
+    """
 
     number: int
     size: int
+    address: str | None = None
+    query: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def offset(self) -> int:
         """How many items come before it."""
         return (self.number - 1) * self.size
+
+    def links(self, total: int) -> str | None:
+        """The value of the header Link; None for a list without an address.
+
+        Beyond the last page `prev` leads back to it.
+        """
+        if self.address is None:
+            return None
+        last = max(1, -(-total // self.size))
+        pages = {"first": 1, "prev": min(self.number - 1, last), "next": self.number + 1, "last": last}
+        if self.number <= 1:
+            del pages["prev"]
+        if self.number >= last:
+            del pages["next"]
+        return ", ".join(f'<{self._address(number)}>; rel="{name}"' for name, number in pages.items())
+
+    def _address(self, number: int) -> str:
+        given = {name: value for name, value in self.query.items() if value is not None}
+        query = urlencode({**given, "page": number, "per_page": self.size})
+        return f"{self.address}?{query}"
 
 
 def envelope(data: Sequence[Any], total: int, page: Page) -> dict[str, Any]:

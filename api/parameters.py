@@ -24,6 +24,7 @@ class Parameter:
     required: bool = False
     default: Any = None
     description: str = ""
+    example: Any = None
 
 
 def parse(parameters: Iterable[Parameter], given: Iterable[tuple[str, str]]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ DEPLOYMENT_STATUSES = tuple(STATUS_OF_PHASE[phase] for phase in DeploymentPhase)
 MAX_VARIABLES = 500
 
 PROJECT_NAME: dict[str, Any] = {
+    "title": "ProjectName",
     "type": "string",
     "minLength": 1,
     "maxLength": 52,
@@ -27,6 +28,7 @@ PROJECT_NAME: dict[str, Any] = {
     "description": "A project's name: lower-case letters, digits and hyphens, such as research-crew.",
 }
 DEPLOYMENT_ID: dict[str, Any] = {
+    "title": "DeploymentId",
     "type": "string",
     "pattern": "^dep_[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
     "maxLength": 52,
@@ -46,7 +48,9 @@ def _object(required: list[str], properties: dict[str, Any], **more: Any) -> dic
 
 def _project(merge: bool) -> dict[str, Any]:
     spec: dict[str, Any] = casing.request_schema(PROJECT_SPEC, merge)["properties"]
-    return _object([], spec, minProperties=1) if merge else _object(["name"], {"name": PROJECT_NAME, **spec})
+    if merge:
+        return _object([], spec, minProperties=1, title="ProjectChange")
+    return _object(["name"], {"name": PROJECT_NAME, **spec}, title="ProjectCreate")
 
 
 PROJECT_CREATE = _project(merge=False)
@@ -77,8 +81,9 @@ ENV_REPLACE = _object(
             "additionalProperties": _VALUE,
         }
     },
+    title="Variables",
 )
-ENV_SET = _object(["value"], {"value": _VALUE})
+ENV_SET = _object(["value"], {"value": _VALUE}, title="VariableValue")
 
 UPLOAD_CREATE = _object(
     ["project", "size"],
@@ -91,6 +96,7 @@ UPLOAD_CREATE = _object(
             "description": "The archive's SHA-256 as 64 lower-case hexadecimal digits.",
         },
     },
+    title="UploadCreate",
 )
 
 _PRINTABLE = "^[^\\u0000]*$"
@@ -126,6 +132,7 @@ DEPLOYMENT_CREATE = _object(
         "preview": casing.request_schema(_DEPLOYMENT_SPEC["preview"]),
         "override": {"type": "boolean"},
     },
+    title="DeploymentCreate",
 )
 
 RUN_CREATE = _object(
@@ -154,4 +161,5 @@ RUN_CREATE = _object(
             "description": "A duration in hours, minutes and seconds, for example 90s, 30m or 1h30m.",
         },
     },
+    title="RunCreate",
 )

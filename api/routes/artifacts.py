@@ -4,16 +4,18 @@ from aiohttp import web
 
 from api import answers, errors, media, pagination
 from api.endpoint import Call, Endpoint
+from api.openapi import examples, shapes, streams
+from api.openapi.operation import page
 from api.routes import seen
 from api.translate import artifacts, ranges
 
 
 async def many(call: Call) -> web.StreamResponse:
     """The files of a run."""
-    run, page = await seen.run(call), call.page
-    found = await call.services.store.artifacts.page(run.name, page.offset, page.size)
+    run, asked = await seen.run(call), call.page
+    found = await call.services.store.artifacts.page(run.name, asked.offset, asked.size)
     public_url = call.services.config.public_url
-    return answers.page([artifacts.item(row, public_url) for row in found.items], found.total, page)
+    return answers.page([artifacts.item(row, public_url) for row in found.items], found.total, asked)
 
 
 async def get(call: Call) -> web.StreamResponse:
@@ -62,6 +64,24 @@ def _same(request: web.Request, etag: str) -> bool:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/runs/{id}/artifacts", many, "read", query=pagination.PARAMETERS),
-    Endpoint("GET", "/v1/runs/{id}/artifacts/{artifact:.+}", get, "read", produces=(media.ANY,)),
+    Endpoint(
+        "GET",
+        "/v1/runs/{id}/artifacts",
+        many,
+        "read",
+        query=pagination.PARAMETERS,
+        summary="List artifacts",
+        answers=(page(shapes.ARTIFACT, examples.ARTIFACT),),
+    ),
+    Endpoint(
+        "GET",
+        "/v1/runs/{id}/artifacts/{artifact:.+}",
+        get,
+        "read",
+        produces=(media.ANY,),
+        headers=streams.FILE_HEADERS,
+        summary="Download an artifact",
+        answers=streams.FILE,
+        refusals=(416,),
+    ),
 )

@@ -8,6 +8,7 @@ from api import media, sse
 from api.endpoint import Call, Endpoint
 from api.follow import follow
 from api.frames import frame, last_event_id
+from api.openapi import streams
 from api.routes import seen
 from api.store.index.deployments import DeploymentRow
 from crds import names
@@ -96,5 +97,14 @@ def _status(row: DeploymentRow) -> dict[str, object]:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/deployments/{id}/logs", get, "read", produces=(media.TEXT, media.EVENT_STREAM)),
+    Endpoint(
+        "GET",
+        "/v1/deployments/{id}/logs",
+        get,
+        "read",
+        produces=(media.TEXT, media.EVENT_STREAM),
+        headers=(streams.LAST_EVENT_ID,),
+        summary="Read or follow a build log",
+        answers=(streams.BUILD_LOG, streams.OVER),
+    ),
 )

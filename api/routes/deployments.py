@@ -8,6 +8,8 @@ from aiohttp import web
 
 from api import answers, errors, idempotency, pagination, schemas, source, ulid
 from api.endpoint import Call, Endpoint
+from api.openapi import examples, shapes
+from api.openapi.operation import one, page
 from api.parameters import Parameter
 from api.routes import seen
 from api.store.index.deployments import DeploymentRow
@@ -122,9 +124,9 @@ async def many(call: Call) -> web.StreamResponse:
     """The deployments of a project."""
     project = call.query["project"]
     call.caller.require_project(project, "project")
-    page = call.page
-    found = await call.services.store.deployments.page(project, page.offset, page.size, call.query["status"])
-    return answers.page([deployments.item(row) for row in found.items], found.total, page)
+    asked, status = call.page, call.query["status"]
+    found = await call.services.store.deployments.page(project, asked.offset, asked.size, status)
+    return answers.page([deployments.item(row) for row in found.items], found.total, asked)
 
 
 async def get(call: Call) -> web.StreamResponse:
@@ -159,12 +161,47 @@ ENDPOINTS = (
         many,
         "read",
         query=(
-            Parameter("project", schemas.PROJECT_NAME, required=True, description="A project's name."),
+            Parameter(
+                "project",
+                schemas.PROJECT_NAME,
+                required=True,
+                description="A project's name.",
+                example=examples.PROJECT_NAME,
+            ),
             Parameter("status", {"type": "string", "enum": schemas.DEPLOYMENT_STATUSES}),
             *pagination.PARAMETERS,
         ),
+        summary="List deployments",
+        answers=(page(shapes.DEPLOYMENT_ITEM, examples.DEPLOYMENT_ITEM),),
+        refusals=(403,),
     ),
-    Endpoint("POST", "/v1/deployments", create, "deploy", body=schemas.DEPLOYMENT_CREATE),
-    Endpoint("GET", "/v1/deployments/{id}", get, "read"),
-    Endpoint("POST", "/v1/deployments/{id}/rollback", roll_back, "deploy"),
+    Endpoint(
+        "POST",
+        "/v1/deployments",
+        create,
+        "deploy",
+        body=schemas.DEPLOYMENT_CREATE,
+        headers=(idempotency.PARAMETER,),
+        summary="Create a deployment",
+        answers=(one(shapes.DEPLOYMENT_CREATED, examples.DEPLOYMENT_CREATED, 201),),
+        refusals=(404, 409),
+        example=examples.DEPLOYMENT_CREATE,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/deployments/{id}",
+        get,
+        "read",
+        summary="Get a deployment",
+        answers=(one(shapes.DEPLOYMENT, examples.DEPLOYMENT),),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/deployments/{id}/rollback",
+        roll_back,
+        "deploy",
+        summary="Roll back to a deployment",
+        answers=(one(shapes.DEPLOYMENT, examples.DEPLOYMENT, description="It is active."),),
+        refusals=(409,),
+    ),
 )

@@ -8,6 +8,8 @@ from aiohttp import web
 
 from api import answers, errors, pagination, schemas
 from api.endpoint import Call, Endpoint
+from api.openapi import examples, shapes
+from api.openapi.operation import nothing, one, page
 from api.routes import seen
 from api.store.index.projects import ProjectRow
 from api.translate import env
@@ -46,8 +48,8 @@ async def many(call: Call) -> web.StreamResponse:
     """The variables' names."""
     project = await seen.project(call)
     found = env.listed(await call.services.kube.get(SECRET, names.env_secret(project.name)))
-    page = call.page
-    return answers.page(found[page.offset : page.offset + page.size], len(found), page)
+    asked = call.page
+    return answers.page(found[asked.offset : asked.offset + asked.size], len(found), asked)
 
 
 async def replace(call: Call) -> web.StreamResponse:
@@ -111,8 +113,44 @@ def _variable(call: Call) -> str:
 
 _PATH = "/v1/projects/{name}/env"
 ENDPOINTS = (
-    Endpoint("GET", _PATH, many, "read", query=pagination.PARAMETERS),
-    Endpoint("PUT", _PATH, replace, "deploy", body=schemas.ENV_REPLACE),
-    Endpoint("PUT", _PATH + "/{variable}", put, "deploy", body=schemas.ENV_SET),
-    Endpoint("DELETE", _PATH + "/{variable}", delete, "deploy"),
+    Endpoint(
+        "GET",
+        _PATH,
+        many,
+        "read",
+        query=pagination.PARAMETERS,
+        summary="List variables",
+        answers=(page(shapes.VARIABLE, examples.VARIABLE),),
+    ),
+    Endpoint(
+        "PUT",
+        _PATH,
+        replace,
+        "deploy",
+        body=schemas.ENV_REPLACE,
+        summary="Replace all variables",
+        answers=(page(shapes.VARIABLE, examples.VARIABLE, linked=False),),
+        refusals=(409,),
+        example=examples.ENV_REPLACE,
+    ),
+    Endpoint(
+        "PUT",
+        _PATH + "/{variable}",
+        put,
+        "deploy",
+        body=schemas.ENV_SET,
+        summary="Set a variable",
+        answers=(one(shapes.VARIABLE, examples.VARIABLE),),
+        refusals=(409,),
+        example=examples.ENV_SET,
+    ),
+    Endpoint(
+        "DELETE",
+        _PATH + "/{variable}",
+        delete,
+        "deploy",
+        summary="Remove a variable",
+        answers=(nothing("It is not set, whether it was or not."),),
+        refusals=(409,),
+    ),
 )

@@ -8,6 +8,7 @@ from api import answers, media, pagination, sse
 from api.endpoint import Call, Endpoint
 from api.follow import follow
 from api.frames import last_event_id
+from api.openapi import streams
 from api.routes import seen
 from api.translate import events
 
@@ -81,6 +82,17 @@ ENDPOINTS = (
         query=pagination.PARAMETERS,
         produces=(media.EVENT_STREAM, media.JSON),
         head=False,
+        headers=(streams.LAST_EVENT_ID,),
+        summary="Follow or list events",
+        answers=(streams.EVENTS, streams.OVER),
     ),
-    Endpoint("GET", "/v1/runs/{id}/logs", logs, "read", produces=(media.TEXT,)),
+    Endpoint(
+        "GET",
+        "/v1/runs/{id}/logs",
+        logs,
+        "read",
+        produces=(media.TEXT,),
+        summary="Read a run's log",
+        answers=(streams.RUN_LOG,),
+    ),
 )

@@ -6,6 +6,8 @@ from aiohttp import web
 
 from api import answers, errors, pagination, schemas
 from api.endpoint import Call, Endpoint
+from api.openapi import examples, shapes
+from api.openapi.operation import nothing, one, page
 from api.routes import seen
 from api.store.index.projects import ProjectRow
 from api.translate import projects
@@ -80,9 +82,52 @@ async def delete(call: Call) -> web.StreamResponse:
 
 
 ENDPOINTS = (
-    Endpoint("GET", "/v1/projects", many, "read", query=pagination.PARAMETERS),
-    Endpoint("POST", "/v1/projects", create, "deploy", body=schemas.PROJECT_CREATE),
-    Endpoint("GET", "/v1/projects/{name}", get, "read"),
-    Endpoint("PATCH", "/v1/projects/{name}", change, "deploy", body=schemas.PROJECT_PATCH),
-    Endpoint("DELETE", "/v1/projects/{name}", delete, "admin"),
+    Endpoint(
+        "GET",
+        "/v1/projects",
+        many,
+        "read",
+        query=pagination.PARAMETERS,
+        summary="List projects",
+        answers=(page(shapes.PROJECT, examples.PROJECT),),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/projects",
+        create,
+        "deploy",
+        body=schemas.PROJECT_CREATE,
+        summary="Create a project",
+        answers=(one(shapes.PROJECT, examples.PROJECT, 201),),
+        refusals=(404, 409),
+        example=examples.PROJECT_CREATE,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/projects/{name}",
+        get,
+        "read",
+        summary="Get a project",
+        answers=(one(shapes.PROJECT, examples.PROJECT),),
+    ),
+    Endpoint(
+        "PATCH",
+        "/v1/projects/{name}",
+        change,
+        "deploy",
+        body=schemas.PROJECT_PATCH,
+        summary="Change a project",
+        answers=(one(shapes.PROJECT, examples.PROJECT),),
+        refusals=(409,),
+        example=examples.PROJECT_PATCH,
+    ),
+    Endpoint(
+        "DELETE",
+        "/v1/projects/{name}",
+        delete,
+        "admin",
+        summary="Delete a project",
+        answers=(nothing("It is gone, with all that belongs to it."),),
+        refusals=(409,),
+    ),
 )

@@ -5,6 +5,7 @@ from aiohttp import web
 from api import accept, answers, body, errors, idempotency, pagination, schemas
 from api.encoding import encode
 from api.endpoint import Call, Endpoint
+from api.openapi import examples, operation, shapes
 from api.parameters import Parameter
 from api.routes import seen
 from api.store.index.deployments import DeploymentRow
@@ -151,8 +152,40 @@ ENDPOINTS = (
             Parameter("status", {"type": "string", "enum": schemas.RUN_STATUSES}),
             *pagination.PARAMETERS,
         ),
+        summary="List runs",
+        answers=(operation.page(shapes.RUN_ITEM, examples.RUN_ITEM),),
+        refusals=(403,),
     ),
-    Endpoint("POST", "/v1/runs", create, "run", body=schemas.RUN_CREATE),
-    Endpoint("GET", "/v1/runs/{id}", get, "read"),
-    Endpoint("POST", "/v1/runs/{id}/cancel", cancel, "run"),
+    Endpoint(
+        "POST",
+        "/v1/runs",
+        create,
+        "run",
+        body=schemas.RUN_CREATE,
+        headers=(idempotency.PARAMETER,),
+        summary="Start a run",
+        answers=(operation.one(shapes.RUN_CREATED, examples.RUN_CREATED, 201),),
+        refusals=(404, 409),
+        example=examples.RUN_CREATE,
+    ),
+    Endpoint(
+        "GET",
+        "/v1/runs/{id}",
+        get,
+        "read",
+        summary="Get a run",
+        answers=(operation.one(shapes.RUN, examples.RUN),),
+    ),
+    Endpoint(
+        "POST",
+        "/v1/runs/{id}/cancel",
+        cancel,
+        "run",
+        summary="Cancel a run",
+        answers=(
+            operation.one(shapes.RUN, examples.RUN, description="It is canceled already."),
+            operation.one(shapes.RUN, examples.RUN, 202, "It will be canceled."),
+        ),
+        refusals=(409,),
+    ),
 )

@@ -8,6 +8,9 @@ from aiohttp import web
 
 from api import answers, errors, schemas
 from api.endpoint import Call, Endpoint
+from api.openapi import examples, shapes
+from api.openapi.operation import Open, one
+from api.parameters import Parameter
 from api.routes import seen
 from api.services import SERVICES
 from api.translate import uploads
@@ -82,7 +85,37 @@ def _refused() -> errors.ApiError:
 
 def mount_content(app: web.Application) -> None:
     """Adds the one operation that needs no key."""
-    app.router.add_route("PUT", "/v1/uploads/{id}/content", content, name=CONTENT)
+    app.router.add_route("PUT", OPEN[0].path, content, name=CONTENT)
 
 
-ENDPOINTS = (Endpoint("POST", "/v1/uploads", create, "deploy", body=schemas.UPLOAD_CREATE),)
+ENDPOINTS = (
+    Endpoint(
+        "POST",
+        "/v1/uploads",
+        create,
+        "deploy",
+        body=schemas.UPLOAD_CREATE,
+        summary="Announce an upload",
+        answers=(one(shapes.UPLOAD, examples.UPLOAD, 201),),
+        refusals=(404,),
+        example=examples.UPLOAD_CREATE,
+    ),
+)
+OPEN = (
+    Open(
+        "PUT",
+        "/v1/uploads/{id}/content",
+        summary="Upload an archive",
+        description=(
+            "Sends the bytes to the `upload_url` that POST /v1/uploads gave; the address is the permission, "
+            "so no key is asked for. The same bytes again are fine."
+        ),
+        query=(
+            Parameter("token", {"type": "string"}, required=True, description="The address's signature."),
+        ),
+        body={"type": "string", "contentMediaType": "application/octet-stream"},
+        takes="application/octet-stream",
+        answers=(one(shapes.UPLOAD_STORED, examples.UPLOAD_STORED, description="The bytes are stored."),),
+        refusals=(403, 408, 409, 413),
+    ),
+)

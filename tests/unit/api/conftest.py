@@ -15,6 +15,7 @@ from kubernetes.aio import client as kubernetes
 from api import app as facade
 from api.config import parse
 from api.keyring import Key
+from api.openapi import examples
 from api.store.eventlog import EventLog, Said
 from api.store.index.claims import Asked
 from api.store.migrate import migrate
@@ -22,6 +23,7 @@ from api.store.store import INDEX, Store
 from crds import keys, objects
 from crds.kube import Kube
 from crds.times import format_second
+from tests.unit.api.described import DESCRIPTION
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 _uids = itertools.count(1)
@@ -56,6 +58,7 @@ class Yard:
             headers["Authorization"] = f"Bearer {token}"
         async with self.client.request(method, path, json=body, headers=headers, **more) as answer:
             raw = await answer.read()
+            DESCRIPTION.check(method, answer.url.raw_path, answer.status, answer.headers, raw)
             found = await answer.json() if answer.content_type == "application/json" and raw else raw
             return answer.status, found, answer.headers
 
@@ -64,6 +67,40 @@ class Yard:
         status, found, _ = await self.call("GET", path, **more)
         assert status == 200, found
         return found
+
+    async def example(self) -> None:
+        """What the document's examples speak of: a project with a deployment, a run that ended, its file."""
+        names = examples.PATH
+        deployment, run = (names[kind].replace("_", "-", 1) for kind in ("deployments", "runs"))
+        await self.project(names["name"], examples.PROJECT_SPEC, activeDeployment=deployment)
+        await self.deployment(deployment, names["name"])
+        raw = await self.run(run, names["name"], deployment)
+        await self.claim(raw)
+        await self.say(run, "Reading about tides")
+        await self.file(run, names["artifact"], b"# Tides")
+        await self.end(raw, "Succeeded", result={"output": "{}"}, durationMs=5)
+
+    async def file(self, run: str, name: str, content: bytes, partial: bool = False) -> None:
+        """The pod's file arrives."""
+
+        async def chunks() -> AsyncIterator[bytes]:
+            yield content
+
+        blob = f"runs/{run}/{name}"
+        stored = await self.store.blobs.put(blob, chunks(), len(content), None)
+        await self.store.artifacts.put(
+            run, name, len(content), stored.sha256, "text/markdown", partial, blob, self.clock[0]
+        )
+
+    async def example_call(self, method: str, path: str, **more: Any) -> Any:
+        """The call of one operation as the document's examples have it."""
+        found = DESCRIPTION.operation(method, path)
+        assert found is not None
+        query = {p["name"]: p["example"] for p in found.get("parameters", ()) if "example" in p}
+        for parameter in DESCRIPTION.whole["paths"][path].get("parameters", ()):
+            path = path.replace("{" + parameter["name"] + "}", parameter["example"])
+        content = found.get("requestBody", {}).get("content", {}).get("application/json", {})
+        return await self.call(method, path, content.get("example"), params=query, **more)
 
     async def project(self, name: str, spec: Any = None, **status: Any) -> str:
         """A Project as the projector saw it; gives its uid."""

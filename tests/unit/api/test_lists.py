@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from api.pagination import Page
+
 RUN = {"id", "deployment_id", "project", "status", "created_at", "completed_at", "duration_ms"}
 DEPLOYMENT = {"id", "project", "status", "message", "created_at", "activated_at"}
 
@@ -124,3 +126,37 @@ NOBODYS = [
 async def test_ids_that_are_none_are_not_found(yard, path):
     status, body, _ = await yard.call("GET", path)
     assert (status, body["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("number", "total", "names"),
+    [
+        (1, 0, {"first": 1, "last": 1}),
+        (1, 10, {"first": 1, "last": 1}),
+        (1, 11, {"first": 1, "next": 2, "last": 2}),
+        (2, 25, {"first": 1, "prev": 1, "next": 3, "last": 3}),
+        (3, 25, {"first": 1, "prev": 2, "last": 3}),
+        (9, 25, {"first": 1, "prev": 3, "last": 3}),
+    ],
+)
+def test_the_pages_around_a_page_are_linked(number, total, names):
+    page = Page(number, 10, "http://yard.example/v1/runs", {"project": "a", "status": None})
+    expected = [
+        f'<http://yard.example/v1/runs?project=a&page={n}&per_page=10>; rel="{rel}"'
+        for rel, n in names.items()
+    ]
+    assert page.links(total) == ", ".join(expected)
+
+
+async def test_following_next_meets_every_item_once(yard):
+    await yard.project("crew")
+    for number in range(5):
+        await yard.run(f"run-{number}", "crew")
+    path, met = "/v1/runs?project=crew&per_page=2", []
+    while path:
+        status, body, headers = await yard.call("GET", path)
+        assert status == 200
+        met += [item["id"] for item in body["data"]]
+        links = {part.split("; ")[1]: part.split("; ")[0] for part in headers["Link"].split(", ")}
+        path = links.get('rel="next"', "").strip("<>").removeprefix("http://yard.example")
+    assert met == [f"run_{number}" for number in range(4, -1, -1)]

@@ -1,0 +1,146 @@
+"""What the API answers, as JSON Schemas: the other half of `api.schemas`. Pure.
+
+Called by the tables of `api.routes`. Every schema with a title becomes a component
+of the document. Keys are exact: an answer with any other is a failed test.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from api.schemas import DEPLOYMENT_ID, DEPLOYMENT_STATUSES, PROJECT_NAME, PROJECT_SPEC, RUN_STATUSES
+from api.translate import casing
+from crds import schema as crd
+from crds.kinds import DEPLOYMENT as DEPLOYMENT_KIND
+
+Schema = dict[str, Any]
+
+
+def shape(title: str, properties: Mapping[str, Any], optional: tuple[str, ...] = ()) -> Schema:
+    """An object of exactly these properties; all are there but the optional ones."""
+    return {
+        "title": title,
+        "type": "object",
+        "required": [name for name in properties if name not in optional],
+        "properties": dict(properties),
+        "additionalProperties": False,
+    }
+
+
+def nullable(schema: Schema) -> Schema:
+    """The schema, or null."""
+    if "title" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+TEXT: Schema = {"type": "string"}
+COUNT: Schema = {"type": "integer", "minimum": 0}
+MOMENT: Schema = {"type": "string", "format": "date-time"}
+ADDRESS: Schema = {"type": "string", "format": "uri"}
+SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+RUN_ID: Schema = {
+    "title": "RunId",
+    "type": "string",
+    "pattern": "^run_[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    "maxLength": 52,
+    "description": "A run's id, such as run_ab12.",
+}
+
+_READY = {"status": {"type": ["boolean", "null"]}, "reason": TEXT, "message": TEXT}
+_SPEC = {
+    name: nullable(field) if name != "plan" else field
+    for name, field in casing.request_schema(PROJECT_SPEC)["properties"].items()
+}
+PROJECT = shape(
+    "Project",
+    {
+        "name": PROJECT_NAME,
+        **_SPEC,
+        "created_at": MOMENT,
+        "active_deployment_id": nullable(DEPLOYMENT_ID),
+        "ready": shape("Ready", _READY),
+    },
+)
+VARIABLE = shape("Variable", {"name": TEXT, "updated_at": MOMENT})
+
+_DEPLOYMENT: dict[str, Schema] = {
+    "id": DEPLOYMENT_ID,
+    "project": PROJECT_NAME,
+    "status": {"type": "string", "enum": list(DEPLOYMENT_STATUSES)},
+    "message": TEXT,
+    "created_at": MOMENT,
+}
+_BUILD_ERROR = casing.request_schema(
+    crd.openapi(DEPLOYMENT_KIND)["properties"]["status"]["properties"]["error"]
+)
+_ENDED = {"activated_at": nullable(MOMENT), "error": {"title": "BuildError", **_BUILD_ERROR}}
+DEPLOYMENT_CREATED = shape("DeploymentCreated", _DEPLOYMENT)
+DEPLOYMENT_ITEM = shape("DeploymentItem", {**_DEPLOYMENT, **_ENDED}, ("error",))
+DEPLOYMENT = shape(
+    "Deployment",
+    {**_DEPLOYMENT, **_ENDED, "git_sha": nullable(TEXT), "build_logs_url": ADDRESS},
+    ("error",),
+)
+
+_RUN = {
+    "id": RUN_ID,
+    "status": {"type": "string", "enum": list(RUN_STATUSES)},
+    "created_at": MOMENT,
+    "deployment_id": nullable(DEPLOYMENT_ID),
+    # Empty for a Run that names, through kubectl, a deployment nobody knows.
+    "project": TEXT,
+}
+_RUN_END = {"completed_at": nullable(MOMENT), "duration_ms": nullable(COUNT)}
+_RUN_GIVEN = {"input": {"type": "object"}, "events_url": ADDRESS}
+RUN_ITEM = shape("RunItem", {**_RUN, **_RUN_END})
+RUN_CREATED = shape("RunCreated", {**_RUN, **_RUN_GIVEN})
+RUN = shape(
+    "Run",
+    {
+        **_RUN,
+        **_RUN_GIVEN,
+        **_RUN_END,
+        "started_at": nullable(MOMENT),
+        "output": {"description": "What the crew returned; only of a run that succeeded."},
+        "error": shape("RunError", {"reason": nullable(TEXT), "message": nullable(TEXT)}),
+    },
+    ("output", "error"),
+)
+EVENT = shape("Event", {"id": {"type": "integer", "minimum": 1}, "type": TEXT, "data": {"type": "object"}})
+ARTIFACT = shape(
+    "Artifact",
+    {
+        "name": TEXT,
+        "size": COUNT,
+        "content_type": TEXT,
+        "sha256": SHA256,
+        "partial": {"type": "boolean", "description": "Whether the crew was stopped before its end."},
+        "created_at": MOMENT,
+        "url": ADDRESS,
+    },
+)
+UPLOAD = shape(
+    "Upload",
+    {
+        "id": TEXT,
+        "upload_url": ADDRESS,
+        "build_context_url": ADDRESS,
+        "method": {"const": "PUT"},
+        "headers": {"type": "object", "additionalProperties": TEXT},
+        "expires_at": MOMENT,
+    },
+)
+UPLOAD_STORED = shape("UploadStored", {"id": TEXT, "size": COUNT, "sha256": SHA256})
+ERROR = shape(
+    "Error",
+    {
+        "error": shape(
+            "Failure",
+            {
+                "code": {"type": "string", "description": "One stable word for machines."},
+                "message": {"type": "string", "description": "For people, with the next step."},
+                "details": {"type": "object", "description": "`field` names what is wrong."},
+            },
+        )
+    },
+)
