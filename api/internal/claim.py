@@ -1,12 +1,13 @@
 """`POST /internal/v1/runs/{run}/claim`: a pod asks for its run and gets it, or never does."""
 
+import random
 from datetime import UTC, datetime
 from typing import Any
 
 from aiohttp import web
 
 from api.internal.pods import Refusal, Yard, body, number, text, token
-from api.store.index.claims import Asked, Denied, Granted, Unknown
+from api.store.index.claims import Asked, Denied, Granted, Unknown, Wait
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs import RunDetail
 from crds import limits, names
@@ -15,6 +16,8 @@ from crds.objects import Deployment, Project, Run
 from crds.times import format_time
 
 PROTOCOLS = (1,)
+AGAIN = (0.1, 0.5)
+"""Seconds after which a pod asks again for a run whose project has no place free."""
 RUN_LIMITS = {
     "event_bytes": 65536,
     "log_lines": 1_000_000,
@@ -25,7 +28,7 @@ RUN_LIMITS = {
 
 
 async def claim(yard: Yard, request: web.Request) -> web.Response:
-    """Answers granted, refused, or 503: the pod asks again with the same nonce."""
+    """Answers granted, refused, or wait and 503, after which the pod asks again with the same nonce."""
     run = request.match_info["run"]
     known = token(yard, request, "run", run)
     sent = await body(request)
@@ -40,9 +43,13 @@ async def claim(yard: Yard, request: web.Request) -> web.Response:
         row = await yard.store.runs.get(run)
         if row is None or row.uid is None or row.deployment is None:
             row = await _look(yard, run, known.uid, now)
-        found = await yard.store.claims.ask(run, asked, await _answer(yard, row, now), now)
+        answer = await _answer(yard, row, now)
+        found = await yard.store.claims.ask(run, asked, answer, now, yard.config.plans)
     if isinstance(found, Denied):
         return _refused(found.reason)
+    if isinstance(found, Wait):
+        again = round(random.uniform(*AGAIN), 3)
+        return web.json_response({"state": "wait", "retry_after_seconds": again})
     if isinstance(found, Unknown):
         raise Refusal(503, "the run is not known yet; try again")
     if found.first:

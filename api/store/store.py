@@ -18,6 +18,7 @@ from api.store.index.claims import Claims
 from api.store.index.deployments import Deployments
 from api.store.index.idempotency import IdempotencyKeys
 from api.store.index.keys import Keys
+from api.store.index.places import Places
 from api.store.index.projects import Projects
 from api.store.index.runs import Runs
 from api.store.index.uploads import UploadRow, Uploads
@@ -41,6 +42,7 @@ class Store:
         self.deployments = Deployments(database, namespace, self._changes)
         self.runs = Runs(database, namespace)
         self.claims = Claims(database, namespace)
+        self.places = Places(database, namespace)
         self.artifacts = Artifacts(database, namespace)
         self.uploads = Uploads(database, namespace)
         self.keys = Keys(database, namespace)

@@ -15,8 +15,10 @@ from sqlalchemy import select, update
 from api.store.database import Database
 from api.store.index import counts
 from api.store.index.counts import Place
+from api.store.index.places import free_places
 from api.store.index.runs import ENDED
 from api.store.schema import claims, runs
+from crds.limits import Plans
 
 RUNNING = "running"
 
@@ -45,6 +47,11 @@ class Denied:
     """The run is not this pod's, for ever."""
 
     reason: str
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The run is free, but its project has as many claimed runs as its plan allows: ask again."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +102,17 @@ class Claims:
         """Set when there is something that `unwritten` gives."""
 
     async def ask(
-        self, run: str, asked: Asked, answer: Mapping[str, Any] | None, now: datetime
-    ) -> Granted | Denied | Unknown:
+        self,
+        run: str,
+        asked: Asked,
+        answer: Mapping[str, Any] | None,
+        now: datetime,
+        plans: Plans | None = None,
+    ) -> Granted | Denied | Wait | Unknown:
         """Gives the run to the pod, once. Without an `answer` to give, only tells what was decided before.
 
+        `plans` are the installation's: the places are counted in the transaction that gives one, so that
+        there are never more claimed runs than the plan allows; None counts none.
         Raises StoreUnavailable; then nothing was given.
         """
         # Only a first claim needs the writing connection: everything else can be read.
@@ -129,6 +143,8 @@ class Claims:
                 return Unknown()
             if verdict != "grant" or answer is None:
                 return Denied(verdict)
+            if plans and not await free_places(connection, self._namespace, row.project, plans):
+                return Wait()
             await connection.execute(
                 claims.insert().values(
                     namespace=self._namespace,
