@@ -12,7 +12,7 @@ LONGEST = 512 * 1024  # bytes of a line: an event of 64 KiB of text, escaped as 
 class Said:
     """One line, understood: an event, the end, or trouble with the line itself."""
 
-    __slots__ = ("data", "end", "kind", "level", "message", "trouble")
+    __slots__ = ("data", "end", "kind", "level", "mark", "marked", "message", "trouble")
 
     def __init__(self) -> None:
         self.kind = ""
@@ -21,6 +21,8 @@ class Said:
         self.message = ""
         self.end: dict[str, object] | None = None
         self.trouble = ""
+        self.mark = ""
+        self.marked = ""  # "o", "e": the streams that hold the mark
 
 
 def understand(line: bytes, limit: int) -> Said:
@@ -32,7 +34,11 @@ def understand(line: bytes, limit: int) -> Said:
         value = None
     if not isinstance(value, dict):
         said.trouble = "A line on the event channel was no JSON object and was dropped."
-    elif isinstance(event := value.get("event"), dict):
+        return said
+    mark, marked = value.get("mark"), value.get("in")
+    if isinstance(mark, str) and marked in ("o", "e", "oe"):
+        said.mark, said.marked = mark, str(marked)
+    if isinstance(event := value.get("event"), dict):
         _event(event, limit, said)
     elif isinstance(value.get("failure"), dict) or "result" in value:
         said.end = value

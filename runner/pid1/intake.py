@@ -12,22 +12,30 @@ from runner.pid1.echo import Echo
 from runner.pid1.launch import Child
 from runner.pid1.lines import Lines, text
 from runner.pid1.queue import Events
+from runner.pid1.stream import CHUNK, Stream
 
-_CHUNK = 65536
 _FRAME = 256  # bytes of an event around its data
+_QUIET = 1.0  # seconds without a byte after which a mark's event is no longer waited for
+_PIPES = 4 << 20  # bytes: more than the pipes hold
 
 
 class Intake(threading.Thread):
-    """Ends when all three pipes are at their end, or when `stop_by` has passed and nothing more comes."""
+    """Ends when all three pipes are at their end, or when `stop_by` has passed and nothing more comes.
+
+    Lines and events are put in the order in which the crew's process said them: an event comes when both
+    streams have been read up to its mark, and a stream that has come to a mark waits there for the event.
+    """
 
     def __init__(self, child: Child, events: Events, echo: Echo, log_lines: int, event_bytes: int) -> None:
         super().__init__(name="intake", daemon=True)
-        self._child = child
         self._events = events
         self._echo = echo
         self._left = log_lines
         self._limit = max(1024, event_bytes - _FRAME)
-        self._streams = {child.stdout: Lines(), child.stderr: Lines(), child.channel: Lines(channel.LONGEST)}
+        self._channel = child.channel
+        self._said_lines = Lines(channel.LONGEST)
+        self._streams = {"o": Stream(child.stdout, "info"), "e": Stream(child.stderr, "error")}
+        self._poll = select.poll()
         self._torn = False
         self.dropped = 0
         self.end: dict[str, object] | None = None
@@ -36,67 +44,125 @@ class Intake(threading.Thread):
 
     def run(self) -> None:
         """Reads as fast as the queue takes it: a full queue makes the crew's print wait."""
-        poll = select.poll()
-        for descriptor in self._streams:
-            poll.register(descriptor, select.POLLIN)
+        for descriptor in (self._channel, *(stream.descriptor for stream in self._streams.values())):
+            self._poll.register(descriptor, select.POLLIN)
+        heard = time.monotonic()
+        after = 0  # bytes that came after `stop_by`
         try:
-            while self._streams:
-                ready = poll.poll(100)
-                if (not ready and time.monotonic() >= self.stop_by - 1.0) or time.monotonic() >= self.stop_by:
+            while self._channel >= 0 or not all(stream.ended for stream in self._streams.values()):
+                ready = {descriptor for descriptor, _ in self._poll.poll(100)}
+                if time.monotonic() >= self.stop_by - (0.0 if ready else 1.0) and (
+                    not ready or after > _PIPES
+                ):
                     break  # a process that got away still holds a pipe open
-                # The event channel last: what was printed before an event is in its pipe before the event is.
-                for descriptor, _ in sorted(ready, key=lambda one: one[0] == self._child.channel):
-                    data = os.read(descriptor, _CHUNK)
-                    lines = self._streams[descriptor].feed(data) if data else self._streams[descriptor].end()
-                    self._take(descriptor, lines)
-                    if not data:
-                        poll.unregister(descriptor)
-                        del self._streams[descriptor]
-                        os.close(descriptor)
+                if not ready and time.monotonic() >= heard + _QUIET:
+                    self._release()
+                count = sum(
+                    self._read(stream) for stream in self._streams.values() if stream.descriptor in ready
+                )
+                if self._channel in ready:
+                    count += self._read_channel()
+                if ready:
+                    heard = time.monotonic()
+                    after += count if heard >= self.stop_by else 0
                 self._echo.flush()
-            for descriptor, stream in self._streams.items():
-                self._take(descriptor, stream.end())
+            self._release()
+            for stream in self._streams.values():
+                self._print(stream, stream.rest())
         finally:
             signals.poke()
 
-    def _take(self, descriptor: int, lines: list[tuple[bytes, bool]]) -> None:
+    def _read(self, stream: Stream) -> int:
+        if stream.ended or stream.at is not None:
+            return 0
+        count = stream.read()
+        if stream.ended:
+            self._poll.unregister(stream.descriptor)
+            self._print(stream, stream.rest())
+        else:
+            self._go_on(stream)
+        return count
+
+    def _go_on(self, stream: Stream) -> None:
+        self._print(stream, stream.lines())
+        if stream.at is not None:
+            self._poll.unregister(stream.descriptor)
+
+    def _release(self, mark: str | None = None) -> None:
+        """Lets the streams go on that wait at this mark, or at any."""
+        for stream in self._streams.values():
+            while stream.at is not None and mark in (None, stream.at):
+                stream.at = None
+                self._poll.register(stream.descriptor, select.POLLIN)
+                self._go_on(stream)
+
+    def _reach(self, stream: Stream, mark: str) -> None:
+        """Reads the stream up to the mark, which is in the pipe already, or else never will be."""
+        left = _PIPES
+        while not stream.ended and stream.at != mark and left > 0:
+            if stream.at is not None:
+                self._release(stream.at)  # its event would have come before this one
+                continue
+            poll = select.poll()
+            poll.register(stream.descriptor, select.POLLIN)
+            if not poll.poll(0):
+                return
+            left -= self._read(stream)
+
+    def _read_channel(self) -> int:
+        data = os.read(self._channel, CHUNK)
+        for line, goes_on in self._said_lines.feed(data) if data else self._said_lines.end():
+            self._say(line, goes_on)
+        if not data:
+            self._poll.unregister(self._channel)
+            os.close(self._channel)
+            self._channel = -1
+            self._release()
+        return len(data)
+
+    def _print(self, stream: Stream, lines: list[tuple[bytes, bool]]) -> None:
         if not lines:
             return
-        stamp = encode.stamp(time.time_ns())
-        if descriptor == self._child.channel:
-            self._events.put(stamp, [event for line, goes_on in lines for event in self._said(line, goes_on)])
-            return
-        level = "info" if descriptor == self._child.stdout else "error"
         self._echo.write([line for line, _ in lines])
         kept = lines[: self._left]
         self._left -= len(kept)
         self.dropped += len(lines) - len(kept)
-        self._events.put(
-            stamp,
+        self._put(
             [
                 ("log", data)
                 for line, goes_on in kept
-                for data in encode.logs(text(line), level, goes_on, self._limit)
-            ],
+                for data in encode.logs(text(line), stream.level, goes_on, self._limit)
+            ]
         )
 
-    def _said(self, line: bytes, goes_on: bool) -> list[tuple[str, str]]:
+    def _say(self, line: bytes, goes_on: bool) -> None:
         if goes_on or self._torn:
             first, self._torn = not self._torn, goes_on
-            return [
-                ("log", encode.log("A line on the event channel was too long and was dropped.", "warning"))
-            ][:first]
+            if first:
+                self._warn("A line on the event channel was too long and was dropped.")
+            return
         said = channel.understand(line, self._limit)
+        for letter in said.marked:
+            self._reach(self._streams[letter], said.mark)
         if said.trouble:
-            return [("log", encode.log(said.trouble, "warning"))]
-        if said.end is not None:
+            self._warn(said.trouble)
+        elif said.end is not None:
             if self.end is None:
                 self.end, self.end_at = said.end, time.monotonic()
-            return []
-        if said.kind == "log":
+        elif said.kind != "log":
+            self._put([(said.kind, said.data)])
+        else:
             self._echo.write([said.message.encode("utf-8", "replace")])
-            if self._left <= 0:
+            if self._left > 0:
+                self._left -= 1
+                self._put([(said.kind, said.data)])
+            else:
                 self.dropped += 1
-                return []
-            self._left -= 1
-        return [(said.kind, said.data)]
+        if said.mark:
+            self._release(said.mark)
+
+    def _warn(self, message: str) -> None:
+        self._put([("log", encode.log(message, "warning"))])
+
+    def _put(self, events: list[tuple[str, str]]) -> None:
+        self._events.put(encode.stamp(time.time_ns()), events)
