@@ -5,6 +5,7 @@ Called by `up` as its last step and by `make deploy`.
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from dev.settings import (
 MANIFESTS = REPOSITORY / "manifests"
 OVERLAY = MANIFESTS / "overlays" / "dev"
 _NAME = "crewyard/service"
+_CONFIGURATION = "crewyard-config-"
 _SERVICE_USER = 65532
 
 
@@ -66,6 +68,22 @@ def kustomization(overlay: str, image: str, values: dict[str, str], volume: Path
     }
 
 
+def left_over(config_maps: Iterable[str], deployments: Iterable[dict[str, Any]]) -> list[str]:
+    """Those of the service's ConfigMaps that none of its Deployments reads any more.
+
+    The name of each holds a hash of its content, so that every change of a setting makes another one.
+    """
+    read = json.dumps([one["spec"]["template"] for one in deployments])
+    return [name for name in config_maps if name.startswith(_CONFIGURATION) and f'"{name}"' not in read]
+
+
+def _sweep(kube: Kube) -> None:
+    place = f"/api/v1/namespaces/{credentials.SYSTEM_NAMESPACE}/configmaps"
+    names = [one["metadata"]["name"] for one in kube.call("GET", place)["items"]]
+    for name in left_over(names, kube.call("GET", rollout.DEPLOYMENTS)["items"]):
+        kube.call("DELETE", f"{place}/{name}")
+
+
 def make_volume(settings: Settings) -> Path:
     """The directory of the node that is the api's volume; its owner is the user that the service runs as."""
     path = settings.data / "volumes" / "crewyard-data"
@@ -101,3 +119,4 @@ def deploy(settings: Settings, images: Images, progress: Progress) -> None:
         lines = command.ask(kubectl, seconds=120).splitlines()
         step.detail = f"{len(lines)} objects"
     rollout.wait(kube, progress)
+    _sweep(kube)

@@ -15,7 +15,7 @@ from dev.progress import Progress
 _SECONDS = 180
 _RESTARTS_ACCEPTED = 2
 _UNSEEN = "not seen yet"
-_DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/deployments"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/deployments"
 _REPLICA_SETS = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/replicasets"
 _REVISION = "deployment.kubernetes.io/revision"
 _PODS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods"
@@ -90,7 +90,7 @@ def wait(kube: Kube, progress: Progress) -> None:
     deadline = time.monotonic() + _SECONDS
     with progress.step("rollout") as step:
         while True:
-            deployments = kube.call("GET", _DEPLOYMENTS)["items"]
+            deployments = kube.call("GET", DEPLOYMENTS)["items"]
             states = {one["metadata"]["name"]: unfinished(one) for one in deployments}
             waiting = {name: state for name, state in states.items() if state}
             if not waiting:

@@ -37,6 +37,13 @@ def test_base_images_are_json() -> None:
     assert json.loads(deploy.config_values(IMAGE, IMAGES)["CREWYARD_BASE_IMAGES"]) == {"3.11": "b@sha256:3"}
 
 
+def test_config_maps_that_nothing_reads_are_left_over() -> None:
+    template = {"containers": [{"envFrom": [{"configMapRef": {"name": "crewyard-config-new"}}]}]}
+    names = ["crewyard-config-old", "crewyard-config-new", "crewyard-config-ne", "kube-root-ca.crt"]
+    deployments = [{"spec": {"template": template}}]
+    assert deploy.left_over(names, deployments) == ["crewyard-config-old", "crewyard-config-ne"]
+
+
 def deployment(**status: int) -> dict[str, Any]:
     return {"metadata": {"generation": 2}, "spec": {"replicas": 1}, "status": status}
 
