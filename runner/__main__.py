@@ -3,8 +3,12 @@
 With -I -S in front of the directory it starts sooner and executes no .pth file of an installed package.
 """
 
+import _signal  # type: ignore[import-not-found]  # `signal` without its enumerations, which take a while
 import os
 import sys
+
+# A signal that process 1 neither handles nor blocks is lost. From here on, one that asks to stop is kept.
+_signal.pthread_sigmask(_signal.SIG_BLOCK, (_signal.SIGTERM, _signal.SIGINT))
 
 # The first line of the pod's log, before anything is waited for; its time stamp is when the pod began.
 os.write(2, b"crewyard: the run's pod is up and asks for its run\n")

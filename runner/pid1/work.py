@@ -53,12 +53,14 @@ class Work:
         )  # fmt: skip
         self._storage: Storage = watch(settings, os.environ)
         self._full: str | None = None
+        self._asked = False
 
     def run(self, stopped: bool) -> int:
         """The pod's exit code. `stopped`: the pod was asked to stop before the crew was told to start."""
         for worker in (self._intake, self._sender, self._upload, self._storage):
             worker.start()
         if stopped:
+            self._asked = True
             self._stop("stop")
         status = self._watch()
         if status is None:
@@ -77,7 +79,7 @@ class Work:
             )
 
         self._bound(self._settings.report_seconds)
-        if self._cause == "stop":
+        if self._asked:
             self._bound(self._settings.flush_grace)
         finish = Finish(
             Facade(self._settings, self._nonce), self._intake, self._events, self._sender, self._upload,
@@ -123,8 +125,10 @@ class Work:
                     self._kill("memory")
                     look_at = time + 0.05
             wake = min(look_at, self._kill_at, deadline if self._cause is None else look_at)
-            if signals.wait(wake - time) in signals.STOP and self._cause in (None, "late"):
-                self._stop("stop")
+            if signals.wait(wake - time) in signals.STOP:
+                self._asked = True
+                if self._cause in (None, "late"):
+                    self._stop("stop")
 
     def _stop(self, cause: str) -> None:
         """Asks the crew's group to end; after the grace it is killed."""

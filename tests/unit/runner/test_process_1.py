@@ -55,3 +55,34 @@ async def test_process_1_hears_that_it_shall_stop(pod: Any, facade: Any) -> None
     os.kill(int(one), signal.SIGTERM)
     ended = await pod.wait()
     assert (ended.code, facade.result["outcome"]) == (0, "stopped")
+
+
+async def test_a_crew_that_signals_process_1_does_not_stop_the_run(pod: Any, facade: Any) -> None:
+    pod.before = NAMESPACE
+    pod.crew(
+        """
+        import os, time
+        def kickoff():
+            for number in (15, 2, 9, 19, 17, 10, 1, 15):
+                os.kill(1, number)
+            time.sleep(0.5)
+            return "alive"
+        """
+    )
+    ended = await pod.run()
+    assert (facade.result["outcome"], facade.result["output"]) == ("succeeded", "alive")
+    assert ended.stderr.count("asked the runner to stop") == 1
+
+
+async def test_a_request_to_stop_in_the_first_moments_is_kept(pod: Any, facade: Any) -> None:
+    pod.before = NAMESPACE
+    facade.claim_states = [{"state": "wait", "retry_after_seconds": 10}] * 100
+    pod.crew("def kickoff(): pass")
+    await pod.start()
+    await pod.process.stderr.readline()
+    outside = pod.process.pid
+    [one] = Path(f"/proc/{outside}/task/{outside}/children").read_text().split()
+    os.kill(int(one), signal.SIGTERM)
+    ended = await pod.wait()
+    assert (ended.code, ended.termination["outcome"]) == (78, "stopped")
+    assert ended.seconds < 3
