@@ -12,9 +12,11 @@ from api.internal import routes as internal
 from api.keyring import Key, Keyring
 from api.limits import RateLimiter
 from api.metrics import Metrics
+from api.plans import BestPlan
 from api.routes import ENDPOINTS, description, uploads
-from api.services import SERVICES, Services, Streams
+from api.services import SERVICES, Services
 from api.store.store import Store
+from api.streams import Streams
 from crds.kube import Kube
 
 
@@ -61,7 +63,7 @@ def client_side(
             name=row.name,
             scopes=row.scopes,
             projects=row.projects,
-            plan=row.plan or "free",
+            plan=row.plan,
             expires_at=row.expires_at,
             revoked=row.revoked_at is not None,
         )
@@ -76,6 +78,7 @@ def client_side(
         limiter=RateLimiter(),
         metrics=Metrics(),
         streams=streams,
+        best_plan=BestPlan(store.projects.plans, config.plans),
         caught_up=caught_up,
         now=now,
     )

@@ -19,12 +19,13 @@ _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([\x21-\x7e]{1,512})", re.ASCII
 
 @dataclass(frozen=True)
 class Caller:
-    """A key that was proved. `projects` None means all projects."""
+    """A key that was proved. `projects` None means all projects, `plan` None the best of its projects."""
 
     key_id: str
     scopes: frozenset[str]
     projects: frozenset[str] | None
-    plan: str
+    plan: str | None
+    expires_at: datetime | None = None
 
     def may(self, scope: Scope) -> bool:
         """Every key may read; admin may everything; run and deploy are apart."""
@@ -57,4 +58,6 @@ async def authenticate(keyring: Keyring, header: str | None, now: datetime) -> C
     """Whose key the Authorization header carries, or None for every kind of bad one alike."""
     found = _BEARER.fullmatch(header.strip()) if header and len(header) <= 1024 else None
     key = await keyring.find(found[1] if found else "", now)
-    return None if key is None else Caller(key.key_id, key.scopes, key.projects, key.plan)
+    if key is None:
+        return None
+    return Caller(key.key_id, key.scopes, key.projects, key.plan, key.expires_at)

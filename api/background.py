@@ -26,6 +26,7 @@ log = structlog.get_logger()
 COMPLETE_EVERY = 30.0
 PRUNE_EVERY = 10.0
 FORGET_EVERY = 3600.0
+USES_EVERY = 10.0
 MAX_PAUSE = 30.0
 PATIENCE = (5.0, 5.0)
 """Seconds given to each cancellation; the kubelet gives twenty in all."""
@@ -90,6 +91,11 @@ def _work(config: Config, store: Store, kube: Kube, progress: Progress, logs: Ka
             await store.idempotency.forget(datetime.now(UTC))
             await asyncio.sleep(FORGET_EVERY)
 
+    async def uses() -> None:
+        while True:
+            await store.keys.write_uses()
+            await asyncio.sleep(USES_EVERY)
+
     return {
         "projects": projecting(kinds.projects(store)),
         "deployments": projecting(kinds.deployments(store)),
@@ -99,6 +105,7 @@ def _work(config: Config, store: Store, kube: Kube, progress: Progress, logs: Ka
         "completion": complete,
         "pruning": pruning,
         "forgetting": forget,
+        "uses of keys": uses,
     }
 
 

@@ -15,12 +15,14 @@ _log = structlog.get_logger("api")
 async def follow(call: Call, send: Callable[[sse.Stream], Awaitable[None]]) -> web.StreamResponse:
     """Opens a stream, lets `send` fill it, and accounts for it.
 
-    The reader's leaving, its slowness, the service's stop and the disappearance of
-    what is followed end it quietly: the answer has begun, so there is no other one
+    The reader's leaving, its slowness, the service's stop, the end of its key and the
+    disappearance of what is followed end it quietly: the answer has begun, so there is no other one
     to give, and a reader resumes by its last id. What is followed is never touched.
     """
-    services, stream = call.services, sse.Stream(call.request)
-    services.streams.enter()
+    services, stream, caller = call.services, sse.Stream(call.request), call.caller
+    expires = caller.expires_at
+    left = None if expires is None else (expires - services.now()).total_seconds()
+    services.streams.enter(caller.key_id, left)
     services.metrics.streams.inc()
     try:
         await stream.open()
@@ -31,7 +33,7 @@ async def follow(call: Call, send: Callable[[sse.Stream], Awaitable[None]]) -> w
         _log.info("slow_reader_cut", path=call.request.path)
     except asyncio.CancelledError:
         task = asyncio.current_task()
-        if not services.streams.closing or task is None:
+        if task is None or not services.streams.ended(task):
             raise
         task.uncancel()
     finally:

@@ -133,7 +133,9 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
         caller = await auth.authenticate(services.keyring, request.headers.get("Authorization"), now)
     if caller is not None:
         request[CALLER] = caller
-        who, per_minute = f"key:{caller.key_id}", services.config.plans.of(caller.plan).requests_per_minute
+        services.store.keys.used(caller.key_id, now)
+        plan = caller.plan or await services.best_plan.of(caller.key_id, caller.projects, time.monotonic())
+        who, per_minute = f"key:{caller.key_id}", services.config.plans.of(plan).requests_per_minute
     elif signed(request):
         who, per_minute = f"signed:{request.remote}", SIGNED_PER_MINUTE
     else:

@@ -10,22 +10,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from api.schemas import SCOPES
 from crds import keys
 
-SCOPES = ("read", "run", "deploy", "admin")
 _NO_HASH = "0" * 64
 
 
 @dataclass(frozen=True)
 class Key:
-    """A stored key: never the key itself. `projects` None means all of them."""
+    """A stored key: never the key itself. `projects` None means all of them.
+
+    `plan` None means the best plan of its projects.
+    """
 
     key_id: str
     hash: str
     name: str
     scopes: frozenset[str]
     projects: frozenset[str] | None
-    plan: str
+    plan: str | None
     expires_at: datetime | None = None
     revoked: bool = False
 
@@ -86,7 +89,7 @@ def _record(index: int, record: Any) -> Key:
             name=str(record.get("name") or ""),
             scopes=scopes,
             projects=None if projects is None else frozenset(projects),
-            plan=str(record.get("plan") or "free"),
+            plan=str(record["plan"]) if record.get("plan") else None,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(

@@ -18,6 +18,7 @@ _RUN_SPEC = schema.openapi(RUN)["properties"]["spec"]["properties"]
 RUN_STATUSES = tuple(STATUS_OF_PHASE[phase] for phase in RunPhase)
 DEPLOYMENT_STATUSES = tuple(STATUS_OF_PHASE[phase] for phase in DeploymentPhase)
 MAX_VARIABLES = 500
+SCOPES = ("read", "run", "deploy", "admin")
 
 PROJECT_NAME: dict[str, Any] = {
     "title": "ProjectName",
@@ -97,6 +98,49 @@ UPLOAD_CREATE = _object(
         },
     },
     title="UploadCreate",
+)
+
+KEY_CREATE = _object(
+    ["name", "scopes"],
+    {
+        "name": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 100,
+            "pattern": "^[^\\u0000]*$",
+            "description": "What the key is for, for people.",
+        },
+        "scopes": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": len(SCOPES),
+            "uniqueItems": True,
+            "items": {"type": "string", "enum": SCOPES},
+            "description": "What the key may do; admin includes all, and every key may read.",
+        },
+        "projects": {
+            "type": ["array", "null"],
+            "minItems": 1,
+            "maxItems": 100,
+            "uniqueItems": True,
+            "items": PROJECT_NAME,
+            "description": "The projects the key is for; null or left out, all of them.",
+        },
+        "plan": {
+            "type": ["string", "null"],
+            "minLength": 1,
+            "maxLength": 63,
+            "pattern": NAME_PATTERN,
+            "description": "The plan by which its requests count; left out, the best plan of its projects.",
+        },
+        "expires_at": {
+            "type": ["string", "null"],
+            "maxLength": 40,
+            "format": "date-time",
+            "description": "When it ends, as 2027-01-01T00:00:00Z; left out, never.",
+        },
+    },
+    title="KeyCreate",
 )
 
 _PRINTABLE = "^[^\\u0000]*$"

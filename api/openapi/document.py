@@ -18,6 +18,7 @@ _PLACEHOLDER = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 _IDS = {
     "runs": shapes.RUN_ID,
     "deployments": schemas.DEPLOYMENT_ID,
+    "api-keys": shapes.KEY_ID,
 }
 _PARTS: dict[str, Mapping[str, Any]] = {
     "name": schemas.PROJECT_NAME,

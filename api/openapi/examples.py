@@ -119,3 +119,20 @@ ARTIFACT = {
     "created_at": MOMENT,
     "url": "https://crewyard.example.com/v1/runs/run_ab12/artifacts/report.md",
 }
+KEY_CREATE = {
+    "name": "Deploy from CI",
+    "scopes": ["deploy", "run"],
+    "projects": [PROJECT_NAME],
+    "expires_at": "2027-11-21T00:00:00Z",
+}
+KEY = {
+    "id": PATH["api-keys"],
+    "name": "Deploy from CI",
+    "scopes": ["deploy", "run"],
+    "projects": [PROJECT_NAME],
+    "plan": None,
+    "created_at": MOMENT,
+    "expires_at": "2027-11-21T00:00:00Z",
+    "last_used_at": None,
+}
+KEY_CREATED = {**KEY, "key": "crw_K3yK3yK3yK_…"}

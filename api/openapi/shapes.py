@@ -7,7 +7,14 @@ of the document. Keys are exact: an answer with any other is a failed test.
 from collections.abc import Mapping
 from typing import Any
 
-from api.schemas import DEPLOYMENT_ID, DEPLOYMENT_STATUSES, PROJECT_NAME, PROJECT_SPEC, RUN_STATUSES
+from api.schemas import (
+    DEPLOYMENT_ID,
+    DEPLOYMENT_STATUSES,
+    PROJECT_NAME,
+    PROJECT_SPEC,
+    RUN_STATUSES,
+    SCOPES,
+)
 from api.translate import casing
 from crds import schema as crd
 from crds.kinds import DEPLOYMENT as DEPLOYMENT_KIND
@@ -45,6 +52,8 @@ RUN_ID: Schema = {
     "maxLength": 52,
     "description": "A run's id, such as run_ab12.",
 }
+
+KEY_ID: Schema = {"type": "string", "pattern": "^[0-9A-Za-z]{10}$", "description": "A key's id."}
 
 _READY = {"status": {"type": ["boolean", "null"]}, "reason": TEXT, "message": TEXT}
 _SPEC = {
@@ -131,6 +140,20 @@ UPLOAD = shape(
     },
 )
 UPLOAD_STORED = shape("UploadStored", {"id": TEXT, "size": COUNT, "sha256": SHA256})
+_KEY: dict[str, Schema] = {
+    "id": KEY_ID,
+    "name": TEXT,
+    "scopes": {"type": "array", "items": {"type": "string", "enum": list(SCOPES)}},
+    "projects": {"type": ["array", "null"], "items": PROJECT_NAME, "description": "Null for all."},
+    "plan": nullable(TEXT),
+    "created_at": MOMENT,
+    "expires_at": nullable(MOMENT),
+    "last_used_at": nullable(MOMENT),
+}
+KEY = shape("Key", _KEY)
+KEY_CREATED = shape(
+    "KeyCreated", {**_KEY, "key": {"type": "string", "description": "The key itself, shown this once."}}
+)
 ERROR = shape(
     "Error",
     {

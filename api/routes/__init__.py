@@ -1,6 +1,6 @@
 """The operations of /v1, a resource a file, and `ENDPOINTS`, the table of them all."""
 
-from api.routes import artifacts, build_logs, deployments, env, events, projects, runs, uploads
+from api.routes import artifacts, build_logs, deployments, env, events, keys, projects, runs, uploads
 
 ENDPOINTS = (
     *projects.ENDPOINTS,
@@ -11,4 +11,5 @@ ENDPOINTS = (
     *runs.ENDPOINTS,
     *events.ENDPOINTS,
     *artifacts.ENDPOINTS,
+    *keys.ENDPOINTS,
 )

@@ -1,10 +1,10 @@
-"""API keys as rows: only hashes. Called by the keyring at start and by authentication."""
+"""API keys as rows: only hashes. Called by authentication and by the routes of keys."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from api.store.database import Database
@@ -24,6 +24,11 @@ class KeyRow:
     created_at: datetime
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    last_used_at: datetime | None = None
+
+    def within(self, projects: frozenset[str] | None) -> bool:
+        """Whether the key is for no other projects than these; None stands for all."""
+        return projects is None or (self.projects is not None and self.projects <= projects)
 
 
 _WHOLE = [api_keys.c[field.name] for field in fields(KeyRow)]
@@ -35,6 +40,7 @@ class Keys:
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
         self._namespace = namespace
+        self._used: dict[str, datetime] = {}
 
     async def get(self, key_id: str) -> KeyRow | None:
         """One key, also a revoked or expired one, or None: always exactly one look-up."""
@@ -56,14 +62,43 @@ class Keys:
             )
 
     async def all(self) -> tuple[KeyRow, ...]:
-        """All keys, newest first."""
+        """All keys that are not revoked, also expired ones, newest first, with their last use."""
         query = (
             select(*_WHOLE)
-            .where(api_keys.c.namespace == self._namespace)
+            .where(api_keys.c.namespace == self._namespace, api_keys.c.revoked_at.is_(None))
             .order_by(api_keys.c.created_at.desc(), api_keys.c.id)
         )
         async with self._database.read() as connection:
-            return tuple(_row(row) for row in await connection.execute(query))
+            found = [_row(row) for row in await connection.execute(query)]
+        return tuple(replace(row, last_used_at=self._used.get(row.id) or row.last_used_at) for row in found)
+
+    async def revoke(self, key_id: str, now: datetime) -> None:
+        """The key holds no longer. Its row stays, so that its id is never that of another one."""
+        here = (api_keys.c.namespace == self._namespace, api_keys.c.id == key_id)
+        async with self._database.write() as connection:
+            await connection.execute(
+                update(api_keys).where(*here, api_keys.c.revoked_at.is_(None)).values(revoked_at=now)
+            )
+
+    def used(self, key_id: str, now: datetime) -> None:
+        """Remembers a use; `write_uses` stores it. Only for good keys, so there are not many."""
+        self._used[key_id] = now
+
+    async def write_uses(self) -> None:
+        """Stores the uses since the last time, many in one transaction."""
+        uses = dict(self._used)
+        if not uses:
+            return
+        async with self._database.write() as connection:
+            for key_id, at in uses.items():
+                await connection.execute(
+                    update(api_keys)
+                    .where(api_keys.c.namespace == self._namespace, api_keys.c.id == key_id)
+                    .values(last_used_at=at)
+                )
+        for key_id, at in uses.items():
+            if self._used.get(key_id) == at:
+                del self._used[key_id]
 
 
 def _row(row: Row[Any]) -> KeyRow:

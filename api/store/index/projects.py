@@ -62,6 +62,15 @@ class Projects:
             rows = (await connection.execute(query)).all()
         return Page(tuple(ProjectRow(**row._mapping) for row in rows), total)
 
+    async def plans(self, names: frozenset[str] | None) -> frozenset[str]:
+        """The plans of these projects, or of all."""
+        query = select(projects.c.spec["plan"].as_string()).where(projects.c.namespace == self._namespace)
+        if names is not None:
+            query = query.where(projects.c.name.in_(sorted(names)))
+        async with self._database.read() as connection:
+            found = (await connection.execute(query.distinct())).scalars().all()
+        return frozenset(plan or "free" for plan in found)
+
     async def known(self) -> dict[str, tuple[str, int]]:
         """uid and last seen resourceVersion, by name, of all rows."""
         query = select(projects.c.name, projects.c.uid, projects.c.version).where(

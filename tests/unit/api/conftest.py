@@ -18,6 +18,7 @@ from api.keyring import Key
 from api.openapi import examples
 from api.store.eventlog import EventLog, Said
 from api.store.index.claims import Asked
+from api.store.index.keys import KeyRow
 from api.store.migrate import migrate
 from api.store.store import INDEX, Store
 from crds import keys, objects
@@ -74,6 +75,10 @@ class Yard:
         deployment, run = (names[kind].replace("_", "-", 1) for kind in ("deployments", "runs"))
         await self.project(names["name"], examples.PROJECT_SPEC, activeDeployment=deployment)
         await self.deployment(deployment, names["name"])
+        held = frozenset({names["name"]})
+        await self.store.keys.put(
+            KeyRow(names["api-keys"], "0" * 64, "CI", frozenset({"run"}), held, None, self.clock[0])
+        )
         raw = await self.run(run, names["name"], deployment)
         await self.claim(raw)
         await self.say(run, "Reading about tides")

@@ -17,6 +17,7 @@ BODIES = {
     ("POST", "/v1/uploads"): {"project": "crew", "size": 1},
     ("POST", "/v1/deployments"): {"project": "crew", "build_context_url": "x"},
     ("POST", "/v1/runs"): {"deployment": "crew"},
+    ("POST", "/v1/api-keys"): {"name": "x", "scopes": ["read"]},
 }
 PARTS = {"name": "crew", "variable": "TIDE", "artifact:.+": "report.md"}
 

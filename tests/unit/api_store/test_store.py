@@ -106,8 +106,10 @@ async def test_keys_are_kept_and_replaced(store: Store) -> None:
     admin = KeyRow(
         "id", "hash2", "ci", frozenset({"admin"}), None, None, some.later(1), revoked_at=some.later(2)
     )
+    assert await store.keys.all() == (key,)
     await store.keys.put(admin)
-    assert await store.keys.all() == (admin,)
+    assert await store.keys.get("id") == admin
+    assert await store.keys.all() == ()
     assert await store.keys.get("other") is None
 
 
