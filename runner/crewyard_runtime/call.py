@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from .entrypoint import NotFound
 from .takes import takes
 
@@ -84,6 +86,7 @@ def _way_of_object(found: Any) -> Callable[[dict[str, object]], object] | None:
     if callable(kickoff := getattr(found, "kickoff", None)):
 
         def start(inputs: dict[str, object]) -> object:
+            _check_placeholders(found, inputs)
             positional, named = arguments(kickoff, inputs)
             return kickoff(*positional, **named)
 
@@ -94,6 +97,14 @@ def _way_of_object(found: Any) -> Callable[[dict[str, object]], object] | None:
             return lambda inputs: asynchronous(inputs)
         return lambda inputs: invoke(inputs)
     return None
+
+
+def _check_placeholders(crew: Any, inputs: dict[str, object]) -> None:
+    """Raises ValueError for a CrewAI crew that asks for an input and gets none."""
+    crewai = sys.modules.get(f"{__package__}.crewai_values")  # loaded where CrewAI is
+    if crewai and (names := crewai.unfilled(crew, inputs)):
+        asked = ", ".join(f'"{name}": …' for name in names)
+        raise ValueError(f"The crew's tasks and agents need an input; start the run with {{{asked}}}.")
 
 
 def _opens(found: Any) -> bool:

@@ -83,8 +83,10 @@ class _Flags(tuple):  # type: ignore[type-arg]
 
 
 def _run(task: dict[str, object]) -> object:
+    from . import watch
     from .entrypoint import load
 
+    watch.start()
     given = task.get("input")
     inputs = given if isinstance(given, dict) else {}
     try:
@@ -98,7 +100,9 @@ def _run(task: dict[str, object]) -> object:
         bridge.build()
     from .call import call
 
-    return call(found, inputs)
+    value = call(found, inputs)
+    crewai = sys.modules.get(f"{__package__}.crewai_values")
+    return crewai.outcome(value) if crewai else value
 
 
 def _failed(error: BaseException, app: str) -> dict[str, object]:

@@ -1,0 +1,188 @@
+"""Events by themselves: stand-ins for the frameworks, imported by a crew in the real runner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+BUS = """
+class CrewAIEventsBus:
+    def __init__(self):
+        self.seen = []
+    def emit(self, source, event):
+        self.seen.append(event)
+        return "future"
+crewai_event_bus = CrewAIEventsBus()
+"""
+EVENT = """
+class Event:
+    def __init__(self, type, **fields):
+        self.type = type
+        self.__dict__.update(fields)
+class Agent:
+    role = "Cook "
+class Task:
+    description = "make tea"
+def start(): return Event("agent_execution_started", agent=Agent(), task=Task())
+def end(): return Event("agent_execution_completed", agent=Agent(), task=Task(), output="tea")
+"""
+LAZY = """
+def kickoff():
+    print("before")
+    import os
+    from crewai.events.event_bus import crewai_event_bus as bus
+    from happenings import end, start
+    futures = [bus.emit(None, start()), bus.emit(None, event=end()), bus.emit(None, end()), bus.emit(None, 5)]
+    defaults = {name: value for name, value in os.environ.items() if name.startswith("CREWAI_")}
+    return {"futures": futures, "seen": len(bus.seen), "defaults": defaults}
+"""
+
+
+def told(facade: Any) -> list[tuple[str, Any]]:
+    return [(event["type"], event["data"]) for event in facade.events if event["type"] != "log"]
+
+
+@pytest.mark.parametrize(
+    "place", ["crewai/events/event_bus.py", "crewai/utilities/events/crewai_event_bus.py"]
+)
+async def test_crewai_is_joined_wherever_it_is_imported(pod: Any, facade: Any, place: str) -> None:
+    pod.crew(BUS, place)
+    pod.crew(EVENT, "happenings.py")
+    pod.crew(LAZY.replace("crewai.events.event_bus", place.removesuffix(".py").replace("/", ".")))
+    pod.environ["CREWAI_TRACING_ENABLED"] = "true"
+    await pod.run()
+    agent = {"agent": "Cook", "task": "make tea"}
+    # The second end has no start, and 5 is no event: both reach the bus, and neither is told.
+    assert told(facade) == [("agent.started", agent), ("agent.completed", {**agent, "output": "tea"})]
+    assert facade.result["output"] == {
+        "futures": ["future"] * 4,
+        "seen": 4,
+        "defaults": {
+            "CREWAI_DISABLE_TELEMETRY": "true",
+            "CREWAI_TRACING_ENABLED": "true",  # as the project says
+            "CREWAI_DISABLE_VERSION_CHECK": "true",
+        },
+    }
+
+
+async def test_a_crews_result_is_its_output(pod: Any, facade: Any) -> None:
+    pod.crew(BUS, "crewai/events/event_bus.py")
+    pod.crew(
+        """
+        class CrewOutput:
+            pydantic = json_dict = None
+            raw = "the text"
+            tasks_output = ["long", "and", "wide"]
+        """,
+        "crewai/crews/crew_output.py",
+    )
+    pod.crew(
+        """
+        import crewai.events.event_bus
+        from crewai.crews.crew_output import CrewOutput
+
+        class Crew:
+            def kickoff(self, inputs=None):
+                return CrewOutput()
+        """
+    )
+    facade.entrypoint = "main:Crew"
+    await pod.run()
+    assert facade.result["output"] == "the text"
+
+
+async def test_a_crew_that_asks_for_an_input_and_gets_none_says_so(pod: Any, facade: Any) -> None:
+    pod.crew(BUS, "crewai/events/event_bus.py")
+    pod.crew(
+        """
+        import crewai.events.event_bus
+
+        class Crew:
+            def fetch_inputs(self):
+                return {"topic"}
+            def kickoff(self, inputs=None):
+                return "the model got a placeholder"
+        """
+    )
+    facade.entrypoint = "main:Crew"
+    await pod.run()
+    assert facade.result["reason"] == "CrewError"
+    assert 'start the run with {"topic": …}' in facade.result["message"]
+
+
+async def test_a_version_that_cannot_be_joined_costs_its_events_only(pod: Any, facade: Any) -> None:
+    pod.crew("changed = True", "crewai/events/event_bus.py")
+    pod.crew("import crewai.events.event_bus as bus\ndef kickoff():\n    return bus.changed")
+    await pod.run()
+    assert facade.result["output"] is True
+    assert ["no events of crewai.events.event_bus" in line for line in facade.logs("error")] == [True]
+
+
+LANGCHAIN = {
+    "langchain_core/callbacks/base.py": "class BaseCallbackHandler:\n    ignore_llm = False",
+    "langchain_core/callbacks/manager.py": "import langchain_core.callbacks.base",
+    "langchain_core/tracers/context.py": """
+        hooks = []
+        def register_configure_hook(variable, inheritable):
+            hooks.append((variable, inheritable))
+    """,
+}
+
+
+async def test_langchain_has_one_handler_in_every_thread(pod: Any, facade: Any) -> None:
+    for place, text in LANGCHAIN.items():
+        pod.crew(text, place)
+    pod.crew(
+        """
+        import threading
+        import langchain_core.callbacks.manager
+        from langchain_core.callbacks.base import BaseCallbackHandler
+        from langchain_core.tracers.context import hooks
+
+        def kickoff():
+            [(variable, inheritable)] = hooks
+            def work():
+                handler = variable.get()
+                assert isinstance(handler, BaseCallbackHandler) and handler.run_inline
+                node = {"langgraph_node": "plan", "langgraph_step": 1}
+                handler.on_chain_start(None, {}, run_id=1, tags=["graph:step:1"], metadata=node, name="plan")
+                handler.on_chain_end({"n": 1}, run_id=1)
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            return inheritable
+        """
+    )
+    await pod.run()
+    agent = {"agent": "plan", "task": "step 1"}
+    assert told(facade) == [("agent.started", agent), ("agent.completed", {**agent, "output": {"n": 1}})]
+    assert facade.result["output"] is True
+
+
+async def test_a_crew_without_frameworks_loads_nothing_for_them(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import sys
+        def kickoff():
+            return [name for name in sys.modules if "langchain" in name or "crewai" in name]
+        """
+    )
+    await pod.run()
+    assert facade.result["output"] == []
+
+
+async def test_modules_are_still_found_as_files(pod: Any, facade: Any) -> None:
+    """Tools that look at a module's loader find the usual one."""
+    pod.crew(BUS, "crewai/events/event_bus.py")
+    pod.crew(
+        """
+        import inspect
+        import crewai.events.event_bus as bus
+
+        def kickoff():
+            return [type(bus.__loader__).__name__, "class CrewAIEventsBus" in inspect.getsource(bus)]
+        """
+    )
+    await pod.run()
+    assert facade.result["output"] == ["SourceFileLoader", True]
