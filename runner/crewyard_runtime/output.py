@@ -14,7 +14,8 @@ def result(value: object, limit: int, artifacts: str) -> dict[str, object]:
     """The child's last word. Above `limit` bytes the output is written into `artifacts` under the name
     given back.
 
-    A file that the crew itself wrote under that name is kept: ours gets the next free number. Never raises.
+    A file that the crew itself wrote under that name is kept: ours gets the next free number. An output that
+    cannot be stored is the failure of the run. Never raises.
     """
     plain = safe(value)
     written = json.dumps(plain, ensure_ascii=False).encode()
@@ -29,6 +30,15 @@ def result(value: object, limit: int, artifacts: str) -> dict[str, object]:
         except FileExistsError:
             name = f"output-{number}.json"
         except OSError as error:
-            trouble = f"the output of {len(written)} bytes could not be stored as {name} ({error.strerror})"
-            return {"result": None, "output_trouble": trouble}
-    return {"result": None, "output_trouble": "there is no free name left for output.json"}
+            return _lost(f"{name} could not be written ({error.strerror})", len(written))
+    return _lost(f"there is no free name left for {NAME}", len(written))
+
+
+def _lost(trouble: str, size: int) -> dict[str, object]:
+    return {
+        "failure": {
+            "reason": "ArtifactsLost",
+            "message": f"The crew ended well, but its output of {size} bytes is lost: {trouble}. "
+            "Return less, or leave room in the artifacts directory.",
+        }
+    }

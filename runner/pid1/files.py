@@ -41,6 +41,8 @@ def scan(root: str) -> tuple[list[Found], dict[str, str]]:
         if seen > MOST_ENTRIES:
             refused["."] = f"there are more than {MOST_ENTRIES} entries"
             break
+        if entry is None:
+            continue
         try:
             trouble, path, status = _look(root, entry, name)
         except OSError:
@@ -90,7 +92,8 @@ def being_written() -> set[tuple[int, int]]:
 
 def _walk(
     root: str, prefix: str, depth: int, refused: dict[str, str]
-) -> Iterator[tuple[os.DirEntry[str], str]]:
+) -> Iterator[tuple[os.DirEntry[str] | None, str]]:
+    """Files and directories (None) with their names."""
     try:
         with os.scandir(os.path.join(root, prefix) if prefix else root) as entries:
             # One too many is enough to know; their order then counts no more.
@@ -102,6 +105,7 @@ def _walk(
     for entry in listed:
         name = f"{prefix}/{entry.name}" if prefix else entry.name
         if entry.is_dir(follow_symlinks=False):
+            yield None, name
             if depth >= _DEEPEST:
                 refused[name] = f"it lies more than {_DEEPEST} directories deep"
             else:

@@ -91,10 +91,13 @@ class Finish(threading.Thread):
         lost = [f"{name[:200]}: {reason}" for name, reason in list(self._upload.refused.items())[:5]]
         if self._upload.away:
             lost.append(f"not all files could be stored: {self._upload.away}")
+        end = self._intake.end or {}
+        named = end.get("output_artifact")
+        if isinstance(named, str) and named not in self._upload.stored and named not in self._upload.refused:
+            lost.insert(0, f"{named[:200]}, the output: {self._upload.over.get(named, 'it is gone')}")
         if lost and self._verdict.outcome == "succeeded":
-            text = (
-                f"The crew ended well, but {len(self._upload.refused) or 'some'} of its artifacts are lost. "
-            )
+            count = max(len(lost), len(self._upload.refused))
+            text = f"The crew ended well, but {count} of its artifacts are lost. "
             text += "Write fewer or smaller files, with plain names. " + "; ".join(lost)
             self._verdict = Verdict("failed", "ArtifactsLost", text)
 

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import threading
 import time
 
 from runner.pid1 import encode, files, signals
+from runner.pid1.content import Changed, content_type, digest, encoded, pieces
 from runner.pid1.facade import Away, Facade, Lost, insist, parsed
 from runner.pid1.queue import Events
 from runner.pid1.until import Until
 from runner.pid1.wire import Answer
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 _FAULTS = frozenset(
     {400, 404, 405, 411, 413, 414, 431}
 )  # of the request itself, but not named by the protocol
 _FAULTS_BORNE = 6  # then it is the file, and the others and the result shall not wait for it
-_PIECE = 1024 * 1024
-_KIND = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+\Z")
+_REST = 9  # pauses are so many times as long as the work before them
 _SAID = 100  # dropped names that are said one by one
 
 
-class Changed(Exception):
-    """The file is not the same any more: it is taken up again later."""
-
-
 class Upload(threading.Thread):
-    """Uploads a file when nobody writes it and it is unchanged for a second; at the end all."""
+    """Uploads a file when nobody writes it and it is unchanged for a second; at the end all.
+
+    Read it once the thread has ended: `stored` by name (bytes, sha256), `over` what is above the run's limits
+    and `refused` what could not be stored, with the reason; `away` why the rest could not be.
+    """
 
     def __init__(
         self, facade: Facade, events: Events, until: Until, root: str, limits: dict[str, int], settle: float
@@ -48,9 +43,9 @@ class Upload(threading.Thread):
         self._versions: dict[str, files.Signature] = {}
         self._said: set[str] = set()
         self._ending = threading.Event()
-        self._final = threading.Event()
         self.stored: dict[str, tuple[int, str]] = {}
         self.refused: dict[str, str] = {}
+        self.over: dict[str, str] = {}
         self.partial = False
         self.lost = False
         self.away = ""
@@ -58,11 +53,14 @@ class Upload(threading.Thread):
     def run(self) -> None:
         """Scans until told to finish, then once more for good."""
         try:
-            while not self._ending.wait(self._settle):
+            pause = self._settle
+            while not self._ending.wait(pause):
+                begun = time.thread_time()
                 self._once(final=False)
-            while not self._final.wait(0):
-                if self._once(final=True):
-                    break
+                pause = max(self._settle, _REST * (time.thread_time() - begun))
+            while not self._once(final=True):
+                if self._until.pause(self._settle):
+                    raise Away("files are changing still")
         except Lost:
             self.lost = True
             signals.poke()
@@ -113,17 +111,16 @@ class Upload(threading.Thread):
     def _store(self, file: files.Found) -> None:
         trouble = self._above_limit(file)
         if trouble:
-            self._refuse(file, trouble)
+            self._versions[file.name] = file.signature
+            self.over[file.name] = trouble
+            self._say(file.name, f"{_shown(file.name)} is not stored: {trouble}.")
             return
         descriptor = files.open_inside(self._root, file.path)
         try:
             status = os.fstat(descriptor)
-            if (
-                not stat.S_ISREG(status.st_mode)
-                or files.Found(file.name, file.path, status).signature != file.signature
-            ):
+            if not stat.S_ISREG(status.st_mode) or _differs(descriptor, file):
                 raise Changed
-            digest = _digest(descriptor, file.size)
+            sha256 = digest(descriptor, file.size)
             path = encoded(file.name)
             kind = content_type(file.name)
             partial = self.partial
@@ -131,9 +128,14 @@ class Upload(threading.Thread):
 
             def put() -> Answer:
                 nonlocal faults
-                pieces = _pieces(descriptor, file.size, digest)
-                answer = self._facade.artifact(path, pieces, file.size, digest, kind, partial)
+                if _differs(descriptor, file):
+                    raise Changed
+                body = pieces(descriptor, file.size)
+                answer = self._facade.artifact(path, body, file.size, sha256, kind, partial)
                 faults += answer.status in _FAULTS
+                # A mapped file changes without a trace until the kernel writes it: the facade noticed.
+                if answer.status == 400 and digest(descriptor, file.size) != sha256:
+                    raise Changed
                 return answer if faults < _FAULTS_BORNE or answer.status not in _FAULTS else Answer(422, b"")
 
             answer = insist(put, frozenset({200, 422}), self._until.pause)
@@ -147,7 +149,8 @@ class Upload(threading.Thread):
         self._versions[file.name] = file.signature
         self._seen.pop(file.name, None)
         self.refused.pop(file.name, None)
-        self.stored[file.name] = (file.size, digest)
+        self.over.pop(file.name, None)
+        self.stored[file.name] = (file.size, sha256)
 
     def _above_limit(self, file: files.Found) -> str:
         others = {name: size for name, (size, _) in self.stored.items() if name != file.name}
@@ -173,52 +176,9 @@ class Upload(threading.Thread):
         )
 
 
-def encoded(name: str) -> str:
-    """The name as a path, every segment percent-encoded. Pure."""
-    from urllib.parse import quote  # imported with the first file: the start of a run does not wait for it
-
-    return "/".join(quote(part, safe="") for part in name.split("/"))
-
-
-def content_type(name: str) -> str:
-    """A guess by the name's ending alone. Pure."""
-    import mimetypes
-
-    ending = os.path.splitext(name.rsplit("/", 1)[-1])[1]
-    kind = mimetypes.guess_type("x" + ending)[0] if ending.isprintable() and ending.isascii() else None
-    if not kind or not _KIND.match(kind):
-        return "application/octet-stream"
-    return kind + "; charset=utf-8" if kind.startswith("text/") else kind
-
-
 def _shown(name: str) -> str:
     return repr(name.encode("utf-8", "backslashreplace").decode()[:200])
 
 
-def _digest(descriptor: int, size: int) -> str:
-    import hashlib
-
-    total = hashlib.sha256()
-    done = 0
-    while done < size:
-        piece = os.pread(descriptor, min(_PIECE, size - done), done)
-        if not piece:
-            raise Changed
-        total.update(piece)
-        done += len(piece)
-    return total.hexdigest()
-
-
-def _pieces(descriptor: int, size: int, digest: str) -> Iterator[bytes]:
-    """The bytes again, the last piece only if they still are those that were counted."""
-    import hashlib
-
-    total = hashlib.sha256()
-    done = 0
-    while done < size:
-        piece = os.pread(descriptor, min(_PIECE, size - done), done)
-        total.update(piece)
-        done += len(piece)
-        if not piece or (done == size and total.hexdigest() != digest):
-            raise Changed
-        yield piece
+def _differs(descriptor: int, file: files.Found) -> bool:
+    return files.Found(file.name, file.path, os.fstat(descriptor)).signature != file.signature

@@ -54,7 +54,11 @@ def decide(
         if cause == "stop" and failure.get("exit"):
             return Verdict("stopped")
         reason = failure.get("reason")
-        known = reason if reason in ("CrewError", "ImportError", "EntrypointNotFound") else "CrewError"
+        known = (
+            reason
+            if reason in ("CrewError", "ImportError", "EntrypointNotFound", "ArtifactsLost")
+            else "CrewError"
+        )
         message = str(failure.get("message") or "The crew failed without a message.")
         if oom:
             message = "A process of the crew was killed for memory meanwhile.\n" + message

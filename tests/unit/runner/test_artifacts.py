@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runner.pid1.upload import content_type, encoded
+from runner.pid1.content import content_type, encoded
 from tests.unit.runner.conftest import until
 
 
@@ -113,12 +113,33 @@ async def test_a_file_that_the_facade_chokes_on_does_not_hold_the_run(pod: Any, 
     assert "a: the service answered 4xx to it again and again" in facade.result["message"]
 
 
-async def test_above_the_limits_nothing_is_sent(pod: Any, facade: Any) -> None:
-    facade.limits = {"artifacts": 2, "artifact_bytes": 10}
+@pytest.mark.parametrize("limits", [{"artifacts": 2}, {"artifact_bytes": 10}])
+async def test_above_the_limits_nothing_is_sent_and_the_run_ends_as_it_would(
+    pod: Any, facade: Any, limits: dict[str, int]
+) -> None:
+    facade.limits = limits
     pod.crew("def kickoff():\n    for n in 'abc': open(f'artifacts/{n}', 'w').write(n * 4)")
     await pod.run()
-    assert sorted(facade.artifacts) == ["a", "b"]
-    assert "a run keeps 2 files" in facade.result["message"]
+    assert (sorted(facade.artifacts), facade.result["outcome"]) == (["a", "b"], "succeeded")
+    [note] = facade.logs("warning")
+    assert "'c' is not stored: a run keeps" in note
+
+
+async def test_an_output_that_finds_no_place_fails_the_run(pod: Any, facade: Any) -> None:
+    facade.limits = {"artifacts": 2}
+    pod.crew(
+        "def kickoff():\n    for n in 'abc': open(f'artifacts/{n}', 'w').close()\n    return 'x' * 40_000"
+    )
+    await pod.run()
+    assert (facade.result["outcome"], facade.result["reason"]) == ("failed", "ArtifactsLost")
+    assert "output.json, the output: a run keeps 2 files" in facade.result["message"]
+
+
+async def test_an_output_that_cannot_be_written_fails_the_run(pod: Any, facade: Any) -> None:
+    pod.crew("import shutil\ndef kickoff():\n    shutil.rmtree('artifacts')\n    return 'x' * 40_000")
+    await pod.run()
+    assert (facade.result["outcome"], facade.result["reason"]) == ("failed", "ArtifactsLost")
+    assert "output of 40002 bytes is lost: output.json could not be written" in facade.result["message"]
 
 
 async def test_a_failed_crew_keeps_its_artifacts_and_reason(pod: Any, facade: Any) -> None:

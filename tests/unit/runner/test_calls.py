@@ -261,7 +261,9 @@ def test_a_large_output_becomes_an_artifact_beside_the_crews_own(tmp_path: Path)
     assert said == {"result": None, "output_artifact": "output-2.json"}
     assert json.loads((tmp_path / "output-2.json").read_text()) == ["x" * 200]
     assert (tmp_path / "output.json").read_text() == "mine"
-    assert "could not be stored" in str(result(["x" * 200], 100, str(tmp_path / "none"))["output_trouble"])
+    lost = result(["x" * 200], 100, str(tmp_path / "none"))["failure"]
+    assert isinstance(lost, dict)
+    assert lost["reason"] == "ArtifactsLost"
 
 
 async def test_a_large_output_is_stored_and_named(pod: Any, facade: Any) -> None:

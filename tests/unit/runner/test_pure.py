@@ -173,3 +173,10 @@ def test_a_directory_of_very_many_files_is_not_listed_whole(
     found, refused = files.scan(str(tmp_path))
     assert (len(found), listed) == (5, 6)
     assert refused == {".": "there are more than 5 entries"}
+
+
+def test_a_tree_of_directories_alone_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(40):
+        (tmp_path / f"{number}").mkdir()
+    monkeypatch.setattr(files, "MOST_ENTRIES", 5)
+    assert files.scan(str(tmp_path)) == ([], {".": "there are more than 5 entries"})

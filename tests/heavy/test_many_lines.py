@@ -1,0 +1,75 @@
+"""A crew that prints as much as a run keeps, and more."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.unit.runner.conftest import until
+
+LINES = 1_000_000
+
+
+def _peak(pid: int) -> int:
+    """MiB that the process held at most."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024  # type: ignore[index]
+
+
+async def test_a_million_lines_arrive_once_each_in_order_and_the_rest_is_told(pod: Any, facade: Any) -> None:
+    over = 5_000
+    pod.crew(
+        f"""
+        import time
+        from crewyard_runtime import emit
+        def kickoff():
+            begun = time.monotonic()
+            for number in range({LINES + over}):
+                print(number)
+                if number % 100_000 == 0:
+                    emit("step", number=number)
+            emit("step", number=-1)
+            for line in open(f"/proc/{{__import__('os').getppid()}}/status"):
+                if line.startswith("VmHWM"):
+                    peak = int(line.split()[1]) // 1024
+            return [time.monotonic() - begun, peak]
+        """
+    )
+    await pod.start()
+    begun = time.monotonic()
+    ended = await pod.wait(300)
+    assert (ended.code, facade.result["outcome"]) == (0, "succeeded")
+    logs = facade.logs()
+    assert logs[:LINES] == [str(number) for number in range(LINES)]
+    [dropped] = logs[LINES:]
+    assert dropped.startswith(f"{over} log lines were dropped")
+    steps = [event["data"]["number"] for event in facade.events if event["type"] == "step"]
+    assert steps == [*range(0, LINES + over, 100_000), -1]
+    seconds, peak = facade.result["output"]
+    print(f"{LINES / seconds:.0f} lines/s, {time.monotonic() - begun:.1f} s in all, process 1: {peak} MiB")
+    assert peak < 100
+
+
+async def test_the_facade_away_while_more_is_said_than_the_runner_holds(pod: Any, facade: Any) -> None:
+    count = 150_000  # 8 MiB hold some 80,000 such lines: then print waits
+    pod.crew(
+        f"""
+        def kickoff():
+            open("artifacts/early.txt", "w").write("early")
+            for number in range({count}):
+                print("line number", number)
+            return "done"
+        """
+    )
+    await pod.start()
+    await until(lambda: len(facade.logs()) > 5)
+    await facade.stop()
+    await asyncio.sleep(8)
+    assert _peak(pod.process.pid) < 100
+    await facade.start()
+    assert (await pod.wait(60)).code == 0
+    assert facade.logs() == [f"line number {number}" for number in range(count)]
+    assert (facade.result["output"], list(facade.artifacts)) == ("done", ["early.txt"])
