@@ -1,0 +1,32 @@
+"""What ends a step. Raised by all of this package, caught by `actions.workflow.step`."""
+
+
+class Failed(Exception):
+    """The step fails with this message, which names the input or the reason and the next step.
+
+    `file` (relative to the repository's root) and `line` say where to put the annotation, `title` what it
+    is called.
+    """
+
+    def __init__(
+        self, message: str, *, title: str = "Crewyard", file: str | None = None, line: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message, self.title, self.file, self.line = message, title, file, line
+
+
+class Stopped(BaseException):
+    """The workflow was canceled: SIGINT or SIGTERM arrived. No `except Exception` may swallow it."""
+
+
+class Refusal(Exception):
+    """An answer of the API that is no success: its status, its code and its sentence."""
+
+    def __init__(self, status: int, code: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(f"{message} ({status} {code})")
+        self.status, self.code, self.message, self.retry_after = status, code, message, retry_after
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same request may succeed a little later."""
+        return self.status in (408, 425, 429) or self.status >= 500

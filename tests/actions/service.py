@@ -1,0 +1,237 @@
+"""A small, strict stand-in for the calls that the actions make, as docs/api.md describes them.
+
+It refuses what the facade would refuse, notes every request, and breaks on
+demand: `faults` holds, for each call, what happens to its next requests.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections import defaultdict, deque
+from typing import Any
+
+from aiohttp import web
+
+KEY = "crw_test_0123456789abcdef"
+REQUEST_TOKEN = "request-token"
+
+
+class Cut(Exception):
+    """The connection ends here, without another word."""
+
+
+class Service:
+    """What the facade holds, as far as the actions see it."""
+
+    def __init__(self) -> None:
+        self.keys = {KEY}
+        self.projects: dict[str, Any] = {"research": {"name": "research", "source": None}}
+        self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
+        self.faults: dict[str, deque[Any]] = defaultdict(deque)
+        self.uploads: dict[str, bytes] = {}
+        self.announced: dict[str, Any] = {}
+        self.made: dict[str, tuple[bytes, Any]] = {}
+        self.log: list[str] = ["step 1", "step 2"]
+        self.build: dict[str, Any] = {"status": "active", "activated_at": "2026-11-21T10:00:00Z"}
+        self.events: list[tuple[str, Any]] = []
+        self.end: dict[str, Any] = {"status": "succeeded", "output": {"n": 1}, "duration_ms": 1200}
+        self.files: dict[str, bytes] = {}
+        self.shown: dict[str, bytes] = {}
+        self.cut_after: deque[int] = deque()
+        self.silent = False
+        self.canceled = asyncio.Event()
+        self.max_upload = 1 << 20
+        self.tokens = 0
+        self.url = ""
+
+    def app(self) -> web.Application:
+        app = web.Application(middlewares=[self._observe], client_max_size=1 << 24)
+        app.router.add_get("/v1/projects/{name}", self.project)
+        app.router.add_post("/v1/uploads", self.announce)
+        app.router.add_put("/v1/uploads/{id}/content", self.receive)
+        app.router.add_post("/v1/deployments", self.deploy)
+        app.router.add_get("/v1/deployments/{id}", self.deployment)
+        app.router.add_get("/v1/deployments/{id}/logs", self.build_log)
+        app.router.add_post("/v1/runs", self.start)
+        app.router.add_get("/v1/runs/{id}", self.run)
+        app.router.add_post("/v1/runs/{id}/cancel", self.cancel)
+        app.router.add_get("/v1/runs/{id}/events", self.follow)
+        app.router.add_get("/v1/runs/{id}/artifacts", self.artifacts)
+        app.router.add_get("/v1/runs/{id}/artifacts/{name:.+}", self.artifact)
+        app.router.add_get("/token", self.token)
+        return app
+
+    @web.middleware
+    async def _observe(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        body = await request.read()
+        self.requests.append((request.method, request.path_qs, dict(request.headers), body))
+        call = f"{request.method} {request.match_info.route.resource.canonical}"
+        fault = self.faults[call].popleft() if self.faults[call] else None
+        if fault == "cut":
+            request.transport.abort()
+            return web.Response()
+        if isinstance(fault, web.Response):
+            return fault
+        if not request.path.endswith("/content") and request.path != "/token":
+            if request.headers.get("Authorization", "").removeprefix("Bearer ") not in self.keys:
+                return error(401, "unauthorized", "no valid API key")
+        elif "Authorization" in request.headers and request.path != "/token":
+            return error(400, "invalid_request", "a signed address got a key")
+        if request.method == "POST" and request.content_type != "application/json":
+            return error(415, "unsupported_media_type", "Content-Type must be application/json")
+        answer = await handler(request)
+        if fault == "after":  # It was done, but nobody hears of it.
+            request.transport.abort()
+        return answer
+
+    async def project(self, request: web.Request) -> web.Response:
+        found = self.projects.get(request.match_info["name"])
+        return one(found) if found else error(404, "not_found", "there is no such project")
+
+    async def announce(self, request: web.Request) -> web.Response:
+        body = strict(await request.json(), {"project": str, "size": int}, {"sha256": str})
+        if body["size"] > self.max_upload:
+            return error(413, "payload_too_large", f"an archive may have at most {self.max_upload} bytes")
+        upload = f"upl_{len(self.announced)}"
+        self.announced[upload] = body
+        address = f"{self.url}/v1/uploads/{upload}/content"
+        return one(
+            {
+                "id": upload,
+                "upload_url": f"{address}?token=signed",
+                "build_context_url": address,
+                "method": "PUT",
+                "headers": {"Content-Type": "application/octet-stream"},
+                "expires_at": "2026-11-21T11:00:00Z",
+            },
+            201,
+        )
+
+    async def receive(self, request: web.Request) -> web.Response:
+        raw, upload = await request.read(), request.match_info["id"]
+        asked = self.announced[upload]
+        assert request.query["token"] == "signed"
+        assert request.headers["Content-Length"] == str(asked["size"]) == str(len(raw))
+        assert hashlib.sha256(raw).hexdigest() == asked["sha256"]
+        self.uploads[upload] = raw
+        return one({"id": upload, "size": len(raw), "sha256": asked["sha256"]})
+
+    def _once(self, request: web.Request, raw: bytes, make: Any) -> Any:
+        key = request.headers["Idempotency-Key"]
+        assert 1 <= len(key) <= 255 and key.isascii() and " " not in key
+        first, made = self.made.setdefault(key, (raw, make()))
+        assert first == raw, "the key was used for another body"
+        return made
+
+    async def deploy(self, request: web.Request) -> web.Response:
+        body = strict(
+            await request.json(),
+            {"project": str},
+            {"build_context_url": str, "source": dict, "message": str, "git_sha": str, "preview": dict},
+        )
+        assert ("source" in body) != ("build_context_url" in body)
+        if "source" not in body:
+            if self.projects.get(body["project"], {}).get("source"):
+                return error(409, "conflict", "the project follows a git repository")
+            assert body["build_context_url"].split("/")[-2] in self.uploads
+        self.deployed = body
+        made = self._once(request, await request.read(), lambda: f"dep_a{len(self.made)}")
+        return one({"id": made, "project": body["project"], "status": "building", "message": ""}, 201)
+
+    async def deployment(self, request: web.Request) -> web.Response:
+        return one({"id": request.match_info["id"], "activated_at": None, **self.build})
+
+    async def build_log(self, request: web.Request) -> web.StreamResponse:
+        # As the facade does it: an id stands only where a line and a chunk of the log end together.
+        last = request.headers.get("Last-Event-ID")
+        frames = []
+        for number, line in enumerate(self.log, 1):
+            identifier = number * 10 if number % 3 == 0 else None
+            frames.append(frame("log", {"message": line}, identifier))
+        frames = frames[int(last) // 10 if last else 0 :]
+        end = frame("end", {"status": self.build["status"]}, "end")
+        return await self._stream(request, frames if self.silent else [*frames, end])
+
+    async def start(self, request: web.Request) -> web.Response:
+        body = strict(await request.json(), {"deployment": str}, {"input": dict, "timeout": str})
+        if body["deployment"] == "idle":
+            return error(409, "conflict", "the project idle has no active deployment yet")
+        self.started = body
+        made = self._once(request, await request.read(), lambda: f"run_a{len(self.made)}")
+        return one({"id": made, "status": "pending", "deployment_id": "dep_x", "input": body["input"]}, 201)
+
+    async def run(self, request: web.Request) -> web.Response:
+        return one({"id": request.match_info["id"], **self.end})
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        self.canceled.set()
+        return one({"id": request.match_info["id"], "status": "running"}, 202)
+
+    async def follow(self, request: web.Request) -> web.StreamResponse:
+        last = int(request.headers.get("Last-Event-ID", "0"))
+        if last and last == len(self.events):
+            return web.Response(status=204)
+        frames = [frame(event, data, number) for number, (event, data) in enumerate(self.events, 1)]
+        return await self._stream(request, frames[last:])
+
+    async def _stream(self, request: web.Request, frames: list[bytes]) -> web.StreamResponse:
+        assert request.headers["Accept"] == "text/event-stream"
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b"retry: 10\n\n: keepalive\n\n")
+        cut = self.cut_after.popleft() if self.cut_after else None
+        for number, one_frame in enumerate(frames):
+            if number == cut:
+                await response.write(one_frame[: len(one_frame) // 2])
+                await asyncio.sleep(0.05)
+                request.transport.abort()
+                return response
+            await response.write(one_frame)
+        while self.silent and not self.canceled.is_set():
+            await response.write(b": keepalive\n\n")
+            await asyncio.sleep(0.05)
+        return response
+
+    async def artifacts(self, request: web.Request) -> web.Response:
+        page, size = int(request.query["page"]), int(request.query["per_page"])
+        assert 1 <= size <= 100
+        items = [
+            {"name": name, "size": len(data), "sha256": hashlib.sha256(data).hexdigest(), "partial": False}
+            for name, data in self.files.items()
+        ]
+        part = items[(page - 1) * size : page * size]
+        more = page * size < len(items)
+        pagination = {"total": len(items), "page": page, "per_page": size, "has_more": more}
+        return web.json_response({"data": part, "pagination": pagination})
+
+    async def artifact(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        return web.Response(body=self.shown.get(name, self.files[name]))
+
+    async def token(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != f"Bearer {REQUEST_TOKEN}":
+            return web.Response(status=403)
+        self.tokens += 1
+        value = f"jwt-{request.query['audience']}-{self.tokens}"
+        self.keys = {value}
+        return web.json_response({"value": value})
+
+
+def frame(event: str, data: Any, identifier: int | str | None = None) -> bytes:
+    head = "" if identifier is None else f"id: {identifier}\n"
+    return f"{head}event: {event}\ndata: {json.dumps(data)}\n\n".encode()
+
+
+def strict(body: Any, needed: dict[str, type], more: dict[str, type]) -> Any:
+    assert needed.keys() <= body.keys() <= needed.keys() | more.keys(), body
+    assert all(isinstance(value, (needed | more)[name]) for name, value in body.items()), body
+    return body
+
+
+def one(data: Any, status: int = 200) -> web.Response:
+    return web.json_response({"data": data}, status=status)
+
+
+def error(status: int, code: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
+    body = {"error": {"code": code, "message": message, "details": {}}}
+    return web.json_response(body, status=status, headers=headers)

@@ -1,0 +1,255 @@
+"""The action `deploy` as a step runs it."""
+
+import io
+import json
+import tarfile
+
+import pytest
+
+from tests.actions.service import KEY, REQUEST_TOKEN, error
+
+CREW = {"main.py": "def kickoff(inputs):\n    return inputs\n", "crew.toml": '[deployment]\npython = "2.7"\n'}
+
+
+def members(raw: bytes) -> dict[str, tuple[int, bytes]]:
+    with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+        return {member.name: (member.mode, tar.extractfile(member).read()) for member in tar}
+
+
+async def test_a_commit_becomes_an_active_deployment(runner, service):
+    sha = runner.commit({**CREW, "untracked.txt": "x"}, "Say hello")
+    runner.git("rm", "-q", "--cached", "untracked.txt")
+    (runner.workspace / "main.py").write_text("print('changed by a step before')\n")
+    done = await runner.deploy()
+    assert done.code == 0, done.log
+    assert service.deployed["git_sha"] == sha
+    assert service.deployed["message"] == "Say hello"
+    assert "preview" not in service.deployed
+    assert members(service.uploads["upl_0"]) == {
+        "crew.toml": (0o644, CREW["crew.toml"].encode()),
+        "main.py": (0o644, b"print('changed by a step before')\n"),
+    }
+    assert done.outputs["deployment-id"].startswith("dep_")
+    assert done.outputs["status"] == "active"
+    assert done.outputs["url"] == f"{service.url}/v1/deployments/{done.outputs['deployment-id']}"
+    assert "| Status | **active** |" in done.summary and sha[:12] in done.summary
+    assert "step 1\nstep 2\n" in done.log
+    assert done.commands[0] == f"::add-mask::{KEY}"
+    assert KEY not in done.log.replace(f"::add-mask::{KEY}", "")
+
+
+async def test_what_breaks_on_the_way_is_tried_again_and_made_once(runner, service):
+    runner.commit(CREW)
+    service.log = [f"line {number}" for number in range(40)]
+    service.cut_after.extend([4, 5, 11, 1])
+    busy = {"Retry-After": "0"}
+    service.faults["GET /v1/projects/{name}"].append(error(429, "rate_limited", "slowly", busy))
+    service.faults["POST /v1/uploads"].append(error(503, "unavailable", "soon", busy))
+    service.faults["PUT /v1/uploads/{id}/content"].extend(["cut", error(500, "internal_error", "oh", busy)])
+    service.faults["POST /v1/deployments"].extend(["after", error(502, "http", "bad gateway", busy)])
+    service.faults["GET /v1/deployments/{id}/logs"].append(error(503, "unavailable", "soon", busy))
+    service.faults["GET /v1/deployments/{id}"].append("cut")
+    done = await runner.deploy()
+    assert done.code == 0, done.log
+    assert len(service.made) == 1
+    printed = [line for line in done.log.splitlines() if line.startswith("line ")]
+    assert printed == service.log
+
+
+async def test_a_refusal_is_not_repeated(runner, service):
+    runner.commit(CREW)
+    service.faults["POST /v1/uploads"].append(error(403, "forbidden", "the key has not the scope deploy"))
+    done = await runner.deploy()
+    assert done.code == 1
+    assert done.errors() == ["::error title=Crewyard::the key has not the scope deploy (403 forbidden)"]
+    assert sum(path == "/v1/uploads" for _, path, _, _ in service.requests) == 1
+
+
+async def test_a_failed_build_is_an_annotation_where_its_reason_lies(runner, service):
+    runner.commit({"crews/a/crew.toml": CREW["crew.toml"], "crews/a/main.py": "", "other.py": ""})
+    service.build = {
+        "status": "failed",
+        "error": {
+            "reason": "ConfigInvalid",
+            "message": "crew.toml line 2: deployment.python is '2.7'; offered here: 3.11, 100%\n::error::no",
+            "hint": "Choose one of those",
+        },
+    }
+    done = await runner.deploy(working_directory="crews/a")
+    assert done.code == 1
+    assert set(members(service.uploads["upl_0"])) == {"crew.toml", "main.py"}
+    (line,) = done.errors()
+    assert line.startswith(
+        "::error file=crews/a/crew.toml,line=2,title=ConfigInvalid::crew.toml line 2: deployment.python "
+        "is '2.7'; offered here: 3.11, 100%25%0A::error::no%0AChoose one of those%0A"
+    )
+    assert done.outputs["status"] == "failed"
+    assert "ConfigInvalid" in done.summary
+
+
+async def test_a_project_that_follows_git_is_told_the_commit(runner, service):
+    service.projects["research"]["source"] = {"git": {"url": "https://git.example.org/x", "path": "crews/a"}}
+    sha = runner.commit(CREW)
+    done = await runner.deploy()
+    assert done.code == 0, done.log
+    assert service.deployed["source"] == {"git": {"commit": sha}}
+    assert not service.announced
+    again = await runner.deploy()
+    assert again.outputs["deployment-id"] == done.outputs["deployment-id"]
+
+
+async def test_a_key_that_cannot_read_the_project_is_told_what_it_lacks(runner, service):
+    service.projects["research"]["source"] = {"git": {"url": "https://git.example.org/x"}}
+    service.faults["GET /v1/projects/{name}"].append(error(403, "forbidden", "no"))
+    runner.commit(CREW)
+    done = await runner.deploy()
+    assert done.code == 1
+    assert "scope read" in done.errors()[0] and "override" in done.errors()[0]
+
+
+def pull_request(runner, **more):
+    event = {"pull_request": {"number": 12, "title": "Add a tool", "head": {"sha": "b" * 40}}, **more}
+    path = runner.home / "event.json"
+    path.write_text(json.dumps(event))
+    runner.environment |= {"GITHUB_EVENT_PATH": str(path), "GITHUB_EVENT_NAME": "pull_request"}
+
+
+async def test_a_pull_request_gives_its_head_and_its_title(runner, service):
+    merge = runner.commit(CREW, "Merge b into main")
+    pull_request(runner)
+    runner.environment["GITHUB_SHA"] = merge
+    service.build = {"status": "superseded"}
+    done = await runner.deploy(preview="true")
+    assert done.code == 0, done.log
+    assert service.deployed["git_sha"] == "b" * 40
+    assert service.deployed["message"] == "Add a tool"
+    assert service.deployed["preview"] == {"pull_request": 12}
+    assert done.outputs["status"] == "superseded"
+
+
+async def test_under_pull_request_target_it_is_the_base_that_is_deployed(runner, service):
+    base = runner.commit(CREW, "Base")
+    pull_request(runner)
+    runner.environment |= {"GITHUB_SHA": base, "GITHUB_EVENT_NAME": "pull_request_target"}
+    await runner.deploy()
+    assert service.deployed["git_sha"] == base
+    assert service.deployed["message"] == "Base"
+
+
+async def test_without_waiting_the_build_goes_on(runner, service):
+    runner.commit(CREW)
+    done = await runner.deploy(wait="false", message="By hand")
+    assert done.code == 0
+    assert done.outputs["status"] == "building"
+    assert service.deployed["message"] == "By hand"
+    assert not any("logs" in path for _, path, _, _ in service.requests)
+
+
+async def test_a_build_that_takes_too_long_ends_the_step(runner, service):
+    runner.commit(CREW)
+    service.silent = True
+    done = await runner.deploy(timeout="1s")
+    assert done.code == 1
+    assert "longer than the input timeout allows" in done.errors()[0]
+    assert done.outputs["status"] == "building"
+
+
+async def test_a_deployment_that_did_not_win_says_so(runner, service):
+    runner.commit(CREW)
+    service.build = {"status": "superseded"}
+    done = await runner.deploy()
+    assert done.code == 0
+    assert any(command.startswith("::notice") for command in done.commands)
+
+
+HOSTILE = [
+    "::error::from the crew",
+    "  ::set-output name=status::forged",
+    "##[error]old style",
+    "text\r::add-mask::a\r\n::stop-commands::x",
+    "::endgroup::",
+    "a\x0b::warning::b\x85::warning::c\u2028::warning::d",
+    "$(touch /tmp/x) `id` ${{ secrets.KEY }}",
+    "\x1b[2J\x1b]0;title\x07gone\x00",
+]
+
+
+async def test_nothing_that_a_build_prints_is_a_command(runner, service):
+    runner.commit(CREW, "::error::subject | `x` [a](http://evil) <b>")
+    service.log = HOSTILE
+    done = await runner.deploy()
+    assert done.code == 0
+    assert [command.split("::")[1].split(" ")[0] for command in done.commands] == [
+        "add-mask",
+        "group",
+        "endgroup",
+    ]
+    assert "\x1b[2J" not in done.log and "\x00" not in done.log
+    assert "[a](http" not in done.summary and "<b>" not in done.summary.replace("\\<", "")
+    assert set(done.outputs) == {"deployment-id", "status", "url"}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"project": "Not a name; $(id)"}, "project"),
+        ({"wait": "perhaps"}, "wait"),
+        ({"timeout": "soon"}, "timeout"),
+        ({"timeout": "0s"}, "timeout"),
+        ({"working_directory": "no/such"}, "working-directory"),
+        ({"exclude": "../x"}, "exclude"),
+        ({"api_url": ""}, "api-url"),
+        ({"api_url": "file:///etc/passwd"}, "api-url"),
+        ({"api_url": "https://user:secret@x"}, "api-url"),
+        ({"api_key": ""}, "forks"),
+        ({"api_key": "two words"}, "api-key"),
+        ({"oidc_audience": "crewyard"}, "not both"),
+        ({"api_key": "", "oidc_audience": "crewyard"}, "id-token: write"),
+    ],
+)
+async def test_a_wrong_input_is_named(runner, service, inputs, said):
+    runner.commit(CREW)
+    done = await runner.deploy(**inputs)
+    assert done.code == 1
+    (line,) = done.errors()
+    assert said in line and "secret@" not in done.log
+    assert not service.requests
+
+
+async def test_no_checkout_and_an_unknown_project_say_what_to_do(runner):
+    done = await runner.deploy()
+    assert "actions/checkout" in done.errors()[0]
+    runner.commit(CREW)
+    assert "Create it first" in (await runner.deploy(project="other")).errors()[0]
+
+
+async def test_what_is_too_large_is_said_before_it_is_sent(runner, service):
+    service.max_upload = 100
+    runner.commit(CREW)
+    done = await runner.deploy()
+    assert "context_bytes" in done.errors()[0] and "title=ContextTooLarge" in done.errors()[0]
+    assert not service.uploads
+
+
+async def test_a_workflow_shows_who_it_is_without_a_key(runner, service):
+    runner.commit(CREW)
+    runner.environment |= {
+        "ACTIONS_ID_TOKEN_REQUEST_URL": f"{service.url}/token?v=1",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
+    }
+    done = await runner.deploy(api_key="", oidc_audience="https://crewyard.example.org/a b")
+    assert done.code == 0, done.log
+    token = "jwt-https://crewyard.example.org/a b-1"
+    assert f"::add-mask::{token}" in done.commands
+    assert any(headers.get("Authorization") == f"Bearer {token}" for _, _, headers, _ in service.requests)
+
+
+async def test_redirects_do_not_carry_the_key_away(runner, service):
+    from aiohttp import web
+
+    runner.commit(CREW)
+    away = web.Response(status=302, headers={"Location": f"{service.url}/token?audience=x"})
+    service.faults["GET /v1/projects/{name}"].append(away)
+    done = await runner.deploy()
+    assert done.code == 1 and "redirect" in done.errors()[0]
+    assert len(service.requests) == 1

@@ -1,0 +1,191 @@
+"""The action `run` as a step runs it."""
+
+import asyncio
+import json
+import signal
+
+import pytest
+
+from tests.actions.service import error
+from tests.actions.test_deploy import HOSTILE
+
+BEGIN = ("run.started", {"deployment_id": "dep_x"})
+DONE = ("run.completed", {"duration_ms": 1200, "output": {"n": 1}})
+
+
+async def test_a_run_is_shown_and_its_output_handed_on(runner, service):
+    service.events = [
+        BEGIN,
+        ("log", {"message": "hello", "level": "info"}),
+        ("agent.started", {"agent": "writer", "task": "write\nthe report"}),
+        ("tool.called", {"agent": "writer", "tool": "search", "input": {"q": "tides"}}),
+        ("usage", {"model": "m", "prompt_tokens": 3, "completion_tokens": 4}),
+        ("usage", {"model": "m", "prompt_tokens": 30, "completion_tokens": 40}),
+        ("greeting", {"name": "yard"}),
+        DONE,
+    ]
+    service.end["output"] = {"text": "a\nend_of <<EOF\n“b”", "n": [1]}
+    done = await runner.run(input='{"topic": "tides"}', timeout="30m")
+    assert done.code == 0, done.log
+    assert service.started == {"deployment": "research", "input": {"topic": "tides"}, "timeout": "30m"}
+    assert done.outputs["status"] == "succeeded"
+    assert done.outputs["run-id"].startswith("run_")
+    assert json.loads(done.outputs["output"]) == service.end["output"]
+    for line in (
+        "hello",
+        "agent writer: started: write the report",
+        'tool search (for writer): called: {"q": "tides"}',
+        'greeting {"name": "yard"}',
+        "the run is completed after 1.2 s",
+    ):
+        assert f"\n{line}\n" in done.log
+    assert "m: 33 in, 44 out" in done.summary.replace("\\", "")
+
+
+async def test_every_event_is_shown_once_whatever_breaks(runner, service):
+    service.events = [BEGIN, *[("log", {"message": f"line {number}"}) for number in range(50)], DONE]
+    service.cut_after.extend([0, 7, 20, 3])
+    service.faults["POST /v1/runs"].extend(["after", error(429, "queue_full", "full", {"Retry-After": "0"})])
+    service.faults["GET /v1/runs/{id}/events"].append("cut")
+    done = await runner.run()
+    assert done.code == 0, done.log
+    assert len(service.made) == 1
+    lines = [line for line in done.log.splitlines() if line.startswith("line ")]
+    assert lines == [f"line {number}" for number in range(50)]
+
+
+async def test_a_failed_run_fails_the_step_and_its_artifacts_are_there(runner, service):
+    service.events = [BEGIN, ("run.failed", {"duration_ms": 5, "error": {}})]
+    error_text = 'Traceback\n  File "main.py", line 3\nValueError: 100% wrong, ::error::x'
+    service.end = {
+        "status": "failed",
+        "duration_ms": 5,
+        "error": {"reason": "CrewError", "message": error_text},
+    }
+    service.files = {"partial/report.txt": b"so far"}
+    done = await runner.run(artifacts_directory="out", project="", deployment="dep_ab12")
+    assert done.code == 1
+    assert service.started["deployment"] == "dep_ab12"
+    (line,) = done.errors()
+    assert line.startswith("::error title=CrewError::Traceback%0A") and "100%25 wrong" in line
+    assert done.outputs["status"] == "failed" and done.outputs["output"] == ""
+    assert (runner.workspace / "out/partial/report.txt").read_bytes() == b"so far"
+
+
+async def test_a_run_that_somebody_cancels_fails_the_step(runner, service):
+    service.events = [BEGIN, ("run.canceled", {"duration_ms": 5})]
+    service.end = {"status": "canceled", "duration_ms": 5}
+    done = await runner.run()
+    assert done.code == 1 and "was canceled" in done.errors()[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_canceled_workflow_cancels_the_run(runner, service, number):
+    service.events, service.silent = [BEGIN], True
+    process = await runner.start("run", project="research")
+    while await process.stdout.readline() != b"the run has started (deployment dep_x)\n":
+        pass
+    process.send_signal(number)
+    process.send_signal(signal.SIGTERM)
+    await asyncio.wait_for(service.canceled.wait(), 10)
+    done = await runner.done(process)
+    assert done.code == 130
+    assert not done.errors()
+    assert done.outputs["run-id"].startswith("run_")
+
+
+async def test_a_run_whose_answer_was_still_under_way_is_canceled_too(runner, service):
+    asked = asyncio.Event()
+    make = service._once
+
+    def slow(*arguments):
+        asked.set()
+        return make(*arguments)
+
+    service._once = slow
+    service.faults["POST /v1/runs"].extend([error(503, "unavailable", "later", {"Retry-After": "60"})])
+    process = await runner.start("run", project="research")
+    while b"again in 60 s" not in await process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGTERM)
+    await asyncio.wait_for(service.canceled.wait(), 10)
+    assert (await runner.done(process)).code == 130
+    assert asked.is_set() and len(service.made) == 1
+
+
+async def test_nothing_that_a_crew_says_is_a_command(runner, service):
+    service.events = [BEGIN, *[("log", {"message": text}) for text in HOSTILE]]
+    service.events += [("agent.started", {"agent": text, "task": text}) for text in HOSTILE]
+    service.events += [("artifact", {"name": text, "size": 1}) for text in HOSTILE]
+    service.events += [("x\n::error::y", "no object"), DONE]
+    service.end["output"] = HOSTILE
+    done = await runner.run()
+    assert done.code == 0, done.log
+    assert [command.split("::")[1] for command in done.commands] == ["add-mask"]
+    assert json.loads(done.outputs["output"]) == HOSTILE
+
+
+async def test_artifacts_stay_inside_their_directory(runner, service, tmp_path):
+    service.events = [BEGIN, DONE]
+    (runner.workspace / "out").mkdir()
+    (runner.workspace / "out/away").symlink_to(tmp_path)
+    (tmp_path / "victim").write_text("mine")
+    (runner.workspace / "out/link").symlink_to(tmp_path / "victim")
+    good = {f"deep/{number}.txt": str(number).encode() for number in range(120)}
+    bad = {
+        "../up": b"x",
+        "/etc/x": b"x",
+        "away/file": b"x",
+        ".git/config": b"x",
+        "a//b": b"x",
+        "DEEP/0.txt": b"x",
+    }
+    service.files = {**good, "link": b"new", "größe %41.txt": b"y", **bad}
+    done = await runner.run(artifacts_directory="out")
+    assert done.code == 1
+    assert len(done.errors()[0].split("%0A")) == len(bad)
+    for name, content in {**good, "link": b"new", "größe %41.txt": b"y"}.items():
+        assert (runner.workspace / "out" / name).read_bytes() == content
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert not (tmp_path / "file").exists() and not (runner.workspace / "up").exists()
+    assert not list((runner.workspace / "out").rglob("*.part"))
+
+
+async def test_an_artifact_with_other_bytes_than_announced_is_not_kept(runner, service):
+    service.events = [BEGIN, DONE]
+    service.files, service.shown = {"a": b"right", "b": b"right"}, {"a": b"wrong", "b": b"right and more"}
+    process = await runner.start("run", project="research", artifacts_directory="out")
+    async for line in process.stdout:
+        if b"/artifacts/a: 5 of 5 bytes" in line:
+            service.shown = {}
+    done = await runner.done(process)
+    assert done.code == 0
+    assert (runner.workspace / "out/a").read_bytes() == b"right"
+    assert (runner.workspace / "out/b").read_bytes() == b"right"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ({"input": "{nonsense"}, "line 1, column 2"),
+        ({"input": "[1]"}, "JSON object"),
+        ({"input": '{"a": NaN}'}, "NaN"),
+        ({"input": '{"a": "\\ud800"}'}, "surrogate"),
+        ({"timeout": "1d"}, "timeout"),
+        ({"deployment": "dep_a"}, "one of the inputs"),
+        ({"project": ""}, "one of the inputs"),
+        ({"project": "", "deployment": "dep_../x"}, "deployment"),
+    ],
+)
+async def test_a_wrong_input_is_named(runner, service, inputs, said):
+    done = await runner.run(**inputs)
+    assert done.code == 1
+    assert said in done.errors()[0]
+    assert not service.requests
+
+
+async def test_the_service_s_own_words_reach_the_log(runner):
+    done = await runner.run(project="idle")
+    assert done.errors() == [
+        "::error title=Crewyard::the project idle has no active deployment yet (409 conflict)"
+    ]
