@@ -77,7 +77,7 @@ def keys_of(kind: Kind, obj: Mapping[str, Any], known: Known) -> Iterator[Key]:
 
 def _of_run(view: Run, known: Known) -> Iterator[Key]:
     yield run(view.name)
-    if view.ended and view.project:
+    if (view.ended or view.result is not None) and view.project:
         yield admission(view.project)
 
 

@@ -11,8 +11,8 @@ from api.store.index.claims import Asked, Denied, Granted, Unknown, Wait
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs import RunDetail
 from crds import limits, names
-from crds.kinds import DEPLOYMENT, RUN
-from crds.objects import Deployment, Project, Run
+from crds.kinds import DEPLOYMENT, POD, RUN
+from crds.objects import Deployment, Pod, Project, Run
 from crds.times import format_time
 
 PROTOCOLS = (1,)
@@ -42,7 +42,7 @@ async def claim(yard: Yard, request: web.Request) -> web.Response:
     if isinstance(found, Unknown):
         row = await yard.store.runs.get(run)
         if row is None or row.uid is None or row.deployment is None:
-            row = await _look(yard, run, known.uid, now)
+            row = await _look(yard, run, asked, now)
         answer = await _answer(yard, row, now)
         found = await yard.store.claims.ask(run, asked, answer, now, yard.config.plans)
     if isinstance(found, Denied):
@@ -71,16 +71,30 @@ def _refused(reason: str) -> web.Response:
     return web.json_response({"state": "refused", "reason": reason})
 
 
-async def _look(yard: Yard, run: str, uid: str, now: datetime) -> RunDetail:
+async def _look(yard: Yard, run: str, asked: Asked, now: datetime) -> RunDetail:
     """The row, after reading the object once live: the pod may be faster than the watch."""
     found = await yard.kube.get(RUN, run)
-    if found is None or found["metadata"]["uid"] != uid:
+    if found is None or found["metadata"]["uid"] != asked.run_uid:
         raise Refusal(404, "there is no such run")
     await yard.store.record.observe(Run(found), now)
+    if Run(found).deployment is None:
+        await _resolve(yard, run, asked)
     row = await yard.store.runs.get(run)
     if row is None:
         raise Refusal(404, "the run was taken back")
     return row
+
+
+async def _resolve(yard: Yard, run: str, asked: Asked) -> None:
+    """Nothing is recorded yet: what the pod was made for counts, which only the controller says."""
+    found = await yard.kube.get(POD, run)
+    if found is None:
+        return
+    pod = Pod(found)
+    deployment = pod.labels.get(names.LABEL_DEPLOYMENT)
+    if deployment and pod.uid == asked.pod_uid and asked.run_uid in pod.owner_uids:
+        project = pod.labels.get(names.LABEL_PROJECT, "")
+        await yard.store.record.resolve(run, asked.run_uid, project, deployment)
 
 
 async def _answer(yard: Yard, row: RunDetail, now: datetime) -> dict[str, Any]:

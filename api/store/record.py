@@ -41,6 +41,13 @@ class Record:
             if turned:
                 self._events.turned(run.name)
 
+    async def resolve(self, name: str, uid: str, project: str, deployment: str) -> None:
+        """Which deployment a run has, before its object says so; one that is known stays."""
+        async with self._database.write() as connection:
+            row = await self._row(connection, name)
+            if row is not None and row.uid == uid and row.deployment is None:
+                await self._update(connection, row, {"project": project, "deployment": deployment})
+
     async def vanish(self, name: str, uid: str, now: datetime) -> None:
         """The object is gone: a live run ends as canceled; an ended one is no longer present."""
         async with self._log(name, True) as log:

@@ -8,9 +8,8 @@ from crds.objects import Pod, Run
 
 @dataclass(frozen=True)
 class Admission:
-    """`adopted` have a pod already that is only not recorded; `admitted` get one; `queued` wait."""
+    """`admitted` get a pod; `queued` wait."""
 
-    adopted: tuple[Run, ...]
     admitted: tuple[Run, ...]
     queued: tuple[Run, ...]
 
@@ -20,18 +19,20 @@ def place(run: Run) -> tuple[str, str]:
     return str(run.metadata["creationTimestamp"]), run.name
 
 
-def live(pods: Iterable[Pod], ended: Callable[[str], bool]) -> list[Pod]:
-    """The pods that take a place of the plan: not finished, and of a Run that has not ended.
+def live(pods: Iterable[Pod], leaves: Callable[[str], bool]) -> list[Pod]:
+    """The pods that take a place of the plan: not finished, and of a Run that has not reported or ended.
 
     A runner that has reported needs a second to be gone, in which its place is free already.
     """
-    return [pod for pod in pods if not pod.finished and not ended(pod.name)]
+    return [pod for pod in pods if not pod.finished and not leaves(pod.name)]
 
 
 def admit(candidates: Sequence[Run], pods: Sequence[Pod], limit: int) -> Admission:
-    """Fills the free places with the first of `candidates`; `pods` are the project's live ones."""
+    """Fills the free places with the first of `candidates`; `pods` are the project's live ones.
+
+    A candidate that has one of them neither needs a place nor waits for one.
+    """
     taken = {uid for pod in pods for uid in pod.owner_uids}
-    adopted = [run for run in candidates if run.uid in taken]
     waiting = sorted((run for run in candidates if run.uid not in taken), key=place)
     free = max(0, limit - len(pods))
-    return Admission(tuple(adopted), tuple(waiting[:free]), tuple(waiting[free:]))
+    return Admission(tuple(waiting[:free]), tuple(waiting[free:]))

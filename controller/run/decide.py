@@ -13,7 +13,7 @@ from controller import owner, triggers
 from controller.config import Config
 from controller.decision import NOTHING, Decision, Delete, Note
 from controller.queue import Key
-from controller.run import accept, start, status
+from controller.run import accept, record, start, status
 from controller.run.end import CANCELED, End, failed, of_pod, of_result
 from controller.run.pod import deadline
 from crds import conditions, kinds
@@ -43,31 +43,24 @@ def decide(seen: Observed, now: datetime, config: Config) -> Decision:
         return NOTHING
     reported = of_result(run, seen.pod)
     if reported is not None:
-        return ending(run, reported, now)
-    if run.pod is None and not _passed_over(seen):
+        return ending(run, reported, now, pod=seen.pod)
+    if seen.pod is None and record.uid(run) is None:
         return _without_pod(seen, now)
     if seen.pod is None or seen.pod.finished:
-        return ending(run, of_pod(run, seen.pod), now)
+        return ending(run, of_pod(run, seen.pod), now, pod=seen.pod)
     return _with_pod(seen, seen.pod, now, config)
 
 
-def _passed_over(seen: Observed) -> bool:
-    """Whether its pod, made but not recorded, never will be: the admission leaves such a Run alone.
-
-    A cancellation in the moment between the pod's creation and its record makes one.
-    """
-    if seen.pod is None or seen.run.uid not in seen.pod.owner_uids:
-        return False
-    verdict = accept.accept(seen.run, seen.project, seen.deployment)
-    return seen.run.cancel or not isinstance(verdict, accept.Ready)
-
-
-def ending(run: Run, end: End, now: datetime, delete: tuple[Delete, ...] = ()) -> Decision:
+def ending(
+    run: Run, end: End, now: datetime, delete: tuple[Delete, ...] = (), pod: Pod | None = None
+) -> Decision:
     """The Decision that ends a Run; its place in the project's queue is free then."""
     warning = end.phase == RunPhase.FAILED
     events = (Note(end.reason, end.message, warning),) if end.phase != RunPhase.SUCCEEDED else ()
-    freed = (triggers.admission(run.project),) if run.project else ()
-    return Decision(delete=delete, status=status.ended(run, end, now), events=events, enqueue=freed)
+    wanted = status.ended(run, end, now, pod)
+    project = wanted.get("project") or run.project
+    freed = (triggers.admission(project),) if project else ()
+    return Decision(delete=delete, status=wanted, events=events, enqueue=freed)
 
 
 def _after_the_end(seen: Observed) -> Decision:
@@ -80,9 +73,6 @@ def _after_the_end(seen: Observed) -> Decision:
 
 def _without_pod(seen: Observed, now: datetime) -> Decision:
     run = seen.run
-    if seen.pod is not None and run.uid in seen.pod.owner_uids:
-        # Made before a crash and not recorded: the admission records it.
-        return Decision(enqueue=_admission(seen))
     if run.cancel:
         return ending(run, CANCELED, now)
     verdict = accept.accept(run, seen.project, seen.deployment)
@@ -120,29 +110,33 @@ def _with_pod(seen: Observed, pod: Pod, now: datetime, config: Config) -> Decisi
     if run.cancel:
         return Decision(delete=(_removal(pod),), events=(Note("Canceling", "The crew is being stopped."),))
     if run.claim is None:
-        began = start.look(run, pod, now, timing)
+        began = start.look(pod, now, timing)
         if began.end is not None:
-            return ending(run, began.end, now, (_removal(pod),))
-        wanted = status.pending(run, began.reason, began.message, now)
+            return ending(run, began.end, now, (_removal(pod),), pod)
+        unseen = record.LATE - (now - pod.created).total_seconds()
+        if run.pod is None and unseen > 0:
+            # Most starts are claimed before anybody could read that they have begun.
+            return Decision(requeue_after=min(unseen, began.again))
+        wanted = status.starting(run, pod, began.reason, began.message, now)
         adoption = owner.adoption(kinds.RUN, run, seen.project)
         return Decision(status=wanted, after=adoption, requeue_after=began.again)
     left = _time_left(seen, now, config)
     if left <= 0:
-        return ending(run, _overdue(pod), now, (_removal(pod),))
+        return ending(run, _overdue(pod), now, (_removal(pod),), pod)
     adoption = owner.adoption(kinds.RUN, run, seen.project)
-    return Decision(status=status.running(run, now), after=adoption, requeue_after=left)
+    return Decision(status=status.running(run, pod, now), after=adoption, requeue_after=left)
 
 
 def _stopping(run: Run, pod: Pod, now: datetime, lost_after: float) -> Decision:
     """Waits for a pod that is being deleted; its deletionTimestamp includes the grace period."""
     by = parse_time(str(pod.metadata["deletionTimestamp"])) + timedelta(seconds=lost_after)
     left = (by - now).total_seconds()
-    wanted = status.running(run, now) if run.claim else None
+    wanted = status.running(run, pod, now) if run.claim else None
     if left > 0:
         return Decision(status=wanted, requeue_after=left)
     lost = failed(RunReason.NODE_LOST, "the pod was told to stop and its node does not answer")
     forced = Delete(kinds.POD, pod.name, pod.uid, grace_seconds=0)
-    return ending(run, CANCELED if run.cancel else lost, now, (forced,))
+    return ending(run, CANCELED if run.cancel else lost, now, (forced,), pod)
 
 
 def _time_left(seen: Observed, now: datetime, config: Config) -> float:

@@ -6,7 +6,7 @@ Called by `controller.run.reconcile` and the admission.
 from dataclasses import dataclass
 
 from controller.apply import Actor
-from controller.run import accept
+from controller.run import accept, record
 from controller.run.decide import Observed
 from crds import kinds, names
 from crds.kinds import Kind
@@ -35,13 +35,11 @@ class Observer:
         return Deployment(raw) if raw else None
 
     async def pod(self, run: Run, live: bool = False) -> Pod | None:
-        """The recorded pod, or before that one of the Run's name that it owns; None where it is gone."""
+        """The Run's pod; None where it is gone, or was not made."""
         raw = await self._read(kinds.POD, run.name, live)
         if raw is None:
             return None
-        pod = Pod(raw)
-        ours = pod.uid == run.pod["uid"] if run.pod else run.uid in pod.owner_uids
-        if ours:
+        if record.ours(run, pod := Pod(raw)):
             return pod
         return None if live else await self.pod(run, live=True)
 
@@ -58,23 +56,26 @@ class Observer:
             return Observed(run, None, None, pod)
         deployment = await self.deployment(run.deployment, live)
         project = await self.project(run.project or (deployment.project if deployment else None), live)
-        if run.pod is None and deployment is None:
+        certain = record.uid(run) is not None
+        if not certain and deployment is None:
             deployment = await self.deployment(accept.target(run, project), live)
         if run.result is not None:
-            return Observed(run, project, deployment, self._known_pod(run))
-        pod = await self.pod(run, live) if run.pod or run.cancel else self._known_pod(run)
-        verdict = accept.accept(run, project, deployment) if run.pod is None else None
+            # What is written of its pod for ever is read from it, unless it was written before.
+            pod = self._known_pod(run) or (await self.pod(run) if run.pod is None else None)
+            return Observed(run, project, deployment, pod)
+        look = certain or run.cancel or live
+        pod = await self.pod(run, live) if look else self._known_pod(run)
         variables = None
-        if isinstance(verdict, accept.Ready) and accept.needs_variables(verdict):
-            variables = await self.variables(verdict.project.name)
+        if pod is None and not certain:
+            verdict = accept.accept(run, project, deployment)
+            if isinstance(verdict, accept.Ready) and accept.needs_variables(verdict):
+                variables = await self.variables(verdict.project.name)
         return Observed(run, project, deployment, pod, variables)
 
     def _known_pod(self, run: Run) -> Pod | None:
         raw = self.actor.known.get(kinds.POD, run.name)
         pod = Pod(raw) if raw else None
-        if pod is None:
-            return None
-        return pod if (run.pod and pod.uid == run.pod["uid"]) or run.uid in pod.owner_uids else None
+        return pod if pod is not None and record.ours(run, pod) else None
 
     async def _read(self, kind: Kind, name: str, live: bool) -> dict[str, object] | None:
         found = None if live else self.actor.known.get(kind, name)

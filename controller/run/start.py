@@ -7,7 +7,7 @@ from controller.config import Timing
 from controller.run import status
 from controller.run.end import CONTAINER, End, failed
 from crds import conditions
-from crds.objects import Pod, Run
+from crds.objects import Pod
 from crds.reasons import RunReason
 from crds.times import parse_time
 
@@ -26,11 +26,11 @@ class Start:
     end: End | None = None
 
 
-def look(run: Run, pod: Pod, now: datetime, timing: Timing) -> Start:
+def look(pod: Pod, now: datetime, timing: Timing) -> Start:
     """How an unclaimed Run's pod is getting on."""
     scheduled = conditions.find(pod.conditions, "PodScheduled") or {}
     if scheduled.get("status") != "True":
-        return _unscheduled(run, str(scheduled.get("message") or ""), now, timing)
+        return _unscheduled(pod, str(scheduled.get("message") or ""), now, timing)
     since = parse_time(scheduled["lastTransitionTime"])
     state = next((c.get("state") or {} for c in pod.containers if c.get("name") == CONTAINER), {})
     waiting = state.get("waiting") or {}
@@ -60,7 +60,7 @@ def _until(since: datetime, limit: float, now: datetime, reason: str, message: s
     return Start(reason, message, max(left, 0.1), end if left <= 0 else None)
 
 
-def _unscheduled(run: Run, message: str, now: datetime, timing: Timing) -> Start:
+def _unscheduled(pod: Pod, message: str, now: datetime, timing: Timing) -> Start:
     limit = timing.unschedulable
     end = failed(
         RunReason.START_TIMEOUT,
@@ -68,13 +68,5 @@ def _unscheduled(run: Run, message: str, now: datetime, timing: Timing) -> Start
         "lower spec.run.resources.requests of the Project or add a node",
     )
     if not message:
-        return _until(_admitted_at(run), limit, now, status.STARTING, _STARTING, end)
-    shown = f"No node has room: {message}"
-    return _until(_admitted_at(run), limit, now, status.UNSCHEDULABLE, shown, end)
-
-
-def _admitted_at(run: Run) -> datetime:
-    admitted = conditions.find(run.conditions, conditions.ADMITTED)
-    if admitted is not None and admitted.get("status") == "True":
-        return parse_time(admitted["lastTransitionTime"])
-    return run.created
+        return _until(pod.created, limit, now, status.STARTING, _STARTING, end)
+    return _until(pod.created, limit, now, status.UNSCHEDULABLE, f"No node has room: {message}", end)

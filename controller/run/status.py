@@ -1,13 +1,13 @@
 """The status patches of a Run, one function per state. Pure; the only place that composes its conditions."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from controller.run import record
 from controller.run.end import End
 from crds import conditions
 from crds.conditions import Condition
-from crds.objects import Run
+from crds.objects import Pod, Run
 from crds.reasons import RunPhase
 from crds.times import format_time, parse_time
 
@@ -27,7 +27,9 @@ def _status(run: Run, phase: RunPhase, wanted: list[Condition], now: datetime) -
     }
 
 
-def _admitted(run: Run) -> list[Condition]:
+def _admitted(run: Run, pod: Pod | None) -> list[Condition]:
+    if pod is not None or record.uid(run):
+        return [Condition(conditions.ADMITTED, True, "Admitted", "The run has its place.")]
     found = conditions.find(run.conditions, conditions.ADMITTED)
     if found is None:
         return []
@@ -43,8 +45,8 @@ def _unfinished(reason: str, message: str) -> list[Condition]:
 
 
 def pending(run: Run, reason: str, message: str, now: datetime) -> dict[str, Any]:
-    """A Run that waits, with why."""
-    return _status(run, RunPhase.PENDING, [*_unfinished(reason, message), *_admitted(run)], now)
+    """A Run that waits without a pod, with why."""
+    return _status(run, RunPhase.PENDING, [*_unfinished(reason, message), *_admitted(run, None)], now)
 
 
 def queued(run: Run, project: str, deployment: str, limit: int, now: datetime) -> dict[str, Any]:
@@ -54,43 +56,47 @@ def queued(run: Run, project: str, deployment: str, limit: int, now: datetime) -
     return {**_status(run, RunPhase.PENDING, wanted, now), "project": project, "deployment": deployment}
 
 
-def starting(
-    run: Run, project: str, deployment: str, pod: Mapping[str, Any], now: datetime
-) -> dict[str, Any]:
-    """A Run whose pod was just made, which is recorded for ever."""
-    wanted = [
-        *_unfinished(STARTING, "The pod is being started."),
-        Condition(conditions.ADMITTED, True, "Admitted", "The run has its place."),
-    ]
-    metadata = pod["metadata"]
-    return {
-        **_status(run, RunPhase.PENDING, wanted, now),
-        "project": project,
-        "deployment": deployment,
-        "pod": {"name": metadata["name"], "uid": metadata["uid"]},
-    }
+def refused(run: Run, reason: str, message: str, now: datetime) -> dict[str, Any]:
+    """A Run that has its turn but whose pod cannot be made; since when, its condition Admitted says."""
+    wanted = [*_unfinished(reason, message), Condition(conditions.ADMITTED, None, reason, message)]
+    return _status(run, RunPhase.PENDING, wanted, now)
 
 
-def running(run: Run, now: datetime) -> dict[str, Any]:
+def refused_since(run: Run, now: datetime) -> datetime:
+    """Since when a Run's pod cannot be made; now, where it is the first time."""
+    admitted = conditions.find(run.conditions, conditions.ADMITTED)
+    if admitted is None or admitted.get("status") != "Unknown":
+        return now
+    return parse_time(str(admitted["lastTransitionTime"]))
+
+
+def starting(run: Run, pod: Pod, reason: str, message: str, now: datetime) -> dict[str, Any]:
+    """A Run whose pod has not claimed it yet, with why."""
+    wanted = [*_unfinished(reason, message), *_admitted(run, pod)]
+    return {**_status(run, RunPhase.PENDING, wanted, now), **record.of(run, pod)}
+
+
+def running(run: Run, pod: Pod, now: datetime) -> dict[str, Any]:
     """A Run that its pod has claimed."""
-    wanted = [*_unfinished(RUNNING, "The crew is running."), *_admitted(run)]
+    wanted = [*_unfinished(RUNNING, "The crew is running."), *_admitted(run, pod)]
     claimed = (run.claim or {}).get("time") or format_time(now)
-    return {**_status(run, RunPhase.RUNNING, wanted, now), "startTime": claimed}
+    return {**_status(run, RunPhase.RUNNING, wanted, now), **record.of(run, pod), "startTime": claimed}
 
 
-def ended(run: Run, end: End, now: datetime) -> dict[str, Any]:
+def ended(run: Run, end: End, now: datetime, pod: Pod | None = None) -> dict[str, Any]:
     """The end. Nothing of it changes any more."""
     failed = end.phase == RunPhase.FAILED
     wanted = [
         Condition(conditions.SUCCEEDED, end.phase == RunPhase.SUCCEEDED, end.reason, end.message),
         Condition(conditions.COMPLETE, True, end.reason, end.message),
-        *_admitted(run),
+        *_admitted(run, pod),
     ]
     if failed:
         wanted.append(Condition(conditions.STALLED, True, end.reason, end.message))
     started = run.status.get("startTime") or (run.claim or {}).get("time")
     return {
         **_status(run, end.phase, wanted, now),
+        **record.of(run, pod),
         "startTime": started,
         "completionTime": format_time(now),
         "durationMs": _duration(run, started, now),

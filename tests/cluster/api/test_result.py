@@ -8,7 +8,8 @@ from typing import Any
 from aiohttp.test_utils import TestClient
 
 from api.accept import RunRequest, accept_run
-from crds.kinds import RUN
+from crds.kinds import POD, RUN
+from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT
 from tests.cluster.api.conftest import Yard, until
 
 Pods = TestClient[Any, Any]
@@ -118,6 +119,37 @@ async def test_a_pod_that_is_faster_than_the_watch_is_served(yard: Yard, pods: P
     status, answer = await call(yard, pods, "run-fast", "claim", HOLDER)
     assert (status, answer["state"], answer["input"]) == (200, "granted", {"a": 1})
     assert (await call(yard, pods, "run-none", "claim", HOLDER, uid="none"))[0] == 404
+
+
+async def test_before_anything_is_recorded_the_pod_says_what_it_was_made_for(
+    yard: Yard, pods: Pods, work: Start
+) -> None:
+    await work()
+    made = await yard.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "demo"}})
+    uid = made["metadata"]["uid"]
+
+    async def seen() -> bool:
+        return await yard.store.runs.get("run-a") is not None
+
+    await until(seen)
+    pod = await yard.kube.create(
+        POD,
+        {
+            "metadata": {
+                "name": "run-a",
+                "labels": {LABEL_PROJECT: "demo", LABEL_DEPLOYMENT: "dep-a"},
+                "ownerReferences": [
+                    {"apiVersion": RUN.api_version, "kind": "Run", "name": "run-a", "uid": uid},
+                ],
+            },
+            "spec": {"containers": [{"name": "crew", "image": "none:1"}], "nodeSelector": {"no": "such"}},
+        },
+    )
+    assert (await call(yard, pods, "run-a", "claim", HOLDER))[0] == 503
+    holder = {**HOLDER, "pod_uid": pod["metadata"]["uid"]}
+    status, answer = await call(yard, pods, "run-a", "claim", holder)
+    assert (status, answer["state"], answer["deployment_id"]) == (200, "granted", "dep_a")
+    assert (await yard.store.runs.page(0, 10, deployment="dep-a", status="running")).total == 1
 
 
 async def test_a_claim_and_a_result_survive_a_restart_before_they_are_written(

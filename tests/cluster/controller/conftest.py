@@ -89,8 +89,8 @@ class Yard:
 
     async def claim(self, name: str) -> None:
         """Plays the facade that grants a claim."""
-        found = await self.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
-        claim = {"podUid": found["status"]["pod"]["uid"], "time": format_time(datetime.now(UTC))}
+        found = await self.until(kinds.POD, name, lambda _: True)
+        claim = {"podUid": found["metadata"]["uid"], "time": format_time(datetime.now(UTC))}
         await self.kube.patch(kinds.RUN, name, {"status": {"claim": claim}}, "status")
 
     async def report(self, name: str, outcome: str, **more: Any) -> None:

@@ -4,6 +4,9 @@ import asyncio
 
 from crds import kinds
 from crds.objects import Pod, Run
+from tests.cluster.controller.conftest import condition
+
+NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
 
 async def test_a_run_of_an_active_deployment_gets_a_pod_is_claimed_and_ends(yard):
@@ -22,6 +25,89 @@ async def test_a_run_of_an_active_deployment_gets_a_pod_is_claimed_and_ends(yard
     words = {c["type"]: c["status"] for c in run.conditions}
     assert words == {"Succeeded": "True", "Complete": "True", "Admitted": "True"}
     assert run.status["completionTime"] >= run.status["startTime"]
+
+
+async def writes(yard, name):
+    """How often the controller has written the Run's status; others' writes are not in it."""
+    await yard.ended(name)
+    entry = yard.process.metrics.writes.labels(kinds.RUN.plural, "patch")
+    return entry._value.get()
+
+
+async def test_a_run_admitted_at_once_is_written_twice_and_a_queued_one_three_times(yard):
+    project = await yard.project()
+    await yard.deployment("dep-a", image=NO_IMAGE)
+    await yard.active("dep-a")
+
+    async def run(name):
+        # As the facade makes it.
+        owner = {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Project", "name": "demo", "uid": project.uid}
+        body = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"deployment": "dep-a"}}
+        await yard.kube.create(kinds.RUN, body)
+
+    async def running(name):
+        await yard.claim(name)
+        await yard.until(kinds.RUN, name, lambda o: o["status"]["phase"] == "Running")
+
+    for name in ("run-0", "run-1"):
+        await run(name)
+        await running(name)
+    found = Run(await yard.kube.get(kinds.RUN, "run-0"))
+    assert found.status["pod"]["uid"] == (await yard.kube.get(kinds.POD, "run-0"))["metadata"]["uid"]
+    assert (found.status["project"], found.status["deployment"]) == ("demo", "dep-a")
+    assert condition(found, "Admitted") == ("True", "Admitted")
+    await run("run-2")
+    await yard.until(kinds.RUN, "run-2", lambda o: condition(o, "Admitted") == ("False", "Queued"))
+    await yard.report("run-0", "succeeded")
+    assert await writes(yard, "run-0") == 2 + 1 + 1
+    await running("run-2")
+    for name in ("run-1", "run-2"):
+        await yard.report(name, "succeeded")
+        await yard.ended(name)
+    assert await writes(yard, "run-2") == 2 + 2 + 3
+    created = yard.process.metrics.writes.labels(kinds.POD.plural, "create")._value.get()
+    assert created == 3
+
+
+async def test_a_start_that_is_not_claimed_is_shown_with_its_reason(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image=NO_IMAGE)
+    await yard.run("run-a", deployment="dep-a")
+    found = await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+    assert condition(found, "Admitted") == ("True", "Admitted")
+    await yard.until(kinds.RUN, "run-a", lambda o: condition(o, "Succeeded") == ("Unknown", "ImagePull"))
+
+
+async def test_a_run_canceled_before_its_pod_is_recorded_ends_and_takes_it_along(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image=NO_IMAGE)
+    await yard.run("run-a", deployment="dep-a")
+    await yard.until(kinds.POD, "run-a", lambda _: True)
+    await yard.kube.patch(kinds.RUN, "run-a", {"spec": {"cancel": True}})
+    assert (await yard.ended("run-a")).phase == "Canceled"
+    async with asyncio.timeout(30):
+        while (pod := await yard.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
+            await asyncio.sleep(0.1)
+
+
+async def test_a_pod_that_goes_before_anybody_had_it_is_made_again(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image=NO_IMAGE)
+    await yard.run("run-a", deployment="dep-a")
+    first = await yard.until(kinds.POD, "run-a", lambda _: True)
+    await yard.kube.delete(kinds.POD, "run-a", grace_seconds=0)
+    await yard.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first["metadata"]["uid"])
+
+
+async def test_a_claimed_pod_that_goes_before_it_is_recorded_is_not_made_again(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image=NO_IMAGE)
+    await yard.run("run-a", deployment="dep-a")
+    pod = await yard.until(kinds.POD, "run-a", lambda _: True)
+    await asyncio.gather(yard.claim("run-a"), yard.kube.delete(kinds.POD, "run-a", grace_seconds=0))
+    run = await yard.ended("run-a")
+    assert (run.phase, run.error["reason"]) == ("Failed", "PodDeleted")
+    assert run.status["pod"]["uid"] == run.claim["podUid"] == pod["metadata"]["uid"]
 
 
 async def test_the_pod_is_restricted_and_goes_with_its_run(yard):
@@ -92,7 +178,7 @@ async def test_a_run_waits_for_its_deployment_and_is_then_admitted(yard):
 
 async def test_above_the_plan_runs_queue_in_order_and_follow_when_a_place_is_free(yard):
     await yard.project()
-    await yard.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
+    await yard.deployment("dep-a", image=NO_IMAGE)
     names = [f"run-{index}" for index in range(4)]
     for name in names:
         await yard.run(name, deployment="dep-a")
@@ -111,7 +197,7 @@ async def test_above_the_plan_runs_queue_in_order_and_follow_when_a_place_is_fre
 
 async def test_a_canceled_run_never_starts_and_one_with_a_pod_is_stopped(yard):
     await yard.project()
-    await yard.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
+    await yard.deployment("dep-a", image=NO_IMAGE)
     for name in ("run-0", "run-1", "run-2"):
         await yard.run(name, deployment="dep-a")
     for name in ("run-0", "run-1"):
@@ -127,7 +213,7 @@ async def test_a_canceled_run_never_starts_and_one_with_a_pod_is_stopped(yard):
 
 async def test_a_pod_deleted_from_outside_fails_the_run_and_is_not_made_again(yard):
     await yard.project()
-    await yard.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
+    await yard.deployment("dep-a", image=NO_IMAGE)
     await yard.run("run-a", deployment="dep-a")
     await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
     await yard.kube.delete(kinds.POD, "run-a", grace_seconds=0)
@@ -139,7 +225,7 @@ async def test_a_pod_deleted_from_outside_fails_the_run_and_is_not_made_again(ya
 
 async def test_an_image_that_is_not_there_is_given_up_after_a_while(yard):
     await yard.project()
-    await yard.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
+    await yard.deployment("dep-a", image=NO_IMAGE)
     await yard.run("run-a", deployment="dep-a")
     run = Run((await yard.ended("run-a", 60)).raw)
     assert (run.phase, run.error["reason"]) == ("Failed", "ImagePullFailed")

@@ -1,7 +1,9 @@
-"""The admission against an apiserver that refuses what it records, because the Run has changed."""
+"""The admission against an apiserver that says what a test lets it say."""
 
 import asyncio
 import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -18,29 +20,66 @@ from controller.recorder import Recorder
 from controller.run.admission import AdmissionReconciler
 from crds import errors, kinds
 from crds.kube import Kube
+from crds.times import format_second
 
 PODS = "/api/v1/namespaces/crews/pods"
 STATUS = "/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/run-a/status"
+VERSION = {"resourceVersion": "900"}
 
 
-async def _none(_: web.Request) -> web.Response:
-    return web.json_response({"items": [], "metadata": {"resourceVersion": "900"}})
+class Cluster:
+    """What the apiserver says, as far as the admission asks."""
 
+    def __init__(self) -> None:
+        self.pods: list[dict[str, Any]] = []
+        self.refuse: tuple[int, str] | None = None
+        self.conflict = False
+        self.made: list[str] = []
+        self.patches: list[dict[str, Any]] = []
 
-async def _made(request: web.Request) -> web.Response:
-    body = await request.json()
-    made = {"uid": "uid-pod", "resourceVersion": "901", "creationTimestamp": "2026-11-21T12:00:00Z"}
-    return web.json_response({**body, "metadata": {**body["metadata"], **made}}, status=201)
+    def routes(self) -> list[web.RouteDef]:
+        """The four calls."""
+        return [
+            web.get(PODS, self.listed),
+            web.get(PODS + "/run-a", self.one),
+            web.post(PODS, self.create),
+            web.patch(STATUS, self.patch),
+        ]
 
+    async def listed(self, _: web.Request) -> web.Response:
+        return web.json_response({"items": self.pods, "metadata": VERSION})
 
-async def _changed(_: web.Request) -> web.Response:
-    return web.json_response({"reason": "Conflict", "message": "it has changed"}, status=409)
+    async def one(self, _: web.Request) -> web.Response:
+        foreign = {"name": "run-a", "uid": "uid-foreign", "resourceVersion": "5"}
+        return web.json_response({"metadata": foreign, "spec": {}, "status": {}})
+
+    async def create(self, request: web.Request) -> web.Response:
+        if self.refuse is not None:
+            status, reason = self.refuse
+            return web.json_response({"reason": reason, "message": "exceeded quota"}, status=status)
+        body = await request.json()
+        self.made.append(body["metadata"]["name"])
+        made = {"uid": "uid-pod", "resourceVersion": "901", "creationTimestamp": "2026-11-21T12:00:00Z"}
+        return web.json_response({**body, "metadata": {**body["metadata"], **made}}, status=201)
+
+    async def patch(self, request: web.Request) -> web.Response:
+        if self.conflict:
+            return web.json_response({"reason": "Conflict", "message": "it has changed"}, status=409)
+        body = await request.json()
+        self.patches.append(body["status"])
+        metadata = {"name": "run-a", "uid": "uid-run-a", "resourceVersion": "950"}
+        return web.json_response({"metadata": metadata, "spec": {}, "status": body["status"]})
 
 
 @pytest.fixture
-async def kube():
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+async def kube(cluster):
     app = web.Application()
-    app.add_routes([web.get(PODS, _none), web.post(PODS, _made), web.patch(STATUS, _changed)])
+    app.add_routes(cluster.routes())
     async with TestServer(app) as server:
         host = str(server.make_url("")).rstrip("/")
         opened = Kube(client.ApiClient(client.Configuration(host=host)), "crews")
@@ -48,20 +87,79 @@ async def kube():
         await opened.close()
 
 
-async def test_a_run_that_changed_while_it_got_its_pod_is_looked_at_again_soon(make, config, kube):
-    ahead = [0.0]
+@pytest.fixture
+def ahead() -> list[float]:
+    return [0.0]
+
+
+@pytest.fixture
+def actor(make, kube, ahead) -> Actor:
     known, lanes, metrics = Known(), Lanes(lambda: time.monotonic() + ahead[0]), Metrics()
-    actor = Actor(kube, known, Observer(known, lanes), lanes, Recorder(kube, metrics), metrics)
     known.put(kinds.PROJECT, make.project(status={"activeDeployment": "dep-a"}).raw)
     known.put(kinds.DEPLOYMENT, make.deployment().raw)
     known.put(kinds.RUN, make.run(project="demo").raw)
+    return Actor(kube, known, Observer(known, lanes), lanes, Recorder(kube, metrics), metrics)
+
+
+async def test_a_pod_is_made_and_its_run_looked_at_without_a_write(actor, config, cluster):
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert (cluster.made, cluster.patches) == (["run-a"], [])
+    async with asyncio.timeout(2):
+        assert await actor.queue.main.take() == triggers.run("run-a")
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert cluster.made == ["run-a"]
+
+
+async def test_a_pod_made_before_a_restart_is_found_and_shown_to_its_run(actor, config, cluster, make):
+    cluster.pods = [make.pod().raw]
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert (cluster.made, cluster.patches) == ([], [])
+    assert actor.known.get(kinds.POD, "run-a") is not None
+    async with asyncio.timeout(2):
+        assert await actor.queue.main.take() == triggers.run("run-a")
+
+
+async def test_a_run_that_changed_while_it_was_queued_is_looked_at_again_soon(
+    actor, config, cluster, make, ahead
+):
+    cluster.pods = [make.pod(name, owner=f"uid-{name}").raw for name in ("run-x", "run-y")]
+    cluster.conflict = True
     with pytest.raises(errors.Conflict):
         await AdmissionReconciler(actor, config).reconcile("demo")
     # What was believed of it is forgotten, so that only a look at the Run itself brings it back.
-    assert known.get(kinds.RUN, "run-a") is None
+    assert actor.known.get(kinds.RUN, "run-a") is None
+    ahead[0] = 5.0
+    taken = []
     async with asyncio.timeout(2):
-        taken = await lanes.main.take()
-        lanes.main.done(taken)
-        ahead[0] = 5.0
-        assert taken == triggers.run("run-a")  # The pod's creation was seen.
-        assert await lanes.main.take() == triggers.run("run-a")
+        while triggers.run("run-a") not in taken:
+            taken.append(await actor.queue.main.take())
+
+
+@pytest.mark.parametrize(
+    ("refuse", "reason", "limit"),
+    [((403, "Forbidden"), "PodRefused", 3600), ((409, "AlreadyExists"), "PodNameTaken", 300)],
+)
+async def test_a_pod_that_cannot_be_made_is_waited_for_within_limits(
+    actor, config, cluster, make, refuse, reason, limit
+):
+    cluster.refuse = refuse
+    reconciler = AdmissionReconciler(actor, config)
+    await reconciler.reconcile("demo")
+    (first,) = cluster.patches
+    admitted = next(c for c in first["conditions"] if c["type"] == "Admitted")
+    assert (admitted["status"], admitted["reason"]) == ("Unknown", reason)
+
+    def refused_for(seconds: float) -> None:
+        since = datetime.now(UTC) - timedelta(seconds=seconds)
+        actor.known.remove(kinds.RUN, "run-a")
+        conditions = [{**admitted, "lastTransitionTime": format_second(since)}]
+        actor.known.put(kinds.RUN, make.run(project="demo", status={"conditions": conditions}).raw)
+
+    refused_for(limit - 30)
+    await reconciler.reconcile("demo")
+    assert cluster.patches[-1].get("phase") is None
+    refused_for(limit + 1)
+    await reconciler.reconcile("demo")
+    ended = cluster.patches[-1]
+    assert (ended["phase"], ended["error"]["reason"]) == ("Failed", "StartTimeout")
+    assert "pod run-a" in ended["error"]["message"]

@@ -116,7 +116,7 @@ def test_a_start_is_waited_for_within_limits(make, since, state, reason, end):
         conditions=make.scheduled(since),
         containerStatuses=[{"name": "crew", "state": state}],
     )
-    found = look(make.run(), pod, make.now, Timing())
+    found = look(pod, make.now, Timing())
     assert reason is None or found.reason == reason
     assert (found.end.reason if found.end else None) == end
     assert found.again > 0
@@ -125,8 +125,8 @@ def test_a_start_is_waited_for_within_limits(make, since, state, reason, end):
 @pytest.mark.parametrize(("age", "end"), [(60, None), (3601, "StartTimeout")])
 def test_an_unschedulable_pod_waits_with_the_schedulers_reason(make, age, end):
     waiting = {"type": "PodScheduled", "status": "False", "message": "Insufficient memory"}
-    run = make.run(metadata={"creationTimestamp": make.ago(age)})
-    found = look(run, make.pod(phase="Pending", conditions=[waiting]), make.now, Timing())
+    made = {"creationTimestamp": make.ago(age)}
+    found = look(make.pod(phase="Pending", metadata=made, conditions=[waiting]), make.now, Timing())
     assert found.reason == "Unschedulable"
     assert "Insufficient memory" in found.message
     assert (found.end.reason if found.end else None) == end

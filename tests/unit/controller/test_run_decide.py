@@ -111,11 +111,42 @@ def test_a_pending_run_that_is_canceled_never_starts(make, look):
     assert condition(decision, "Stalled") is None
 
 
-def test_a_pod_that_was_made_but_not_recorded_is_recorded_by_the_admission(make, look):
-    for pod in (make.pod(), make.pod(phase="Failed")):
-        decision = look(make.run(project="demo"), pod=pod)
-        assert decision.status is None
-        assert decision.enqueue == (triggers.admission("demo"),)
+def test_a_start_writes_nothing_until_it_is_claimed_or_late(make, look):
+    run = make.run(metadata={"ownerReferences": [{"uid": "uid-demo"}]}, project="demo")
+
+    def at(age, **more):
+        starting = {"phase": "Pending", "conditions": make.scheduled(age), **more}
+        return look(run, pod=make.pod(metadata={"creationTimestamp": make.ago(age)}, **starting))
+
+    early = at(1)
+    assert early.status is None and not early.enqueue
+    assert early.requeue_after == pytest.approx(2)
+    late = at(3)
+    assert condition(late, "Succeeded") == ("Unknown", "Starting")
+    assert condition(late, "Admitted") == ("True", "Admitted")
+    assert late.status["pod"] == {"name": "run-a", "uid": "uid-run-a"}
+    assert (late.status["project"], late.status["deployment"]) == ("demo", "dep-a")
+    waiting = [{"name": "crew", "state": {"waiting": {"reason": "ErrImagePull", "message": "m"}}}]
+    assert condition(at(4, containerStatuses=waiting), "Succeeded") == ("Unknown", "ImagePull")
+
+
+def test_what_a_pod_was_made_for_counts_although_another_deployment_is_active_by_now(make, look):
+    project = make.project(status={"activeDeployment": "dep-b"})
+    pod = make.pod(metadata={"creationTimestamp": make.ago(9)}, conditions=make.scheduled())
+    assert look(make.run(), project, pod=pod).status["deployment"] == "dep-a"
+
+
+def test_a_pod_that_went_before_it_was_claimed_or_recorded_is_made_again(make, look):
+    decision = look(make.run(project="demo"), pod=None)
+    assert decision.status is None and decision.enqueue == (triggers.admission("demo"),)
+
+
+def test_the_pod_that_holds_the_claim_is_the_only_one(make, look):
+    claim = {"podUid": "uid-gone", "time": make.ago(2)}
+    decision = look(make.run(project="demo", status={"claim": claim}), pod=None)
+    assert decision.status["error"]["reason"] == "PodDeleted"
+    assert decision.status["pod"] == {"name": "run-a", "uid": "uid-gone"}
+    assert condition(decision, "Admitted") == ("True", "Admitted")
 
 
 def test_a_run_canceled_before_its_pod_was_recorded_ends_with_it(make, look):
@@ -131,6 +162,7 @@ def test_a_pod_that_was_not_recorded_is_followed_even_if_its_deployment_is_gone(
     run = make.run(deployment="dep-x")
     ended = look(run, deployment=None, pod=make.pod(phase="Failed", containerStatuses=make.ended(code=77)))
     assert ended.status["error"]["reason"] == "AlreadyExecuted"
+    assert ended.status["pod"]["uid"] == "uid-run-a"
     waiting = look(run, deployment=None, pod=make.pod(phase="Pending", conditions=make.scheduled()))
     assert waiting.status["phase"] == "Pending" and waiting.requeue_after > 0
 
@@ -141,6 +173,18 @@ def test_a_claim_makes_the_run_running_since_the_claim(make, look):
     assert decision.status["phase"] == "Running"
     assert decision.status["startTime"] == make.ago(2)
     assert decision.requeue_after > 3600
+    assert "pod" not in decision.status
+
+
+def test_the_claim_writes_the_record_too(make, look):
+    claim = {"podUid": "uid-run-a", "time": make.ago(2)}
+    queued = {"type": "Admitted", "status": "False", "reason": "Queued", "message": "m"}
+    status = {"claim": claim, "conditions": [{**queued, "lastTransitionTime": make.ago(60)}]}
+    decision = look(make.run(status=status), pod=make.pod(conditions=make.scheduled()))
+    assert decision.status["phase"] == "Running"
+    assert decision.status["pod"] == {"name": "run-a", "uid": "uid-run-a"}
+    assert (decision.status["project"], decision.status["deployment"]) == ("demo", "dep-a")
+    assert condition(decision, "Admitted") == ("True", "Admitted")
 
 
 def test_a_result_ends_the_run_whatever_the_pod_looks_like(make, look):
