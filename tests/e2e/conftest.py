@@ -1,21 +1,26 @@
 """What the end-to-end tests share: the yard, a git server, and one built crew with many entrypoints."""
 
-import io
 import os
 import secrets
-import tarfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.e2e.demo import GIT_HOST
+from tests.e2e.registry import Registry
+from tests.e2e.team import Team
+from tests.e2e.workshop import Workshop, archive, tree, upload
 from tests.e2e.yard import Yard, eventually
-from tests.gitserver import GitServer, Repository
+from tests.gitserver import GitServer
+
+__all__ = ["CREW", "Crew", "Team", "archive", "eventually", "upload"]
 
 CREW = Path(__file__).parent / "crew"
+LIMITS = {"memory": "256Mi", "ephemeral-storage": "256Mi"}
 
 
 def pytest_collection_modifyitems(items):
@@ -38,51 +43,15 @@ def git_root(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def git_server(git_root) -> Iterator[GitServer]:
-    with GitServer(git_root, os.environ.get("CREWYARD_HOST_ADDRESS", "127.0.0.1")) as server:
+def host_address() -> str:
+    """Where pods reach what a test serves."""
+    return os.environ.get("CREWYARD_HOST_ADDRESS", "127.0.0.1")
+
+
+@pytest.fixture(scope="session")
+def git_server(git_root, host_address) -> Iterator[GitServer]:
+    with GitServer(git_root, host_address) as server:
         yield server
-
-
-@dataclass
-class Team:
-    """A project with its repository."""
-
-    yard: Yard
-    project: str
-    repository: Repository
-    url: str
-
-    async def follow(self, branch: str = "main") -> None:
-        """Makes the project follow its repository."""
-        git = {"url": self.url, "ref": {"branch": branch}, "interval": "1s"}
-        await self.yard.apply("Project", self.project, {"plan": "pro", "source": {"git": git}})
-
-    async def ready(self) -> dict:
-        """The project's Ready condition."""
-        found = await self.yard.object("projects", self.project)
-        return next(c for c in found["status"]["conditions"] if c["type"] == "Ready")
-
-    async def deployment(self, sha: str, seconds: float = 60) -> dict:
-        """The Deployment object made from a commit, as soon as there is one."""
-
-        async def look():
-            listed = await self.yard.get("/v1/deployments", project=self.project)
-            for item in listed:
-                found = await self.yard.object("deployments", item["id"].replace("_", "-", 1))
-                if found["spec"]["gitSha"] == sha:
-                    return found
-            return None
-
-        return await eventually(look, lambda seen: seen is not None, seconds)
-
-    async def ended(self, sha: str, seconds: float = 300) -> dict:
-        """The same, once its build has ended."""
-        name = (await self.deployment(sha))["metadata"]["name"]
-        return await eventually(
-            lambda: self.yard.object("deployments", name),
-            lambda seen: seen["status"]["phase"] in ("Active", "Failed", "Superseded"),
-            seconds,
-        )
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -93,39 +62,54 @@ async def team(yard, git_server) -> AsyncIterator[Team]:
     await yard.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
 
 
-def archive(files: dict[str, bytes]) -> bytes:
-    """A .tar.gz of some files."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, content in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            tar.addfile(info, io.BytesIO(content))
-    return buffer.getvalue()
+Open = Callable[..., Awaitable[Workshop]]
 
 
-async def upload(yard: Yard, project: str, content: bytes) -> str:
-    """Uploads an archive; gives the build_context_url."""
-    ticket = await yard.post("/v1/uploads", {"project": project, "size": len(content)})
-    answer = await yard.call(
-        ticket["method"], ticket["upload_url"], data=content, key="", headers=ticket["headers"]
-    )
-    assert answer.status in (200, 201, 204), answer.body
-    return ticket["build_context_url"]
+@pytest_asyncio.fixture(loop_scope="session")
+async def workshops(yard) -> AsyncIterator[Open]:
+    """Makes projects that are deployed by uploads: `await workshops(plan="free", build={…})`."""
+    made = []
+
+    async def open_one(**spec: Any) -> Workshop:
+        name = f"e2e-{secrets.token_hex(4)}"
+        await yard.post("/v1/projects", {"name": name, "plan": "pro", **spec})
+        made.append(name)
+        return Workshop(yard, name)
+
+    yield open_one
+    for name in made:
+        await yard.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
 
 
 @dataclass
 class Crew:
-    """A built crew: main.py of tests/e2e/crew, whose functions end in all the ways there are."""
+    """A built crew: the modules of tests/e2e/crew, whose functions end in all the ways there are."""
 
     yard: Yard
     project: str
     deployment: str
 
+    @property
+    def workshop(self) -> Workshop:
+        """Where more is deployed to the same project."""
+        return Workshop(self.yard, self.project)
+
+    async def start(self, entrypoint: str, **more) -> str:
+        """Starts a function (of main.py where no module is named); gives the run's id."""
+        whole = entrypoint if ":" in entrypoint else f"main:{entrypoint}"
+        body = {"deployment": self.deployment, "entrypoint": whole, **more}
+        return (await self.yard.post("/v1/runs", body))["id"]
+
     async def run(self, entrypoint: str, seconds: float = 90, **more) -> dict:
-        """Starts a function of main.py through the API and gives the finished run."""
-        body = {"deployment": self.project, "entrypoint": f"main:{entrypoint}", **more}
-        return await self.finished((await self.yard.post("/v1/runs", body))["id"], seconds)
+        """Starts a function through the API and gives the finished run."""
+        return await self.finished(await self.start(entrypoint, **more), seconds)
+
+    async def says(self, run: str, line: str, seconds: float = 60) -> None:
+        """Returns when the crew has printed `line`."""
+        async for message in self.yard.stream(f"/v1/runs/{run}/events", seconds=seconds):
+            if message.event == "log" and message.data["message"] == line:
+                return
+        raise AssertionError(f"{run} ended without printing {line!r}")
 
     async def finished(self, run: str, seconds: float = 90) -> dict:
         """The run, once it has ended."""
@@ -141,24 +125,21 @@ class Crew:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def crew(yard) -> AsyncIterator[Crew]:
-    """The crew of tests/e2e/crew, uploaded and built once."""
+    """The crew of tests/e2e/crew, uploaded and built once; its limits are low, so that they are soon met."""
     project = f"e2e-crew-{secrets.token_hex(4)}"
-    await yard.post("/v1/projects", {"name": project, "plan": "pro"})
-    content = archive({path.name: path.read_bytes() for path in sorted(CREW.iterdir()) if path.is_file()})
-    made = await yard.post(
-        "/v1/deployments",
-        {
-            "project": project,
-            "build_context_url": await upload(yard, project, content),
-            "message": "Every ending",
-        },
+    await yard.post(
+        "/v1/projects", {"name": project, "plan": "pro", "run": {"resources": {"limits": LIMITS}}}
     )
-    done = await eventually(
-        lambda: yard.get(f"/v1/deployments/{made['id']}"),
-        lambda seen: seen["status"] not in ("pending", "building"),
-        300,
-        pause=0.5,
-    )
-    assert done["status"] == "active", done
-    yield Crew(yard, project, made["id"])
+    made = Crew(yard, project, await Workshop(yard, project).built(tree(CREW), message="Every ending"))
+    yield made
     await yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def unpullable(yard, crew) -> tuple[str, str]:
+    """A run that was just started although its image has left the registry; its id and the image."""
+    files = {**tree(CREW), "note.txt": secrets.token_hex()}
+    deployment = await crew.workshop.built(files, preview={})
+    image = await crew.workshop.image(deployment)
+    await Registry.of(image).remove(image)
+    return await Crew(yard, crew.project, deployment).start("kickoff"), image

@@ -1,9 +1,8 @@
-"""A crew that ends in every way there is, one function each."""
+"""A crew that succeeds, in several ways."""
 
 import asyncio
 import logging
 import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -36,39 +35,13 @@ def nothing():
     """Takes nothing, gives nothing."""
 
 
-def raises(inputs):
-    """Fails with an exception."""
-    raise ValueError("the tide is out")
-
-
-def exits(inputs):
-    """Ends the process under everybody's feet."""
-    os._exit(3)
-
-
-def leaves(inputs):
-    """Calls sys.exit()."""
-    sys.exit("no more")
-
-
-def killed(inputs):
-    """Is killed."""
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def hungry(inputs):
-    """Uses more memory than there is."""
-    held = []
-    while True:
-        held.append(bytearray(16 << 20))
-
-
 def sleeps(inputs):
-    """Takes its time, and says so."""
+    """Takes its time, and says so; gives when it began and ended."""
+    begun = time.time()
     (ARTIFACTS / "begun.txt").write_text("begun")
     print("asleep", flush=True)
     time.sleep(float(inputs.get("seconds", 600)))
-    return "rested"
+    return {"begun": begun, "ended": time.time()}
 
 
 def environment(inputs):
@@ -77,6 +50,8 @@ def environment(inputs):
 
 
 def lines(inputs):
-    """Prints many lines."""
+    """Prints many lines, some of them a second if that is asked for."""
     for number in range(int(inputs["count"])):
-        print(f"line {number}")
+        print(f"line {number}", flush=True)
+        time.sleep(float(inputs.get("pause", 0)))
+    return inputs["count"]

@@ -1,0 +1,71 @@
+"""Functions that end badly, one for each way there is."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def raises(inputs):
+    """Fails with an exception."""
+    raise ValueError("the tide is out")
+
+
+def exits(inputs):
+    """Ends the process under everybody's feet."""
+    os._exit(3)
+
+
+def leaves(inputs):
+    """Calls sys.exit()."""
+    sys.exit("no more")
+
+
+def killed(inputs):
+    """Is killed."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def crashes(inputs):
+    """Reads where nothing is."""
+    ctypes.string_at(0)
+
+
+def hungry(inputs):
+    """Uses more memory than there is."""
+    held = []
+    while True:
+        held.append(bytearray(8 << 20))
+
+
+def fills(inputs):
+    """Writes more than the disk that it may use, at some speed."""
+    with Path("/tmp/filling").open("wb") as file:
+        while True:
+            file.write(os.urandom(1 << 20))
+            file.flush()
+            time.sleep(0.02)
+
+
+def deaf(inputs):
+    """Does not listen to SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("deaf", flush=True)
+    while True:
+        time.sleep(1)
+
+
+def parent(inputs):
+    """Leaves children of several kinds behind and is done."""
+    endless = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
+    subprocess.Popen([sys.executable, "-c", endless])
+    subprocess.Popen([sys.executable, "-c", endless], start_new_session=True)
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+    return "done"

@@ -1,0 +1,28 @@
+"""Artifacts: many, and with names that nobody should give."""
+
+import os
+from pathlib import Path
+
+ARTIFACTS = Path("artifacts")
+
+
+def many(inputs):
+    """Writes as many small files as are asked for."""
+    for number in range(int(inputs["count"])):
+        directory = ARTIFACTS / f"{number % 10}"
+        directory.mkdir(exist_ok=True)
+        (directory / f"{number}.txt").write_text(f"file {number}")
+
+
+def hostile(inputs):
+    """Writes files with the names that are asked for, and what is no file of the directory."""
+    for name in inputs["names"]:
+        (ARTIFACTS / name).write_text(name)
+    (ARTIFACTS / "inside").symlink_to("plain.txt")
+    (ARTIFACTS / "outside").symlink_to("/etc/passwd")
+    os.mkfifo(ARTIFACTS / "pipe")
+
+
+def too_many(inputs):
+    """Writes one file more than a run keeps."""
+    many({"count": 1001})

@@ -1,0 +1,40 @@
+"""What a failed deployment tells, through every door. Called by the tests of failures."""
+
+from typing import Any
+
+from tests.e2e.workshop import Workshop
+from tests.e2e.yard import eventually
+
+
+async def failed(
+    shop: Workshop, deployment: str, reason: str, words: list[str], seconds: float = 300
+) -> dict[str, Any]:
+    """The error of a deployment that must fail so: reason, message, next step, log, conditions and event."""
+    done = await shop.ended(deployment, seconds)
+    assert done["status"] == "failed", done
+    error: dict[str, Any] = done["error"]
+    assert error["reason"] == reason, error
+    whole = " ".join(str(value) for value in error.values())
+    assert [word for word in words if word not in whole] == [], error
+    assert error["message"] and error.get("hint"), error
+
+    shown = await shop.object(deployment)
+    assert shown["status"]["phase"] == "Failed"
+    assert shown["status"]["error"]["reason"] == reason
+    ready = next(one for one in shown["status"]["conditions"] if one["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", reason)
+    name = shown["metadata"]["name"]
+
+    async def look() -> str:
+        return await shop.yard.kubectl(
+            "get",
+            "events",
+            "--field-selector",
+            f"involvedObject.name={name}",
+            "-o",
+            "jsonpath={.items[*].reason}",
+        )
+
+    await eventually(look, lambda reasons: reason in reasons.split(), 20)
+    assert (await shop.log(deployment)).strip(), "no build log"
+    return error

@@ -1,0 +1,52 @@
+"""A project that follows a git repository. Called by the fixture `team`."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.yard import Yard, eventually
+from tests.gitserver import Repository
+
+
+@dataclass
+class Team:
+    """A project with its repository."""
+
+    yard: Yard
+    project: str
+    repository: Repository
+    url: str
+
+    async def follow(self, branch: str = "main", **more: Any) -> None:
+        """Makes the project follow its repository; `more` goes to source.git."""
+        git = {"url": self.url, "ref": {"branch": branch}, "interval": "1s", **more}
+        await self.yard.apply("Project", self.project, {"plan": "pro", "source": {"git": git}})
+
+    async def ready(self) -> dict[str, Any]:
+        """The project's Ready condition."""
+        found = await self.yard.object("projects", self.project)
+        conditions = found["status"]["conditions"]
+        return next(one for one in conditions if one["type"] == "Ready")
+
+    async def deployment(self, sha: str, seconds: float = 60) -> dict[str, Any]:
+        """The Deployment object made from a commit, as soon as there is one."""
+
+        async def look() -> dict[str, Any] | None:
+            listed = await self.yard.get("/v1/deployments", project=self.project)
+            for item in listed:
+                found: dict[str, Any] = await self.yard.object("deployments", item["id"].replace("_", "-", 1))
+                if found["spec"]["gitSha"] == sha:
+                    return found
+            return None
+
+        made: dict[str, Any] = await eventually(look, lambda seen: seen is not None, seconds)
+        return made
+
+    async def ended(self, sha: str, seconds: float = 300) -> dict[str, Any]:
+        """The same, once its build has ended."""
+        name = (await self.deployment(sha))["metadata"]["name"]
+        done: dict[str, Any] = await eventually(
+            lambda: self.yard.object("deployments", name),
+            lambda seen: seen["status"]["phase"] in ("Active", "Failed", "Superseded"),
+            seconds,
+        )
+        return done

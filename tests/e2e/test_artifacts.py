@@ -1,0 +1,61 @@
+"""Artifacts in number, and with hostile names."""
+
+from urllib.parse import quote
+
+HOSTILE = [
+    "plain.txt",
+    "-rf",
+    "..hidden",
+    ".dot",
+    "two words.txt",
+    "quo\"te's.txt",
+    "100%25.txt",
+    "new\nline.txt",
+    "tab\tname",
+    "ümläut-日本.txt",
+    "a" * 250 + ".txt",
+    "back\\slash",
+    "<script>.html",
+    "con?query#fragment",
+]
+
+
+async def test_a_thousand_files(yard, crew):
+    run = await crew.run("files:many", input={"count": 1000}, seconds=180)
+    assert run["status"] == "succeeded", run.get("error")
+    found = {}
+    for page in range(1, 11):
+        listed = await yard.get(f"/v1/runs/{run['id']}/artifacts", per_page="100", page=str(page))
+        found.update({item["name"]: item["size"] for item in listed})
+    assert len(found) == 1000
+    assert found == {f"{n % 10}/{n}.txt": len(f"file {n}") for n in range(1000)}
+    answer = await yard.call("GET", f"/v1/runs/{run['id']}/artifacts/7/777.txt")
+    assert answer.body == b"file 777"
+    events = await yard.events(run["id"])
+    assert sum(message.event == "artifact" for message in events) == 1000
+    assert events[-1].event == "run.completed"
+
+
+async def test_one_file_too_many_is_said(yard, crew):
+    run = await crew.run("files:too_many", seconds=180)
+    assert run["status"] == "failed" and run["error"]["reason"] == "ArtifactsLost"
+    assert "1000" in run["error"]["message"]
+
+
+async def test_hostile_names_arrive_or_are_said(yard, crew):
+    run = await crew.run("files:hostile", input={"names": HOSTILE})
+    listed = {item["name"] for item in await yard.get(f"/v1/runs/{run['id']}/artifacts", per_page="100")}
+    said = " ".join(m.data["message"] for m in await yard.events(run["id"]) if m.event == "log")
+    for name in HOSTILE:
+        if name in listed:
+            path = "/".join(quote(part, safe="") for part in name.split("/"))
+            answer = await yard.call("GET", f"{yard.url}/v1/runs/{run['id']}/artifacts/{path}")
+            assert (answer.status, answer.body) == (200, name.encode()), name
+            disposition = answer.headers["Content-Disposition"]
+            assert "\n" not in disposition and "\r" not in disposition
+        else:
+            assert repr(name)[1:-1][:40] in said, name
+    assert {"plain.txt", "inside", "-rf", ".dot", "two words.txt", "ümläut-日本.txt"} <= listed
+    assert "outside" not in listed and "'outside' is not stored" in said
+    assert "pipe" not in listed and "'pipe' is not stored" in said
+    assert "root:" not in said

@@ -1,0 +1,152 @@
+"""Deployments whose source cannot be had, or should not be: every reason, caused for real."""
+
+import io
+import json
+import secrets
+import stat
+import tarfile
+import zipfile
+
+import pytest
+
+from tests.e2e.demo import GIT_HOST
+from tests.e2e.failures import failed
+from tests.e2e.team import Team
+from tests.e2e.workshop import Workshop, archive
+from tests.e2e.yard import NAMESPACE, eventually
+from tests.gitserver import GitServer
+
+GOOD = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
+
+
+async def ready_reason(team, reason: str) -> dict:
+    return await eventually(team.ready, lambda seen: seen["reason"] == reason, 60)
+
+
+async def test_a_repository_that_is_not_there(team):
+    team.url = team.url.replace(team.project, "nowhere")
+    await team.follow()
+    seen = await ready_reason(team, "GitNotFound")
+    assert seen["status"] == "False" and "spec.source.git.url" in seen["message"]
+
+
+async def test_no_such_branch(team):
+    team.repository.commit(GOOD, "Begin")
+    await team.follow("release")
+    seen = await ready_reason(team, "BranchNotFound")
+    assert "release" in seen["message"] and "main" in seen["message"]
+
+
+async def secret(yard, name: str, password: str) -> None:
+    await yard.kubectl(
+        "apply",
+        "-f",
+        "-",
+        stdin=json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": name, "namespace": NAMESPACE},
+                "stringData": {"username": "crew", "password": password},
+            }
+        ),
+    )
+
+
+async def test_a_repository_that_asks_for_a_password(yard, git_root, host_address):
+    """A wrong one is told by the project and by the deployment of a commit; the right one builds it."""
+    name, password = f"e2e-{secrets.token_hex(4)}", secrets.token_urlsafe(16)
+    with GitServer(git_root, host_address, username="crew", password=password) as server:
+        team = Team(yard, name, server.create(name), server.url(name, host=GIT_HOST))
+        try:
+            sha = team.repository.commit(GOOD, "Begin")
+            await secret(yard, name, "wrong-password-of-this-test")
+            await team.follow(secretRef={"name": name})
+            seen = await ready_reason(team, "GitAuthFailed")
+            assert "secretRef" in seen["message"]
+            body = {"project": name, "source": {"git": {"commit": sha}}, "message": "By hand"}
+            made = await yard.post("/v1/deployments", body)
+            shop = Workshop(yard, name)
+            done = await failed(shop, made["id"], "GitAuthFailed", ["secretRef"])
+            whole = json.dumps([done, seen, await shop.object(made["id"]), await shop.pods(made["id"])])
+            assert "wrong-password" not in whole + await shop.log(made["id"])
+
+            await secret(yard, name, password)
+            again = await yard.post("/v1/deployments", body)
+            assert again["id"] != made["id"]
+            assert (await shop.ended(again["id"]))["status"] == "active"
+            whole = json.dumps([await shop.object(again["id"]), await shop.pods(again["id"])])
+            assert password not in whole + await shop.log(again["id"])
+        finally:
+            await yard.kubectl("delete", "cproj", name, "--ignore-not-found", "--wait=false")
+            await yard.kubectl("delete", "secret", name, "--ignore-not-found")
+
+
+async def test_a_commit_that_is_not_there(yard, team):
+    team.repository.commit(GOOD, "Begin")
+    await team.follow(suspend=True)
+    gone = "0123456789abcdef0123456789abcdef01234567"
+    body = {"project": team.project, "source": {"git": {"commit": gone}}, "message": "Lost"}
+
+    async def ask():
+        return await yard.call("POST", "/v1/deployments", body)
+
+    made = await eventually(ask, lambda answer: answer.status == 201, 20)
+    await failed(Workshop(yard, team.project), made.data["id"], "GitNotFound", [gone[:7]])
+
+
+def tar_of(*members: tuple[tarfile.TarInfo, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for info, content in members:
+            info.size = len(content) if info.isreg() else 0
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+def zip_of(entries: dict[str, bytes], link: str = "") -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in entries.items():
+            packed.writestr(name, content)
+        if link:
+            info = zipfile.ZipInfo(link)
+            info.external_attr = (stat.S_IFLNK | 0o777) << 16
+            packed.writestr(info, "/etc/passwd")
+    return buffer.getvalue()
+
+
+MAIN = (tarfile.TarInfo("main.py"), GOOD["main.py"].encode())
+HOSTILE = {
+    "climbs": (tar_of(MAIN, (tarfile.TarInfo("../out.py"), b"x")), "ContextInvalid", ["../out.py"]),
+    "absolute": (tar_of(MAIN, (tarfile.TarInfo("/etc/cron.d/x"), b"x")), "ContextInvalid", ["/etc/cron.d"]),
+    "device": (tar_of(MAIN, (special("null", tarfile.CHRTYPE), b"")), "ContextInvalid", ["null"]),
+    "fifo": (tar_of(MAIN, (special("pipe", tarfile.FIFOTYPE), b"")), "ContextInvalid", ["pipe"]),
+    "zip link": (zip_of({"main.py": b""}, link="passwd"), "ContextInvalid", ["passwd"]),
+    "zip climbs": (zip_of({"main.py": b"", "..\\out.py": b""}), "ContextInvalid", ["out.py"]),
+    "no archive": (b"This is no archive.", "ContextInvalid", [".tar.gz", ".zip"]),
+    "truncated": (archive({"main.py": secrets.token_bytes(20000)})[:15000], "ContextInvalid", ["damaged"]),
+    "twice": (tar_of(MAIN, MAIN), "ContextInvalid", ["main.py", "twice"]),
+    "empty": (tar_of(), "ContextInvalid", ["no file"]),
+    "bomb": (archive({"main.py": b"", "zeros": bytes(200 << 20)}), "ContextTooLarge", ["100 times"]),
+    "entries": (archive({f"{n}": b"" for n in range(50_001)}), "ContextTooLarge", ["50000"]),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_an_archive_that_is_refused(yard, crew, name):
+    content, reason, words = HOSTILE[name]
+    deployment = await crew.workshop.deploy(content)
+    await failed(crew.workshop, deployment, reason, words)
+    assert (await yard.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
+
+
+async def test_an_upload_that_is_too_large_is_refused_at_once(yard, crew):
+    answer = await yard.call("POST", "/v1/uploads", {"project": crew.project, "size": 101 << 20})
+    assert (answer.status, answer.body["error"]["code"]) == (413, "payload_too_large")

@@ -1,0 +1,153 @@
+"""Every reason for which a run fails, each caused for real. The runs go on at the same time."""
+
+import asyncio
+import json
+import os
+import secrets
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.conftest import CREW, Crew
+from tests.e2e.workshop import tree
+from tests.e2e.yard import NAMESPACE
+
+ENDINGS = {
+    "endings:raises": ("CrewError", ["ValueError", "the tide is out"]),
+    "endings:exits": ("CrewError", ["3"]),
+    "endings:leaves": ("CrewError", ["no more"]),
+    "endings:killed": ("CrewError", ["SIGKILL"]),
+    "endings:crashes": ("CrewError", ["SIGSEGV"]),
+    "endings:hungry": ("OOMKilled", ["memory"]),
+    "endings:fills": ("StorageExceeded", ["ephemeral-storage"]),
+    "endings:missing": ("EntrypointNotFound", ["missing"]),
+    "absent:kickoff": ("ImportError", ["no_such_module_anywhere"]),
+    "nowhere:kickoff": ("EntrypointNotFound", ["nowhere"]),
+}
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def begun(crew, unpullable) -> dict[str, str]:
+    """All of ENDINGS, started; and a run whose image is gone, which takes longest."""
+    return {entrypoint: await crew.start(entrypoint) for entrypoint in ENDINGS}
+
+
+@pytest.mark.parametrize("entrypoint", ENDINGS)
+async def test_a_crew_that_ends_badly(yard, crew, begun, entrypoint):
+    reason, words = ENDINGS[entrypoint]
+    run = await crew.finished(begun[entrypoint], 120)
+    assert run["status"] == "failed"
+    assert run["error"]["reason"] == reason
+    assert [word for word in words if word not in run["error"]["message"]] == []
+    last = (await yard.events(run["id"]))[-1]
+    assert (last.event, last.data["error"]["reason"]) == ("run.failed", reason)
+    shown = await yard.object("runs", run["id"].replace("_", "-", 1))
+    assert shown["status"]["error"] == run["error"]
+
+
+async def test_a_timeout_ends_a_run(crew):
+    run = await crew.run("sleeps", timeout="3s")
+    assert (run["status"], run["error"]["reason"]) == ("failed", "DeadlineExceeded")
+    assert 2900 <= run["duration_ms"] <= 8000
+
+
+async def test_an_evicted_pod(yard, crew):
+    run = await crew.start("sleeps")
+    await crew.says(run, "asleep")
+    pod = run.replace("_", "-", 1)
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": NAMESPACE},
+    }
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/eviction"
+    await yard.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+    done = await crew.finished(run)
+    assert (done["status"], done["error"]["reason"]) == ("failed", "Evicted")
+    assert [item["name"] for item in await yard.get(f"/v1/runs/{run}/artifacts")] == ["begun.txt"]
+
+
+async def test_a_deleted_pod(yard, crew):
+    run = await crew.start("sleeps")
+    await crew.says(run, "asleep")
+    await yard.kubectl("delete", "pod", run.replace("_", "-", 1), "--wait=false")
+    done = await crew.finished(run)
+    assert (done["status"], done["error"]["reason"]) == ("failed", "PodDeleted")
+    assert [item["name"] for item in await yard.get(f"/v1/runs/{run}/artifacts")] == ["begun.txt"]
+    events = [message.event for message in await yard.events(run)]
+    assert events.count("run.started") == 1 and events[-1] == "run.failed"
+
+
+def runner_of(uid: str) -> int | None:
+    """The process of this machine that is process 1 of a run pod."""
+    mark = uid.replace("-", "_")
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                group = (entry / "cgroup").read_text()
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if (uid in group or mark in group) and b"/opt/crewyard/runner" in command:
+                return int(entry.name)
+    return None
+
+
+async def test_a_runner_that_is_killed(yard, crew):
+    run = await crew.start("sleeps")
+    await crew.says(run, "asleep")
+    pod = json.loads(await yard.kubectl("get", "pod", run.replace("_", "-", 1), "-o", "json"))
+    number = runner_of(pod["metadata"]["uid"])
+    if number is None:
+        pytest.skip("the pods' processes are not on this machine")
+    os.kill(number, 9)
+    done = await crew.finished(run)
+    assert (done["status"], done["error"]["reason"]) == ("failed", "RunnerLost")
+    assert "SIGKILL" in done["error"]["message"]
+
+
+async def test_a_variable_that_is_missing_starts_no_pod(yard, crew):
+    demanding = {**tree(CREW), "crew.toml": b'[run]\nenv_required = ["TIDE_TABLE", "PATIENCE"]\n'}
+    deployment = await crew.workshop.built(demanding, preview={})
+    run = await Crew(yard, crew.project, deployment).run("kickoff")
+    assert (run["status"], run["error"]["reason"]) == ("failed", "MissingVariable")
+    assert "TIDE_TABLE" in run["error"]["message"] and "PATIENCE" in run["error"]["message"]
+    assert "NotFound" in await yard.kubectl("get", "pod", run["id"].replace("_", "-", 1), check=False)
+    assert [message.event for message in await yard.events(run["id"])] == ["run.failed"]
+
+
+async def test_a_name_executes_once(yard, crew):
+    name = f"run-{secrets.token_hex(6)}"
+    spec = {"deployment": crew.deployment.replace("_", "-", 1), "entrypoint": "main:kickoff"}
+    await yard.apply("Run", name, spec, "create")
+    first = await crew.finished(f"run_{name[4:]}")
+    assert first["status"] == "succeeded"
+    await yard.kubectl("delete", "crun", name, "--timeout=30s")
+    await yard.apply("Run", name, spec, "create")
+    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=60s")
+    assert (await yard.object("runs", name))["status"]["error"]["reason"] == "AlreadyExecuted"
+    assert await yard.get(f"/v1/runs/{first['id']}") == first
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"deployment": "dep-none"}, "DeploymentNotFound"),
+        ({"project": "no-such-project"}, "NoActiveDeployment"),
+    ],
+)
+async def test_a_run_of_nothing(yard, crew, spec, reason):
+    name = f"run-{secrets.token_hex(6)}"
+    await yard.apply("Run", name, spec, "create")
+    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=30s")
+    shown = await yard.object("runs", name)
+    assert (shown["status"]["phase"], shown["status"]["error"]["reason"]) == ("Failed", reason)
+    seen = await crew.finished(f"run_{name[4:]}")
+    assert (seen["status"], seen["error"]["reason"]) == ("failed", reason)
+
+
+async def test_children_that_are_left_behind_do_not_hold_a_run(crew):
+    run = await asyncio.wait_for(crew.run("endings:parent"), 30)
+    assert (run["status"], run["output"]) == ("succeeded", "done")
+    assert run["duration_ms"] < 10_000

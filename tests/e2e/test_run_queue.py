@@ -1,0 +1,71 @@
+"""Runs above a plan wait their turn: never too many at once, first in first out, with their positions."""
+
+import asyncio
+
+import pytest_asyncio
+
+from tests.e2e.conftest import CREW, Crew
+from tests.e2e.workshop import tree
+from tests.e2e.yard import eventually
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def small(yard, workshops) -> Crew:
+    """The same crew in a project whose plan allows two runs at once."""
+    shop = await workshops(plan="free")
+    return Crew(yard, shop.project, await shop.built(tree(CREW)))
+
+
+async def positions(yard, runs) -> list[int]:
+    """The positions that the waiting ones are shown with, in the order of `runs`."""
+    shown = await asyncio.gather(*(yard.get(f"/v1/runs/{run}") for run in runs))
+    return [run["queue_position"] for run in shown if run.get("queue_position")]
+
+
+async def test_a_queue(yard, small):
+    runs = [await small.start("sleeps", input={"seconds": 3}) for _ in range(8)]
+    await eventually(
+        lambda: positions(yard, runs),
+        lambda seen: seen == list(range(1, len(seen) + 1)) and len(seen) == 6,
+        20,
+    )
+    listed = await yard.get("/v1/runs", project=small.project)
+    assert all("queue_position" not in item for item in listed)
+    canceled = runs[5]
+    answer = await yard.call("POST", f"/v1/runs/{canceled}/cancel", {})
+    assert answer.status in (200, 202)
+    waiting = await eventually(
+        lambda: positions(yard, runs), lambda seen: seen == list(range(1, len(seen) + 1)), 10
+    )
+    assert len(waiting) <= 5
+
+    done = [await small.finished(run, 120) for run in runs]
+    assert [run["status"] for run in done] == [*["succeeded"] * 5, "canceled", *["succeeded"] * 2]
+    assert done[5].get("started_at") is None
+    pod = await yard.kubectl("get", "pod", canceled.replace("_", "-", 1), check=False)
+    assert "NotFound" in pod
+
+    # The crews say themselves when they ran.
+    spans = [run["output"] for run in done if run["status"] == "succeeded"]
+    starts = [span["begun"] for span in spans]
+    assert starts == sorted(starts)
+    for span in spans:
+        assert sum(other["begun"] <= span["begun"] < other["ended"] for other in spans) <= 2
+
+
+async def test_a_waiting_run_says_so_to_kubectl_users(yard, small):
+    runs = [await small.start("sleeps", input={"seconds": 4}) for _ in range(3)]
+    shown = await eventually(
+        lambda: yard.object("runs", runs[2].replace("_", "-", 1)),
+        lambda seen: any(
+            c["type"] == "Admitted" and c["status"] == "False" for c in seen["status"].get("conditions", ())
+        ),
+        10,
+    )
+    admitted = next(c for c in shown["status"]["conditions"] if c["type"] == "Admitted")
+    assert "2" in admitted["message"]
+    for run in runs:
+        assert (await small.finished(run))["status"] == "succeeded"
+    shown = await yard.object("runs", runs[2].replace("_", "-", 1))
+    admitted = next(c for c in shown["status"]["conditions"] if c["type"] == "Admitted")
+    assert admitted["status"] == "True"

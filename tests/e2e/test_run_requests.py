@@ -1,0 +1,64 @@
+"""What is refused before anything runs, and inputs and outputs at their limits."""
+
+import hashlib
+import json
+
+import pytest
+
+KIB = 1024
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({}, 400, "deployment"),
+        ({"deployment": "dep_none"}, 404, "deployment"),
+        ({"deployment": "no-such-project"}, 404, "deployment"),
+        ({"deployment": "dep_none", "input": [1]}, 400, "input"),
+        ({"deployment": "dep_none", "input": "x"}, 400, "input"),
+        ({"deployment": "dep_none", "timeout": "soon"}, 400, "timeout"),
+        ({"deployment": "dep_none", "entrypoint": "kickoff"}, 400, "entrypoint"),
+        ({"deployment": "dep_none", "inputs": {}}, 400, "inputs"),
+    ],
+)
+async def test_a_run_that_is_asked_for_wrongly(yard, body, status, field):
+    answer = await yard.call("POST", "/v1/runs", body)
+    assert answer.status == status
+    assert answer.body["error"]["code"] == ("not_found" if status == 404 else "invalid_request")
+    assert answer.body["error"]["details"].get("field") == field
+
+
+async def test_kubectl_is_refused_too(yard):
+    said = await yard.apply("Run", "run-wrong", {"project": "x", "input": [1]}, "create", check=False)
+    assert "spec.input" in said and "must be of type object" in said
+
+
+@pytest.mark.parametrize("size", [10 * KIB, 100 * KIB, 1000 * KIB])
+async def test_an_input_arrives_exactly(yard, crew, size):
+    sent = {"text": "ä" * (size // 2 - KIB), "number": 2**60 + 1, "list": [1.5, None, True]}
+    text = json.dumps(sent, sort_keys=True, separators=(",", ":"))
+    run = await crew.run("values:measured", input=sent)
+    assert run["status"] == "succeeded", run.get("error")
+    assert run["output"] == {"sha256": hashlib.sha256(text.encode()).hexdigest(), "bytes": len(text)}
+    assert run["input"] == sent
+    spec = (await yard.object("runs", run["id"].replace("_", "-", 1)))["spec"]
+    assert ("inputRef" in spec) == (size > 16 * KIB)
+    assert ("input" in spec) == (size <= 16 * KIB)
+
+
+async def test_an_input_above_the_limit_is_refused(yard, crew):
+    body = {"deployment": crew.deployment, "input": {"text": "x" * (1024 * KIB)}}
+    answer = await yard.call("POST", "/v1/runs", body)
+    assert (answer.status, answer.body["error"]["code"]) == (413, "payload_too_large")
+    assert answer.body["error"]["details"]["field"] == "input"
+
+
+async def test_a_large_output_becomes_a_file(yard, crew):
+    small = await crew.run("values:large", input={"bytes": 30 * KIB})
+    assert (small["status"], len(small["output"]["text"])) == ("succeeded", 30 * KIB)
+    run = await crew.run("values:large", input={"bytes": 100 * KIB})
+    assert (run["status"], run["output"]) == ("succeeded", None)
+    answer = await yard.call("GET", f"/v1/runs/{run['id']}/artifacts/output.json")
+    assert answer.data if answer.status != 200 else True
+    found = answer.body if isinstance(answer.body, dict) else json.loads(answer.body)
+    assert found == {"text": "x" * (100 * KIB)}

@@ -1,0 +1,20 @@
+"""Runs that never start: their image is gone, or Kubernetes refuses their pod."""
+
+from tests.e2e.conftest import Crew
+
+
+async def test_an_image_that_is_gone(yard, crew, unpullable):
+    started, image = unpullable
+    run = await crew.finished(started, 200)
+    assert (run["status"], run["error"]["reason"]) == ("failed", "ImagePullFailed")
+    assert image.rpartition("@")[2][:19] in run["error"]["message"]
+    assert [message.event for message in await yard.events(run["id"])] == ["run.failed"]
+
+
+async def test_a_pod_that_cannot_be_made(yard, workshops):
+    """A container whose requests are above its limits is refused by Kubernetes."""
+    shop = await workshops(run={"resources": {"requests": {"memory": "512Mi"}, "limits": {"memory": "64Mi"}}})
+    deployment = await shop.built({"main.py": "def kickoff(): ..."})
+    run = await Crew(yard, shop.project, deployment).run("kickoff")
+    assert (run["status"], run["error"]["reason"]) == ("failed", "StartTimeout")
+    assert "memory" in run["error"]["message"]

@@ -1,0 +1,99 @@
+"""A project that is deployed by uploads, as from a laptop or a workflow. Called by tests and bench."""
+
+import io
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.yard import Yard, eventually
+
+UNBUILT = ("pending", "building")
+
+
+def archive(files: Mapping[str, bytes | str]) -> bytes:
+    """A .tar.gz of some files."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, text in files.items():
+            content = text.encode() if isinstance(text, str) else text
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    """The files below a directory, without what Python leaves there."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+async def upload(yard: Yard, project: str, content: bytes) -> str:
+    """Uploads an archive; gives the build_context_url."""
+    ticket = await yard.post("/v1/uploads", {"project": project, "size": len(content)})
+    answer = await yard.call(
+        ticket["method"], ticket["upload_url"], data=content, key="", headers=ticket["headers"]
+    )
+    assert answer.status in (200, 201, 204), answer.body
+    return str(ticket["build_context_url"])
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """One project and its deployments."""
+
+    yard: Yard
+    project: str
+
+    async def deploy(self, source: Mapping[str, bytes | str] | bytes, **more: Any) -> str:
+        """Uploads files (or an archive as it is) and asks for a deployment; gives its id."""
+        content = source if isinstance(source, bytes) else archive(source)
+        context = await upload(self.yard, self.project, content)
+        body = {"project": self.project, "build_context_url": context, "message": "Deploy", **more}
+        return str((await self.yard.post("/v1/deployments", body))["id"])
+
+    async def ended(self, deployment: str, seconds: float = 300, pause: float = 0.1) -> dict[str, Any]:
+        """The deployment, once its build has ended."""
+        found: dict[str, Any] = await eventually(
+            lambda: self.yard.get(f"/v1/deployments/{deployment}"),
+            lambda seen: seen["status"] not in UNBUILT,
+            seconds,
+            pause,
+        )
+        return found
+
+    async def built(self, source: Mapping[str, bytes | str] | bytes, **more: Any) -> str:
+        """Deploys and waits for success; gives the id."""
+        deployment = await self.deploy(source, **more)
+        done = await self.ended(deployment)
+        assert done["status"] in ("active", "superseded"), done
+        return deployment
+
+    async def object(self, deployment: str) -> dict[str, Any]:
+        """The Deployment as kubectl shows it."""
+        found: dict[str, Any] = await self.yard.object("deployments", deployment.replace("_", "-", 1))
+        return found
+
+    async def image(self, deployment: str) -> str:
+        """The image's reference, by digest."""
+        return str((await self.object(deployment))["status"]["image"])
+
+    async def pods(self, deployment: str) -> list[dict[str, Any]]:
+        """The build pods that are there now."""
+        label = f"crewyard.dev/deployment={deployment.replace('_', '-', 1)},app.kubernetes.io/component=build"
+        found: list[dict[str, Any]] = json.loads(
+            await self.yard.kubectl("get", "pods", "-l", label, "-o", "json")
+        )["items"]
+        return found
+
+    async def log(self, deployment: str) -> str:
+        """The build's log, through the API."""
+        answer = await self.yard.call("GET", f"/v1/deployments/{deployment}/logs")
+        assert answer.status == 200, answer.body
+        return bytes(answer.body).decode()
