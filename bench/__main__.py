@@ -1,46 +1,92 @@
-"""`make bench`: all measurements, or those named as arguments: start, build, commit, memory."""
+"""`make bench`: measurements, each against its peer; those named as arguments, or the selection.
+
+python -m bench               the selection, about a quarter of an hour
+python -m bench L1 T1         these
+python -m bench T1=500        a measurement with another count, where it has one
+"""
 
 import asyncio
+import json
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-from bench import build, commit, crew, facts, figures, memory, start
-from tests.e2e.yard import Yard
+from bench import accept, commit, drain, facts, first_line, lines, memory, redeploy, slots, start, writes
+from bench.finding import Finding
+from bench.ground import Ground
 
-ALL = ("memory", "start", "commit", "build")
-PAIRS = 21
+RESULTS = Path(__file__).parent / "results"
+Measure = Callable[..., Awaitable[list[Finding]]]
+
+MEASURES: dict[str, Measure] = {
+    "memory": memory.measure,
+    "L1": start.one_by_one,
+    "L2": start.in_flight,
+    "L4": accept.measure,
+    "L5": first_line.measure,
+    "T1": drain.measure,
+    "T2": writes.measure,
+    "T5": slots.measure,
+    "S2": lines.measure,
+    "commit": commit.measure,
+    "B1": redeploy.code_only("langgraph", 7),
+    "B1crewai": redeploy.code_only("crewai", 5),
+    "B2": redeploy.dependencies("crewai", 3),
+    "B4": redeploy.cold_start,
+}
+LONG = ("S2", "B1crewai", "B2", "B4")
+"""Not in the selection."""
+COUNTED = ("T1", "S2")
+"""Those that take a count."""
 
 
-async def main(wanted: list[str]) -> None:
-    """Takes the measurements and prints a line for each."""
-    yard = await Yard.open()
+async def main(wanted: dict[str, int | None]) -> bool:
+    """Takes the measurements, prints a line for each finding, keeps all numbers; whether all were taken."""
+    ground = await Ground.open()
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {facts.machine()}", flush=True)
+    kept: list[dict[str, Any]] = []
+    failed = []
     try:
-        measured = await crew.prepare(yard)
-        if "memory" in wanted:
-            before = await memory.both(yard)
-            await memory.fifty_runs(measured)
-            after = await memory.both(yard)
-            for name, idle, later in zip(("controller", "api"), before, after, strict=True):
-                print(f"memory of {name}: {idle:.0f} MiB idle, {later:.0f} MiB after 50 runs", flush=True)
-        if "start" in wanted:
-            starts, ends = await start.measure(measured, PAIRS)
-            print("applied → first instruction:", figures.compare(starts).line("s"), flush=True)
-            print("crew's end → terminal status:", figures.compare(ends).line("s"), flush=True)
-        if "commit" in wanted:
-            seconds = await commit.measure(yard, 10)
-            print("push → Deployment object (polled every 1 s):", figures.spread(seconds, "s"), flush=True)
-        if "build" in wanted:
-            first, again = await build.measure(yard, 9)
-            print(f"first build of the LangGraph example, POST → active: {first:.1f} s", flush=True)
-            print("code-only redeploy, POST → active:", figures.spread(again, "s"), flush=True)
-        await yard.kubectl("delete", "cproj", measured.project, "--wait=false")
+        for name, count in wanted.items():
+            begun = datetime.now(UTC)
+            try:
+                found = await MEASURES[name](ground, *([] if count is None else [count]))
+            except Exception as error:
+                # One that cannot be taken is said, and does not cost the others.
+                failed.append(name)
+                print(f"{name}: not taken: {type(error).__name__}: {str(error)[:500]}", flush=True)
+                continue
+            for finding in found:
+                print(finding.line(), flush=True)
+                kept.append({**finding.record(), "begun": begun.isoformat(), "machine": facts.machine()})
     finally:
-        await yard.close()
+        await ground.close()
+    if kept:
+        RESULTS.mkdir(exist_ok=True)
+        file = RESULTS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
+        file.write_text(json.dumps({"machine": facts.machine(), "findings": kept}, indent=1))
+        print(f"all numbers: {file}", flush=True)
+    return not failed
+
+
+def parse(arguments: list[str]) -> dict[str, int | None]:
+    """Names and counts of an argument list. Raises ValueError naming what is wrong."""
+    found: dict[str, int | None] = {}
+    for argument in arguments or [name for name in MEASURES if name not in LONG]:
+        name, given, count = argument.partition("=")
+        if name not in MEASURES:
+            raise ValueError(f"no measurement {name!r}; there are {', '.join(MEASURES)}")
+        if given and (name not in COUNTED or not count.isdigit()):
+            raise ValueError(f"{argument!r}: a number can be given to {', '.join(COUNTED)}")
+        found[name] = int(count) if given else None
+    return found
 
 
 if __name__ == "__main__":
-    unknown = [name for name in sys.argv[1:] if name not in ALL]
-    if unknown:
-        sys.exit(f"no measurement {unknown[0]!r}; there are {', '.join(ALL)}")
-    asyncio.run(main(sys.argv[1:] or list(ALL)))
+    try:
+        chosen = parse(sys.argv[1:])
+    except ValueError as error:
+        sys.exit(str(error))
+    sys.exit(0 if asyncio.run(main(chosen)) else 1)

@@ -8,14 +8,18 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.finding import Finding
+from bench.ground import Ground
 from tests.e2e.demo import GIT_HOST
-from tests.e2e.yard import Yard
 from tests.gitserver import GitServer
 
+COUNT = 10
 
-async def measure(yard: Yard, count: int) -> list[float]:
-    """Seconds from the commit until the Deployment is seen, `count` times."""
-    project = f"bench-{secrets.token_hex(3)}"
+
+async def measure(ground: Ground) -> list[Finding]:
+    """Seconds from the commit until the Deployment is seen."""
+    yard, project = ground.yard, f"bench-{secrets.token_hex(3)}"
+    ground.projects.append(project)
     seconds = []
     with (
         tempfile.TemporaryDirectory() as root,
@@ -24,7 +28,7 @@ async def measure(yard: Yard, count: int) -> list[float]:
         repository = server.create(project)
         git = {"url": server.url(project, host=GIT_HOST), "interval": "1s"}
         await yard.apply("Project", project, {"source": {"git": git}})
-        for number in range(count):
+        for number in range(COUNT):
             code = f"def kickoff(inputs):\n    return {number}\n"
             sha = repository.commit({"main.py": code}, f"Change {number}")
             begun = time.monotonic()
@@ -36,5 +40,4 @@ async def measure(yard: Yard, count: int) -> list[float]:
                     break
             seconds.append(time.monotonic() - begun)
             await asyncio.sleep(0.37)
-        await yard.kubectl("delete", "cproj", project, "--wait=false")
-    return seconds
+    return [Finding("commit", "push → Deployment object, polled every second", values=seconds)]

@@ -1,30 +1,35 @@
-"""Resident memory of controller and facade, read from their own /proc."""
+"""Resident memory of controller and facade, read from their own /proc, before and after fifty runs."""
 
-from bench.crew import BenchCrew
-from tests.e2e.yard import Yard, eventually
+from bench.finding import Finding
+from bench.ground import Ground
 
 SYSTEM = "crewyard-system"
+RUNS = 50
 
 
-async def resident(yard: Yard, deployment: str) -> float:
+async def resident(ground: Ground, deployment: str) -> float:
     """MiB of the process of one of our Deployments."""
-    shown = await yard.kubectl("-n", SYSTEM, "exec", f"deploy/{deployment}", "--", "cat", "/proc/1/status")
+    shown = await ground.yard.kubectl(
+        "-n", SYSTEM, "exec", f"deploy/{deployment}", "--", "cat", "/proc/1/status"
+    )
     line = next(line for line in shown.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) / 1024
 
 
-async def both(yard: Yard) -> tuple[float, float]:
-    """MiB of controller and facade."""
-    return await resident(yard, "crewyard-controller"), await resident(yard, "crewyard-api")
-
-
-async def fifty_runs(crew: BenchCrew) -> None:
-    """Executes fifty runs."""
-    runs = [(await crew.yard.post("/v1/runs", {"deployment": crew.deployment}))["id"] for _ in range(50)]
+async def measure(ground: Ground) -> list[Finding]:
+    """Both processes, idle and later."""
+    await ground.crew()
+    services = ("controller", "api")
+    idle = [await resident(ground, f"crewyard-{service}") for service in services]
+    runs = [
+        (await ground.yard.post("/v1/runs", {"deployment": ground.deployment}))["id"] for _ in range(RUNS)
+    ]
     for run in runs:
-        await eventually(
-            lambda run=run: crew.yard.get(f"/v1/runs/{run}"),
-            lambda seen: seen["completed_at"] is not None,
-            300,
-            0.2,
+        await ground.finished(run)
+    later = [await resident(ground, f"crewyard-{service}") for service in services]
+    return [
+        Finding(
+            "memory", f"of the {service}", "MiB", fact=f"{one:.0f} MiB idle, {two:.0f} MiB after {RUNS} runs"
         )
+        for service, one, two in zip(services, idle, later, strict=True)
+    ]

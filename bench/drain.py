@@ -1,0 +1,108 @@
+"""T1: the time until many Runs have ended, against as many bare Pods and as many default Jobs."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from bench import pods
+from bench.finding import Finding
+from bench.ground import JOB, Ground
+from bench.start import complete
+from crds.kinds import POD, RUN, Kind
+from crds.objects import Run
+
+AT_ONCE = 8
+ROUNDS = 2
+
+
+async def _drain(
+    ground: Ground, kind: Kind, bodies: list[dict[str, Any]], ended: Callable[[dict[str, Any]], bool]
+) -> float:
+    """Creates all, eight at a time, and waits by a watch until the last has ended; seconds."""
+    waiting = {body["metadata"]["name"] for body in bodies}
+    places = asyncio.Semaphore(AT_ONCE)
+    version = (await ground.kube.list(kind)).resource_version
+    over = asyncio.Event()
+
+    async def follow() -> None:
+        nonlocal version
+        while waiting:
+            async for event in ground.kube.watch(kind, version):
+                version = event.object["metadata"]["resourceVersion"]
+                if event.type in ("ADDED", "MODIFIED") and ended(event.object):
+                    waiting.discard(event.object["metadata"]["name"])
+                    if not waiting:
+                        break
+        over.set()
+
+    async def create(body: dict[str, Any]) -> None:
+        async with places:
+            await ground.kube.create(kind, body)
+
+    begun = time.monotonic()
+    following = asyncio.ensure_future(follow())
+    await asyncio.gather(*(create(body) for body in bodies))
+    await asyncio.wait_for(over.wait(), 3600)
+    await following
+    return time.monotonic() - begun
+
+
+async def _removed(ground: Ground, kind: Kind, bodies: list[dict[str, Any]]) -> None:
+    for body in bodies:
+        await ground.kube.delete(kind, body["metadata"]["name"])
+    while any(one["metadata"]["name"].startswith("bench-") for one in (await ground.kube.list(POD)).items):
+        await asyncio.sleep(1)
+
+
+def _run_ended(raw: dict[str, Any]) -> bool:
+    return Run(raw).ended
+
+
+def _pod_ended(raw: dict[str, Any]) -> bool:
+    return (raw.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+async def measure(ground: Ground, count: int = 100, rounds: int = ROUNDS) -> list[Finding]:
+    """T1 for `count` of each, the first round discarded."""
+    like = await pods.template(ground)
+
+    async def of_pods() -> float:
+        bodies = [pods.pod(like) for _ in range(count)]
+        took = await _drain(ground, POD, bodies, _pod_ended)
+        await _removed(ground, POD, bodies)
+        return took
+
+    async def of_jobs() -> float:
+        bodies = [pods.job(like) for _ in range(count)]
+        took = await _drain(ground, JOB, bodies, complete)
+        await _removed(ground, JOB, bodies)
+        return took
+
+    async def of_runs() -> float:
+        spec = {"deployment": ground.object_name}
+        bodies = [
+            {"metadata": {"name": f"run-bench-{secrets.token_hex(5)}"}, "spec": spec} for _ in range(count)
+        ]
+        took = await _drain(ground, RUN, bodies, _run_ended)
+        for body in bodies:
+            await ground.kube.delete(RUN, body["metadata"]["name"])
+        return took
+
+    sides: list[Callable[[], Awaitable[float]]] = [of_pods, of_jobs, of_runs]
+    taken = [[await side() for side in sides] for _ in range(rounds + 1)]
+    return [
+        Finding(
+            "T1",
+            f"{count} Runs until all have ended",
+            pairs=[(p, r) for p, _, r in taken],
+            peer=f"{count} Pods",
+        ),
+        Finding(
+            "T1",
+            f"{count} Runs until all have ended",
+            pairs=[(j, r) for _, j, r in taken],
+            peer=f"{count} Jobs",
+        ),
+    ]

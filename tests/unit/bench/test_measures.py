@@ -1,0 +1,73 @@
+"""The pure parts of the measurements: what counts as lost, which metrics are summed, what is asked for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.__main__ import LONG, MEASURES, parse
+from bench.finding import Finding
+from bench.lines import told
+from bench.redeploy import code_changed, dependency_added
+from bench.writes import counted
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ([0, 1, 2, 3], (0, 0, 0)),
+        ([0, 1, 3], (1, 0, 0)),
+        ([0, 1, 1, 2, 3], (0, 1, 0)),
+        ([0, 2, 1, 3], (0, 0, 1)),
+        ([], (4, 0, 0)),
+    ],
+)
+def test_lines_that_are_lost_doubled_or_reordered(numbers, expected):
+    assert told(numbers, 4) == expected
+
+
+@given(st.integers(1, 200), st.data())
+def test_what_is_left_out_is_lost(count, data):
+    gone = data.draw(st.sets(st.integers(0, count - 1)))
+    assert told([number for number in range(count) if number not in gone], count) == (len(gone), 0, 0)
+
+
+METRICS = """# HELP writes_total Writes.
+# TYPE writes_total counter
+writes_total{kind="Run",verb="patch"} 12.0
+writes_total{kind="Pod",verb="create"} 3.0
+writes_total{kind="Event",verb="create"} 9.0
+other_total{kind="Run",verb="patch"} 100.0
+"""
+
+
+def test_samples_are_summed_by_name_and_labels():
+    assert counted(METRICS, "writes_total") == 24
+    assert counted(METRICS, "writes_total", kind="Run") == 12
+    assert counted(METRICS, "writes_total", verb="create", kind="Pod") == 3
+    assert counted(METRICS, "writes_total", kind="Job") == 0
+
+
+def test_what_is_measured():
+    assert list(parse([])) == [name for name in MEASURES if name not in LONG]
+    assert parse(["T1=500", "L1"]) == {"T1": 500, "L1": None}
+    for wrong in (["L9"], ["L1=3"], ["T1=many"]):
+        with pytest.raises(ValueError, match=r"measurement|number"):
+            parse(wrong)
+
+
+def test_changes_of_an_example():
+    files = {"main.py": b"", "requirements.txt": b"langgraph==1\n"}
+    changed = code_changed(files, 1)
+    assert changed["requirements.txt"] == files["requirements.txt"] and changed != files
+    first, second = dependency_added(files, 0), dependency_added(files, 1)
+    assert first["requirements.txt"] != second["requirements.txt"]
+    assert first["requirements.txt"].startswith(b"langgraph==1\nidna==")
+
+
+def test_a_finding_is_told_and_kept():
+    finding = Finding("L1", "start", pairs=[(9.0, 9.0), (1.0, 2.0)], peer="Job")
+    assert finding.line() == (
+        "L1 start (peer: Job): ours 2 s, peer 1 s (medians of 1); ratio 2.00 (2.00 to 2.00)"
+    )
+    assert finding.record()["comparison"]["ratio"] == 2.0
+    assert Finding("T2", "writes", "", fact="3 each").line() == "T2 writes: 3 each"
