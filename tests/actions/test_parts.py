@@ -1,0 +1,250 @@
+"""The parts of the actions by themselves: tables and properties."""
+
+import gzip
+import io
+import re
+import subprocess
+import tarfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actions.workflow import artifacts, git, places, results, telling
+from actions.workflow.api import pause
+from actions.workflow.console import Console, escaped, escaped_property, lines
+from actions.workflow.errors import Failed
+from actions.workflow.pack import pack, select
+from actions.workflow.patterns import Patterns
+from actions.workflow.stream import Reader
+from actions.workflow.upload import Progress
+
+
+@pytest.mark.parametrize(
+    ("patterns", "gone", "kept"),
+    [
+        (["tests"], ["tests/a.py", "a/tests/b"], ["tests2", "a/tests.py"]),
+        (["data/*.csv"], ["data/a.csv"], ["data/a/b.csv", "x/data/a.csv"]),
+        (["data", "!data/small.csv"], ["data/big.csv"], ["data/small.csv"]),
+        (["**/notes.md"], ["notes.md", "a/b/notes.md"], ["a/notes.md.txt"]),
+        (["logs/"], ["logs/a", "a/logs/b"], ["logs", "a/logs"]),
+        (["/a"], ["a", "a/b"], ["b/a"]),
+        (["a/**"], ["a/b", "a/b/c"], ["a"]),
+        (["[!a]?"], ["bx", "y/bx"], ["ax", "b"]),
+    ],
+)
+def test_patterns(patterns, gone, kept):
+    found = Patterns(patterns)
+    assert [path for path in gone + kept if found.leave_out(path)] == gone
+
+
+@given(st.text(), st.text())
+def test_a_command_stays_one_line_and_is_read_as_it_was_written(message, value):
+    command = f"::error file={escaped_property(value)}::{escaped(message)}"
+    assert not re.search(r"[\r\n]", command)
+    head, _, rest = command.removeprefix("::error file=").partition("::")
+    decoded = (("%0A", "\n"), ("%0D", "\r"), ("%3A", ":"), ("%2C", ","), ("%25", "%"))
+    for code, letter in decoded:
+        head, rest = head.replace(code, letter), rest.replace(code, letter) if len(code) == 3 else rest
+    assert head == value and "," not in escaped_property(value)
+
+
+@given(st.text())
+def test_no_printed_line_breaks_or_moves_the_cursor(text):
+    for line in lines(text):
+        assert len(line.splitlines()) <= 1
+        assert not re.search(r"[\x00-\x08\x7f]|\x1b(?!\[[0-9;]*m)", line)
+
+
+@given(st.lists(st.text(), max_size=5))
+def test_only_commands_are_outside_of_the_stop(texts):
+    out = io.StringIO()
+    with Console(out).opened() as console:
+        for text in texts:
+            console.say(text)
+        console.command("notice", "x")
+    token = out.getvalue().split("\n")[0].removeprefix("::stop-commands::")
+    outside = re.split(rf"(?m)^::stop-commands::{token}$|^::{token}::$", out.getvalue())[2::2]
+    assert [part.strip("\n") for part in outside] == ["::notice::x", ""]
+
+
+@given(st.text())
+def test_a_cell_is_one_cell(text):
+    found = results.cell(text)
+    assert "\n" not in found and "\r" not in found
+    assert not re.search(r"(?<!\\)(\\\\)*[|<\[`]", found)
+
+
+def stream(*messages: tuple[str | None, str]) -> list[bytes]:
+    found = [b"retry: 500\n", b": hi\n", b"\n"]
+    for identifier, data in messages:
+        found += [f"id: {identifier}\n".encode()] if identifier else []
+        found += [b"event: log\n", f"data: {data}\n".encode(), b"\n"]
+    return found
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=30),
+    st.lists(st.integers(min_value=0, max_value=120), max_size=6),
+)
+def test_every_message_comes_once_however_often_the_connection_breaks(marked, breaks):
+    whole = [(str(n) if has else None, f"text {n}") for n, has in enumerate(marked, 1)]
+    reader, got = Reader(), []
+    for end in [*breaks, None]:
+        start = int(reader.last or 0)
+        got += [message.data for message in reader.messages(stream(*whole[start:])[:end])]
+    assert got == [data for _, data in whole]
+    assert reader.retry in (0.5, None)
+
+
+@pytest.mark.parametrize(
+    ("message", "directory", "expected"),
+    [
+        ("crew.toml line 3: deployment.python is '2'", "", ("crew.toml", 3)),
+        ("crew.toml is not valid TOML: Expected '=' (at line 2, column 5)", "a/", ("a/crew.toml", 2)),
+        ("requirements/dev.txt line 7: ./x is a local path", "a", ("a/requirements/dev.txt", 7)),
+        ("main.py binds no 'x' (asked for by crew.toml line 2: deployment.entrypoint)", "", ("crew.toml", 2)),
+        ("pyproject.toml: the dependencies are dynamic", "", ("pyproject.toml", None)),
+        ("../../etc/passwd.txt line 1: x", "", None),
+        ("no file in it", "", None),
+    ],
+)
+def test_where_a_reason_lies(message, directory, expected):
+    assert places.place(message, directory) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "windows", "fine"),
+    [
+        ("a/b.txt", False, True),
+        ("..a/…", True, True),
+        ("a/../b", False, False),
+        ("/a", False, False),
+        ("a/", False, False),
+        ("C:/x", True, False),
+        ("a\\..\\b", True, False),
+        ("a\\b", False, True),
+        ("nul.txt", True, False),
+        ("a. ", True, False),
+        (".GIT/hooks/x", False, False),
+        ("", False, False),
+    ],
+)
+def test_names_of_artifacts(name, windows, fine):
+    assert (artifacts.problem(name, windows) is None) == fine
+
+
+def test_a_pause_grows_and_ends_and_listens():
+    assert pause(1, 7.0) == 7.0 and pause(1, 9999.0) == 120.0
+    assert all(0 < pause(number, None) <= 15 for number in range(60))
+    assert telling.duration(3_725_000) == "1 h 2 min 5 s"
+
+
+def test_progress_is_told_every_few_seconds():
+    clock, said = iter(range(100)), []
+    body = Progress(io.BytesIO(b"x" * 4096), 4096, said.append, now=lambda: float(next(clock)))
+    while body.read(512):
+        pass
+    assert said == ["sent 1.5 KiB of 4.0 KiB, 0.5 KiB/s", "sent 3.0 KiB of 4.0 KiB, 0.5 KiB/s"]
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+
+    def write(**files):
+        for name, content in files.items():
+            path = tmp_path / name.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        subprocess.run(["git", "-C", str(tmp_path), "add", "-A"], check=True)
+        return tmp_path
+
+    return write
+
+
+def packed(root, *excludes):
+    out = io.BytesIO()
+    return pack(select(root, git.tracked(root), Patterns(excludes)), out), out.getvalue()
+
+
+def test_equal_content_makes_equal_bytes(checkout, tmp_path):
+    root = checkout(main="x", b__data="y")
+    first, raw = packed(root)
+    (root / "main").touch()
+    (root / "main").chmod(0o600)
+    assert packed(root) == (first, raw)
+    assert (first.entries, first.unpacked, first.size) == (2, 2, len(raw))
+    with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+        assert [(m.name, m.mtime, m.uid, m.uname) for m in tar] == [("b/data", 0, 0, ""), ("main", 0, 0, "")]
+    assert gzip.GzipFile(fileobj=io.BytesIO(raw)).read(1) and raw[4:8] == b"\0\0\0\0"
+
+
+def test_the_archive_is_one_that_a_build_accepts(checkout):
+    from build.archive import read_archive
+    from build.settings import Limits
+
+    root = checkout(**{"main": "x", "größe": "y", "x" * 180: "long"})
+    (root / "again").symlink_to("größe")
+    program = root / "tool"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    (root / "loose").write_text("not tracked")
+    subprocess.run(["git", "-C", str(root), "add", "again", "tool"], check=True)
+    _, raw = packed(root)
+    tree = read_archive(io.BytesIO(raw), len(raw), Limits())
+    assert sorted(tree) == sorted(["again", "größe", "main", "tool", "x" * 180])
+    assert tree["again"] == b"y"
+    assert tree.entry("tool").executable and not tree.entry("main").executable
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "../outside", "loose", "self", "directory", ".git/config"])
+def test_a_link_that_leads_to_no_tracked_file_is_refused(checkout, target):
+    root = checkout(directory__a="x")
+    (root / "self").symlink_to(target)
+    subprocess.run(["git", "-C", str(root), "add", "self"], check=True)
+    (root / "loose").write_text("not tracked")
+    with pytest.raises(Failed, match="symbolic link"):
+        packed(root)
+    assert packed(root, "self")[0].entries == 1
+
+
+def test_a_directory_that_became_a_link_is_refused(checkout, tmp_path_factory):
+    root = checkout(directory__a="x", b="y")
+    away = tmp_path_factory.mktemp("away")
+    (away / "a").write_text("secret")
+    (root / "directory/a").unlink()
+    (root / "directory").rmdir()
+    (root / "directory").symlink_to(away)
+    with pytest.raises(Failed, match="out of the checkout"):
+        packed(root)
+
+
+def test_what_is_missing_or_a_submodule_is_left_out_and_said(checkout):
+    root = checkout(a="x", b="y", c="z")
+    (root / "b").unlink()
+    sub = ["update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendor"]
+    subprocess.run(["git", "-C", str(root), *sub], check=True)
+    source = select(root, git.tracked(root), Patterns(["c"]))
+    assert list(source.files) == ["a"]
+    assert len(source.notes) == 3 and "vendor is a submodule" in source.notes[0]
+
+
+@pytest.mark.parametrize("name", ["a\\b", "a\nb", "c:x", ".wh.a"])
+def test_a_name_that_a_build_refuses_is_refused_before_the_upload(checkout, name):
+    with pytest.raises(Failed, match="rename it"):
+        packed(checkout(**{name: "x"}))
+
+
+@pytest.mark.parametrize(("limit", "value"), [("entries", 1), ("unpacked_bytes", 1)])
+def test_limits_are_named(checkout, monkeypatch, limit, value):
+    from actions.workflow import pack as module
+
+    monkeypatch.setitem(module.LIMITS, limit, value)
+    with pytest.raises(Failed, match=limit):
+        packed(checkout(a="x", b="y"))
+
+
+def test_what_no_build_would_unpack_is_not_sent(checkout):
+    with pytest.raises(Failed, match="ratio"):
+        packed(checkout(zeros="\0" * (3 << 20)))
