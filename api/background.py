@@ -12,6 +12,7 @@ import structlog
 from aiohttp import web
 
 from api import outbox
+from api.accounting import account
 from api.config import Config
 from api.projector import kinds
 from api.projector.completion import FRESH, complete_all
@@ -27,6 +28,7 @@ COMPLETE_EVERY = 30.0
 PRUNE_EVERY = 10.0
 FORGET_EVERY = 3600.0
 USES_EVERY = 10.0
+ACCOUNT_EVERY = 5.0
 MAX_PAUSE = 30.0
 PATIENCE = (5.0, 5.0)
 """Seconds given to each cancellation; the kubelet gives twenty in all."""
@@ -91,6 +93,11 @@ def _work(config: Config, store: Store, kube: Kube, progress: Progress, logs: Ka
             await store.idempotency.forget(datetime.now(UTC))
             await asyncio.sleep(FORGET_EVERY)
 
+    async def accounting() -> None:
+        while True:
+            if not await account(store):
+                await asyncio.sleep(ACCOUNT_EVERY)
+
     async def uses() -> None:
         while True:
             await store.keys.write_uses()
@@ -106,6 +113,7 @@ def _work(config: Config, store: Store, kube: Kube, progress: Progress, logs: Ka
         "pruning": pruning,
         "forgetting": forget,
         "uses of keys": uses,
+        "accounting": accounting,
     }
 
 

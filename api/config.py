@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from api.prices import Prices, parse_prices
 from crds.limits import Plans, parse_plans
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -39,6 +40,8 @@ class Config:
     upload_ttl: float = 3600.0
     """How long an upload's address holds."""
     max_upload: int = 100 * 1024 * 1024
+    prices: Prices | None = None
+    """What use costs; None: nothing is said of cost."""
 
 
 def parse(environ: Mapping[str, str]) -> Config:
@@ -63,6 +66,11 @@ def parse(environ: Mapping[str, str]) -> Config:
         wrong.append("CREWYARD_PLANS: must be a JSON object of plans")
     except ValueError as error:
         wrong.append(str(error))
+    prices = None
+    try:
+        prices = parse_prices(environ.get("CREWYARD_PRICES", ""))
+    except ValueError as error:
+        wrong.append(str(error))
     config = Config(
         namespace=namespace,
         public_url=_address(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong),
@@ -78,6 +86,7 @@ def parse(environ: Mapping[str, str]) -> Config:
         port=int(_positive(environ, "CREWYARD_PORT", 8080, wrong)),
         run_ttl=_positive(environ, "CREWYARD_RUN_TTL", 600.0, wrong),
         upload_ttl=_positive(environ, "CREWYARD_UPLOAD_TTL", 3600.0, wrong),
+        prices=prices,
         max_upload=int(_positive(environ, "CREWYARD_MAX_UPLOAD", 100 * 1024 * 1024, wrong)),
     )
     if wrong:

@@ -7,6 +7,7 @@ from api import errors
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 TEXT = "text/plain"
+CSV = "text/csv"
 ANY = "*/*"
 
 

@@ -136,3 +136,24 @@ KEY = {
     "last_used_at": None,
 }
 KEY_CREATED = {**KEY, "key": "crw_K3yK3yK3yK_…"}
+_USED = {
+    "runs": 12,
+    "run_seconds": 340.5,
+    "build_seconds": 41.0,
+    "artifact_bytes": 15360,
+    "prompt_tokens": 41200,
+    "completion_tokens": 8300,
+    "cost": 0.184,
+}
+USAGE = {
+    "project": PROJECT_NAME,
+    "from": "2026-11-21",
+    "to": "2026-11-21",
+    "currency": "USD",
+    "days": [{"date": "2026-11-21", **_USED}],
+    "total": _USED,
+}
+USAGE_CSV = (
+    "date,runs,run_seconds,build_seconds,artifact_bytes,prompt_tokens,completion_tokens,cost\r\n"
+    "2026-11-21,12,340.5,41.0,15360,41200,8300,0.184\r\n"
+)

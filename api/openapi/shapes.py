@@ -154,6 +154,28 @@ KEY = shape("Key", _KEY)
 KEY_CREATED = shape(
     "KeyCreated", {**_KEY, "key": {"type": "string", "description": "The key itself, shown this once."}}
 )
+_AMOUNT: Schema = {"type": "number", "minimum": 0}
+_MEASURES: dict[str, Schema] = {
+    "runs": COUNT,
+    "run_seconds": _AMOUNT,
+    "build_seconds": _AMOUNT,
+    "artifact_bytes": COUNT,
+    "prompt_tokens": COUNT,
+    "completion_tokens": COUNT,
+    "cost": nullable({**_AMOUNT, "description": "By the installation's prices; null without them."}),
+}
+_DATE: Schema = {"type": "string", "format": "date"}
+USAGE = shape(
+    "Usage",
+    {
+        "project": PROJECT_NAME,
+        "from": _DATE,
+        "to": _DATE,
+        "currency": nullable(TEXT),
+        "days": {"type": "array", "items": shape("UsageDay", {"date": _DATE, **_MEASURES})},
+        "total": shape("UsageTotal", _MEASURES),
+    },
+)
 ERROR = shape(
     "Error",
     {

@@ -1,6 +1,6 @@
 """The operations of /v1, a resource a file, and `ENDPOINTS`, the table of them all."""
 
-from api.routes import artifacts, build_logs, deployments, env, events, keys, projects, runs, uploads
+from api.routes import artifacts, build_logs, deployments, env, events, keys, projects, runs, uploads, usage
 
 ENDPOINTS = (
     *projects.ENDPOINTS,
@@ -12,4 +12,5 @@ ENDPOINTS = (
     *events.ENDPOINTS,
     *artifacts.ENDPOINTS,
     *keys.ENDPOINTS,
+    *usage.ENDPOINTS,
 )

@@ -13,6 +13,8 @@ from typing import Any
 from api.store.journal import Journal, Record
 
 LOOK = 1000
+MAX_TOKENS = 10**9
+"""Of one event; what a crew says is not to spoil the sum."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,19 @@ class EventLog:
         """Up to `limit` records after the first `after` ones."""
         return self._journal.read(after, limit)
 
+    def tokens(self) -> tuple[int, int]:
+        """The prompt and completion tokens of all `usage` events; what is no count is left out."""
+        prompt = completion = 0
+        for record in self._journal.marked(b'"t":"usage"'):
+            if record["t"] == "usage":
+                prompt += _count(record["d"].get("prompt_tokens"))
+                completion += _count(record["d"].get("completion_tokens"))
+        return prompt, completion
+
     def remove(self) -> None:
         """Deletes the log."""
         self._journal.remove()
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and 0 <= value <= MAX_TOKENS else 0

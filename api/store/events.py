@@ -104,6 +104,11 @@ class Events:
         last = events[-1].id if events else after
         return EventPage(tuple(events), head.terminal is not None and last >= head.terminal.id, mark, total)
 
+    async def tokens(self, run: str) -> tuple[int, int]:
+        """The prompt and completion tokens that a run told of."""
+        log = await self.shelf.open(run)
+        return await off(log.tokens)
+
     async def wait(self, run: str, mark: int, timeout: float) -> None:
         """Returns at once if something happened to the run since `mark`, else when it does or after
         `timeout` seconds.

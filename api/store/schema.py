@@ -5,7 +5,7 @@ that is never given twice: times are not unique. `version` is the object's
 resourceVersion, which grows over all objects, so an older view never replaces a newer.
 """
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, String, Table
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, String, Table, false
 
 from api.store.columns import Moment, json_column
 
@@ -61,7 +61,10 @@ deployments = Table(
     Column("spec", json_column(), nullable=False),
     Column("plan", json_column(), nullable=False),
     Column("conditions", json_column(), nullable=False),
+    Column("building_at", Moment),
+    Column("accounted", Boolean, nullable=False, default=False, server_default=false()),
     Index("deployments_project_ord", "namespace", "project", "ord"),
+    Index("deployments_accounted", "namespace", "accounted"),
 )
 
 runs = Table(
@@ -92,12 +95,14 @@ runs = Table(
     Column("waiting", json_column()),
     Column("terminal", json_column()),
     Column("terminal_id", BigInteger),
+    Column("accounted", Boolean, nullable=False, default=False, server_default=false()),
     # With `hidden` in each, a page far back is found in the index alone.
     Index("runs_ord", "namespace", "hidden", "ord"),
     Index("runs_project_ord", "namespace", "hidden", "project", "ord"),
     Index("runs_status_ord", "namespace", "hidden", "status", "ord"),
     Index("runs_project_status_ord", "namespace", "hidden", "project", "status", "ord"),
     Index("runs_deployment_ord", "namespace", "hidden", "deployment", "ord"),
+    Index("runs_accounted", "namespace", "accounted"),
     Index("runs_present", "namespace", "present", "status"),
 )
 
@@ -183,6 +188,20 @@ run_counts = Table(
     _key("deployment"),
     _key("status"),
     Column("count", BigInteger, nullable=False),
+)
+
+usage_days = Table(
+    "usage_days",
+    metadata,
+    _key("namespace"),
+    _key("project_uid"),
+    _key("day"),
+    Column("runs", BigInteger, nullable=False),
+    Column("run_ms", BigInteger, nullable=False),
+    Column("build_ms", BigInteger, nullable=False),
+    Column("artifact_bytes", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
 )
 
 sequences = Table(

@@ -22,6 +22,7 @@ from api.store.index.places import Places
 from api.store.index.projects import Projects
 from api.store.index.runs import Runs
 from api.store.index.uploads import UploadRow, Uploads
+from api.store.index.usage import Usage
 from api.store.lock import DirectoryLock
 from api.store.migrate import migrate
 from api.store.record import Record
@@ -46,6 +47,7 @@ class Store:
         self.artifacts = Artifacts(database, namespace)
         self.uploads = Uploads(database, namespace)
         self.keys = Keys(database, namespace)
+        self.usage = Usage(database, namespace)
         self.idempotency = IdempotencyKeys(database, namespace)
         self.events = Events(database, namespace, directory / "events" / namespace)
         self.record = Record(database, namespace, self.events)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Row, Select, and_, case, delete, func, or_, select, update
@@ -144,6 +144,10 @@ class Deployments:
             if row and row.uid != deployment.uid:
                 await connection.execute(delete(deployments).where(here))
                 row = None
+            if values["phase"] == "building":
+                # The first time it is seen to build; waiting for its turn is no use of anything.
+                begun = datetime.now(UTC)
+                values["building_at"] = func.coalesce(deployments.c.building_at, begun) if row else begun
             if row:
                 await connection.execute(update(deployments).where(here).values(**values))
             else:

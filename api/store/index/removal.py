@@ -1,4 +1,4 @@
-"""What goes with a Project: its row, its deployments, and its runs but for their tombstones.
+"""What goes with a Project: its row, its deployments, its usage, and its runs but for their tombstones.
 
 Called within the transaction that learns that a Project is gone or was made anew.
 A tombstone keeps a run's name and end for ever, because a name executes once.
@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index import counts
 from api.store.index.counts import Place
-from api.store.schema import deployments, projects, removed_projects, runs
+from api.store.schema import deployments, projects, removed_projects, runs, usage_days
 
 LIVE = ("pending", "running")
 
@@ -34,6 +34,9 @@ async def remove_project(
             deployments.c.project == name,
             or_(deployments.c.project_uid == uid, deployments.c.project_uid.is_(None)),
         )
+    )
+    await connection.execute(
+        delete(usage_days).where(usage_days.c.namespace == namespace, usage_days.c.project_uid == uid)
     )
     belongs = (
         runs.c.namespace == namespace,

@@ -115,14 +115,16 @@ class Yard:
 
     async def deployment(
         self, name: str, project: str, phase: str = "Active", spec: Any = None, **status: Any
-    ):
-        """A Deployment as the projector saw it."""
+    ) -> dict[str, Any]:
+        """A Deployment as the projector saw it; gives its object."""
         built = phase in ("Active", "Superseded")
         whole = {"phase": phase, **({"image": "r/x@sha256:0"} if built else {}), **status}
         if built:
             whole["conditions"] = [{"type": "Built", "status": "True", "reason": "Built", "message": ""}]
         wanted = {"project": project, "source": {"archive": {"upload": "upl_1"}}, **(spec or {})}
-        await self.store.deployments.observe(objects.Deployment(_object(name, wanted, whole)))
+        raw = _object(name, wanted, whole)
+        await self.store.deployments.observe(objects.Deployment(raw))
+        return raw
 
     async def run(
         self, name: str, project: str, deployment: str = "dep-a", phase: str = "Pending", **status: Any

@@ -1,0 +1,149 @@
+"""Usage of projects by UTC day. Called by `api.accounting`, which fills it, and by the routes of usage.
+
+What a run used counts on the day it ended, a build on the day it ended. Each is accounted once: the mark on
+its row and the sum change in one transaction.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, date, datetime
+from typing import Any
+
+from sqlalchemy import Table, func, select, update
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from api.store.database import Database
+from api.store.index.runs import ENDED
+from api.store.schema import artifacts, deployments, projects, runs, usage_days
+
+BUILT = ("active", "failed", "superseded")
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What was used: milliseconds, bytes, tokens."""
+
+    runs: int = 0
+    run_ms: int = 0
+    build_ms: int = 0
+    artifact_bytes: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: "Measures") -> "Measures":
+        return Measures(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Measures)))
+
+
+@dataclass(frozen=True)
+class EndedRun:
+    """A run that is still to be accounted; `claimed`: it may have said something."""
+
+    name: str
+    claimed: bool
+
+
+@dataclass(frozen=True)
+class EndedBuild:
+    """A deployment that is still to be accounted; `building_at` None: nothing was built."""
+
+    name: str
+    building_at: datetime | None
+    conditions: tuple[Mapping[str, Any], ...]
+
+
+class Usage:
+    """The table of usage of one namespace."""
+
+    def __init__(self, database: Database, namespace: str) -> None:
+        self._database = database
+        self._namespace = namespace
+
+    async def days(self, project_uid: str, first: date, last: date) -> dict[date, Measures]:
+        """What was used on each day of a range; days without use are not in it."""
+        columns = [usage_days.c[f.name] for f in fields(Measures)]
+        query = select(usage_days.c.day, *columns).where(
+            usage_days.c.namespace == self._namespace,
+            usage_days.c.project_uid == project_uid,
+            usage_days.c.day.between(first.isoformat(), last.isoformat()),
+        )
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).all()
+        return {date.fromisoformat(day): Measures(*values) for day, *values in rows}
+
+    async def ended_runs(self, limit: int) -> list[EndedRun]:
+        """Runs that have ended and are not accounted."""
+        query = (
+            select(runs.c.name, runs.c.started_at)
+            .where(runs.c.namespace == self._namespace, runs.c.accounted.is_(False), runs.c.status.in_(ENDED))
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            return [EndedRun(name, started is not None) for name, started in await connection.execute(query)]
+
+    async def account_run(self, name: str, prompt_tokens: int, completion_tokens: int) -> None:
+        """Adds what a run used to its project's day, unless that was done."""
+        async with self._database.write() as connection:
+            row = await self._mark(connection, runs, name)
+            if row is None or row.hidden or row.completed_at is None:
+                return
+            held = select(func.coalesce(func.sum(artifacts.c.size), 0)).where(
+                artifacts.c.namespace == self._namespace, artifacts.c.run == name
+            )
+            used = Measures(
+                runs=1,
+                run_ms=row.duration_ms or 0,
+                artifact_bytes=int((await connection.execute(held)).scalar_one()),
+                prompt_tokens=prompt_tokens,
+                completion_tokens=completion_tokens,
+            )
+            await self._add(connection, row, row.completed_at, used)
+
+    async def ended_builds(self, limit: int) -> list[EndedBuild]:
+        """Deployments whose build has ended and is not accounted."""
+        query = (
+            select(deployments.c.name, deployments.c.building_at, deployments.c.conditions)
+            .where(
+                deployments.c.namespace == self._namespace,
+                deployments.c.accounted.is_(False),
+                deployments.c.phase.in_(BUILT),
+            )
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            return [EndedBuild(a, b, tuple(c)) for a, b, c in await connection.execute(query)]
+
+    async def account_build(self, name: str, ended_at: datetime, build_ms: int) -> None:
+        """Adds a build's time to its project's day, unless that was done."""
+        async with self._database.write() as connection:
+            row = await self._mark(connection, deployments, name)
+            if row is not None:
+                await self._add(connection, row, ended_at, Measures(build_ms=build_ms))
+
+    async def _mark(self, connection: AsyncConnection, table: Table, name: str) -> Any:
+        """The row that is marked now; None where it was before, or is gone."""
+        marked = (
+            update(table)
+            .where(table.c.namespace == self._namespace, table.c.name == name, table.c.accounted.is_(False))
+            .values(accounted=True)
+            .returning(*table.c)
+        )
+        return (await connection.execute(marked)).one_or_none()
+
+    async def _add(self, connection: AsyncConnection, row: Any, at: datetime, used: Measures) -> None:
+        uid = row.project_uid
+        if uid is None:
+            query = select(projects.c.uid).where(
+                projects.c.namespace == self._namespace, projects.c.name == row.project
+            )
+            uid = (await connection.execute(query)).scalar_one_or_none()
+        if uid is None or used == Measures():
+            return
+        day = at.astimezone(UTC).date().isoformat()
+        first = insert(usage_days).values(namespace=self._namespace, project_uid=uid, day=day, **asdict(used))
+        await connection.execute(
+            first.on_conflict_do_update(
+                index_elements=["namespace", "project_uid", "day"],
+                set_={name: usage_days.c[name] + value for name, value in asdict(used).items()},
+            )
+        )
