@@ -1,7 +1,7 @@
 """The graph: plan → look up, question by question → write the report.
 
-Everything here is ordinary LangGraph. Where a crew of yours would ask a model, `plan` and `write` use fixed
-rules, so that the example needs no model and no key.
+Everything here is ordinary LangGraph: the run's agent, tool and usage events come from nodes, tool and model by
+themselves. `emit` adds one that only this crew knows of.
 """
 
 import logging
@@ -13,8 +13,10 @@ from crewyard_runtime import emit
 from langgraph.graph import END, START, StateGraph
 
 from agent.library import look_up
+from agent.model import ScriptedModel
 
 log = logging.getLogger(__name__)
+model = ScriptedModel()
 
 
 class State(TypedDict, total=False):
@@ -27,13 +29,14 @@ class State(TypedDict, total=False):
 def plan(state: State) -> State:
     topic = state.get("topic") or "shipyards"
     print(f"planning a report on {topic}")
-    return {"topic": topic, "questions": [f"What are {topic}?", f"Who works in {topic}?", f"What do {topic} make?"]}
+    answer = model.invoke(f"Ask three questions on {topic}.")
+    return {"topic": topic, "questions": answer.text.splitlines()}
 
 
 def research(state: State) -> State:
     done = len(state.get("findings", []))
     question = state["questions"][done]
-    finding = look_up(question)
+    finding = look_up.invoke({"question": question})
     print(f"{question} {finding}")
     emit("progress", step="research", done=done + 1, of=len(state["questions"]))
     return {"findings": [f"**{question}** {finding}"]}
@@ -60,4 +63,4 @@ _builder.add_edge(START, "plan")
 _builder.add_edge("plan", "research")
 _builder.add_conditional_edges("research", more_to_ask, ["research", "write"])
 _builder.add_edge("write", END)
-graph = _builder.compile()
+graph = _builder.compile(name="report")

@@ -1,5 +1,7 @@
 """The tool of the example: a small library that knows a little about a few things."""
 
+from langchain_core.tools import tool
+
 _SHELVES = {
     "what are": "Places where something large is put together from many parts.",
     "who works": "Crews: people with different trades who share one plan.",
@@ -7,6 +9,7 @@ _SHELVES = {
 }
 
 
+@tool
 def look_up(question: str) -> str:
     """The entry that fits the question's first words."""
     asked = question.lower()

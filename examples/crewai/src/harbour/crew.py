@@ -1,0 +1,44 @@
+"""The crew, as `crewai create crew` lays it out: agents and tasks from YAML, put together by @CrewBase.
+
+Give the agents a model of yours (`llm="openai/…"`, and its key among the project's variables) and it is a real
+crew; nothing else changes.
+"""
+
+from crewai import Agent, Crew, Process, Task
+from crewai.project import CrewBase, agent, before_kickoff, crew, task
+
+from harbour.model import ScriptedModel
+from harbour.tide_table import TideTable
+
+
+@CrewBase
+class Harbour:
+    """Researcher, then writer."""
+
+    agents_config = "config/agents.yaml"
+    tasks_config = "config/tasks.yaml"
+
+    @before_kickoff
+    def choose_harbour(self, inputs):
+        """A run without an input is about Bristol."""
+        return {"harbour": "Bristol", **(inputs or {})}
+
+    @agent
+    def researcher(self) -> Agent:
+        return Agent(config=self.agents_config["researcher"], tools=[TideTable()], llm=ScriptedModel(model="scripted"))
+
+    @agent
+    def writer(self) -> Agent:
+        return Agent(config=self.agents_config["writer"], llm=ScriptedModel(model="scripted"))
+
+    @task
+    def research(self) -> Task:
+        return Task(config=self.tasks_config["research"])
+
+    @task
+    def report(self) -> Task:
+        return Task(config=self.tasks_config["report"])
+
+    @crew
+    def crew(self) -> Crew:
+        return Crew(agents=self.agents, tasks=self.tasks, process=Process.sequential)

@@ -1,0 +1,27 @@
+"""A chat model that follows a script, so that the example needs no key and no network.
+
+It counts words where a model would count tokens. Put `init_chat_model("openai:…")` in its place, and its key among
+the project's variables, and nothing else changes.
+"""
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+
+class ScriptedModel(BaseChatModel):
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs) -> ChatResult:
+        asked = messages[-1].text
+        topic = asked.partition(" on ")[2].strip(".")
+        answer = f"What are {topic}?\nWho works in {topic}?\nWhat do {topic} make?"
+        read, written = len(asked.split()), len(answer.split())
+        message = AIMessage(
+            answer,
+            response_metadata={"model_name": "scripted"},
+            usage_metadata={"input_tokens": read, "output_tokens": written, "total_tokens": read + written},
+        )
+        return ChatResult(generations=[ChatGeneration(message=message)])
