@@ -4,9 +4,11 @@ Called by `POST /v1/runs`; what a crash left half done is completed by `api.proj
 """
 
 import asyncio
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from api.store import inputs
 from api.store.errors import Missing, StoreUnavailable
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs import RunDetail, RunRequest
@@ -67,7 +69,7 @@ async def complete(store: Store, kube: Kube, row: RunDetail, now: datetime) -> N
         made = await _create(kube, body)
     except errors.AlreadyExists:
         found = await kube.get(RUN, row.name)
-        if found is None or found["spec"] != body["spec"]:
+        if found is None or not _made_of(found["spec"], body["spec"]):
             raise
         made = found
     await store.record.observe(Run(made), now)
@@ -76,7 +78,9 @@ async def complete(store: Store, kube: Kube, row: RunDetail, now: datetime) -> N
 def manifest(row: RunDetail, project_uid: str) -> dict[str, Any]:
     """The Run object of an accepted row, the same at every repetition."""
     spec: dict[str, Any] = {"project": row.project, "deployment": row.deployment}
-    if row.input:
+    if row.input and (kept := inputs.reference(row.input)):
+        spec["inputRef"] = kept
+    elif row.input:
         spec["input"] = dict(row.input)
     if row.entrypoint is not None:
         spec["entrypoint"] = row.entrypoint
@@ -102,6 +106,11 @@ def manifest(row: RunDetail, project_uid: str) -> dict[str, Any]:
         },
         "spec": spec,
     }
+
+
+def _made_of(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether an object is the one that was to be made; it may have been canceled since."""
+    return inputs.same({field: value for field, value in found.items() if field != "cancel"}, wanted)
 
 
 async def _create(kube: Kube, body: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`POST /internal/v1/runs/{run}/claim`: a pod asks for its run and gets it, or never does."""
 
 import random
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +11,10 @@ from api.internal.pods import Refusal, Yard, body, number, text, token
 from api.store.index.claims import Asked, Denied, Granted, Unknown, Wait
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs import RunDetail
-from crds import limits, names
+from crds import errors, limits, names
 from crds.kinds import DEPLOYMENT, POD, RUN
 from crds.objects import Deployment, Pod, Project, Run
+from crds.reasons import RunReason
 from crds.times import format_time
 
 PROTOCOLS = (1,)
@@ -46,6 +48,8 @@ async def claim(yard: Yard, request: web.Request) -> web.Response:
         answer = await _answer(yard, row, now)
         found = await yard.store.claims.ask(run, asked, answer, now, yard.config.plans)
     if isinstance(found, Denied):
+        if found.nor_of_another:
+            await _fail(yard, run, asked, found.reason)
         return _refused(found.reason)
     if isinstance(found, Wait):
         again = round(random.uniform(*AGAIN), 3)
@@ -69,6 +73,16 @@ def _granted(found: Granted) -> dict[str, Any]:
 
 def _refused(reason: str) -> web.Response:
     return web.json_response({"state": "refused", "reason": reason})
+
+
+async def _fail(yard: Yard, run: str, asked: Asked, message: str) -> None:
+    """The end of a run that no pod can have, as if the pod had reported it. Raises Unavailable: ask again."""
+    result = {"outcome": "failed", "reason": RunReason.INPUT_TOO_LARGE, "message": message, "durationMs": 0}
+    with suppress(errors.NotFound, errors.Conflict, errors.Invalid):
+        # It is gone or ended, or says so already.
+        await yard.kube.patch(
+            RUN, run, {"metadata": {"uid": asked.run_uid}, "status": {"result": result}}, "status"
+        )
 
 
 async def _look(yard: Yard, run: str, asked: Asked, now: datetime) -> RunDetail:

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from sqlalchemy import JSON
+
+from api.store import inputs
 from crds import conditions, names
 from crds.objects import Run
 from crds.reasons import STATUS_OF_PHASE
@@ -41,10 +44,14 @@ def values(run: Run, started_at: datetime | None, now: datetime) -> dict[str, An
 
 
 def first(run: Run) -> dict[str, Any]:
-    """The columns of a row that never change, for a Run that was not made by the facade."""
+    """The columns of a row that never change, for a Run that was not made by the facade.
+
+    Its input is JSON's null where the object does not give it.
+    """
+    given = inputs.held(run.spec)
     return {
         "created_at": run.created,
-        "input": dict(run.spec.get("input") or {}),
+        "input": JSON.NULL if given is None else dict(given),
         "entrypoint": run.spec.get("entrypoint"),
         "timeout": run.spec.get("timeout"),
     }

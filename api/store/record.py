@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import and_, select, update
+from sqlalchemy import JSON, and_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store import change
+from api.store import change, inputs
 from api.store.database import Database, next_ord
 from api.store.eventlog import EventLog
 from api.store.events import Events
@@ -83,6 +83,8 @@ class Record:
         elif row.uid not in (None, run.uid) or (row.uid and row.version >= int(run.resource_version or 0)):
             return False
         values = change.values(run, row.started_at, now)
+        if row.uid is None and "inputRef" in run.spec:
+            values |= await self._other_input(connection, run)
         if row.status == "running" and values["status"] == "pending":
             # The claim is known here first; the object follows.
             values["status"] = row.status
@@ -131,6 +133,13 @@ class Record:
         if not hidden:
             place = Place(project or "", run.deployment, "pending")
             await counts.move(connection, self._namespace, None, place)
+
+    async def _other_input(self, connection: AsyncConnection, run: Run) -> dict[str, Any]:
+        """An object of the row's name that names another input was not made here: the row's is not its."""
+        query = select(runs.c.input).where(runs.c.namespace == self._namespace, runs.c.name == run.name)
+        given = (await connection.execute(query)).scalar_one_or_none()
+        same = given is not None and inputs.reference(given) == run.spec["inputRef"]
+        return {} if same else {"input": JSON.NULL}
 
     async def _terminal(
         self, connection: AsyncConnection, name: str, values: dict[str, Any], said: int

@@ -25,7 +25,7 @@ def created(row: RunDetail, public_url: str) -> dict[str, Any]:
     shown = item(row)
     return {
         **{key: shown[key] for key in ("id", "status", "created_at", "deployment_id", "project")},
-        "input": row.input,
+        "input": row.input or {},
         "events_url": f"{public_url}/v1/runs/{shown['id']}/events",
     }
 

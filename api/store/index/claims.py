@@ -17,46 +17,13 @@ from api.store.index import counts
 from api.store.index.counts import Place
 from api.store.index.places import free_places
 from api.store.index.runs import ENDED
+from api.store.index.verdict import NO_INPUT, Asked, Denied, Granted, Unknown, Wait, decide
 from api.store.schema import claims, runs
 from crds.limits import Plans
 
+__all__ = ["Asked", "ClaimRow", "Claims", "Denied", "Granted", "Unknown", "Wait"]
+
 RUNNING = "running"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a pod says of itself when it asks for its run."""
-
-    run_uid: str
-    pod_uid: str
-    nonce: str
-
-
-@dataclass(frozen=True)
-class Granted:
-    """The run is this pod's. `answer` is what it is told, but for the input."""
-
-    answer: Mapping[str, Any]
-    input: Mapping[str, Any]
-    granted_at: datetime
-    first: bool
-
-
-@dataclass(frozen=True)
-class Denied:
-    """The run is not this pod's, for ever."""
-
-    reason: str
-
-
-@dataclass(frozen=True)
-class Wait:
-    """The run is free, but its project has as many claimed runs as its plan allows: ask again."""
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """The index does not know the run, or not its uid yet: read the object."""
 
 
 @dataclass(frozen=True)
@@ -68,28 +35,6 @@ class ClaimRow:
     pod_uid: str
     granted_at: datetime
     result: Mapping[str, Any] | None
-
-
-def decide(run: Any, claim: Any, asked: Asked) -> str:
-    """`same`, `grant`, `unknown`, or the reason why the run is refused; rows of the two tables, or None."""
-    if claim is not None:
-        values = (claim.run_uid, claim.pod_uid, claim.nonce)
-        if values == (asked.run_uid, asked.pod_uid, asked.nonce):
-            return "same"
-        return "the run was given to another pod"
-    if run is None:
-        return "unknown"
-    if run.withdrawn or run.hidden:
-        return "the run was taken back"
-    if run.uid is None:
-        return "unknown"
-    if run.uid != asked.run_uid:
-        return "the name was executed before; a name executes once"
-    if run.status in ENDED:
-        return "the run has ended"
-    if run.cancel:
-        return "the run was canceled"
-    return "grant"
 
 
 class Claims:
@@ -142,7 +87,7 @@ class Claims:
             if verdict == "unknown" or (verdict == "grant" and answer is None) or row is None:
                 return Unknown()
             if verdict != "grant" or answer is None:
-                return Denied(verdict)
+                return Denied(verdict, nor_of_another=verdict == NO_INPUT)
             if plans and not await free_places(connection, self._namespace, row.project, plans):
                 return Wait()
             await connection.execute(

@@ -47,7 +47,8 @@ class RunDetail(RunRow):
     """A run as a single object: with what it was given and what came of it."""
 
     uid: str | None
-    input: Mapping[str, Any]
+    input: Mapping[str, Any] | None
+    """None where the object names an input that was never given here."""
     entrypoint: str | None
     timeout: str | None
     cancel: bool

@@ -2,13 +2,15 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from api.accept import RunRequest, accept_run, complete
 from api.projector.completion import complete_all
-from api.store.index.claims import Asked, Denied
+from api.store.index.claims import Asked, Denied, Granted
 from api.store.index.idempotency import Idempotency
+from api.store.inputs import reference
 from crds import errors
 from crds.kinds import RUN
 from tests.cluster.api.conftest import Yard
@@ -101,3 +103,33 @@ async def test_without_an_apiserver_the_run_is_withdrawn_unless_it_can_be_repeat
     row = await accept_run(yard.store, yard.kube, REQUEST, now(), use)
     assert (await yard.store.runs.page(0, 10)).total == 1
     assert (await yard.get(row.name))["metadata"]["uid"] == row.uid
+
+
+async def test_a_large_input_goes_by_reference_and_is_given_whole(yard: Yard) -> None:
+    whole = {"text": "ä" * 400_000, "number": 2**70, "nothing": None}
+    row = await accept_run(yard.store, yard.kube, RunRequest("demo", "dep-a", whole), now())
+    found = await yard.get(row.name)
+    assert "input" not in found["spec"]
+    assert found["spec"]["inputRef"] == reference(whole)
+    asked = Asked(found["metadata"]["uid"], "pod", "nonce")
+    answer = await yard.store.claims.ask(row.name, asked, {}, now())
+    assert isinstance(answer, Granted) and answer.input == whole
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"big": 2**53 + 1, "bigger": 2**63 - 1, "small": -(2**63)},
+        {"huge": 2**64 + 1, "least": -(10**30)},
+        {"whole": 1.0, "far": 1e20, "farther": 1e300, "tiny": 1e-300, "none": None, "minus": -0.0},
+        {"text": "\x00\x7f\u2028 \U0001f600", "": [[], {}, {"": None}]},
+    ],
+)
+async def test_what_was_made_is_known_again_whatever_its_input(yard: Yard, value: dict[str, Any]) -> None:
+    name, _ = await yard.store.runs.accept(RunRequest("demo", "dep-a", value), now(), None)
+    row = await yard.store.runs.get(name)
+    assert row is not None
+    await complete(yard.store, yard.kube, row, now())
+    await yard.kube.patch(RUN, name, {"spec": {"cancel": True}})
+    # As if the uid had not reached the row.
+    await complete(yard.store, yard.kube, row, now())

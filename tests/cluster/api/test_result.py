@@ -190,3 +190,24 @@ async def test_what_an_ended_run_no_longer_takes_is_not_tried_for_ever(
     row = await yard.store.runs.get(gone)
     assert row is not None
     assert row.status == "canceled"
+
+
+async def test_a_run_whose_input_nobody_holds_is_refused_and_told_to_have_failed(
+    yard: Yard, pods: Pods
+) -> None:
+    spec = {"deployment": "dep-a", "project": "demo", "inputRef": {"sha256": "0" * 64, "size": 20000}}
+    await yard.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
+    for _ in range(2):
+        assert (await call(yard, pods, "run-a", "claim", HOLDER))[1]["state"] == "refused"
+    status = (await yard.get("run-a"))["status"]
+    assert "claim" not in status
+    assert (status["result"]["outcome"], status["result"]["reason"]) == ("failed", "InputTooLarge")
+
+
+async def test_an_object_holds_256_kib_of_input(yard: Yard, pods: Pods) -> None:
+    value = {"text": "x" * (256 * 1024 - 11)}
+    spec = {"deployment": "dep-a", "project": "demo", "input": value}
+    await yard.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": spec})
+    status, answer = await call(yard, pods, "run-a", "claim", HOLDER)
+    assert (status, answer["state"], answer["input"]) == (200, "granted", value)
+    await yard.kube.patch(RUN, "run-a", {"spec": {"cancel": True}})

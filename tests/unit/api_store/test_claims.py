@@ -164,3 +164,26 @@ async def test_what_is_unwritten_is_found_by_an_index_among_all_claims_ever(stor
     async with store.database.read() as connection:
         plan = (await connection.exec_driver_sql("EXPLAIN QUERY PLAN " + query, ("crews", 10, 0))).all()
     assert "claims_written (namespace=? AND written=?)" in str(plan[0])
+
+
+@pytest.mark.parametrize(
+    "spec", [{"inputRef": {"sha256": "0" * 64, "size": 20000}}, {"input": {"a": "x" * 300_000}}]
+)
+async def test_a_run_whose_input_is_not_held_is_nobodys(store: Store, spec: dict[str, Any]) -> None:
+    await given.yard(store)
+    wanted = {"project": "demo", "deployment": "dep-a", **spec}
+    await store.record.observe(given.run("run-a", spec=wanted), given.NOW)
+    answer = await store.claims.ask("run-a", Asked("run-uid", "pod", "nonce"), ANSWER, given.NOW)
+    assert isinstance(answer, Denied) and answer.nor_of_another
+    assert "POST /v1/runs" in answer.reason
+    row = await store.runs.get("run-a")
+    assert row is not None and row.input is None
+
+
+async def test_an_object_that_names_another_input_does_not_get_this_one(store: Store) -> None:
+    await given.yard(store)
+    run, _ = await store.runs.accept(RunRequest("demo", "dep-a", {"a": "x" * 20000}), given.NOW, None)
+    other = {"project": "demo", "deployment": "dep-a", "inputRef": {"sha256": "0" * 64, "size": 20008}}
+    await store.record.observe(given.run(run, spec=other), given.NOW)
+    answer = await store.claims.ask(run, Asked("run-uid", "pod", "nonce"), ANSWER, given.NOW)
+    assert isinstance(answer, Denied) and answer.nor_of_another

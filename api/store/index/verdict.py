@@ -1,0 +1,72 @@
+"""What a pod that asks for a run is told, and why. Pure. Called by `api.store.index.claims`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from api.store.index.runs import ENDED
+
+NO_INPUT = (
+    "the Run's input is not held by the service: spec.input has more than 256 KiB, or spec.inputRef names "
+    "one that did not come through the API; put at most 256 KiB into spec.input, or use POST /v1/runs"
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a pod says of itself when it asks for its run."""
+
+    run_uid: str
+    pod_uid: str
+    nonce: str
+
+
+@dataclass(frozen=True)
+class Granted:
+    """The run is this pod's. `answer` is what it is told, but for the input."""
+
+    answer: Mapping[str, Any]
+    input: Mapping[str, Any]
+    granted_at: datetime
+    first: bool
+
+
+@dataclass(frozen=True)
+class Denied:
+    """The run is not this pod's, for ever; `nor_of_another`: no pod can have it, and it is to fail."""
+
+    reason: str
+    nor_of_another: bool = False
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The run is free, but its project has as many claimed runs as its plan allows: ask again."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """The index does not know the run, or not its uid yet: read the object."""
+
+
+def decide(run: Any, claim: Any, asked: Asked) -> str:
+    """`same`, `grant`, `unknown`, or the reason why the run is refused; rows of the two tables, or None."""
+    if claim is not None:
+        values = (claim.run_uid, claim.pod_uid, claim.nonce)
+        if values == (asked.run_uid, asked.pod_uid, asked.nonce):
+            return "same"
+        return "the run was given to another pod"
+    if run is None:
+        return "unknown"
+    if run.withdrawn or run.hidden:
+        return "the run was taken back"
+    if run.uid is None:
+        return "unknown"
+    if run.uid != asked.run_uid:
+        return "the name was executed before; a name executes once"
+    if run.status in ENDED:
+        return "the run has ended"
+    if run.cancel:
+        return "the run was canceled"
+    return "grant" if run.input is not None else NO_INPUT

@@ -1,0 +1,66 @@
+"""Inputs by reference: what does not go into an object is kept in the run's row alone. Pure.
+
+Called by `api.accept`, which makes the objects, and by `api.store.record`, which reads them.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+MAX_INLINE = 16 * 1024
+"""Bytes of an input, as canonical JSON, that the facade writes into an object."""
+MAX_OF_OBJECT = 256 * 1024
+"""Bytes of an input that may stand in an object that others make."""
+_INTEGERS = range(-(2**63), 2**63)
+
+
+def canonical(value: Any) -> bytes:
+    """The one JSON text of a value: sorted keys, no spaces, UTF-8."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="surrogatepass")
+
+
+def reference(value: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The `spec.inputRef` of an input that is kept by the facade; None where the object holds it whole.
+
+    Kubernetes rounds integers beyond 64 bits: an input with one is kept here too, and nobody sees another.
+    """
+    text = canonical(value)
+    if len(text) <= MAX_INLINE and not _rounded(text):
+        return None
+    return {"sha256": hashlib.sha256(text).hexdigest(), "size": len(text)}
+
+
+def held(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The input of an object that the facade did not make; None where the object does not give it.
+
+    It does not with an `inputRef`, whose bytes nobody else can bring, and with more than an object may hold.
+    """
+    found: Mapping[str, Any] = spec.get("input") or {}
+    return None if "inputRef" in spec or len(canonical(found)) > MAX_OF_OBJECT else found
+
+
+def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two values are equal as Kubernetes keeps them: it writes 1.0 as 1, and 1e20 in full."""
+    return bool(_plain(one) == _plain(other))
+
+
+def _plain(value: Any) -> Any:
+    return json.loads(canonical(value), parse_float=_number)
+
+
+def _number(text: str) -> float | int:
+    found = float(text)
+    return int(found) if found.is_integer() else found
+
+
+def _rounded(text: bytes) -> bool:
+    found: list[int] = []
+
+    def note(digits: str) -> int:
+        found.append(int(digits))
+        return 0
+
+    json.loads(text, parse_int=note)
+    return any(number not in _INTEGERS for number in found)
