@@ -3,7 +3,7 @@
 import itertools
 import shutil
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from api import app as facade
 from api.config import parse
 from api.keyring import Key
 from api.openapi import examples
+from api.services import SERVICES
 from api.store.eventlog import EventLog, Said
 from api.store.index.claims import Asked
 from api.store.index.keys import KeyRow
@@ -69,9 +70,13 @@ class Yard:
         assert status == 200, found
         return found
 
-    async def example(self) -> None:
+    def forget_requests(self) -> None:
+        """Nobody has called in this minute."""
+        self.client.server.app[SERVICES].limiter.__init__()
+
+    async def example(self, renamed: Callable[[str], str] = str) -> None:
         """What the document's examples speak of: a project with a deployment, a run that ended, its file."""
-        names = examples.PATH
+        names = {part: renamed(value) for part, value in examples.PATH.items()}
         deployment, run = (names[kind].replace("_", "-", 1) for kind in ("deployments", "runs"))
         await self.project(names["name"], examples.PROJECT_SPEC, activeDeployment=deployment)
         await self.deployment(deployment, names["name"])

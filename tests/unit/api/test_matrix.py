@@ -1,0 +1,119 @@
+"""Each operation by scope, own or foreign project and state of the key, generated from the document.
+
+What an operation needs stands in its security requirement; what belongs to a project is told by its
+examples: the names of the example's project, deployment and run in a path, a query or a body.
+"""
+
+import json
+from datetime import timedelta
+
+import pytest
+from yarl import URL
+
+from api.openapi import examples
+from crds import keys
+from tests.unit.api.conftest import NOW
+from tests.unit.api.described import DESCRIPTION
+
+OPERATIONS = [
+    (method, path, found["security"][0]["key"][0])
+    for method, path, found in DESCRIPTION.operations()
+    if found["security"]
+]
+SCOPES = ("read", "run", "deploy", "admin")
+OWN = [examples.PATH[name] for name in ("name", "deployments", "runs", "api-keys")]
+FOREIGN = ["theirs", "dep_theirs", "run_theirs", "F0r31gn000"]
+
+
+def foreign(text: str) -> str:
+    for own, other in zip(OWN, FOREIGN, strict=True):
+        text = text.replace(own, other)
+    return text
+
+
+def request(method: str, path: str, other: bool) -> tuple[URL, object]:
+    """The example of an operation, or the same of a foreign project."""
+    found = DESCRIPTION.operation(method, path)
+    query = {p["name"]: p["example"] for p in found.get("parameters", ()) if "example" in p}
+    for parameter in DESCRIPTION.whole["paths"][path].get("parameters", ()):
+        path = path.replace("{" + parameter["name"] + "}", parameter["example"])
+    body = found.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
+    url, text = str(URL(path).with_query(query)), json.dumps(body)
+    return (URL(foreign(url)), json.loads(foreign(text))) if other else (URL(url), body)
+
+
+def expected(method: str, path: str, scope: str, held: str, other: bool) -> int | None:
+    """The status that must come; None for any that is neither 401, 403 nor 404."""
+    if scope != "read" and held not in (scope, "admin"):
+        return 403
+    if not other:
+        return None
+    if "{" in path:
+        return 404
+    url, body = request(method, path, False)
+    named = (str(url), json.dumps(body)) != tuple(map(foreign, (str(url), json.dumps(body))))
+    return 403 if named else None
+
+
+@pytest.fixture
+async def two(yard):
+    """The example's project with all there is, and a foreign one with the same."""
+    await yard.example()
+    await yard.example(foreign)
+    return yard
+
+
+async def test_scopes_and_projects(two):
+    cells = 0
+    for held in SCOPES:
+        bearer = two.key(held, projects=[OWN[0]])
+        for method, path, scope in OPERATIONS:
+            for other in (False, True):
+                url, body = request(method, path, other)
+                if method == "DELETE" and "api-keys" in path and not other and held == "admin":
+                    continue  # The example's key is needed by the next cells; its end is tested elsewhere.
+                status, answer, _ = await two.call(method, url, body, bearer=bearer)
+                wanted = expected(method, path, scope, held, other)
+                cell = (held, method, str(url), status, answer)
+                if wanted is None:
+                    assert status not in (401, 403, 404), cell
+                else:
+                    assert status == wanted, cell
+                cells += 1
+    assert cells > 280
+
+
+async def test_lists_show_nothing_of_a_foreign_project(two):
+    bearer = two.key("admin", projects=[OWN[0]])
+    for path in ("/v1/projects", "/v1/runs", "/v1/api-keys"):
+        text = json.dumps(await two.get(path, bearer=bearer))
+        assert OWN[0] in text and not any(name in text for name in FOREIGN), path
+
+
+STATES = {
+    "absent": lambda yard: "",
+    "malformed": lambda yard: "crw_not-a-key",
+    "cut": lambda yard: yard.admin[:-1],
+    "unknown": lambda yard: keys.draw().text,
+    "expired": lambda yard: yard.key("admin", expires_at=NOW - timedelta(seconds=1)),
+    "revoked": lambda yard: yard.key("admin", revoked=True),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_no_operation_is_for_a_bad_key(two, state):
+    bearer, answers = STATES[state](two), set()
+    for method, path, _ in OPERATIONS:
+        two.forget_requests()  # Sixty a minute is all that an address without a key gets.
+        url, body = request(method, path, False)
+        status, answer, headers = await two.call(method, url, body, bearer=bearer)
+        assert status == 401, (method, path, answer)
+        answers.add(b"" if method == "HEAD" else json.dumps(answer))
+        assert headers["WWW-Authenticate"].startswith("Bearer ")
+    assert len(answers) == 2, "the answer tells more than that the key is bad"
+
+
+async def test_what_needs_no_key_needs_none(two):
+    for method, path, found in DESCRIPTION.operations():
+        if not found["security"] and path != "/v1/uploads/{id}/content":
+            assert (await two.call(method, path, bearer=""))[0] == 200, path
