@@ -33,9 +33,9 @@ def run(step: str, settings: Settings, log: Log) -> tuple[dict[str, Any], int]:
 
             return assemble(settings, log, RUNNER), ANSWERED
         if step == "source":
-            from build.source import write_context
+            from build.source import write_workspace
 
-            write_context(settings, log)
+            write_workspace(settings, log)
         else:
             from build.push import push_dependencies
 

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from build.errors import Infrastructure
-from build.fetch import fetch_source
 from build.image import Image, ImageInvalid, appended
 from build.layers import Layer, code_files, left_out, make_layer
 from build.logs import Log
+from build.planned import Sourced, planned_source
 from build.registry import Repository
 from build.runner_files import runner_files
 from build.settings import GitSource, Settings
 from build.tree import SourceTree
-from plan.keys import build_key, dependencies_key
-from plan.make import Planned, make_plan
+from plan.keys import build_key
 
 # What the dependency image has already, with owners and modes that must stay.
 _THERE = ("app", "app/artifacts", "opt", "opt/crewyard")
@@ -31,25 +30,29 @@ def assemble(settings: Settings, log: Log, runner: Path) -> dict[str, Any]:
     started = time.monotonic()
     repository = Repository(settings.repository, settings.registry_insecure, settings.registry_auth)
     repository.prepare()
-    tree = fetch_source(settings, log)
-    log.line(f"source: {len(tree)} files, {tree.bytes} bytes, {tree.hash[:12]}")
-    planned = make_plan(tree, settings.crew, list(settings.base_images))
-    plan = planned.plan
-    log.line(f"plan: {plan.framework}, {plan.entrypoint}, Python {plan.python}")
-    key = dependencies_key(planned.declaration, plan.python, settings.base_images[plan.python])
+    sourced = planned_source(settings, log)
+    planned, key = sourced.planned, sourced.key
+    runner_layer = make_layer(runner_files(runner), _THERE)
+    build = build_key(sourced.tree.hash, planned.plan, key, runner_layer.diff_id)
+    # An image is found by what it is built from; its label names the first commit with that content.
+    known = repository.digest(f"build-{build}")
+    if known is not None:
+        words = _words(settings, sourced, build, known)
+        log.line(f"image {words['image']} has this content already: nothing to push")
+        return words
     base = repository.image(f"deps-{key}")
     if base is None:
         origin = planned.declaration.origin or "nothing declared"
         log.line(f"dependencies ({origin}): {key[:12]} is not built yet")
         return {
             "outcome": "dependencies",
-            "plan": plan.as_status(),
+            "plan": planned.plan.as_status(),
             "dependencies_key": key,
             "dependencies_image": f"{settings.repository}:deps-{key}",
-            "base_image": settings.base_images[plan.python],
+            "base_image": sourced.base_image,
         }
     log.line(f"dependencies: {key[:12]} is there")
-    words = _built(settings, log, repository, base, tree, planned, key, runner)
+    words = _built(settings, log, repository, base, sourced, build, runner_layer)
     log.line(f"image {words['image']} after {time.monotonic() - started:.2f} s")
     return words
 
@@ -59,32 +62,33 @@ def _built(
     log: Log,
     repository: Repository,
     base: Image,
-    tree: SourceTree,
-    planned: Planned,
-    key: str,
-    runner: Path,
+    sourced: Sourced,
+    build: str,
+    runner_layer: Layer,
 ) -> dict[str, Any]:
+    tree = sourced.tree
     for path in left_out(tree)[:10]:
         log.line(f"{path} is left out: the directory artifacts is empty when a run starts")
-    runner_layer = make_layer(runner_files(runner), _THERE)
     executable = [path for path in tree if tree.entry(path).executable]
     code_layer = make_layer(code_files(tree, executable), _THERE)
-    build = build_key(tree.hash, planned.plan, key, runner_layer.diff_id)
     labels = _labels(settings, tree, build)
     try:
         image = appended(base, [(runner_layer, "crewyard: runner"), (code_layer, "crewyard: source")], labels)
     except ImageInvalid as error:
-        raise Infrastructure(f"{settings.repository}:deps-{key}: {error}") from None
+        raise Infrastructure(f"{settings.repository}:deps-{sourced.key}: {error}") from None
     for name, layer in (("runner", runner_layer), ("source", code_layer)):
         _push(repository, layer, name, log)
-    digest = repository.push_image(image, settings.deployment)
+    return _words(settings, sourced, build, repository.push_image(image, f"build-{build}"))
+
+
+def _words(settings: Settings, sourced: Sourced, build: str, digest: str) -> dict[str, Any]:
     return {
         "outcome": "built",
         "image": f"{settings.repository}@{digest}",
-        "plan": planned.plan.as_status(),
-        "tree": tree.hash,
+        "plan": sourced.planned.plan.as_status(),
+        "tree": sourced.tree.hash,
         "build_key": build,
-        "dependencies_key": key,
+        "dependencies_key": sourced.key,
     }
 
 

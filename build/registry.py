@@ -6,6 +6,7 @@ ours, since it has no timeouts, pauses for minutes and reads blobs whole.
 
 import io
 import random
+import re
 import threading
 import time
 from typing import IO, Any
@@ -17,6 +18,7 @@ from build.image import DOCKER_MANIFEST, OCI_MANIFEST, Image, ImageInvalid, conf
 _ATTEMPTS = 5
 _MANIFEST_BYTES = 4 << 20
 _CHUNK = 1 << 20
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class Repository:
@@ -48,6 +50,19 @@ class Repository:
             raise Infrastructure(f"{self.name}:{reference}: {error}") from None
         self._expect(config, 200, f"reading the configuration of {self.name}:{reference}")
         return Image(kind, manifest, _limited(config.content))
+
+    def digest(self, reference: str) -> str | None:
+        """The digest of a tag's manifest; None where there is none. Raises Refused or Infrastructure."""
+        accept = {"Accept": f"{DOCKER_MANIFEST}, {OCI_MANIFEST}"}
+        answer = self._ask("HEAD", f"{self._base}/manifests/{reference}", headers=accept)
+        if answer.status_code == 404:
+            return None
+        self._expect(answer, 200, f"looking for {self.name}:{reference}")
+        told = str(answer.headers.get("Docker-Content-Digest", ""))
+        if _DIGEST.fullmatch(told):
+            return told
+        image = self.image(reference)
+        return image.digest if image else None
 
     def has_blob(self, digest: str) -> bool:
         """Whether the repository holds the blob. Raises Refused or Infrastructure."""

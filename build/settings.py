@@ -41,6 +41,16 @@ class GitCredentials:
 
 
 @dataclass(frozen=True)
+class IndexCredentials:
+    """A private package index; only container `source` ever has them, and only where there is one."""
+
+    url: str = field(default="", repr=False)
+    extra_url: str = field(default="", repr=False)
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
 class Limits:
     """Of a source: compressed and unpacked bytes, number of entries, unpacked over compressed."""
 
@@ -80,6 +90,8 @@ class Settings:
     dependencies_key: str | None
     git: GitCredentials
     registry_auth: str = field(repr=False)
+    private_index: bool = False
+    index: IndexCredentials = IndexCredentials()
 
     @property
     def repository(self) -> str:
@@ -120,6 +132,13 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
             environ.get("GIT_CA_CRT", ""),
         ),
         registry_auth=environ.get("REGISTRY_AUTH", ""),
+        private_index=bool(build.values.get("private_index", False)),
+        index=IndexCredentials(
+            environ.get("PIP_INDEX_URL", ""),
+            environ.get("PIP_EXTRA_INDEX_URL", ""),
+            environ.get("INDEX_USERNAME", ""),
+            environ.get("INDEX_PASSWORD", ""),
+        ),
     )
 
 

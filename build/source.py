@@ -1,37 +1,59 @@
 """Step `source` of the dependencies pod: writes what Kaniko needs, no more. Called by build.__main__."""
 
+import os
 from pathlib import Path
 
 from build.errors import Infrastructure
-from build.fetch import fetch_source
 from build.logs import Log
+from build.planned import Sourced, planned_source
 from build.settings import Settings
+from build.tree import SourceTree
 from plan.dockerfile import dockerfile
-from plan.keys import dependencies_key
-from plan.make import make_plan
+from plan.own_project import lacks_build_file
 
-CONTEXT = Path("/workspace/context")
+WORKSPACE = Path("/workspace")
+
+# A project that has only a setup.cfg is setuptools', but pip wants to be told.
+_SETUPTOOLS = b'[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
 
 
-def write_context(settings: Settings, log: Log, context: Path = CONTEXT) -> None:
-    """Fetches the source again and writes Dockerfile and dependency declaration to `context`.
+def write_workspace(settings: Settings, log: Log, workspace: Path = WORKSPACE) -> None:
+    """Fetches the source again and writes Dockerfile and declaration to `context`.
 
-    Raises PlanError, or Infrastructure where they are not the ones `assemble` asked for.
+    Only where they are needed, the source goes to `tree` and packages to `wheels`. Raises
+    PlanError, or Infrastructure where the plan is not the one that `assemble` made.
     """
-    tree = fetch_source(settings, log)
-    planned = make_plan(tree, settings.crew, list(settings.base_images))
-    base_image = settings.base_images[planned.plan.python]
-    key = dependencies_key(planned.declaration, planned.plan.python, base_image)
-    if settings.dependencies_key not in (None, key):
-        raise Infrastructure(f"the source needs dependencies {key}, not {settings.dependencies_key}")
-    context.mkdir(mode=0o755, parents=True, exist_ok=True)
-    files = {
-        **planned.declaration.files(),
-        "Dockerfile": dockerfile(base_image, planned.declaration).encode(),
-    }
-    for name, data in files.items():
-        path = context / name
-        path.write_bytes(data)
-        path.chmod(0o644)
-    origin = planned.declaration.origin or "nothing declared"
-    log.line(f"dependencies ({origin}): {len(planned.declaration.lines)} lines, on {base_image}")
+    sourced = planned_source(settings, log)
+    if settings.dependencies_key not in (None, sourced.key):
+        raise Infrastructure(f"the source needs dependencies {sourced.key}, not {settings.dependencies_key}")
+    declaration = sourced.planned.declaration
+    context = workspace / "context"
+    for name, data in declaration.files().items():
+        _write(context / name, data)
+    _write(context / "Dockerfile", dockerfile(sourced.base_image, declaration).encode())
+    if declaration.projects:
+        _write_tree(sourced, workspace / "tree")
+    if declaration.private_index and (declaration.lines or declaration.build_requires):
+        from build.wheels import download_wheels  # most projects have no private index
+
+        download_wheels(declaration, sourced.planned.plan.python, settings.index, workspace / "wheels", log)
+    origin = declaration.origin or "nothing declared"
+    log.line(f"dependencies ({origin}): {len(declaration.lines)} lines, on {sourced.base_image}")
+
+
+def _write_tree(sourced: Sourced, place: Path) -> None:
+    tree: SourceTree = sourced.tree
+    for path in tree:
+        _write(place / path, tree[path], 0o755 if tree.entry(path).executable else 0o644)
+    for directory in sourced.planned.declaration.projects:
+        if lacks_build_file(tree, directory):
+            _write(place / directory / "pyproject.toml", _SETUPTOOLS)
+
+
+def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    # A new file, or the same one of an earlier try: nothing that is there is followed.
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+    with os.fdopen(number, "wb") as file:
+        file.write(data)
+    path.chmod(mode)

@@ -8,7 +8,7 @@ its own name. Small trees stay in memory, larger ones in one unnamed file.
 import hashlib
 import posixpath
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Protocol
 
@@ -62,6 +62,12 @@ class SourceTree(Mapping[str, bytes]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def without(self, gone: Collection[str]) -> "SourceTree":
+        """The same files but for the paths in `gone`."""
+        if not gone:
+            return self
+        return SourceTree({p: entry for p, entry in self._entries.items() if p not in gone}, self._store)
 
     def entry(self, path: str) -> Entry:
         """What is known about the file at `path` without reading it. Raises KeyError."""

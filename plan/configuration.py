@@ -5,6 +5,7 @@ The first that exists, never merged: crew.toml, crewship.toml, langgraph.json, [
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from plan.errors import CONFIG_INVALID, PlanError, listed
@@ -23,9 +24,9 @@ _CREW_KEYS = ("framework", "entrypoint", "python")
 class Configuration:
     """What the author declared; None where the file is silent.
 
-    `origin` names the place of the entrypoint for messages. `exclude` is read and
-    checked here; applying it is the build's. `requires` are packages and
-    `directories` places of dependency declarations that the file itself names.
+    `origin` names the place of the entrypoint for messages. `exclude` holds patterns for
+    plan.exclude; `requires` are packages and `directories` places of dependency
+    declarations that the file itself names.
     """
 
     origin: str
@@ -130,11 +131,14 @@ def _timeout(run: Table) -> str | None:
 
 def _required(run: Table) -> tuple[str, ...]:
     names = run.words("env_required", "OPENAI_API_KEY")
+    return checked_variables(names, lambda problem, hint: run.wrong("env_required", problem, hint))
+
+
+def checked_variables(names: tuple[str, ...], wrong: Callable[[str, str], PlanError]) -> tuple[str, ...]:
+    """`names`, each once. Raises what `wrong` makes of problem and hint where one is no variable's name."""
     for name in names:
         if not _VARIABLE.fullmatch(name):
-            raise run.wrong(
-                "env_required", f"has {name!r}, which is no variable's name", "Use A-Z, 0-9 and _."
-            )
+            raise wrong(f"has {name[:200]!r}, which is no variable's name", "Use A-Z, 0-9 and _.")
     if len(names) > _VARIABLES:
-        raise run.wrong("env_required", f"has {len(names)} names", f"Name at most {_VARIABLES}.")
+        raise wrong(f"has {len(names)} names", f"Name at most {_VARIABLES}.")
     return tuple(dict.fromkeys(names))

@@ -5,6 +5,7 @@ sources, never by importing them.
 """
 
 import ast
+import re
 
 from plan.bindings import parse_module
 from plan.configuration import Configuration
@@ -13,6 +14,8 @@ from plan.source import Files
 from plan.tables import Table
 
 _LIMIT = 200
+_ELSEWHERE = frozenset({"tests", "test", "site-packages", ".venv", "venv", "node_modules"})
+_USUAL = {"crew": re.compile(r"(src/)?[^/]+/crew\.py"), "flow": re.compile(r"(src/)?[^/]+/main\.py")}
 
 
 def read_crewai(files: Files, table: Table, crew: str | None) -> Configuration:
@@ -26,7 +29,10 @@ def read_crewai(files: Files, table: Table, crew: str | None) -> Configuration:
     kind = table.word("type", "crew") or "crew"
     if kind not in ("crew", "flow"):
         raise table.wrong("type", f"is {kind!r}", 'Write type = "crew" or type = "flow".')
-    found = tuple(_classes(files, kind))
+    everywhere = _classes(files, kind)
+    usual = _USUAL[kind]
+    # Where `crewai create` puts it; a flow's crews lie deeper, and examples may lie anywhere.
+    found = [name for path, name in everywhere if usual.fullmatch(path)] or [name for _, name in everywhere]
     if len(found) != 1:
         problem = f"there are several: {listed(found)}" if found else "none was found in the sources"
         wanted = "class decorated with @CrewBase" if kind == "crew" else "class derived from Flow"
@@ -38,9 +44,11 @@ def read_crewai(files: Files, table: Table, crew: str | None) -> Configuration:
     return Configuration(origin="pyproject.toml: [tool.crewai]", framework="crewai", entrypoint=found[0])
 
 
-def _classes(files: Files, kind: str) -> list[str]:
+def _classes(files: Files, kind: str) -> list[tuple[str, str]]:
+    """The files and entrypoints of what could be meant, those that lie least deep first."""
     names = []
-    candidates = sorted(path for path in files if path.endswith(".py") and "tests/" not in path)
+    candidates = [path for path in files if path.endswith(".py") and not _ELSEWHERE & set(path.split("/"))]
+    candidates.sort(key=lambda path: (path.count("/"), path))
     for path in candidates[:_LIMIT]:
         if (b"CrewBase" if kind == "crew" else b"Flow") not in files[path]:
             continue
@@ -48,7 +56,7 @@ def _classes(files: Files, kind: str) -> list[str]:
         tree = parse_module(path, files[path], None)
         for node in tree.body if tree else ():
             if isinstance(node, ast.ClassDef) and _is(node, kind):
-                names.append(f"{module}:{node.name}")
+                names.append((path, f"{module}:{node.name}"))
     return names
 
 

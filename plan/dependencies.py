@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from plan.configuration import Configuration
 from plan.errors import DEPENDENCY_RESOLUTION, PlanError
+from plan.own_project import build_requires, checked_directory, is_project
 from plan.requirements import package_name, read_requirements
 from plan.source import Files
 from plan.tables import Table, read_toml
@@ -17,12 +18,16 @@ from plan.tables import Table, read_toml
 class Declaration:
     """Lines for pip, `origin` the file they came from (empty: nothing is declared).
 
-    Excludes and the installation of the crew's own package will stand here too.
+    `projects` are directories of the tree (`""`: the whole) that are installed themselves, for which
+    `build_requires` are needed. `private_index`: all of it comes as wheels that were downloaded before.
     """
 
     origin: str
     lines: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
+    projects: tuple[str, ...] = ()
+    build_requires: tuple[str, ...] = ()
+    private_index: bool = False
 
     @property
     def packages(self) -> frozenset[str]:
@@ -39,29 +44,71 @@ class Declaration:
         return written
 
 
-def read_dependencies(files: Files, configuration: Configuration) -> Declaration:
-    """The declaration of the tree. Raises PlanError(ConfigInvalid, DependencyResolution)."""
-    for directory in ("", *configuration.directories):
+def read_dependencies(
+    files: Files, configuration: Configuration, project: str | None = None, private_index: bool = False
+) -> Declaration:
+    """The declaration of the tree; `project` is the directory of the one that the entrypoint is in.
+
+    Raises PlanError(ConfigInvalid, DependencyResolution).
+    """
+    projects = _projects(files, configuration, project)
+    origins: list[str] = []
+    lines: list[str] = []
+    constraints: list[str] = []
+    for directory in dict.fromkeys(("", *configuration.directories, *projects)):
         requirements = posixpath.join(directory, "requirements.txt")
-        project = posixpath.join(directory, "pyproject.toml")
+        pyproject = posixpath.join(directory, "pyproject.toml")
+        # What an installed project declares in a way that cannot be read, pip finds out while it builds it.
+        readable = private_index or directory not in projects
         if requirements in files:
             found = read_requirements(files, requirements)
-            lines = list(found.lines)
-            if found.own_project and project in files:
-                lines += _project(files, project)
-            return Declaration(requirements, _merged(lines, configuration.requires), tuple(found.constraints))
-        if project in files and (declared := _project(files, project)):
-            return Declaration(project, _merged(declared, configuration.requires))
+            origins.append(requirements)
+            lines += found.lines
+            constraints += found.constraints
+            if found.own_project and pyproject in files:
+                lines += _project(files, pyproject, readable)
+        elif pyproject in files and (declared := _project(files, pyproject, readable)):
+            origins.append(pyproject)
+            lines += declared
     if configuration.requires:
-        return Declaration(configuration.origin, _merged([], configuration.requires))
-    return Declaration("")
+        origins = origins or [configuration.origin]
+        lines += configuration.requires
+    if private_index:
+        _refuse_addresses(lines)
+    return Declaration(
+        ", ".join(origins) or (f"the project in {projects[0] or '.'}" if projects else ""),
+        tuple(dict.fromkeys(lines)),
+        tuple(dict.fromkeys(constraints)),
+        projects,
+        build_requires(files, projects) if private_index else (),
+        private_index,
+    )
 
 
-def _project(files: Files, path: str) -> list[str]:
+def _projects(files: Files, configuration: Configuration, project: str | None) -> tuple[str, ...]:
+    named = [path for path in configuration.directories if path and is_project(files, path)]
+    found = [checked_directory(path) for path in named]
+    return tuple(dict.fromkeys(found if project is None else [*found, project]))
+
+
+def _refuse_addresses(lines: list[str]) -> None:
+    """pip executes what it finds at an address other than a wheel's, also when it only downloads."""
+    for line in lines:
+        address = line.partition("://")[2].partition("#")[0].partition("?")[0].split(" ")[0]
+        if address and not line.startswith("-") and not address.endswith(".whl"):
+            raise PlanError(
+                DEPENDENCY_RESOLUTION,
+                f"{line!r} is an address; with a private index packages are installed from wheels only",
+                "Put a wheel of it into the private index, and name it by name and version.",
+            )
+
+
+def _project(files: Files, path: str, readable: bool) -> list[str]:
     root = read_toml(files, path)
     project, tool = root.table("project"), root.table("tool")
     if project is None or "dependencies" not in project.values:
-        _refuse_elsewhere(path, project, tool)
+        if readable:
+            _refuse_elsewhere(path, project, tool)
         return []
     lines = project.words("dependencies", "langgraph>=1")
     for line in lines:
@@ -83,10 +130,6 @@ def _refuse_elsewhere(path: str, project: Table | None, tool: Table | None) -> N
         f"{path}: {problem}, which cannot be read without executing the project",
         "Add a requirements.txt with the pins (pip freeze, poetry export), or use [project] dependencies.",
     )
-
-
-def _merged(lines: list[str], more: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([*lines, *more]))
 
 
 def _text(lines: tuple[str, ...]) -> bytes:

@@ -2,6 +2,8 @@
 
 import posixpath
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from plan.bindings import bindings_of, parse_module
 from plan.errors import (
@@ -12,6 +14,7 @@ from plan.errors import (
     listed,
     nearest,
 )
+from plan.own_project import find_project
 from plan.source import Files
 
 # Where the crew's code lies within the image's path: /app and /app/src.
@@ -44,28 +47,45 @@ def module_file(files: Files, module: str) -> str | None:
     return None
 
 
-def check_entrypoint(files: Files, entrypoint: str, origin: str, python: str) -> None:
-    """Passes where the module is there and binds the object, or its text cannot tell.
+@dataclass(frozen=True)
+class Located:
+    """The entrypoint's file, and the directory of the project that must be installed for it (None: none)."""
 
-    `origin` says where the entrypoint was declared, `python` the crew's version.
-    Raises PlanError: ConfigInvalid for a malformed one, UnsupportedFramework for a
-    tree of another language, else EntrypointNotFound naming what is there.
+    path: str
+    project: str | None = None
+
+
+def find_entrypoint(
+    files: Files,
+    entrypoint: str,
+    origin: str,
+    python: str,
+    left_out: Mapping[str, str] | None = None,
+    installing: bool = True,
+) -> Located:
+    """Where the module is, which binds the object or whose text cannot tell.
+
+    `origin` says where the entrypoint was declared, `python` the crew's version, `left_out` the
+    excluded paths with their patterns, `installing` whether it may be in a project of the tree that
+    is installed for it. Raises PlanError: ConfigInvalid for a malformed one, UnsupportedFramework
+    for a tree of another language, else EntrypointNotFound naming what is there.
     """
     if len(entrypoint) > _ENTRYPOINT_LENGTH or not _ENTRYPOINT.fullmatch(entrypoint):
         raise PlanError(
             CONFIG_INVALID, f"{origin} is {entrypoint!r}, not module:object", "For example: pkg.crew:MyCrew."
         )
     module, _, dotted = entrypoint.partition(":")
-    path = module_file(files, module)
-    if path is None:
-        raise _module_missing(files, entrypoint, module, origin)
+    located = _located(files, module, installing)
+    if located is None:
+        raise _module_missing(files, entrypoint, module, origin, left_out or {})
+    path = located.path
     tree = parse_module(path, files[path], python)
     if tree is None:
-        return
+        return located
     thing = dotted.partition(".")[0]
     found = bindings_of(tree)
     if thing in found.names or found.open:
-        return
+        return located
     public = tuple(name for name in found.names if not name.startswith("_"))
     meant = nearest(thing, public)
     raise PlanError(
@@ -75,7 +95,25 @@ def check_entrypoint(files: Files, entrypoint: str, origin: str, python: str) ->
     )
 
 
-def _module_missing(files: Files, entrypoint: str, module: str, origin: str) -> PlanError:
+def _located(files: Files, module: str, installing: bool) -> Located | None:
+    path = module_file(files, module)
+    if path is not None:
+        return Located(path)
+    installed = find_project(files, module) if installing else None
+    return Located(*installed) if installed else None
+
+
+def _module_missing(
+    files: Files, entrypoint: str, module: str, origin: str, left_out: Mapping[str, str]
+) -> PlanError:
+    place = module.replace(".", "/")
+    for path, pattern in left_out.items():
+        if f"/{path}".endswith((f"/{place}.py", f"/{place}/__init__.py")):
+            return PlanError(
+                ENTRYPOINT_NOT_FOUND,
+                f"{path}, needed for {entrypoint} ({origin}), is excluded by the pattern {pattern!r}",
+                f'Change that pattern of build.exclude, or add "!{path}" after it.',
+            )
     modules = tuple(sorted(_modules(files)))
     if not modules:
         for name, language in _FOREIGN.items():
@@ -90,7 +128,6 @@ def _module_missing(files: Files, entrypoint: str, module: str, origin: str) -> 
             f"there is no Python file at all (looking for {entrypoint}, {origin})",
             "Is the source's path right?",
         )
-    place = module.replace(".", "/")
     meant = nearest(module, modules)
     return PlanError(
         ENTRYPOINT_NOT_FOUND,

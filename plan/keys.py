@@ -13,17 +13,23 @@ from plan.dockerfile import dockerfile
 from plan.make import Plan
 
 
-def dependencies_key(declaration: Declaration, python: str, base_image: str) -> str:
-    """The name of the dependency image: 64 hexadecimal digits."""
-    return _digest(
-        {
-            "kind": "dependencies",
-            "files": {name: data.decode() for name, data in declaration.files().items()},
-            "python": python,
-            "base": base_image,
-            "dockerfile": dockerfile(base_image, declaration),
-        }
-    )
+def dependencies_key(declaration: Declaration, python: str, base_image: str, tree: str) -> str:
+    """The name of the dependency image: 64 hexadecimal digits.
+
+    `tree` is the hash of the source, which counts only where a project of it is installed.
+    """
+    parts: dict[str, object] = {
+        "kind": "dependencies",
+        "files": {name: data.decode() for name, data in declaration.files().items()},
+        "python": python,
+        "base": base_image,
+        "dockerfile": dockerfile(base_image, declaration),
+    }
+    if declaration.projects:
+        parts["tree"] = tree
+    if declaration.private_index:
+        parts["private_index"] = list(declaration.build_requires)
+    return _digest(parts)
 
 
 def tree_hash(entries: Iterable[tuple[str, bool, str]]) -> str:

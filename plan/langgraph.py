@@ -7,8 +7,9 @@ import json
 import posixpath
 from typing import Any
 
-from plan.configuration import Configuration
+from plan.configuration import Configuration, checked_variables
 from plan.errors import CONFIG_INVALID, UNSUPPORTED_FRAMEWORK, PlanError, listed
+from plan.own_project import is_project
 from plan.source import Files, text_of
 
 _FILE = "langgraph.json"
@@ -37,14 +38,15 @@ def read_langgraph(files: Files, crew: str | None) -> Configuration:
     needed = values.get("dependencies", [])
     if not isinstance(needed, list) or not all(isinstance(item, str) and item for item in needed):
         raise _wrong("dependencies must be a list of texts", 'For example: "dependencies": ["."].')
-    local = tuple(item for item in needed if item.startswith((".", "/")))
+    local = tuple(_relative(item) for item in needed if item.startswith((".", "/")))
     return Configuration(
         origin=f"{_FILE}: graphs.{chosen}",
         framework="langgraph",
-        entrypoint=_entrypoint(chosen, target),
+        entrypoint=_entrypoint(chosen, target, [path for path in local if path and is_project(files, path)]),
         python=python,
-        requires=tuple(item for item in needed if item not in local),
-        directories=tuple(_relative(item) for item in local),
+        env_required=_required(values.get("env")),
+        requires=tuple(item for item in needed if not item.startswith((".", "/"))),
+        directories=local,
         python_origin=f"{_FILE}: python_version",
     )
 
@@ -65,7 +67,16 @@ def _values(files: Files) -> dict[str, Any]:
     return values
 
 
-def _entrypoint(name: str, target: object) -> str:
+def _required(env: object) -> tuple[str, ...]:
+    """The variables that the file names; their values, and those of a .env file, are the project's to set."""
+    if env is None or isinstance(env, str):
+        return ()
+    if not isinstance(env, dict | list) or not all(isinstance(name, str) for name in env):
+        raise _wrong("env must be an object, a list of names, or the name of a file", 'For example: ".env".')
+    return checked_variables(tuple(env), lambda problem, hint: _wrong(f"env {problem}", hint))
+
+
+def _entrypoint(name: str, target: object, projects: list[str]) -> str:
     example = 'For example: "./agent/graph.py:graph".'
     if not isinstance(target, str) or ":" not in target:
         raise _wrong(f"graphs.{name} must be a text path:object", example)
@@ -81,7 +92,17 @@ def _entrypoint(name: str, target: object) -> str:
             raise _wrong(f"graphs.{name} must name a Python file, not {place!r}", example)
         return f"{place}:{thing}"
     path = _relative(place).removesuffix(".py")
+    # A project that is installed is imported by its packages' names.
+    for project in sorted(projects, key=len, reverse=True):
+        if path.startswith(f"{project}/"):
+            path = path.removeprefix(f"{project}/")
+            break
     path = path.removeprefix("src/").removesuffix("/__init__")
+    if not all(part.isidentifier() for part in path.split("/")):
+        raise _wrong(
+            f"graphs.{name} is in {place}, which cannot be imported",
+            "Use letters, digits and _ in the names of that file and its directories.",
+        )
     return f"{path.replace('/', '.')}:{thing}"
 
 

@@ -1,15 +1,16 @@
 """A source tree's plan, whole. Called by the build pods and by the command line's lint."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plan.configuration import DEFAULT_ENTRYPOINT, Configuration, read_configuration
+from plan.configuration import DEFAULT_ENTRYPOINT, read_configuration
 from plan.dependencies import Declaration, read_dependencies
-from plan.entrypoint import check_entrypoint
-from plan.errors import CONFIG_INVALID, PlanError, listed
+from plan.entrypoint import find_entrypoint
+from plan.exclude import left_out
 from plan.framework import framework_of
-from plan.source import Files
+from plan.python import choose_python
+from plan.source import Files, without
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,34 @@ class Plan:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan and what has to be installed for it."""
+    """A plan and what has to be installed for it; `left_out` are the paths that are no part of the image."""
 
     plan: Plan
     declaration: Declaration
+    left_out: Collection[str] = ()
 
 
-def make_plan(files: Files, crew: str | None, offered: Sequence[str]) -> Planned:
+def make_plan(files: Files, crew: str | None, offered: Sequence[str], private_index: bool = False) -> Planned:
     """The plan of `crew` (None: the tree's only one) for an installation that offers these Python versions.
 
-    The first of `offered` is taken where the tree names none. Raises PlanError.
+    Only the configuration is read from excluded files too. `private_index`: packages come as wheels
+    that were downloaded before. Raises PlanError.
     """
     configuration = read_configuration(files, crew)
-    python = _python(configuration, offered)
-    declaration = read_dependencies(files, configuration)
+    gone = left_out(files, configuration.exclude)
+    if gone:
+        files = without(files, gone)
+    python = choose_python(files, configuration, offered)
     entrypoint = configuration.entrypoint or DEFAULT_ENTRYPOINT
-    check_entrypoint(files, entrypoint, configuration.origin, python)
+    located = find_entrypoint(
+        files,
+        entrypoint,
+        configuration.origin,
+        python,
+        gone,
+        installing=configuration.entrypoint is not None,
+    )
+    declaration = read_dependencies(files, configuration, located.project, private_index)
     plan = Plan(
         framework=framework_of(configuration, declaration),
         entrypoint=entrypoint,
@@ -60,23 +73,4 @@ def make_plan(files: Files, crew: str | None, offered: Sequence[str]) -> Planned
         timeout=configuration.timeout,
         env_required=configuration.env_required,
     )
-    return Planned(plan, declaration)
-
-
-def _python(configuration: Configuration, offered: Sequence[str]) -> str:
-    if not offered:
-        raise PlanError(
-            CONFIG_INVALID,
-            "this installation offers no Python version at all",
-            "Ask an administrator to set CREWYARD_BASE_IMAGES.",
-        )
-    declared = configuration.python
-    if declared is None:
-        return offered[0]
-    if declared not in offered:
-        raise PlanError(
-            CONFIG_INVALID,
-            f"{configuration.python_origin} is {declared!r}; offered here: {listed(list(offered))}",
-            "Choose one of those, or leave it out.",
-        )
-    return declared
+    return Planned(plan, declaration, gone)

@@ -46,7 +46,7 @@ def read_requirements(files: Files, path: str) -> Requirements:
                 continue
             local = _LOCAL.match(line)
             if local:
-                _check_local(current, number, local["path"])
+                _check_local(current, number, local["path"], line)
                 found.own_project = True
                 continue
             (found.constraints if constraint else found.lines).append(line)
@@ -93,7 +93,13 @@ def _nested(files: Files, current: str, number: int, target: str) -> str:
     return place
 
 
-def _check_local(current: str, number: int, target: str) -> None:
+def _check_local(current: str, number: int, target: str, line: str) -> None:
+    if line.endswith("]"):
+        raise PlanError(
+            CONFIG_INVALID,
+            f"{current} line {number}: {line}: optional dependencies of the project itself are not installed",
+            "Write those packages as lines of their own.",
+        )
     if target in (".", "./") and posixpath.dirname(current) == "":
         return
     raise PlanError(

@@ -3,7 +3,7 @@
 Used by every other module here; the build pods hand in their checked tree, lint a directory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from plan.errors import CONFIG_INVALID, PlanError
 
@@ -34,3 +34,29 @@ def text_of(files: Files, path: str) -> str:
             f"{path} is not {encoding.removesuffix('-sig').upper()} text (byte {error.start})",
             f"Save {path} as UTF-8.",
         ) from None
+
+
+def without(files: Files, gone: Container[str]) -> Files:
+    """`files` but for the paths in `gone`."""
+    return _Kept(files, [path for path in files if path not in gone])
+
+
+class _Kept(Mapping[str, bytes]):
+    """Some of the paths of `files`."""
+
+    def __init__(self, files: Files, paths: list[str]) -> None:
+        self._files, self._paths = files, dict.fromkeys(paths)
+
+    def __getitem__(self, path: str) -> bytes:
+        if path not in self._paths:
+            raise KeyError(path)
+        return self._files[path]
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._paths
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)

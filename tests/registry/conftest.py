@@ -93,6 +93,18 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 
 
 @pytest.fixture
+def second_registry(tmp_path: Path) -> Iterator[Registry]:
+    """Another one like `registry`, which knows nothing of it."""
+    place = tmp_path / "second"
+    place.mkdir()
+    process, running = _start(place)
+    try:
+        yield running
+    finally:
+        _stop(process)
+
+
+@pytest.fixture
 def guarded_registry(tmp_path: Path) -> Iterator[Registry]:
     """Like `registry`, but it wants the name crew and the password open-sesame."""
     if shutil.which("docker-registry") is None:

@@ -17,7 +17,7 @@ from build.logs import Log
 from build.push import push_dependencies
 from build.registry import Repository
 from build.settings import Settings, read_settings
-from build.source import write_context
+from build.source import write_workspace
 from tests.gitserver import GitServer
 from tests.gitserver import Repository as GitRepository
 
@@ -39,6 +39,7 @@ class Pod:
 
     def __init__(self, registry: Registry, git: GitServer, place: Path, runner: Path) -> None:
         self.registry, self.git, self.place, self.runner = registry, git, place, runner
+        self.said = io.StringIO()
 
     def environment(self, commit: str, key: str | None = None, deployment: str = "dep-one") -> dict[str, str]:
         build = {
@@ -67,7 +68,7 @@ class Pod:
     def assemble(self, commit: str, **more: str) -> dict[str, Any]:
         from build.assemble import assemble
 
-        return assemble(self.settings(commit, **more), Log(), self.runner)
+        return assemble(self.settings(commit, **more), Log(out=self.said), self.runner)
 
     def make_dependencies(self, commit: str) -> str:
         """What the dependencies pod does, with a ready-made image in Kaniko's place; the key."""
@@ -96,8 +97,8 @@ def test_from_a_commit_to_an_image(pod: Pod, demo: GitRepository) -> None:
         asked["dependencies_image"] == f"{pod.registry.address}/crews/demo:deps-{asked['dependencies_key']}"
     )
 
-    context = pod.place / "context"
-    write_context(pod.settings(sha, asked["dependencies_key"]), Log(), context)
+    context = pod.place / "workspace" / "context"
+    write_workspace(pod.settings(sha, asked["dependencies_key"]), Log(), context.parent)
     assert (context / "requirements.txt").read_text() == "langgraph==1.2.22\n"
     assert (context / "Dockerfile").read_text().startswith("FROM library/python:3.11-slim\n")
 
@@ -130,15 +131,67 @@ def _content(layer: tarfile.TarFile, name: str) -> str:
     return file.read().decode()
 
 
-def test_the_same_commit_twice_is_the_same_image_and_sends_nothing(pod: Pod, demo: GitRepository) -> None:
+def test_the_same_commit_twice_is_the_same_image_and_pushes_nothing(pod: Pod, demo: GitRepository) -> None:
     sha = demo.commit(CREW, "first")
     pod.make_dependencies(sha)
     first = pod.assemble(sha)
-    before = len([line for line in pod.registry.pushes() if "/blobs/" in line])
-    second = pod.assemble(sha, deployment="dep-two")
-    after = len([line for line in pod.registry.pushes() if "/blobs/" in line])
+    before = pod.registry.pushes()
+    assert pod.assemble(sha, deployment="dep-two") == first
+    again = demo.commit({**CREW, "unused.txt": "x"}, "second")
+    back = demo.commit(CREW, "third")
+    assert again != back
+    assert pod.assemble(back) == first
+    assert pod.registry.pushes() == before
+    assert pod.said.getvalue().count("nothing to push") == 2
+
+
+def test_the_same_commit_in_another_registry_is_the_same_digest(
+    pod: Pod, demo: GitRepository, second_registry: Registry
+) -> None:
+    sha = demo.commit(CREW, "first")
+    pod.make_dependencies(sha)
+    first = pod.assemble(sha)
+    there = Pod(second_registry, pod.git, pod.place, pod.runner)
+    push_dependencies(there.settings(sha, first["dependencies_key"]), Log(), pod.place / "image.tar")
+    second = there.assemble(sha)
+    assert second["image"].partition("@")[2] == first["image"].partition("@")[2]
+    assert second["build_key"] == first["build_key"]
+
+
+def test_what_is_excluded_neither_changes_the_build_nor_reaches_the_image(
+    pod: Pod, demo: GitRepository
+) -> None:
+    crew = {**CREW, "crew.toml": '[build]\nexclude = ["tests", "*.md"]\n'}
+    sha = demo.commit({**crew, "tests/test_x.py": "1", "README.md": "one"}, "first")
+    pod.make_dependencies(sha)
+    first = pod.assemble(sha)
+    names = pull(first["image"]).layers[-1].getnames()
+    assert names == ["app/crew.toml", "app/main.py", "app/requirements.txt"]
+    second = pod.assemble(demo.commit({**crew, "tests/test_x.py": "2", "README.md": "two"}, "second"))
     assert second == first
-    assert after == before
+
+
+def test_a_project_that_is_installed_goes_to_the_builder_as_it_is(pod: Pod, demo: GitRepository) -> None:
+    crew = {
+        "crew.toml": '[deployment]\nentrypoint = "pkg.crew:go"\n[build]\nexclude = ["notes"]\n',
+        "lib/pkg/crew.py": "def go(): ...\n",
+        "setup.cfg": "[metadata]\nname = pkg\n",
+        "notes/x": "",
+    }
+    sha = demo.commit(crew, "first")
+    asked = pod.assemble(sha)
+    workspace = pod.place / "workspace"
+    write_workspace(pod.settings(sha, asked["dependencies_key"]), Log(), workspace)
+    assert "--compile /workspace/tree\n" in (workspace / "context" / "Dockerfile").read_text()
+    tree = workspace / "tree"
+    assert sorted(path.relative_to(tree).as_posix() for path in tree.rglob("*") if path.is_file()) == [
+        "crew.toml",
+        "lib/pkg/crew.py",
+        "pyproject.toml",
+        "setup.cfg",
+    ]
+    changed = demo.commit({**crew, "lib/pkg/crew.py": "def go(): return 1\n"}, "second")
+    assert pod.assemble(changed)["dependencies_key"] != asked["dependencies_key"]
 
 
 def test_a_change_of_code_sends_one_small_layer(pod: Pod, demo: GitRepository) -> None:

@@ -130,7 +130,9 @@ class TestKeys:
 
     def test_comments_and_origin_do_not_count(self) -> None:
         same = Declaration("pyproject.toml", ("a",))
-        assert dependencies_key(self.ONE, "3.11", "base") == dependencies_key(same, "3.11", "base")
+        assert dependencies_key(self.ONE, "3.11", "base", "tree") == dependencies_key(
+            same, "3.11", "base", "other tree"
+        )
 
     @pytest.mark.parametrize(
         "other",
@@ -142,7 +144,7 @@ class TestKeys:
         ],
     )
     def test_everything_else_does(self, other: tuple[Declaration, str, str]) -> None:
-        assert dependencies_key(*other) != dependencies_key(self.ONE, "3.11", "base")
+        assert dependencies_key(*other, "tree") != dependencies_key(self.ONE, "3.11", "base", "tree")
 
     @given(st.lists(st.tuples(st.text(max_size=5), st.booleans(), HEX), max_size=5), st.randoms())
     def test_a_trees_hash_does_not_depend_on_order(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plan.bindings import bindings_of, parse_module
-from plan.entrypoint import check_entrypoint, module_file
+from plan.entrypoint import find_entrypoint, module_file
 from plan.errors import PlanError
 
 NAMES = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8).filter(
@@ -17,7 +17,7 @@ NAMES = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8).filter(
 
 
 def check(files: dict[str, str], entrypoint: str = "main:kickoff", python: str = "3.11") -> None:
-    check_entrypoint(
+    find_entrypoint(
         {path: text.encode() for path, text in files.items()}, entrypoint, "crew.toml line 1", python
     )
 
@@ -149,7 +149,7 @@ def test_exactly_the_bound_names_are_found(names: list[str]) -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_end_in_an_answer(data: bytes) -> None:
     try:
-        check_entrypoint({"main.py": data}, "main:kickoff", "the default", "3.11")
+        find_entrypoint({"main.py": data}, "main:kickoff", "the default", "3.11")
     except PlanError as error:
         assert error.reason == "EntrypointNotFound"
 

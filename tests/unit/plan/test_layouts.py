@@ -1,0 +1,248 @@
+"""Trees as the frameworks' own tools make them: what is called, on which Python, with what installed."""
+
+import json
+
+import pytest
+
+from plan.errors import PlanError
+from plan.make import Planned, make_plan
+from plan.python import allows
+
+OFFERED = ["3.11", "3.12"]
+
+CREWAI = """\
+[project]
+name = "research"
+version = "0.1.0"
+requires-python = ">=3.10,<3.14"
+dependencies = ["crewai[tools]>=1.15.0,<2.0.0"]
+[project.optional-dependencies]
+dev = ["pytest"]
+[project.scripts]
+run_crew = "research.main:run"
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+[tool.crewai]
+type = "{kind}"
+"""
+CREW = """\
+from crewai.project import CrewBase, crew
+@CrewBase
+class Research():
+    @crew
+    def crew(self): ...
+"""
+FLOW = "from crewai.flow import Flow, start\nclass PoemFlow(Flow[State]):\n    ...\ndef kickoff(): ...\n"
+
+
+def plan(files: dict[str, str], crew: str | None = None, offered: list[str] = OFFERED) -> Planned:
+    return make_plan({path: text.encode() for path, text in files.items()}, crew, offered)
+
+
+def crewai(kind: str, **more: str) -> dict[str, str]:
+    return {"pyproject.toml": CREWAI.format(kind=kind), "uv.lock": "version = 1\n", **more}
+
+
+@pytest.mark.parametrize(
+    ("files", "entrypoint"),
+    [
+        (
+            crewai(
+                "crew",
+                **{
+                    "src/research/__init__.py": "",
+                    "src/research/crew.py": CREW,
+                    "src/research/main.py": "from research.crew import Research\ndef run(): ...\n",
+                    "src/research/config/agents.yaml": "",
+                    "tests/test_crew.py": CREW,
+                },
+            ),
+            "research.crew:Research",
+        ),
+        (
+            crewai("crew", **{"research/crew.py": CREW, "research/examples/old.py": CREW}),
+            "research.crew:Research",
+        ),
+        (crewai("crew", **{"src/research/team/writers.py": CREW}), "research.team.writers:Research"),
+        (
+            crewai(
+                "flow",
+                **{
+                    "src/poem/main.py": FLOW,
+                    "src/poem/crews/poem_crew/poem_crew.py": CREW,
+                    "src/poem/tools/custom_tool.py": "class T: ...\n",
+                },
+            ),
+            "poem.main:PoemFlow",
+        ),
+    ],
+)
+def test_crewai_projects(files: dict[str, str], entrypoint: str) -> None:
+    planned = plan(files)
+    assert (planned.plan.framework, planned.plan.entrypoint) == ("crewai", entrypoint)
+    assert planned.declaration.lines == ("crewai[tools]>=1.15.0,<2.0.0",)
+    assert planned.declaration.projects == ()
+
+
+def test_two_crews_in_usual_places_are_for_the_author_to_choose_from() -> None:
+    with pytest.raises(PlanError) as raised:
+        plan(crewai("crew", **{"src/a/crew.py": CREW, "src/b/crew.py": CREW}))
+    assert "a.crew:Research, b.crew:Research" in raised.value.message
+
+
+def langgraph(**values: object) -> str:
+    return json.dumps({"dependencies": ["."], "graphs": {"agent": "./src/agent.py:graph"}, **values})
+
+
+GRAPH = "graph = build()\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "crew", "entrypoint", "projects", "lines"),
+    [
+        (
+            {"langgraph.json": langgraph(), "src/agent.py": GRAPH, "requirements.txt": "langgraph\n"},
+            None,
+            "agent:graph",
+            (),
+            ("langgraph",),
+        ),
+        (
+            {
+                "langgraph.json": langgraph(
+                    graphs={
+                        "a": "./agents/a.py:graph",
+                        "b": {"path": "./agents/b.py:graph", "description": "B"},
+                    }
+                ),
+                "agents/a.py": GRAPH,
+                "agents/b.py": GRAPH,
+            },
+            "b",
+            "agents.b:graph",
+            (),
+            (),
+        ),
+        (
+            {
+                "langgraph.json": langgraph(
+                    dependencies=["langchain_openai", "./my_agent"],
+                    graphs={"agent": "./my_agent/agent.py:graph"},
+                ),
+                "my_agent/__init__.py": "",
+                "my_agent/agent.py": GRAPH,
+                "my_agent/requirements.txt": "langgraph==1.2\n",
+            },
+            None,
+            "my_agent.agent:graph",
+            (),
+            ("langgraph==1.2", "langchain_openai"),
+        ),
+        (
+            {
+                "langgraph.json": langgraph(
+                    dependencies=["./backend"], graphs={"agent": "./backend/src/agent/graph.py:graph"}
+                ),
+                "backend/pyproject.toml": "[project]\nname = 'agent'\ndependencies = ['langgraph']\n",
+                "backend/src/agent/graph.py": GRAPH,
+                "requirements.txt": "httpx\n",
+            },
+            None,
+            "agent.graph:graph",
+            ("backend",),
+            ("httpx", "langgraph"),
+        ),
+        (
+            {"langgraph.json": langgraph(graphs={"agent": "pkg.agent:graph"}), "src/pkg/agent.py": GRAPH},
+            None,
+            "pkg.agent:graph",
+            (),
+            (),
+        ),
+    ],
+)
+def test_langgraph_projects(
+    files: dict[str, str],
+    crew: str | None,
+    entrypoint: str,
+    projects: tuple[str, ...],
+    lines: tuple[str, ...],
+) -> None:
+    planned = plan(files, crew)
+    assert (planned.plan.framework, planned.plan.entrypoint) == ("langgraph", entrypoint)
+    assert (planned.declaration.projects, planned.declaration.lines) == (projects, lines)
+
+
+@pytest.mark.parametrize(
+    ("env", "required"),
+    [(".env", ()), ({}, ()), ({"OPENAI_API_KEY": "x"}, ("OPENAI_API_KEY",)), (["A", "B", "A"], ("A", "B"))],
+)
+def test_variables_that_langgraph_json_names(env: object, required: tuple[str, ...]) -> None:
+    assert plan({"langgraph.json": langgraph(env=env), "src/agent.py": GRAPH}).plan.env_required == required
+
+
+@pytest.mark.parametrize(
+    ("values", "part"),
+    [
+        ({"env": 3}, "env must be"),
+        ({"env": ["A B"]}, "env has 'A B'"),
+        ({"python_version": "3.13"}, "langgraph.json: python_version is '3.13'; offered here: 3.11, 3.12"),
+        ({"graphs": {"agent": "./my-agent/agent.py:graph"}}, "./my-agent/agent.py, which cannot be imported"),
+    ],
+)
+def test_what_is_wrong_in_langgraph_json(values: dict[str, object], part: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        plan({"langgraph.json": langgraph(**values), "src/agent.py": GRAPH, "my-agent/agent.py": GRAPH})
+    assert raised.value.reason == "ConfigInvalid"
+    assert part in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("specifier", "first"),
+    [
+        (">=3.10,<3.14", "3.11"),
+        (">=3.12", "3.12"),
+        (">3.11", "3.11"),
+        ("<3.12", "3.11"),
+        (">=3.11.9", "3.11"),
+        ("~=3.12.1", "3.12"),
+        ("~=3.12", "3.12"),
+        ("==3.12.*", "3.12"),
+        ("!=3.11.*", "3.12"),
+        ("!=3.11.2", "3.11"),
+        (">=3", "3.11"),
+        ("^3.12", "3.11"),
+    ],
+)
+def test_the_project_says_which_python_it_wants(specifier: str, first: str) -> None:
+    files = {
+        "pyproject.toml": f'[project]\nrequires-python = "{specifier}"\n',
+        "main.py": "def kickoff(): ...\n",
+    }
+    assert plan(files).plan.python == first
+
+
+def test_a_python_that_is_not_offered_is_refused_with_the_list() -> None:
+    files = {"pyproject.toml": '[project]\nrequires-python = ">=3.13"\n', "main.py": "def kickoff(): ...\n"}
+    with pytest.raises(PlanError) as raised:
+        plan(files)
+    assert raised.value.reason == "ConfigInvalid"
+    assert (
+        "pyproject.toml line 2: project.requires-python is '>=3.13'; offered here: 3.11, 3.12"
+        in raised.value.message
+    )
+    configured = {**files, "crew.toml": '[deployment]\npython = "3.12"\n'}
+    assert plan(configured).plan.python == "3.12"
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.11", "3.14"])
+def test_an_upper_bound_is_strict(version: str) -> None:
+    assert allows("<3.11", version) == (version == "3.9")
+    assert allows("<=3.11", version) == (version == "3.9")
+    assert allows("<3.11.9", version) == (version in ("3.9", "3.11"))
+
+
+def test_optional_dependencies_of_the_project_itself_are_refused() -> None:
+    with pytest.raises(PlanError, match="optional dependencies of the project itself"):
+        plan({"requirements.txt": "-e .[dev]\n", "main.py": "def kickoff(): ...\n"})
