@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
 from runner.pid1.backoff import delay
+from runner.pid1.quickjson import dumps, loads
 from runner.pid1.wire import Answer, Wire, WireError
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ class Facade:
 
     def events(self, events: Iterable[bytes]) -> Answer:
         """One try to append encoded events. Raises WireError."""
-        head = json.dumps(self._identity)[:-1].encode()
+        head = dumps(self._identity)[:-1].encode()
         body = b"".join((head, b', "events": [', b",".join(events), b"]}"))
         return self._send("POST", "/events", body)
 
@@ -72,7 +72,7 @@ class Facade:
         self._wire.close()
 
     def _post(self, path: str, body: object, timeout: float) -> Answer:
-        return self._send("POST", path, json.dumps(body).encode(), timeout)
+        return self._send("POST", path, dumps(body).encode(), timeout)
 
     def _send(self, method: str, path: str, body: bytes, timeout: float = _TIMEOUT) -> Answer:
         headers = {**self._headers, "Content-Type": "application/json"}
@@ -108,8 +108,8 @@ def chance() -> float:
 def parsed(answer: Answer) -> dict[str, object]:
     """The answer's JSON object, {} where it is none."""
     try:
-        value = json.loads(answer.body)
-    except ValueError:
+        value = loads(answer.body)
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -1,11 +1,12 @@
 """One keep-alive HTTP/1.1 connection to the facade. Used by `facade`, one for each worker.
 
-The standard library's client would be shorter here, but importing it takes longer than a whole claim.
+The standard library's client would be shorter here, but importing it takes longer than a whole claim; so
+does `socket`, of which only the C part is needed.
 """
 
 from __future__ import annotations
 
-import socket
+import _socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Wire:
         self._tls = scheme == "https"
         self._host = host
         self._base = "/" + path.rstrip("/") if path.rstrip("/") else ""
-        self._socket: socket.socket | None = None
+        self._socket: _socket.socket | None = None
         self._rest = b""
 
     def call(
@@ -108,20 +109,39 @@ class Wire:
             self.close()  # half a body is on the way: the connection is of no more use
             raise
 
-    def _connected(self, timeout: float) -> socket.socket:
+    def _connected(self, timeout: float) -> _socket.socket:
         if self._socket is None:
-            to = (self._address, self._port)
-            made = socket.create_connection(to, timeout)  # type: ignore[arg-type]  # bytes are taken too
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            made = self._connection(timeout)
+            made.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
             if self._tls:
+                import socket
                 import ssl
 
-                made = ssl.create_default_context().wrap_socket(made, server_hostname=self._name)
+                whole = socket.socket(fileno=made.detach())
+                whole.settimeout(timeout)
+                made = ssl.create_default_context().wrap_socket(whole, server_hostname=self._name)
             self._socket, self._rest = made, b""
         self._socket.settimeout(timeout)
         return self._socket
 
-    def _answer(self, wire: socket.socket, unsent: OSError | None) -> Answer:
+    def _connection(self, timeout: float) -> _socket.socket:
+        """To the first of the name's addresses that answers."""
+        trouble: OSError = WireError(f"{self._host} has no address")
+        for family, kind, protocol, _, to in _socket.getaddrinfo(
+            self._address, self._port, 0, _socket.SOCK_STREAM
+        ):
+            made = _socket.socket(family, kind | _socket.SOCK_CLOEXEC, protocol)
+            try:
+                made.settimeout(timeout)
+                made.connect(to)
+            except OSError as error:
+                made.close()
+                trouble = error
+            else:
+                return made
+        raise trouble
+
+    def _answer(self, wire: _socket.socket, unsent: OSError | None) -> Answer:
         while True:
             head = self._head(wire)
             lines = head.decode("latin-1").split("\r\n")
@@ -148,7 +168,7 @@ class Wire:
             self.close()
         return Answer(status, body)
 
-    def _head(self, wire: socket.socket) -> bytes:
+    def _head(self, wire: _socket.socket) -> bytes:
         while (end := self._rest.find(b"\r\n\r\n")) < 0:
             if len(self._rest) > _LARGEST_HEAD:
                 raise WireError(f"{self._host} answered with too long a head")
@@ -156,7 +176,7 @@ class Wire:
         head, self._rest = self._rest[:end], self._rest[end + 4 :]
         return head
 
-    def _more(self, wire: socket.socket, first: bool = False) -> None:
+    def _more(self, wire: _socket.socket, first: bool = False) -> None:
         try:
             data = wire.recv(65536)
         except (ConnectionResetError, BrokenPipeError) as error:
@@ -168,7 +188,7 @@ class Wire:
             raise _Unanswered(text) if first else WireError(text)
         self._rest += data
 
-    def _take(self, wire: socket.socket, size: int) -> bytes:
+    def _take(self, wire: _socket.socket, size: int) -> bytes:
         if size > LARGEST_ANSWER:
             raise WireError(f"{self._host} answered with {size} bytes, more than this runner takes")
         while len(self._rest) < size:
@@ -176,7 +196,7 @@ class Wire:
         body, self._rest = self._rest[:size], self._rest[size:]
         return body
 
-    def _line(self, wire: socket.socket) -> bytes:
+    def _line(self, wire: _socket.socket) -> bytes:
         while (end := self._rest.find(b"\r\n")) < 0:
             if len(self._rest) > _LARGEST_HEAD:
                 raise WireError(f"{self._host} answered with too long a line")
@@ -184,7 +204,7 @@ class Wire:
         line, self._rest = self._rest[:end], self._rest[end + 2 :]
         return line
 
-    def _chunked(self, wire: socket.socket) -> bytes:
+    def _chunked(self, wire: _socket.socket) -> bytes:
         body = b""
         while True:
             try:
@@ -200,7 +220,7 @@ class Wire:
             body += self._take(wire, size)
             self._line(wire)
 
-    def _until_end(self, wire: socket.socket) -> bytes:
+    def _until_end(self, wire: _socket.socket) -> bytes:
         while len(self._rest) <= LARGEST_ANSWER:
             data = wire.recv(65536)
             if not data:

@@ -49,6 +49,18 @@ async def test_nested_and_hostile_names_and_an_empty_file(pod: Any, facade: Any)
         "?q#f;",
         "\u2028",
         "back\\slash",
+        "-rf",
+        "...",
+        "%2e%2e/%2f",
+        "quote'\"` $(x)",
+        "\x01\x07\x1b[31m\x7f",
+        "n" * 255,
+        "/".join(["ä" * 100] * 5),
+        "output.json",
+        "events.jsonl",
+        "termination-log",
+        ".crewyard",
+        "CON",
     ]
     pod.crew(
         f"""

@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.pid1 import encode, files, memory, termination
+from runner.pid1 import encode, files, memory, quickjson, termination
 from runner.pid1.backoff import LONGEST, delay
 from runner.pid1.lines import Lines, text
 from runner.pid1.queue import BATCH_BYTES, Events
@@ -180,3 +182,42 @@ def test_a_tree_of_directories_alone_is_bounded_too(tmp_path: Path, monkeypatch:
         (tmp_path / f"{number}").mkdir()
     monkeypatch.setattr(files, "MOST_ENTRIES", 5)
     assert files.scan(str(tmp_path)) == ([], {".": "there are more than 5 entries"})
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(_VALUES)
+def test_json_before_the_grant_is_json(value: object) -> None:
+    assert quickjson.loads(
+        f" {json.dumps(value, ensure_ascii=False, indent=1)}\n".encode("utf-8", "replace")
+    ) == (json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")))
+    assert json.loads(quickjson.dumps(value)) == value
+
+
+@pytest.mark.parametrize("text", [b"", b" ", b"{", b"{} {}", b"nul", b"\xff", b'{"a": }', b"'a'"])
+def test_what_is_no_json_is_told(text: bytes) -> None:
+    with pytest.raises(ValueError):
+        quickjson.loads(text)
+
+
+def test_what_cannot_be_json_is_told() -> None:
+    with pytest.raises(TypeError, match="set"):
+        quickjson.dumps({"a": {1}})
+
+
+def test_little_is_imported_before_the_grant() -> None:
+    """Each of these takes as long as a claim."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); import runner.pid1.main, "
+        "runner.pid1.guard, runner.pid1.memory, runner.pid1.signals, runner.pid1.claim, runner.pid1.launch; "
+        "slow = {'enum', 're', 'json', 'socket', 'signal', 'threading', 'subprocess'}; "
+        "print(sorted(slow & set(sys.modules)))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=30
+    )
+    assert said.stdout == "[]\n", said.stderr
