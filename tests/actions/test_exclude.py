@@ -1,0 +1,28 @@
+"""The input `exclude` and `[build] exclude` of a configuration are one language."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from actions.workflow.errors import Failed
+from actions.workflow.patterns import Patterns
+from plan.errors import PlanError
+from plan.exclude import left_out
+
+PATTERNS = st.text(alphabet="ab.*?[]!-/", min_size=1, max_size=8)
+PARTS = st.text(alphabet="ab.-]", min_size=1, max_size=3).filter(lambda part: part not in (".", ".."))
+PATHS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
+
+
+@given(st.lists(PATTERNS, max_size=3), st.lists(PATHS, max_size=5))
+@example(["a/", "!a"], ["a/b"])
+@example(["[", "[!", "[]a]"], ["[", "]", "a"])
+def test_patterns_mean_what_they_mean_in_a_configuration(patterns, paths):
+    try:
+        theirs = left_out(dict.fromkeys(paths, b""), patterns)
+    except PlanError:
+        with pytest.raises(Failed):
+            Patterns(patterns)
+        return
+    ours = Patterns(patterns)
+    assert {path for path in paths if ours.leave_out(path)} == set(theirs)

@@ -1,0 +1,80 @@
+"""Both actions against an installed service: one small crew, deployed, run and fetched from."""
+
+import json
+import os
+import secrets
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from tests.actions.conftest import Runner
+from tests.actions.service import Service
+
+URL, KEY = os.environ.get("CREWYARD_URL", ""), os.environ.get("CREWYARD_API_KEY", "")
+pytestmark = pytest.mark.skipif(
+    not URL or not KEY, reason="no service is named: CREWYARD_URL and CREWYARD_API_KEY"
+)
+
+MAIN = """
+from pathlib import Path
+
+from crewyard_runtime import emit
+
+
+def kickoff(inputs):
+    print("::error::said by the crew")
+    emit("agent.started", agent="writer", task="greet")
+    Path("artifacts/deep").mkdir()
+    Path("artifacts/deep/greeting.txt").write_text(f"hello, {inputs['name']}")
+    if inputs["name"] == "nobody":
+        raise ValueError("nobody is there")
+    return {"greeting": f"hello, {inputs['name']}"}
+"""
+CONFIGURATION = '[deployment]\nframework = "python"\nentrypoint = "main:kickoff"\n'
+
+
+@pytest_asyncio.fixture
+async def project() -> AsyncIterator[str]:
+    """A project of its own, deleted at the end."""
+    name = f"action-{secrets.token_hex(4)}"
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as session:
+        async with session.post(f"{URL}/v1/projects", json={"name": name}) as answer:
+            assert answer.status == 201, await answer.text()
+        yield name
+        async with session.delete(f"{URL}/v1/projects/{name}") as answer:
+            assert answer.status in (204, 404, 405), await answer.text()
+
+
+async def test_a_commit_is_deployed_and_run(tmp_path, project):
+    (tmp_path / "workspace").mkdir()
+    runner = Runner(tmp_path, Service(), URL)
+    sha = runner.commit({"crew.toml": CONFIGURATION, "main.py": MAIN}, "Greet")
+    who = {"project": project, "api_key": KEY}
+
+    done = await runner.done(await runner.start("deploy", **who), 400)
+    assert done.code == 0, done.log
+    assert done.outputs["status"] == "active" and KEY not in done.log.replace(f"add-mask::{KEY}", "")
+    async with (
+        aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as session,
+        session.get(done.outputs["url"]) as answer,
+    ):
+        found = (await answer.json())["data"]
+    assert (found["git_sha"], found["message"], found["status"]) == (sha, "Greet", "active")
+
+    asked = {**who, "input": json.dumps({"name": "yard"}), "artifacts_directory": "out"}
+    done = await runner.done(await runner.start("run", **asked), 120)
+    assert done.code == 0, done.log
+    assert json.loads(done.outputs["output"]) == {"greeting": "hello, yard"}
+    assert (runner.workspace / "out/deep/greeting.txt").read_text() == "hello, yard"
+    assert "agent writer: started: greet\n" in done.log and done.errors() == []
+
+    done = await runner.done(await runner.start("run", **{**asked, "input": '{"name": "nobody"}'}), 120)
+    assert done.code == 1 and done.outputs["status"] == "failed"
+    assert "title=CrewError" in done.errors()[0] and "nobody is there" in done.errors()[0]
+
+    runner.commit({"crew.toml": CONFIGURATION + 'python = "2.7"\n'}, "Go back in time")
+    done = await runner.done(await runner.start("deploy", **who), 400)
+    assert done.code == 1 and done.outputs["status"] == "failed"
+    assert "::error file=crew.toml,line=4,title=ConfigInvalid::" in done.errors()[0]
