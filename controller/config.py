@@ -94,6 +94,8 @@ def parse(environment: Mapping[str, str]) -> Config:
         net_deny=read("CREWYARD_NET_DENY", _networks, ()),
         plans=read("CREWYARD_PLANS", parse_plans, Plans()),
         kopf=read("CREWYARD_KOPF", _flag, True),
+        max_builds=read("CREWYARD_MAX_BUILDS", _count, 2),
+        max_builds_per_project=read("CREWYARD_MAX_BUILDS_PER_PROJECT", _count, 1),
         log_level=read("CREWYARD_LOG_LEVEL", _level, "info"),
     )
     if wrong:
@@ -124,6 +126,12 @@ def _flag(text: str) -> bool:
     if text.lower() not in known:
         raise ValueError(f"{text!r} is neither true nor false")
     return known[text.lower()]
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1000:
+        raise ValueError(f"{text!r} is no number from 1 to 1000")
+    return int(text)
 
 
 def _images(text: str) -> dict[str, str]:

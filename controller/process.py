@@ -13,6 +13,7 @@ from controller import operator, triggers
 from controller.answers import Answers, routes
 from controller.apply import Actor
 from controller.config import Config
+from controller.deployment.begin import Begin
 from controller.deployment.reconcile import DeploymentReconciler
 from controller.git import Git
 from controller.health import Vitals, application
@@ -52,11 +53,12 @@ class Process:
         self.actor = actor = Actor(kube, self.known, self.observer, self.lanes, self.recorder, self.metrics)
         looks = Looks()
         self._answers = Answers()
+        begin = Begin(actor, config, looks.tree_of, lambda: self.resync.last is not None)
         self._reconciler = Reconciler(
             {
                 kinds.RUN.plural: RunReconciler(actor, config).reconcile,
                 triggers.ADMISSION: AdmissionReconciler(actor, config).reconcile,
-                kinds.DEPLOYMENT.plural: DeploymentReconciler(actor, config, self._answers).reconcile,
+                kinds.DEPLOYMENT.plural: DeploymentReconciler(actor, config, begin, self._answers).reconcile,
                 kinds.PROJECT.plural: ProjectReconciler(actor, looks).reconcile,
                 triggers.SOURCE: SourceReconciler(actor, config, self._git, looks).reconcile,
             },

@@ -31,6 +31,7 @@ class Built:
     plan: Mapping[str, Any]
     tree: str
     build_key: str
+    dependencies_key: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,11 @@ def of_assemble(pod: Pod) -> Built | Needs | Failure | Broken:
     outcome = told.get("outcome")
     if outcome == "built" and told.get("image"):
         return Built(
-            told["image"], told.get("plan") or {}, str(told.get("tree", "")), str(told.get("build_key", ""))
+            str(told["image"]),
+            told.get("plan") or {},
+            str(told.get("tree") or ""),
+            str(told.get("build_key") or ""),
+            str(told.get("dependencies_key") or ""),
         )
     if outcome == "dependencies" and told.get("dependencies_key") and told.get("dependencies_image"):
         return Needs(str(told["dependencies_key"]), str(told["dependencies_image"]))
@@ -115,19 +120,28 @@ def _of_pod(pod: Pod) -> Failure | Broken | None:
             BuildReason.BUILD_TIMEOUT,
             "the build took longer than its time limit",
             "Raise spec.build.timeout of the Project, or need fewer or prebuilt dependencies.",
+            _last_words(pod),
         )
     if reason == "Evicted" and "ephemeral" in said.lower():
         return Failure(
             BuildReason.BUILD_FAILED,
             f"the build needed more disk than it may use: {said}",
             "Raise spec.build.resources.limits.ephemeral-storage of the Project.",
+            _last_words(pod),
         )
     if reason:
-        return Broken(f"the build pod was stopped: {said}")
+        return Broken(f"the build pod was stopped: {said}", log=_last_words(pod))
     for status in pod.containers:
         if ((status.get("state") or {}).get("terminated") or {}).get("reason") == "OOMKilled":
-            return _out_of_memory(str(status.get("name")), "")
+            return _out_of_memory(str(status.get("name")), _last_words(pod))
     return None
+
+
+def _last_words(pod: Pod) -> str:
+    """The end of the log of the container that was at work last, as far as the kubelet kept it."""
+    ends = [(status.get("state") or {}).get("terminated") or {} for status in pod.containers]
+    said = [ended for ended in ends if ended.get("message") and not _told(ended)]
+    return _log(said[-1]["message"]) if said else ""
 
 
 def _out_of_memory(container: str, log: str) -> Failure:

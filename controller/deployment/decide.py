@@ -5,56 +5,71 @@ built. A pod that broke is followed by another one, three times in all.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controller import owner, triggers
-from controller.config import Config, Timing
-from controller.decision import NOTHING, Create, Decision, Delete, Note
-from controller.deployment import answer, pod, status
+from controller.config import Config
+from controller.decision import Create, Decision, Delete, Note
+from controller.deployment import answer, patience, pod, status
 from controller.deployment.attempts import ASSEMBLE, DEPENDENCIES, Attempts, PodKind, Step, attempts
-from crds import conditions, kinds
+from crds import kinds
 from crds.objects import Deployment, Pod, Project
 from crds.reasons import BuildReason
-from crds.times import parse_time
 
 MAX_BROKEN = 3
 MAX_NEEDS = 2
+WAITS_AGAIN = 15.0
+REFUSED_AGAIN = 10.0
+_DOING = {
+    ASSEMBLE: (status.ASSEMBLING, "The source is fetched, checked and appended to its image."),
+    DEPENDENCIES: (status.INSTALLING, "Kaniko installs the dependencies."),
+}
 
 
 @dataclass(frozen=True)
 class Observed:
-    """What a look at a Deployment found; `queue` says why it must wait, or is empty."""
+    """What a look at a Deployment found.
+
+    Before its build: `queue` says why it must wait, or is empty; `key` is its source
+    key, `twin` one whose image it takes over, `same` one being built from the same.
+    """
 
     deployment: Deployment
     project: Project | None
     pods: Sequence[Pod]
     queue: str = ""
+    key: str | None = None
+    twin: Deployment | None = None
+    same: Deployment | None = None
 
 
 def decide(seen: Observed, now: datetime, config: Config) -> Decision:
     """The Decision for a Deployment."""
     deployment = seen.deployment
     if deployment.deleting:
-        return NOTHING
+        return Decision(delete=patience.stops(seen.pods))
     if deployment.failed or deployment.built:
-        return _tidy(seen.pods, deployment.failed, now, config.timing)
+        return patience.tidy(deployment, seen.pods, now, config.timing)
     if seen.project is None:
         message = f"There is no project {deployment.project}; create it."
-        return Decision(status=status.pending(deployment, status.PROJECT_NOT_FOUND, message, now))
-    return _build(seen, seen.project, attempts(seen.pods, deployment.status.get("buildPod")), now, config)
+        waits = status.pending(deployment, status.PROJECT_NOT_FOUND, message, now)
+        return Decision(delete=patience.stops(seen.pods), status={**waits, "buildPod": None})
+    steps = attempts(seen.pods, deployment.status.get("buildPod"))
+    decision = _build(seen, seen.project, steps, now, config)
+    begun_with = pod.source_key_of(seen.pods)
+    if decision.status is None or not begun_with or deployment.status.get("sourceKey"):
+        return decision
+    # Its first pod was made, and the status that was to say so was not written.
+    return replace(decision, status={**decision.status, "sourceKey": begun_with})
 
 
 def _build(seen: Observed, project: Project, steps: Attempts, now: datetime, config: Config) -> Decision:
     latest = steps.latest
     if latest is None:
-        if seen.queue:
-            waits = status.pending(seen.deployment, status.QUEUED, seen.queue, now)
-            adoption = owner.adoption(kinds.DEPLOYMENT, seen.deployment, project)
-            return Decision(status=waits, after=adoption, requeue_after=5.0)
-        return _next(seen, project, steps, ASSEMBLE, None, now, config)
+        return _first(seen, project, steps, now, config)
     if latest.pod is not None and not latest.pod.finished:
-        return _unfinished(seen, latest.pod, latest, project, now, config.timing)
+        return _wait(seen, project, latest.pod, latest.kind, now, config)
     if latest.pod is None:
         lost = answer.Broken("the build pod was deleted before it ended")
         return _again(seen, project, steps, lost, latest.kind, now, config)
@@ -70,6 +85,43 @@ def _build(seen: Observed, project: Project, steps: Attempts, now: datetime, con
     if isinstance(said, answer.Failure):
         return _fail(seen, said, now)
     return _again(seen, project, steps, said, latest.kind, now, config)
+
+
+def _first(seen: Observed, project: Project, steps: Attempts, now: datetime, config: Config) -> Decision:
+    """What comes before a pod, or the first one."""
+    deployment, adoption = seen.deployment, owner.adoption(kinds.DEPLOYMENT, seen.deployment, project)
+    if seen.twin is not None and seen.key is not None:
+        return Decision(
+            status=status.reused(deployment, seen.twin, seen.key, now),
+            after=adoption,
+            events=(Note(status.REUSED, f"The image of {seen.twin.name} is taken over."),),
+            enqueue=(triggers.project(project.name),),
+        )
+    if seen.same is not None:
+        message = f"{seen.same.name} is being built from the same source; its image will be taken over."
+        waits = status.pending(deployment, status.SAME_SOURCE, message, now)
+    elif seen.queue:
+        waits = status.pending(deployment, status.QUEUED, seen.queue, now)
+    else:
+        decision = _next(seen, project, steps, ASSEMBLE, None, now, config)
+        return replace(decision, status={**(decision.status or {}), "sourceKey": seen.key})
+    return Decision(status={**waits, "sourceKey": seen.key}, after=adoption, requeue_after=WAITS_AGAIN)
+
+
+def refused(seen: Observed, why: str, final: bool, now: datetime, config: Config) -> Decision:
+    """The Decision where the apiserver does not take a build pod, perhaps for a quota: that can pass."""
+    left = config.timing.unschedulable - (now - seen.deployment.created).total_seconds()
+    if final or left <= 0:
+        hint = "Look at spec.build.resources of the Project, and at the namespace's quota and policies."
+        return _fail(
+            seen, answer.Failure(BuildReason.BUILD_FAILED, f"no build pod can be made: {why}", hint), now
+        )
+    message = f"The build pod was refused: {why}"
+    wanted = status.pending(seen.deployment, status.POD_REFUSED, message, now)
+    if seen.deployment.status.get("buildPod"):
+        wanted = status.building(seen.deployment, None, status.POD_REFUSED, message, now)
+    again = min(REFUSED_AGAIN, left + 1.0)
+    return Decision(status=wanted, events=(Note(status.POD_REFUSED, message, True),), requeue_after=again)
 
 
 def _said(step: Step) -> object:
@@ -106,10 +158,9 @@ def _next(
         body = pod.dependencies(
             deployment, project, name, step, needs.key, needs.image, config, now.timestamp()
         )
-        reason, message = status.INSTALLING, "Kaniko installs the dependencies."
     else:
-        body = pod.assemble(deployment, project, name, step, config, now.timestamp())
-        reason, message = status.ASSEMBLING, "The source is fetched, checked and appended to its image."
+        body = pod.assemble(deployment, project, name, step, config, now.timestamp(), seen.key)
+    reason, message = _DOING[kind]
     first = (Note("Building", "The build has begun."),) if steps.latest is None else ()
     return Decision(
         create=(Create(kinds.POD, body),),
@@ -135,7 +186,7 @@ def _again(
         message = f"{broken.message} (after {count} attempts)"
         hint = "The installation is at fault rather than the crew; see the pods' events."
         return _fail(seen, answer.Failure(broken.reason, message, hint, broken.log), now)
-    ended = _ended(steps.latest.pod) if steps.latest and steps.latest.pod else None
+    ended = patience.ended(steps.latest.pod) if steps.latest and steps.latest.pod else None
     pause = config.timing.build_retry * 2.0 ** (count - 1)
     left = (ended + timedelta(seconds=pause) - now).total_seconds() if ended else 0.0
     if left > 0:
@@ -149,49 +200,34 @@ def _again(
     return Decision(create=decision.create, status=decision.status, after=decision.after, events=(note,))
 
 
-def _unfinished(
-    seen: Observed, build: Pod, step: Step, project: Project, now: datetime, timing: Timing
+def _wait(
+    seen: Observed, project: Project, build: Pod, kind: PodKind, now: datetime, config: Config
 ) -> Decision:
     """Waits for a pod, within limits: one that never starts or never ends is taken away."""
-    name = build.name if seen.deployment.status.get("buildPod") != build.name else None
-    installing = step.kind == DEPENDENCIES
-    reason = status.INSTALLING if installing else status.ASSEMBLING
-    message = (
-        "Kaniko installs the dependencies."
-        if installing
-        else "The source is fetched, checked and appended to its image."
-    )
-    scheduled = conditions.find(build.conditions, "PodScheduled") or {}
-    if scheduled.get("status") != "True":
-        since, limit = build.created, timing.unschedulable
-        if scheduled.get("message"):
-            message = f"No node has room: {scheduled['message']}"
-    else:
-        since = parse_time(scheduled["lastTransitionTime"])
-        began = any("waiting" not in (c.get("state") or {"waiting": 0}) for c in build.containers)
-        deadline = int(build.spec.get("activeDeadlineSeconds") or timing.build_timeout)
-        limit = deadline + timing.lost_after if began else timing.start_timeout
-    left = (since + timedelta(seconds=limit) - now).total_seconds()
-    wanted = status.building(seen.deployment, name, reason, message, now)
-    if build.deleting:
-        # A node that does not answer never lets its pod go by itself.
-        by = parse_time(str(build.metadata["deletionTimestamp"])) + timedelta(seconds=timing.lost_after)
-        left = (by - now).total_seconds()
-    adoption = owner.adoption(kinds.DEPLOYMENT, seen.deployment, project)
-    if left > 0:
-        return Decision(status=wanted, after=adoption, requeue_after=max(left, 5.0))
+    deployment = seen.deployment
+    waits = patience.wait(build, now, config.timing)
+    message = waits.message or _DOING[kind][1]
+    name = build.name if deployment.status.get("buildPod") != build.name else None
+    wanted = status.building(deployment, name, _DOING[kind][0], message, now)
+    removal = (Delete(kinds.POD, build.name, build.uid, 0),)
+    if waits.failure is not None:
+        return replace(_fail(seen, waits.failure, now), delete=removal)
+    if waits.left > 0:
+        adoption = owner.adoption(kinds.DEPLOYMENT, deployment, project)
+        return Decision(status=wanted, after=adoption, requeue_after=waits.left)
     note = Note("BuildPodStuck", f"pod {build.name} did not start or end in time and is taken away", True)
-    return Decision(
-        delete=(Delete(kinds.POD, build.name, build.uid, 0),),
-        status=wanted,
-        events=(note,),
-        requeue_after=5.0,
-    )
+    return Decision(delete=removal, status=wanted, events=(note,), requeue_after=5.0)
 
 
 def _built(seen: Observed, project: Project, said: answer.Built, now: datetime) -> Decision:
+    invalid = answer.Failure(
+        BuildReason.CONFIG_INVALID,
+        "the configuration holds a value that a Deployment cannot have: see its Events",
+        "Names and lists in the configuration file are too long or too many.",
+    )
     return Decision(
         status=status.built(seen.deployment, said, now),
+        instead=status.failed(seen.deployment, invalid, now),
         events=(Note("Built", f"The image is {said.image}."),),
         enqueue=(triggers.project(project.name),),
     )
@@ -203,28 +239,3 @@ def _fail(seen: Observed, failure: answer.Failure, now: datetime) -> Decision:
         events=(Note(failure.reason, failure.message, True),),
         enqueue=(triggers.project(seen.deployment.project),),
     )
-
-
-def _ended(build: Pod) -> datetime | None:
-    """When the last container of a finished pod ended."""
-    times = [((c.get("state") or {}).get("terminated") or {}).get("finishedAt") for c in build.containers]
-    return max((parse_time(text) for text in times if text), default=None)
-
-
-def _tidy(pods: Sequence[Pod], failed: bool, now: datetime, timing: Timing) -> Decision:
-    """Deletes build pods an hour after their end; of a failed Deployment also those that still run."""
-    delete, again = [], []
-    for build in pods:
-        if build.deleting:
-            continue
-        if not build.finished:
-            if failed:
-                delete.append(Delete(kinds.POD, build.name, build.uid))
-            continue
-        ended = _ended(build) or build.created
-        left = (ended + timedelta(seconds=timing.build_pod_kept) - now).total_seconds()
-        if left <= 0:
-            delete.append(Delete(kinds.POD, build.name, build.uid))
-        else:
-            again.append(left)
-    return Decision(delete=tuple(delete), requeue_after=min(again) + 1.0 if again else None)

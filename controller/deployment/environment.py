@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 from controller.config import Config
+from controller.deployment.source_key import private_index
 from crds import durations, tokens
 from crds.objects import Deployment, Project
 
@@ -22,6 +23,14 @@ _GIT = (
     ("GIT_PASSWORD", "password"),
     ("GIT_BEARER_TOKEN", "bearerToken"),
     ("GIT_CA_CRT", "ca.crt"),
+)
+
+
+_INDEX = (
+    ("PIP_INDEX_URL", "index-url"),
+    ("PIP_EXTRA_INDEX_URL", "extra-index-url"),
+    ("INDEX_USERNAME", "username"),
+    ("INDEX_PASSWORD", "password"),
 )
 
 
@@ -48,6 +57,8 @@ def build_request(
         "network": {"allow": list(config.net_allow), "deny": list(config.net_deny)},
         "limits": SOURCE_LIMITS,
     }
+    if private_index(project):
+        request["private_index"] = True
     if dependencies_key is not None:
         request["dependencies"] = {"key": dependencies_key}
     return request
@@ -79,6 +90,17 @@ def git(deployment: Deployment, project: Project) -> list[dict[str, Any]]:
     if not secret or wanted.get("url") != own.get("url"):
         return []
     return [_from_secret(variable, secret, key) for variable, key in _GIT]
+
+
+def index(project: Project) -> list[dict[str, Any]]:
+    """The private package index of the Project, only for the container that downloads from it."""
+    secret = ((project.spec.get("build") or {}).get("secretRef") or {}).get("name")
+    if not secret:
+        return []
+    found = [_from_secret(variable, secret, key) for variable, key in _INDEX]
+    # Without an address there is no index: the pod says so rather than asking the public one.
+    found[0]["valueFrom"]["secretKeyRef"]["optional"] = False
+    return found
 
 
 def registry(config: Config) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ crew's. `dependencies` executes installations, in Kaniko, which has no credentia
 of any kind; what it made is pushed by another container.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from controller import security
@@ -13,9 +14,10 @@ from controller.deployment import environment
 from controller.deployment.attempts import ANNOTATION_STEP
 from crds import names
 from crds.limits import GRACE
-from crds.objects import Deployment, Project
+from crds.objects import Deployment, Pod, Project
 
 WORKSPACE = "/workspace"
+ANNOTATION_KEY = f"{names.GROUP}/source-key"
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "2", "memory": "2Gi", "ephemeral-storage": "4Gi"}
 KANIKO_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
@@ -23,16 +25,35 @@ KANIKO_LIMITS = {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "20Gi"}
 
 
 def assemble(
-    deployment: Deployment, project: Project, name: str, step: int, config: Config, now: float
+    deployment: Deployment,
+    project: Project,
+    name: str,
+    step: int,
+    config: Config,
+    now: float,
+    key: str | None = None,
 ) -> dict[str, Any]:
-    """The pod that fetches, checks, plans and, where the dependency image is there, appends and pushes."""
+    """The pod that fetches, checks, plans and, where the dependency image is there, appends and pushes.
+
+    `key` is the Deployment's source key, remembered by the first pod.
+    """
     env = [
         *environment.base(deployment, project, None, config, now),
         *environment.git(deployment, project),
         *environment.registry(config),
     ]
     container = _own("assemble", "assemble", env, config)
-    return _pod(deployment, project, name, step, config, {"containers": [container]})
+    made = _pod(deployment, project, name, step, config, {"containers": [container]})
+    if key:
+        made["metadata"]["annotations"][ANNOTATION_KEY] = key
+    return made
+
+
+def source_key_of(pods: Iterable[Pod]) -> str | None:
+    """The source key with which a build was begun, as far as its pods tell."""
+    return next(
+        (build.annotations[ANNOTATION_KEY] for build in pods if ANNOTATION_KEY in build.annotations), None
+    )
 
 
 def dependencies(
@@ -48,7 +69,8 @@ def dependencies(
     """The pod that builds and pushes the dependency image `image` of that key."""
     mount = {"volumeMounts": [{"name": "workspace", "mountPath": WORKSPACE}]}
     env = environment.base(deployment, project, key, config, now)
-    source = {**_own("source", "source", [*env, *environment.git(deployment, project)], config), **mount}
+    fetching = [*env, *environment.git(deployment, project), *environment.index(project)]
+    source = {**_own("source", "source", fetching, config), **mount}
     push = {**_own("push", "push", [*env, *environment.registry(config)], config), **mount}
     kaniko = {
         "name": "kaniko",

@@ -1,6 +1,5 @@
 """One look at one Deployment: observe, decide, apply. Called by `controller.reconciler`."""
 
-import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -8,11 +7,16 @@ from controller import triggers
 from controller.answers import Answers
 from controller.apply import Actor
 from controller.config import Config
-from controller.deployment.decide import Observed, decide
+from controller.decision import Decision, Delete
+from controller.deployment import queue
+from controller.deployment.begin import BUILDS, Begin
+from controller.deployment.decide import WAITS_AGAIN, Observed, decide, refused
 from controller.deployment.heard import as_ended
-from controller.deployment.queue import waits
-from crds import kinds, names
+from controller.deployment.patience import STOP_GRACE
+from crds import errors, kinds, names
 from crds.objects import Deployment, Pod, Project
+
+NOT_READY_AGAIN = 0.1
 
 
 @dataclass(frozen=True)
@@ -21,52 +25,115 @@ class DeploymentReconciler:
 
     actor: Actor
     config: Config
+    begin: Begin
     answers: Answers = field(default_factory=Answers)
-    begin: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def reconcile(self, name: str) -> None:
         """Brings one build a step further. Raises what the apiserver refuses; then it is done again."""
+        key = triggers.deployment(name)
+        if self.begin.stays(name):
+            self.actor.queue.add(key, WAITS_AGAIN)
+            return
         raw = await self.actor.kube.get(kinds.DEPLOYMENT, name)
         if raw is None:
-            self.actor.queue.forget(triggers.deployment(name))
+            self.actor.queue.forget(key)
+            self.actor.known.remove(kinds.DEPLOYMENT, name)
+            await self._clear(name)
+            self.begin.wake()
             return
         self.actor.known.put(kinds.DEPLOYMENT, raw)
         deployment = Deployment(raw)
-        if deployment.failed or deployment.built or deployment.status.get("buildPod"):
-            await self._look(deployment)
+        if not queue.waiting(deployment):
+            await self._go_on(deployment)
+        elif not self.begin.ready():
+            # Who else builds, and who came earlier, is not known yet.
+            self.actor.queue.add(key, NOT_READY_AGAIN)
+        else:
+            await self._before(deployment)
+
+    async def _before(self, deployment: Deployment) -> None:
+        project = await self._project(deployment)
+        if project is None:
+            await self._perform(Observed(deployment, None, ()))
+            return
+        key = self.begin.key(deployment, project)
+        if key is not None:
+            async with self.begin.removing:
+                twin = await self.begin.living_twin(deployment, key)
+                if twin is not None:
+                    await self._perform(Observed(deployment, project, (), key=key, twin=twin))
+                    return
+            same = self.begin.earlier_twin(deployment, key)
+            if same is not None:
+                await self._perform(Observed(deployment, project, (), key=key, same=same))
+                return
+        waits = self.begin.known_queue(deployment)
+        if waits:
+            await self._perform(Observed(deployment, project, (), waits, key))
             return
         # One at a time, so that two builds do not take the same last place.
-        async with self.begin:
-            await self._look(deployment)
+        async with self.begin.lock:
+            pods = await self._pods(deployment)
+            waits = "" if pods else await self.begin.live_queue(deployment)
+            await self._perform(Observed(deployment, project, pods, waits, key))
 
-    async def _look(self, deployment: Deployment) -> None:
-        project = await self.actor.kube.get(kinds.PROJECT, deployment.project)
-        selector = (
-            f"{names.LABEL_DEPLOYMENT}={deployment.name},{names.LABEL_COMPONENT}={names.COMPONENT_BUILD}"
-        )
-        listing = await self.actor.kube.list(kinds.POD, selector)
-        ours = [pod for pod in map(Pod, listing.items) if deployment.uid in pod.owner_uids]
-        pods = [as_ended(pod, self.answers.get(pod.uid)) for pod in ours]
-        queue = "" if pods else waits(deployment, self._others(deployment), self.config)
-        seen = Observed(deployment, Project(project) if project else None, pods, queue)
-        now = datetime.now(UTC)
-        decision = decide(seen, now, self.config)
+    async def _go_on(self, deployment: Deployment) -> None:
+        over = not queue.building(deployment)
+        seen = Observed(deployment, await self._project(deployment), await self._pods(deployment))
+        await self._perform(seen)
+        if over:
+            self.begin.wake()
+
+    async def _project(self, deployment: Deployment) -> Project | None:
+        raw = await self.actor.kube.get(kinds.PROJECT, deployment.project)
+        project = Project(raw) if raw else None
+        return None if project is None or project.deleting else project
+
+    async def _pods(self, deployment: Deployment) -> list[Pod]:
+        """Its build pods; those of an earlier Deployment of this name are stopped."""
+        ours = []
+        for pod in await self._labelled(deployment.name):
+            if deployment.uid in pod.owner_uids:
+                ours.append(as_ended(pod, self.answers.get(pod.uid)))
+            else:
+                await self._stop(pod)
+        return ours
+
+    async def _labelled(self, name: str) -> list[Pod]:
+        listing = await self.actor.kube.list(kinds.POD, f"{names.LABEL_DEPLOYMENT}={name},{BUILDS}")
+        return [Pod(raw) for raw in listing.items]
+
+    async def _clear(self, name: str) -> None:
+        """Stops the build pods of a Deployment that is gone; the garbage collector takes its time."""
+        for pod in await self._labelled(name):
+            await self._stop(pod)
+
+    async def _stop(self, pod: Pod) -> None:
+        grace = int(pod.metadata.get("deletionGracePeriodSeconds") or STOP_GRACE + 1)
+        if not pod.finished and (not pod.deleting or grace > STOP_GRACE):
+            await self.actor.delete(Delete(kinds.POD, pod.name, pod.uid, STOP_GRACE))
+
+    async def _perform(self, seen: Observed) -> None:
+        deployment, now = seen.deployment, datetime.now(UTC)
         key = triggers.deployment(deployment.name)
-        await self.actor.perform(kinds.DEPLOYMENT, deployment.raw, key, decision)
-        phase = (decision.status or {}).get("phase")
-        if phase == "Failed" or "image" in (decision.status or {}):
-            result = "failed" if phase == "Failed" else "built"
-            taken = (now - deployment.created).total_seconds()
-            self.actor.metrics.builds.labels(result).observe(taken)
-            self._wake()
+        decision = decide(seen, now, self.config)
+        try:
+            await self.actor.perform(kinds.DEPLOYMENT, deployment.raw, key, decision)
+        except (errors.Forbidden, errors.Invalid) as error:
+            if not decision.create or not str(error.details.get("kind", "")).lower().startswith("pod"):
+                raise
+            decision = refused(seen, error.message, isinstance(error, errors.Invalid), now, self.config)
+            await self.actor.perform(kinds.DEPLOYMENT, deployment.raw, key, decision)
+        self._measured(deployment, decision, now)
 
-    def _others(self, deployment: Deployment) -> list[Deployment]:
-        known = map(Deployment, self.actor.known.all(kinds.DEPLOYMENT))
-        return [other for other in known if other.name != deployment.name]
-
-    def _wake(self) -> None:
-        """A place is free: the Deployments that wait for one are looked at."""
-        for raw in self.actor.known.all(kinds.DEPLOYMENT):
-            other = Deployment(raw)
-            if not other.failed and not other.built and not other.status.get("buildPod"):
-                self.actor.queue.add(triggers.deployment(other.name))
+    def _measured(self, deployment: Deployment, decision: Decision, now: datetime) -> None:
+        status = decision.status or {}
+        failed = status.get("phase") == "Failed"
+        begun = queue.begun(deployment)
+        if failed or "image" in status:
+            result = "failed" if failed else "built" if begun else "reused"
+            self.actor.metrics.builds.labels(result).observe((now - deployment.created).total_seconds())
+        gives_up = begun and status.get("buildPod", "") is None
+        begins = bool(decision.create) and not begun
+        if failed or "image" in status or gives_up or begins:
+            self.begin.wake()

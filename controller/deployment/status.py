@@ -13,6 +13,9 @@ from crds.objects import Deployment
 from crds.reasons import DeploymentPhase
 
 QUEUED = "Queued"
+SAME_SOURCE = "SameSourceBuilding"
+POD_REFUSED = "PodRefused"
+REUSED = "Reused"
 PROJECT_NOT_FOUND = "ProjectNotFound"
 ASSEMBLING = "Assembling"
 INSTALLING = "InstallingDependencies"
@@ -64,6 +67,24 @@ def built(deployment: Deployment, answer: Built, now: datetime) -> dict[str, Any
         "plan": {key: value for key, value in answer.plan.items() if value is not None},
         "tree": answer.tree,
         "buildKey": answer.build_key,
+        **({"dependenciesKey": answer.dependencies_key} if answer.dependencies_key else {}),
+    }
+
+
+def reused(deployment: Deployment, twin: Deployment, key: str, now: datetime) -> dict[str, Any]:
+    """A Deployment that takes over the image of another one, which was built from the same."""
+    message = "The image is there; the project decides which deployment is active."
+    told = f"Built from the same source as {twin.name}: its image is taken over, {twin.image}."
+    wanted = [
+        Condition(conditions.READY, None, ACTIVATING, message),
+        Condition(conditions.BUILT, True, REUSED, told),
+        Condition(conditions.RECONCILING, True, ACTIVATING, message),
+    ]
+    taken = ("image", "plan", "tree", "buildKey", "dependenciesKey")
+    return {
+        **_status(deployment, DeploymentPhase.BUILDING, wanted, now),
+        **{name: twin.status[name] for name in taken if name in twin.status},
+        "sourceKey": key,
     }
 
 

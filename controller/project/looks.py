@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crds.names import ANNOTATION_REQUESTED_AT
-from crds.objects import Project
+from crds.objects import Deployment, Project
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,16 @@ class Looks:
     def get(self, project: str) -> Look | None:
         """The last look, or None."""
         return self._found.get(project)
+
+    def tree_of(self, deployment: Deployment) -> str | None:
+        """The git tree of a Deployment's commit at its path, where the last look was at just that."""
+        look, git = self._found.get(deployment.project), deployment.spec["source"].get("git")
+        if look is None or git is None or look.problem is not None or look.commit != git["commit"]:
+            return None
+        same = look.source.get("url") == git["url"] and (look.source.get("path") or "") == (
+            git.get("path") or ""
+        )
+        return look.tree or None if same else None
 
     def put(self, project: str, look: Look) -> bool:
         """Keeps a look; whether it found something new."""

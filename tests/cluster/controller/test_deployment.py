@@ -1,16 +1,25 @@
 """Builds against a real kubelet. The image of our containers here holds no `build`, so that pods break."""
 
 import asyncio
+import contextlib
+import time
+from dataclasses import replace
 
-from crds import kinds
-from crds.objects import Pod
-from tests.cluster.controller.conftest import condition
+import pytest
+
+from controller.deployment import queue
+from controller.deployment.attempts import ANNOTATION_STEP
+from crds import kinds, names
+from crds.objects import Deployment, Pod
+from tests.cluster.controller.conftest import FAST, IMAGE, Yard, condition, controller, settings
+
+NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
 SOURCE = {"archive": {"upload": "upl_1"}}
 
 
-async def create(yard, name, project="demo"):
-    spec = {"project": project, "source": SOURCE}
+async def create(yard, name, project="demo", source=SOURCE):
+    spec = {"project": project, "source": source}
     await yard.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
 
 
@@ -51,6 +60,197 @@ async def test_a_second_build_of_a_project_waits_for_its_turn(yard):
     assert waiting["status"]["phase"] == "Pending"
     await yard.built("dep-a")
     await yard.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"))
+
+
+def archive(sha: str) -> dict[str, object]:
+    return {"archive": {"upload": "upl_1", "sha256": sha * 64}}
+
+
+@pytest.fixture
+async def still(kube, trigger):
+    """A controller whose build pods never start and never are given up."""
+    timing = replace(FAST, image_pull=600, start_timeout=600)
+    config = settings(kube.namespace, kopf=trigger == "kopf", service_image=NO_IMAGE, timing=timing)
+    async with controller(kube, config) as process:
+        yield Yard(kube, config, process)
+
+
+async def building(kube) -> set[str]:
+    """The Deployments that have a build pod."""
+    listing = await kube.list(kinds.POD, names.LABEL_DEPLOYMENT)
+    return {pod.labels[names.LABEL_DEPLOYMENT] for pod in map(Pod, listing.items) if not pod.deleting}
+
+
+async def test_an_image_of_the_same_source_is_taken_over_without_a_pod(still):
+    yard = still
+    await yard.project()
+    await create(yard, "dep-a", source=archive("a"))
+    key = (await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("sourceKey")))["status"]
+    await create(yard, "dep-b", source=archive("a"))
+    await yard.until(
+        kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "SameSourceBuilding")
+    )
+    await yard.built("dep-a")
+    await yard.active("dep-b")
+    await create(yard, "dep-c", source=archive("a"))
+    await yard.active("dep-c")
+    await create(yard, "dep-d", source=archive("d"))
+    for name in ("dep-b", "dep-c"):
+        found = await yard.kube.get(kinds.DEPLOYMENT, name)
+        assert found["status"]["image"] == IMAGE and found["status"]["sourceKey"] == key["sourceKey"]
+        assert condition(found, "Built") == ("True", "Reused")
+    await yard.until(kinds.DEPLOYMENT, "dep-d", lambda o: o["status"].get("buildPod"))
+    assert await building(yard.kube) == {"dep-a", "dep-d"}
+
+
+async def test_one_that_waited_for_the_same_source_builds_when_that_went(still):
+    yard = still
+    await yard.project()
+    await create(yard, "dep-a", source=archive("a"))
+    await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("sourceKey"))
+    await create(yard, "dep-b", source=archive("a"))
+    await yard.until(
+        kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "SameSourceBuilding")
+    )
+    await yard.kube.delete(kinds.DEPLOYMENT, "dep-a")
+    await yard.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"))
+
+
+def message(o) -> str:
+    return next(c["message"] for c in o["status"]["conditions"] if c["type"] == "Ready")
+
+
+async def test_positions_are_told_and_a_free_place_is_taken_at_once(still):
+    yard = still
+    for project in ("a", "b", "c"):
+        await yard.project(project)
+    order = [("dep-1", "a"), ("dep-2", "a"), ("dep-3", "b"), ("dep-4", "c"), ("dep-5", "a")]
+    for name, project in order:
+        await create(yard, name, project)
+        await yard.until(kinds.DEPLOYMENT, name, lambda o: condition(o, "Ready")[1] != "Pending")
+    assert await building(yard.kube) == {"dep-1", "dep-3"}
+    await yard.until(kinds.DEPLOYMENT, "dep-2", lambda o: message(o).startswith("Position 1 of "))
+    await yard.until(kinds.DEPLOYMENT, "dep-4", lambda o: message(o).startswith("Position 2 of "))
+    await yard.until(kinds.DEPLOYMENT, "dep-5", lambda o: message(o).startswith("Position 3 of 3 in"))
+    await yard.kube.delete(kinds.DEPLOYMENT, "dep-1")
+    await yard.until(kinds.DEPLOYMENT, "dep-2", lambda o: o["status"].get("buildPod"), 5)
+    await yard.until(kinds.DEPLOYMENT, "dep-4", lambda o: message(o).startswith("Position 1 of 2 in"))
+    await yard.built("dep-3")
+    await yard.until(kinds.DEPLOYMENT, "dep-4", lambda o: o["status"].get("buildPod"), 5)
+    await yard.until(kinds.DEPLOYMENT, "dep-5", lambda o: message(o).startswith("Position 1 of 1 in"))
+    # Nothing is written while nothing happens.
+    before = (await yard.kube.get(kinds.DEPLOYMENT, "dep-5"))["metadata"]["resourceVersion"]
+    await asyncio.sleep(3)
+    assert (await yard.kube.get(kinds.DEPLOYMENT, "dep-5"))["metadata"]["resourceVersion"] == before
+
+
+async def test_there_are_never_more_builds_than_the_caps_whatever_happens_to_the_controller(kube):
+    timing = replace(FAST, image_pull=600, start_timeout=600)
+    config = settings(kube.namespace, kopf=False, service_image=NO_IMAGE, timing=timing, max_builds=3)
+    yard, most = Yard(kube, config), 0
+
+    async def watch() -> None:
+        nonlocal most
+        while True:
+            listing = await kube.list(kinds.DEPLOYMENT)
+            live = [d for d in map(Deployment, listing.items) if queue.building(d)]
+            most = max(most, len(live))
+            for project in ("a", "b", "c", "d"):
+                assert sum(d.project == project for d in live) <= 1, [d.name for d in live]
+            await asyncio.sleep(0.02)
+
+    watching = asyncio.create_task(watch())
+    try:
+        async with controller(kube, config):
+            for project in ("a", "b", "c", "d"):
+                await yard.project(project)
+            await asyncio.gather(*(create(yard, f"dep-{i:02d}", "abcd"[i % 4]) for i in range(16)))
+        left = {f"dep-{i:02d}": "abcd"[i % 4] for i in range(16)}
+        while left:
+            async with controller(kube, config):
+                for _ in range(4):
+                    full = min(3, len(set(left.values())))
+                    async with asyncio.timeout(20):
+                        while len(begun := await building(kube) & set(left)) < full:
+                            await asyncio.sleep(0.02)
+                    # Two at once, so that two places are free at once.
+                    for name in sorted(begun)[:2]:
+                        await yard.built(name)
+                        del left[name]
+                    if not left:
+                        break
+        if watching.done():
+            watching.result()
+        assert most == 3
+    finally:
+        watching.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watching
+
+
+async def sleeping(kube, deployment: Deployment) -> None:
+    """A build pod that was made and not recorded, since the controller died in between; it runs for long."""
+    owner = {"apiVersion": names.API_VERSION, "kind": "Deployment"}
+    labels = {
+        names.LABEL_MANAGED_BY: names.MANAGED_BY,
+        names.LABEL_COMPONENT: names.COMPONENT_BUILD,
+        names.LABEL_DEPLOYMENT: deployment.name,
+    }
+    body = {
+        "metadata": {
+            "name": f"{deployment.name}-a1",
+            "labels": labels,
+            "annotations": {ANNOTATION_STEP: "1"},
+            "ownerReferences": [{**owner, "name": deployment.name, "uid": deployment.uid}],
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 10,
+            "containers": [{"name": "assemble", "image": IMAGE, "command": ["sleep", "600"]}],
+        },
+    }
+    await kube.create(kinds.POD, body)
+    async with asyncio.timeout(30):
+        while Pod(await kube.get(kinds.POD, f"{deployment.name}-a1")).phase != "Running":
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("what", ["deployment", "project"])
+async def test_a_build_whose_deployment_or_project_is_deleted_stops_and_frees_its_place(yard, what):
+    await create(yard, "dep-a")
+    made = Deployment(await yard.kube.get(kinds.DEPLOYMENT, "dep-a"))
+    await sleeping(yard.kube, made)
+    await yard.project()
+    await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["status"].get("buildPod") == "dep-a-a1")
+    await yard.until(kinds.DEPLOYMENT, "dep-a", lambda o: o["metadata"].get("ownerReferences"))
+    await create(yard, "dep-b")
+    await yard.until(kinds.DEPLOYMENT, "dep-b", lambda o: condition(o, "Ready") == ("Unknown", "Queued"))
+    began = time.monotonic()
+    if what == "deployment":
+        await yard.kube.delete(kinds.DEPLOYMENT, "dep-a")
+        await yard.until(kinds.DEPLOYMENT, "dep-b", lambda o: o["status"].get("buildPod"), 8)
+    else:
+        await yard.kube.delete(kinds.PROJECT, "demo")
+    async with asyncio.timeout(60):
+        while await yard.kube.get(kinds.POD, "dep-a-a1"):
+            await asyncio.sleep(0.1)
+    # A bound that is promised, and no measurement.
+    assert time.monotonic() - began < 12
+
+
+async def test_build_pods_whose_deployment_went_while_no_controller_was_there_are_stopped(kube):
+    config = settings(kube.namespace, kopf=False)
+    yard = Yard(kube, config)
+    await create(yard, "dep-a")
+    made = Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a"))
+    await sleeping(kube, made)
+    # Without an owner the garbage collector does not care.
+    await kube.patch(kinds.POD, "dep-a-a1", {"metadata": {"ownerReferences": None}})
+    await kube.delete(kinds.DEPLOYMENT, "dep-a")
+    async with controller(kube, config):
+        async with asyncio.timeout(20):
+            while await kube.get(kinds.POD, "dep-a-a1"):
+                await asyncio.sleep(0.1)
 
 
 async def test_a_deployment_takes_its_pods_with_it(yard):

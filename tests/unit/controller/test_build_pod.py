@@ -108,3 +108,23 @@ def test_limits_are_the_projects(bodies):
     kaniko = containers(made["dependencies"])["kaniko"]
     assert kaniko["resources"]["limits"]["memory"] == "8Gi"
     assert bodies()["assemble"]["spec"]["activeDeadlineSeconds"] == 1800
+
+
+def test_a_private_index_is_for_the_container_alone_that_downloads_from_it(bodies):
+    made = bodies(build={"secretRef": {"name": "index"}})
+    parts = {**containers(made["assemble"]), **containers(made["dependencies"])}
+    having = {name for name, part in parts.items() if {"PIP_INDEX_URL", "INDEX_PASSWORD"} & names(part)}
+    assert having == {"source"}
+    for name in ("assemble", "source", "push"):
+        env = {e["name"]: e.get("value") for e in parts[name]["env"]}
+        assert json.loads(env["CREWYARD_BUILD"])["private_index"] is True
+    without = containers(bodies()["dependencies"])["source"]
+    assert "PIP_INDEX_URL" not in names(without)
+    assert "private_index" not in json.loads(
+        next(e["value"] for e in without["env"] if e["name"] == "CREWYARD_BUILD")
+    )
+
+
+def test_kaniko_is_told_to_spare_memory(bodies):
+    flags = containers(bodies()["dependencies"])["kaniko"]["args"]
+    assert {"--compressed-caching=false", "--snapshot-mode=redo", "--cache=false"} <= set(flags)

@@ -1,12 +1,12 @@
 """What is done about one Deployment, from what its pods say: each reason and each way on."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
 from controller.deployment.attempts import ANNOTATION_STEP, attempts
-from controller.deployment.decide import Observed, decide
-from controller.deployment.queue import waits
+from controller.deployment.decide import Observed, decide, refused
 
 NEEDS = {
     "outcome": "dependencies",
@@ -65,10 +65,10 @@ def steps(make):
 
 @pytest.fixture
 def look(make, config):
-    def look(pods=(), project="there", recorded=None, queue="", **status):
+    def look(pods=(), project="there", recorded=None, queue="", before=None, **status):
         found = {"buildPod": recorded} if recorded else {}
         deployment = make.deployment(built=False, status={**found, **status})
-        seen = Observed(deployment, make.project() if project else None, list(pods), queue)
+        seen = Observed(deployment, make.project() if project else None, list(pods), queue, **(before or {}))
         return decide(seen, make.now, config)
 
     return look
@@ -92,6 +92,108 @@ def test_it_waits_for_its_turn_and_for_its_project(look):
     assert queued.status["conditions"][0]["reason"] == "Queued"
     alone = look(project=None)
     assert alone.status["conditions"][0]["reason"] == "ProjectNotFound"
+
+
+def test_an_image_of_the_same_source_is_taken_over_without_a_pod(look, make):
+    taken = {"plan": {"framework": "python"}, "tree": "t", "buildKey": "b", "dependenciesKey": "d"}
+    twin = make.deployment("dep-b", status={**taken, "sourceKey": "k", "order": 3})
+    decision = look(before={"key": "k", "twin": twin})
+    assert not decision.create and decision.enqueue == (("projects", "demo"),)
+    assert {**taken, "image": twin.image, "sourceKey": "k"}.items() <= decision.status.items()
+    assert "order" not in decision.status
+    built = next(c for c in decision.status["conditions"] if c["type"] == "Built")
+    assert (built["status"], built["reason"]) == ("True", "Reused") and "dep-b" in built["message"]
+
+
+def test_one_that_is_being_built_from_the_same_source_is_waited_for(look, make):
+    decision = look(before={"key": "k", "same": make.deployment("dep-b", built=False)})
+    assert not decision.create
+    assert decision.status["phase"] == "Pending" and decision.status["sourceKey"] == "k"
+    assert decision.status["conditions"][0]["reason"] == "SameSourceBuilding"
+    assert "dep-b" in decision.status["conditions"][0]["message"]
+
+
+def test_what_it_is_built_from_is_recorded_when_it_begins_and_not_later(look, steps):
+    assert look(before={"key": "k"}).status["sourceKey"] == "k"
+    assert look(sourceKey="old").status["sourceKey"] is None
+    assert "sourceKey" not in look(steps.assemble(NEEDS).pods, before={"key": "new"}).status
+    first = look(before={"key": "k"}).create[0].body["metadata"]["annotations"]
+    steps.pods[0].raw["metadata"]["annotations"].update(first)
+    assert look(steps.pods).status["sourceKey"] == "k"
+    assert "sourceKey" not in look(steps.pods, sourceKey="k").status
+
+
+def test_pods_of_a_deployment_that_goes_or_has_lost_its_project_are_stopped(make, config, steps):
+    steps.pod("a", phase="Running", conditions=make.scheduled(5))
+    going = make.deployment(built=False, metadata={"deletionTimestamp": make.ago(1)})
+    decision = decide(Observed(going, make.project(), steps.pods), make.now, config)
+    assert [(gone.name, gone.grace_seconds) for gone in decision.delete] == [("dep-a-a1", 5)]
+    alone = make.deployment(built=False, status={"buildPod": "dep-a-a1"})
+    decision = decide(Observed(alone, None, steps.pods), make.now, config)
+    assert len(decision.delete) == 1
+    assert decision.status["phase"] == "Pending" and decision.status["buildPod"] is None
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "words"),
+    [
+        ([{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}], 3601, "no node had room"),
+        ("ImagePullBackOff", 91, "cannot be pulled"),
+        ("CreateContainerConfigError", 91, "cannot start"),
+    ],
+)
+def test_a_pod_that_can_never_start_fails_the_build_with_its_reason(
+    look, config, make, status, seconds, words
+):
+    meta = {"creationTimestamp": make.ago(seconds)}
+    stuck = isinstance(status, str)
+    conditions = make.scheduled(seconds) if stuck else status
+    state = {"waiting": {"reason": status, "message": "said the node"}} if stuck else {"waiting": {}}
+    pod = make.pod(
+        "dep-a-a1",
+        metadata={**meta, "ownerReferences": [{"uid": "uid-dep-a"}], "annotations": {ANNOTATION_STEP: "1"}},
+        phase="Pending",
+        conditions=conditions,
+        containerStatuses=[{"name": "assemble", "state": state}],
+    )
+    decision = look([pod])
+    assert decision.status["phase"] == "Failed"
+    assert words in decision.status["error"]["message"] and decision.status["error"]["hint"]
+    assert [gone.grace_seconds for gone in decision.delete] == [0]
+    soon = decide(
+        Observed(make.deployment(built=False), make.project(), [pod]),
+        make.now - timedelta(seconds=10),
+        config,
+    )
+    assert soon.status["phase"] == "Building" and not soon.delete
+
+
+def test_a_pod_that_the_apiserver_refuses_is_waited_for_and_then_given_up(make, config):
+    young = Observed(make.deployment(built=False), make.project(), [])
+    waits = refused(young, "exceeded quota", False, make.now, config)
+    assert waits.status["phase"] == "Pending" and 0 < waits.requeue_after <= 10
+    assert refused(young, "limits: Invalid value", True, make.now, config).status["phase"] == "Failed"
+    old = make.deployment(built=False, metadata={"creationTimestamp": make.ago(3601)})
+    given_up = refused(Observed(old, make.project(), []), "exceeded quota", False, make.now, config)
+    assert given_up.status["error"]["reason"] == "BuildFailed"
+    assert "exceeded quota" in given_up.status["error"]["message"]
+
+
+@pytest.mark.parametrize("more", [{"reason": "DeadlineExceeded"}, {}])
+def test_limits_that_were_met_keep_the_end_of_the_log(look, steps, more):
+    ended = {"exitCode": 137, "message": "the last line\n"}
+    if not more:
+        ended["reason"] = "OOMKilled"
+    steps.assemble(NEEDS).pod("d", phase="Failed", containers=[("kaniko", ended)], **more)
+    error = look(steps.pods).status["error"]
+    assert error["log"] == "the last line\n" and error["hint"]
+    assert error["reason"] == ("BuildTimeout" if more else "BuildOutOfMemory")
+
+
+def test_a_plan_that_cannot_be_written_ends_the_deployment(look, steps):
+    decision = look(steps.assemble({**BUILT, "plan": {"framework": "f" * 99}}).pods)
+    assert decision.instead["phase"] == "Failed"
+    assert decision.instead["error"]["reason"] == "ConfigInvalid"
 
 
 def test_a_missing_dependency_image_is_built_and_then_assembled_again(look, steps):
@@ -261,21 +363,6 @@ def test_build_pods_are_deleted_an_hour_after_their_end(make, config, steps):
     assert [gone.name for gone in decision.delete] == ["dep-a-a1"]
     assert decision.requeue_after == pytest.approx(3501)
     assert decision.status is None
-
-
-def test_a_build_takes_a_place_of_its_project_and_of_the_installation(make, config):
-    def building(name, project):
-        return make.deployment(name, project, built=False, status={"buildPod": f"{name}-a1"})
-
-    mine = make.deployment("dep-z", built=False)
-    assert waits(mine, [], config) == ""
-    assert "project demo" in waits(mine, [building("dep-b", "demo")], config)
-    others = [building("dep-b", "b"), building("dep-c", "c")]
-    assert "2 places" in waits(mine, others, config)
-    assert (
-        waits(mine, [others[0], make.deployment("dep-d"), make.deployment("dep-e", phase="Failed")], config)
-        == ""
-    )
 
 
 def test_a_lost_pod_counts_as_the_latest_step(steps):
