@@ -24,6 +24,7 @@ HEADERS: dict[str, dict[str, Any]] = {
     "Accept-Ranges": _header("That ranges of bytes are served.", {"const": "bytes"}),
     "Content-Range": _header("Which part of the whole this is, or how long the whole is.", _TEXT),
     "Content-Disposition": _header("The file's name.", _TEXT),
+    "Content-Security-Policy": _header("What the page may load: itself and the description.", _TEXT),
     "Cache-Control": _header("Whether it may be kept.", _TEXT),
 }  # fmt: skip
 ALWAYS = ("X-Request-Id",)

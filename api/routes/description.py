@@ -1,10 +1,10 @@
-"""The API's description: /openapi.json. Called by `api.app`."""
+"""The API's description: /openapi.json for programs, /docs for people. Called by `api.app`."""
 
 import hashlib
 
 from aiohttp import web
 
-from api import health, media
+from api import health, media, pages
 from api.encoding import encode
 from api.openapi.document import document
 from api.openapi.operation import Answer, Open
@@ -24,13 +24,28 @@ OPEN = (
         ),
         head=True,
     ),
+    Open(
+        "GET",
+        "/docs",
+        "Read the documentation",
+        "This document as a page.",
+        (
+            Answer(
+                200,
+                "The page.",
+                {"text/html": {"type": "string"}},
+                headers=("Content-Security-Policy", "Cache-Control"),
+            ),
+        ),
+        head=True,
+    ),
 )
 """Operations that ask for no key."""
 OPERATIONS = (*ENDPOINTS, *OPEN)
 
 
 def mount(app: web.Application, public_url: str) -> None:
-    """Makes the document once and serves it."""
+    """Makes the document once and serves it, and the page that shows it."""
     body = encode(document(OPERATIONS, public_url))
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
@@ -40,4 +55,15 @@ def mount(app: web.Application, public_url: str) -> None:
             return web.Response(status=304, headers=headers)
         return web.Response(body=body, content_type=media.JSON, headers=headers)
 
+    page = pages.load("docs.html")
+
+    async def docs(_: web.Request) -> web.StreamResponse:
+        headers = {
+            "Content-Security-Policy": page.policy,
+            "Cache-Control": "no-cache",
+            "Referrer-Policy": "no-referrer",
+        }
+        return web.Response(body=page.body, content_type="text/html", charset="utf-8", headers=headers)
+
     app.router.add_get("/openapi.json", get)
+    app.router.add_get("/docs", docs)

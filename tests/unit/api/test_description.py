@@ -1,6 +1,9 @@
 """The document describes what is served, and every example in it holds."""
 
+import base64
+import hashlib
 import json
+import re
 
 import pytest
 from openapi_spec_validator import validate
@@ -80,3 +83,15 @@ def test_a_name_stands_for_one_thing():
     with pytest.raises(ValueError, match="two operations are called list_projects"):
         document(twice, "http://a.example")
     assert operation_id("Read the log of a run") == "read_log_run"
+
+
+async def test_the_page_for_people_loads_nothing_from_elsewhere(yard):
+    status, body, headers = await yard.call("GET", "/docs", bearer="")
+    text, policy = body.decode(), headers["Content-Security-Policy"]
+    assert status == 200 and policy.startswith("default-src 'none'; ") and "unsafe" not in policy
+    assert not re.search(r"(src|href)=.?(https?:)?//|@import|\burl\(|innerHTML|\beval\b|\son\w+=", text)
+    for tag in ("script", "style"):
+        (content,) = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert text.count("style=") == 0, "the policy allows no style on an element"
