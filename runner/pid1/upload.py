@@ -14,6 +14,10 @@ from runner.pid1.queue import Events
 from runner.pid1.until import Until
 from runner.pid1.wire import Answer
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _FAULTS = frozenset(
     {400, 404, 405, 411, 413, 414, 431}
 )  # of the request itself, but not named by the protocol
@@ -43,6 +47,7 @@ class Upload(threading.Thread):
         self._versions: dict[str, files.Signature] = {}
         self._said: set[str] = set()
         self._ending = threading.Event()
+        self._looked = 0.0  # seconds of work that the last look took
         self.stored: dict[str, tuple[int, str]] = {}
         self.refused: dict[str, str] = {}
         self.over: dict[str, str] = {}
@@ -55,9 +60,8 @@ class Upload(threading.Thread):
         try:
             pause = self._settle
             while not self._ending.wait(pause):
-                begun = time.thread_time()
                 self._once(final=False)
-                pause = max(self._settle, _REST * (time.thread_time() - begun))
+                pause = max(self._settle, _REST * self._looked)
             while not self._once(final=True):
                 if self._until.pause(self._settle):
                     raise Away("files are changing still")
@@ -79,7 +83,9 @@ class Upload(threading.Thread):
 
     def _once(self, final: bool) -> bool:
         """One scan; True if nothing changed under it."""
+        begun = time.thread_time()
         found, dropped = files.scan(self._root)
+        self._forget({file.name for file in found})
         for name, reason in dropped.items():
             self._say(name, f"{_shown(name)} is not stored: {reason}.")
         now = time.monotonic()
@@ -88,6 +94,7 @@ class Upload(threading.Thread):
             fresh = [file for file in fresh if self._settled(file, now)]
             held = files.being_written() if fresh else set()
             fresh = [file for file in fresh if (file.device, file.signature[0]) not in held]
+        self._looked = time.thread_time() - begun
         calm = True
         for file in fresh:
             if not final and self._ending.is_set():
@@ -100,6 +107,12 @@ class Upload(threading.Thread):
                 if final:
                     self._refuse(file, f"it cannot be read ({error.strerror})")
         return calm
+
+    def _forget(self, found: set[str]) -> None:
+        """A crew may make and remove files for hours: of those that are gone, only the stored are kept."""
+        for known in (self._seen, self._versions, self.over):
+            for name in [name for name in known if name not in found and name not in self.stored]:
+                del known[name]
 
     def _settled(self, file: files.Found, now: float) -> bool:
         signature, since = self._seen.get(file.name, (None, now))
@@ -130,7 +143,7 @@ class Upload(threading.Thread):
                 nonlocal faults
                 if _differs(descriptor, file):
                     raise Changed
-                body = pieces(descriptor, file.size)
+                body = _whole(descriptor, file)
                 answer = self._facade.artifact(path, body, file.size, sha256, kind, partial)
                 faults += answer.status in _FAULTS
                 # A mapped file changes without a trace until the kernel writes it: the facade noticed.
@@ -178,6 +191,16 @@ class Upload(threading.Thread):
 
 def _shown(name: str) -> str:
     return repr(name.encode("utf-8", "backslashreplace").decode()[:200])
+
+
+def _whole(descriptor: int, file: files.Found) -> Iterator[bytes]:
+    """The file's bytes, the last of them only if it is the same still."""
+    left = file.size
+    for piece in pieces(descriptor, file.size):
+        left -= len(piece)
+        if not left and _differs(descriptor, file):
+            raise Changed
+        yield piece
 
 
 def _differs(descriptor: int, file: files.Found) -> bool:
