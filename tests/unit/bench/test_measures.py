@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bench.__main__ import LONG, MEASURES, parse
 from bench.finding import Finding
 from bench.lines import told
-from bench.redeploy import code_changed, dependency_added
+from bench.redeploy import code_changed, dependency_added, example_tree
 from bench.writes import counted
 
 
@@ -62,6 +62,11 @@ def test_changes_of_an_example():
     first, second = dependency_added(files, 0), dependency_added(files, 1)
     assert first["requirements.txt"] != second["requirements.txt"]
     assert first["requirements.txt"].startswith(b"langgraph==1\nidna==")
+
+
+def test_the_peer_of_an_example_installs_what_the_example_declares():
+    assert b"crewai==" in example_tree("crewai")["requirements.txt"]
+    assert b"langgraph==" in example_tree("langgraph")["requirements.txt"]
 
 
 def test_a_finding_is_told_and_kept():
