@@ -35,7 +35,7 @@ async def test_kubectl_is_refused_too(yard):
 
 @pytest.mark.parametrize("size", [10 * KIB, 100 * KIB, 1000 * KIB])
 async def test_an_input_arrives_exactly(yard, crew, size):
-    sent = {"text": "ä" * (size // 2 - KIB), "number": 2**60 + 1, "list": [1.5, None, True]}
+    sent = {"text": "x" * (size - KIB) + "äöü", "number": 2**60 + 1, "list": [1.5, None, True]}
     text = json.dumps(sent, sort_keys=True, separators=(",", ":"))
     run = await crew.run("values:measured", input=sent)
     assert run["status"] == "succeeded", run.get("error")
