@@ -70,13 +70,15 @@ def client_side(
 
     app = web.Application(middlewares=[gate.observe, gate.admit], client_max_size=MAX_BODY)
     streams = Streams()
+    metrics = Metrics()
+    metrics.claims_given_up.set_function(lambda: store.claims.given_up)
     app[SERVICES] = Services(
         config=config,
         store=store,
         kube=kube,
         keyring=Keyring(fixed_keys or {}, look_up),
         limiter=RateLimiter(),
-        metrics=Metrics(),
+        metrics=metrics,
         streams=streams,
         best_plan=BestPlan(store.projects.plans, config.plans),
         caught_up=caught_up,

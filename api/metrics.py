@@ -28,6 +28,11 @@ class Metrics:
             registry=self.registry,
         )
         self.streams = Gauge("crewyard_sse_clients", "Event streams that are open.", registry=self.registry)
+        self.claims_given_up = Gauge(
+            "crewyard_claims_given_up",
+            "Claims and results that their Runs refused for good, since the start.",
+            registry=self.registry,
+        )
 
     def text(self) -> bytes:
         """All of it in Prometheus' text format."""

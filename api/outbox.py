@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 
+from api.outbox_pace import Pace
 from api.store.errors import StoreUnavailable
 from api.store.index.claims import ClaimRow
 from api.store.store import Store
@@ -82,31 +83,46 @@ async def deliver_until(store: Store, kube: Kube, run: str, seconds: float) -> b
 async def deliver_all(store: Store, kube: Kube) -> None:
     """Delivers whatever is waiting, for ever; ends only by being cancelled."""
     turns = asyncio.Semaphore(AT_ONCE)
-    pause = 0.0
-
-    async def one(claim: ClaimRow) -> bool:
-        async with turns:
-            try:
-                await deliver(store, kube, claim)
-            except (errors.KubeError, StoreUnavailable) as error:
-                log.warning("claim not written", run=claim.run, error=str(error))
-                return False
-            return True
-
+    pace = Pace()
+    loop = asyncio.get_running_loop()
+    pause = LOOK
     while True:
         with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK):
+            async with asyncio.timeout(pause):
                 await store.claims.waiting.wait()
         store.claims.waiting.clear()
         try:
-            done = await asyncio.gather(*(one(claim) for claim in await store.claims.unwritten(BATCH)))
+            # Those that are put off are among the oldest: they must not take the places of the others.
+            waiting = await store.claims.unwritten(BATCH + len(pace))
+            ready = [claim for claim in waiting if pace.due(claim.run, loop.time())][:BATCH]
+            await asyncio.gather(*(_try(store, kube, claim, turns, pace) for claim in ready))
         except StoreUnavailable as error:
             log.warning("outbox not read", error=str(error))
-            done = [False]
-        if all(done):
-            pause = 0.0
-            if len(done) == BATCH:
-                store.claims.waiting.set()
+            pause = LOOK
+            continue
+        if len(ready) == BATCH:
+            store.claims.waiting.set()
+        again = pace.next()
+        pause = LOOK if again is None else min(LOOK, max(again - loop.time(), 0.05))
+
+
+async def _try(store: Store, kube: Kube, claim: ClaimRow, turns: asyncio.Semaphore, pace: Pace) -> None:
+    async with turns:
+        now = asyncio.get_running_loop().time()
+        try:
+            await deliver(store, kube, claim)
+        except (errors.KubeError, StoreUnavailable) as error:
+            if pace.failed(claim.run, now, isinstance(error, errors.Invalid)):
+                await _give_up(store, claim, error)
+                pace.settled(claim.run)
+            else:
+                log.warning("claim not written", run=claim.run, error=str(error))
         else:
-            pause = min(max(pause * 2, 0.2), MAX_PAUSE)
-            await asyncio.sleep(pause)
+            pace.settled(claim.run)
+
+
+async def _give_up(store: Store, claim: ClaimRow, error: Exception) -> None:
+    """The object will never take it; the run ends by what is seen of its pod."""
+    store.claims.given_up += 1
+    log.error("claim given up: its object refuses it", run=claim.run, error=str(error))
+    await store.claims.written(claim.run, result=claim.result is not None)

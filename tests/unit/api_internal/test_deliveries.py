@@ -1,0 +1,96 @@
+"""The outbox against an apiserver that refuses one Run for ever: all others get theirs at once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from kubernetes.aio import client
+
+from api import outbox
+from api.store.store import Store
+from crds.kube import Kube
+from tests.unit.api_store import given
+
+RUNS = "/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/{name}"
+
+
+class Cluster:
+    """Refuses what it is told to, and counts."""
+
+    def __init__(self) -> None:
+        self.refused: dict[str, int] = {}
+        self.tries: dict[str, int] = {}
+
+    async def patch(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        self.tries[name] = self.tries.get(name, 0) + 1
+        status = self.refused.get(name)
+        if status:
+            return web.json_response({"message": "refused"}, status=status)
+        return web.json_response({"metadata": {"name": name}})
+
+    async def get(self, request: web.Request) -> web.Response:
+        return web.json_response({"metadata": {"uid": "run-uid"}, "status": {"phase": "Pending"}})
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+async def kube(cluster: Cluster) -> AsyncIterator[Kube]:
+    app = web.Application()
+    app.add_routes([web.patch(RUNS + "/status", cluster.patch), web.get(RUNS, cluster.get)])
+    async with TestServer(app) as server:
+        host = str(server.make_url("")).rstrip("/")
+        opened = Kube(client.ApiClient(client.Configuration(host=host)), "crews")
+        yield opened
+        await opened.close()
+
+
+async def left(store: Store, names: set[str]) -> None:
+    async with asyncio.timeout(20):
+        while {row.run for row in await store.claims.unwritten(100)} != names:
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("status", [422, 409, 503])
+async def test_one_refused_claim_delays_no_other(
+    store: Store, kube: Kube, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(outbox, "BATCH", 2)
+    await given.yard(store)
+    bad = [await given.claimed(store) for _ in range(3)]
+    cluster.refused = dict.fromkeys(bad, status)
+    work = asyncio.create_task(outbox.deliver_all(store, kube))
+    try:
+        async with asyncio.timeout(5):
+            while set(cluster.tries) != set(bad):
+                await asyncio.sleep(0.02)
+        good = [await given.claimed(store) for _ in range(5)]
+        await left(store, set(bad))
+        assert [cluster.tries[name] for name in good] == [1] * 5
+        assert all(not row.result for row in await store.claims.unwritten(100))
+        cluster.refused = {}
+        await left(store, set())
+        assert store.claims.given_up == 0
+    finally:
+        work.cancel()
+
+
+async def test_what_is_invalid_for_good_is_given_up_and_counted(
+    store: Store, kube: Kube, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.outbox_pace.MOST_REFUSALS", 2)
+    await given.yard(store)
+    bad = await given.claimed(store)
+    cluster.refused = {bad: 422}
+    work = asyncio.create_task(outbox.deliver_all(store, kube))
+    try:
+        await left(store, set())
+        assert (store.claims.given_up, cluster.tries[bad]) == (1, 2)
+    finally:
+        work.cancel()
