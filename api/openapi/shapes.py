@@ -110,10 +110,15 @@ RUN = shape(
         **_RUN_GIVEN,
         **_RUN_END,
         "started_at": nullable(MOMENT),
+        "queue_position": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "How many places must become free until it gets one; only while it waits.",
+        },
         "output": {"description": "What the crew returned; only of a run that succeeded."},
         "error": shape("RunError", {"reason": nullable(TEXT), "message": nullable(TEXT)}),
     },
-    ("output", "error"),
+    ("queue_position", "output", "error"),
 )
 EVENT = shape("Event", {"id": {"type": "integer", "minimum": 1}, "type": TEXT, "data": {"type": "object"}})
 ARTIFACT = shape(

@@ -115,8 +115,10 @@ async def many(call: Call) -> web.StreamResponse:
 
 
 async def get(call: Call) -> web.StreamResponse:
-    """One run."""
-    return answers.one(runs.single(await seen.run(call), call.services.config.public_url))
+    """One run, and where it stands in its project's queue."""
+    row, services = await seen.run(call), call.services
+    position = await services.store.places.position(row, services.config.plans)
+    return answers.one(runs.single(row, services.config.public_url, position))
 
 
 async def cancel(call: Call) -> web.StreamResponse:

@@ -30,9 +30,14 @@ def created(row: RunDetail, public_url: str) -> dict[str, Any]:
     }
 
 
-def single(row: RunDetail, public_url: str) -> dict[str, Any]:
-    """A run by itself: `output` only where it succeeded, `error` only where it failed."""
+def single(row: RunDetail, public_url: str, position: int | None = None) -> dict[str, Any]:
+    """A run by itself: `output` only where it succeeded, `error` only where it failed.
+
+    `queue_position` only where it waits for a place; 1 is the next.
+    """
     shown = {**item(row), **created(row, public_url), "started_at": moment(row.started_at)}
+    if position is not None:
+        shown["queue_position"] = position
     if row.status == "succeeded":
         shown["output"] = row.output
     if row.status == "failed":

@@ -38,6 +38,20 @@ async def test_a_full_queue_is_told_before_anything_is_made(yard, crew, monkeypa
     assert len((await yard.get(f"/v1/runs?project={crew}"))["data"]) == 2
 
 
+async def test_a_run_that_waits_for_a_place_knows_how_long_the_queue_is(yard, crew):
+    raws = [await yard.run(f"run-{n}", crew) for n in range(4)]
+
+    async def positions():
+        return [(await yard.get(f"/v1/runs/run_{n}"))["data"].get("queue_position") for n in range(4)]
+
+    assert await positions() == [None, None, 1, 2]
+    await yard.claim(raws[0])
+    assert await positions() == [None, None, 1, 2]
+    await yard.end(raws[0], "Succeeded")
+    assert await positions() == [None, None, None, 1]
+    assert all("queue_position" not in run for run in (await yard.get("/v1/runs"))["data"])
+
+
 async def test_a_run_that_ended_is_not_cancelled(yard, crew):
     for name, phase, expected in (
         ("run-a", "Canceled", 200),
