@@ -22,7 +22,6 @@ def main(here: str) -> int:
     channel.open_on(_CHANNEL)
     app = os.getcwd()
     _become_ordinary(app, here)
-    error = ""
     try:
         value = _run(task)
     except BaseException as raised:  # also sys.exit: whatever ends the crew is told
@@ -35,10 +34,7 @@ def main(here: str) -> int:
         last = result(
             value, given if isinstance(given, int) else _OUTPUT_BYTES, os.path.join(app, "artifacts")
         )
-        error = str(last.pop("output_trouble", ""))
     _flush()
-    if error:
-        print(f"crewyard: {error}", file=sys.stderr)
     channel.write(json.dumps(last, ensure_ascii=False).encode())
     return 0 if "result" in last else 1
 

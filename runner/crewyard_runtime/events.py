@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 
 from . import channel
 from .jsonsafe import safe
@@ -10,6 +11,8 @@ from .jsonsafe import safe
 LARGEST = 64 * 1024 - 512  # bytes of the data; the rest of an event's 64 KiB is its frame
 MARK = "… [cut]"
 _WORTH_CUTTING = 256  # bytes of a field; smaller ones are kept or dropped whole
+_MOST_ITEMS = LARGEST // 3  # an item takes three bytes at least, as in "1, "
+_BRIEF_DEPTH = 3
 _RESERVED = ("run_id", "timestamp")
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -32,7 +35,7 @@ def tell(type: str, data: dict[str, object]) -> None:
     """`emit` for what a framework does: never raises, since the crew knows nothing of it."""
     try:
         if channel.is_open():
-            channel.write(line(type, data))
+            channel.write(line(type, {key: brief(value) for key, value in data.items()}))
     except Exception:  # a value that fails in being looked at
         return
 
@@ -82,6 +85,23 @@ def fit(data: dict[str, object], most: int) -> dict[str, object]:
         total -= sizes[key]
         del fields[key]
     return fields
+
+
+def brief(value: object, depth: int = 0) -> object:
+    """The value without what could never fit, so that a large state costs the crew no time at every step.
+    Pure."""
+    kind = type(value)
+    if kind is str or kind is bytes:
+        return value[: LARGEST + 1]  # type: ignore[index]
+    if depth >= _BRIEF_DEPTH:
+        return value
+    if kind is dict:
+        return {key: brief(item, depth + 1) for key, item in islice(value.items(), _MOST_ITEMS)}  # type: ignore[attr-defined]
+    if kind is list or kind is tuple:
+        items = [brief(item, depth + 1) for item in islice(value, _MOST_ITEMS)]  # type: ignore[call-overload]
+        more = len(value) - len(items)  # type: ignore[arg-type]
+        return [*items, f"… {more} more"] if more else items
+    return value
 
 
 def _cut(value: object, most: int) -> str:
