@@ -9,6 +9,9 @@ from crds.names import env_secret
 from crds.objects import Deployment, Project, Run
 from crds.reasons import RunReason
 
+NAMED = 8
+"""Missing variables that a message names."""
+
 
 @dataclass(frozen=True)
 class Ready:
@@ -98,8 +101,10 @@ def missing_variable(ready: Ready, variables: frozenset[str]) -> Refused | None:
     missing = [name for name in required if name not in variables and name not in plain]
     if not missing:
         return None
+    # The next step must fit into the message too, however many there are.
+    named = ", ".join(missing[:NAMED]) + (f" and {len(missing) - NAMED} more" if len(missing) > NAMED else "")
     return Refused(
         RunReason.MISSING_VARIABLE,
-        f"the crew needs {', '.join(missing)}; set it with PUT /v1/projects/{ready.project.name}/env/"
+        f"the crew needs {named}; set it with PUT /v1/projects/{ready.project.name}/env/"
         f"{missing[0]} or in the Secret {env_secret(ready.project.name)}, then create a new Run",
     )

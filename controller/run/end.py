@@ -18,6 +18,7 @@ MAX_MESSAGE = 4000
 EXIT_REFUSED = 77
 EXIT_UNAVAILABLE = 78
 EXIT_RUNNER = 70
+AGAIN = "create a new Run to execute it again"
 _NODE_GONE = ("NodeLost", "DeletionByTaintManager", "DeletionByPodGC")
 _REASONS = frozenset(str(reason) for reason in RunReason)
 _EVICTIONS = ("Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "NodeAffinity")
@@ -37,8 +38,9 @@ CANCELED = End(RunPhase.CANCELED, "Canceled", "The run was canceled.")
 
 
 def failed(reason: str, message: str) -> End:
-    """A failure."""
-    return End(RunPhase.FAILED, reason, message[:MAX_MESSAGE])
+    """A failure. Crews and nodes have their say in the message: what does not print becomes a space."""
+    plain = "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in message)
+    return End(RunPhase.FAILED, reason, plain[:MAX_MESSAGE])
 
 
 def of_result(run: Run, pod: Pod | None) -> End | None:
@@ -56,7 +58,7 @@ def of_pod(run: Run, pod: Pod | None) -> End:
     if pod is None:
         return failed(
             RunReason.POD_DELETED,
-            "the run's pod was deleted before it reported a result; create a new Run to execute it again",
+            f"the run's pod was deleted before it reported a result; {AGAIN}",
         )
     by_pod = _of_pod_reason(pod)
     if by_pod:
@@ -64,8 +66,10 @@ def of_pod(run: Run, pod: Pod | None) -> End:
     ended = pod.terminated(CONTAINER)
     if ended is None:
         if pod.deleting:
-            return failed(RunReason.POD_DELETED, "the run's pod was deleted before its crew could start")
-        return failed(RunReason.RUNNER_LOST, f"the pod ended without its container: {_said(pod)}")
+            return failed(
+                RunReason.POD_DELETED, f"the run's pod was deleted before its crew could start; {AGAIN}"
+            )
+        return failed(RunReason.RUNNER_LOST, f"the pod ended without its container: {_said(pod)}; {AGAIN}")
     if ended.get("reason") == "OOMKilled":
         return failed(
             RunReason.OOM_KILLED,
@@ -75,8 +79,8 @@ def of_pod(run: Run, pod: Pod | None) -> End:
     if told.get("outcome") in ("failed", "stopped"):
         return _of_outcome(run, pod, told)
     if pod.deleting:
-        return failed(RunReason.POD_DELETED, "the run's pod was deleted while its crew ran")
-    return _of_exit(run, pod, ended)
+        return failed(RunReason.POD_DELETED, f"the run's pod was deleted while its crew ran; {AGAIN}")
+    return _of_exit(run, ended)
 
 
 def _of_outcome(run: Run, pod: Pod | None, told: Mapping[str, Any]) -> End:
@@ -93,7 +97,7 @@ def _of_outcome(run: Run, pod: Pod | None, told: Mapping[str, Any]) -> End:
         return by_pod
     return failed(
         RunReason.POD_DELETED,
-        message or "the run's pod was deleted while its crew ran; create a new Run to execute it again",
+        message or f"the run's pod was deleted while its crew ran; {AGAIN}",
     )
 
 
@@ -111,7 +115,7 @@ def _of_pod_reason(pod: Pod) -> End | None:
     if reason == "DeadlineExceeded":
         return failed(RunReason.DEADLINE_EXCEEDED, "the run took longer than its timeout; raise spec.timeout")
     if reason in _NODE_GONE or (disruption.get("status") == "True" and disruption["reason"] in _NODE_GONE):
-        return failed(RunReason.NODE_LOST, f"the node was lost: {_said(pod)}")
+        return failed(RunReason.NODE_LOST, f"the node was lost: {_said(pod)}; {AGAIN}")
     if reason in _EVICTIONS or disruption.get("status") == "True":
         said = _said(pod)
         if "ephemeral" in said.lower():
@@ -119,28 +123,33 @@ def _of_pod_reason(pod: Pod) -> End | None:
                 RunReason.STORAGE_EXCEEDED,
                 f"{said}; raise spec.run.resources.limits.ephemeral-storage of the Project",
             )
-        return failed(RunReason.EVICTED, f"the node evicted the pod: {said}")
+        return failed(RunReason.EVICTED, f"the node evicted the pod: {said}; {AGAIN}")
     return None
 
 
-def _of_exit(run: Run, pod: Pod, ended: Mapping[str, Any]) -> End:
+def _of_exit(run: Run, ended: Mapping[str, Any]) -> End:
     code = int(ended.get("exitCode") or 0)
+    said = str(_message(ended).get("message") or ended.get("message") or ended.get("reason") or "").strip()
+    why = f": {said}" if said else ""
     if code == EXIT_REFUSED:
         return failed(
             RunReason.ALREADY_EXECUTED,
-            "the claim was refused: a Run of this name was executed before; create one with a new name",
+            f"the run was given to no second pod{why}; a name executes once: create a Run with a new one",
         )
     if code == EXIT_UNAVAILABLE and run.claim is None:
-        return failed(RunReason.START_TIMEOUT, "the pod could not reach the facade to claim the run")
+        return failed(
+            RunReason.START_TIMEOUT,
+            f"the pod could not claim the run in time{why}; see whether pods reach the service crewyard-api, "
+            "then create a new Run",
+        )
     words = {
         0: "the runner ended without reporting a result",
         EXIT_UNAVAILABLE: "the runner could not reach the facade to report its result",
         EXIT_RUNNER: "the runner failed",
         137: "the runner was killed (SIGKILL)",
     }
-    text = str(ended.get("message") or ended.get("reason") or "").strip()
     message = words.get(code, f"the runner ended with exit code {code}")
-    return failed(RunReason.RUNNER_LOST, f"{message}: {text}" if text else message)
+    return failed(RunReason.RUNNER_LOST, f"{message}{why}; {AGAIN}")
 
 
 def _message(ended: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -45,9 +45,10 @@ def look(pod: Pod, now: datetime, timing: Timing) -> Start:
     limit = timing.start_timeout + (RUNNING_MARGIN if "running" in state else 0)
     why = f" ({reason}: {message})" if message else ""
     end = failed(
-        RunReason.START_TIMEOUT, f"the pod did not start its crew within {timing.start_timeout} s{why}"
+        RunReason.START_TIMEOUT,
+        f"the pod did not start its crew within {timing.start_timeout} s{why}; create a new Run to try again",
     )
-    stuck = reason not in ("", "ContainerCreating", "PodInitializing")
+    stuck = reason.isalnum() and reason not in ("ContainerCreating", "PodInitializing")
     shown = (reason, f"The pod does not start: {message}") if stuck else (status.STARTING, _STARTING)
     return _until(since, limit, now, *shown, end)
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from controller.config import Timing
-from controller.run.end import of_pod, of_result
+from controller.run.accept import Ready, missing_variable
+from controller.run.end import failed, of_pod, of_result
 from controller.run.start import look
 
 DISRUPTED = {"type": "DisruptionTarget", "status": "True", "message": "said so"}
@@ -81,6 +82,40 @@ def test_a_pod_that_ended_without_a_result(make, pod, containers, reason):
     assert end.message
     canceled = of_pod(make.run(project="demo", cancel=True), make.pod(phase="Failed", **pod, **statuses))
     assert canceled.phase == "Canceled"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(77, "given to another pod"), (78, "given to another pod"), (70, "given to another pod"), (3, "pod")],
+)
+def test_the_runners_last_words_are_told_without_their_wrapping(make, code, words):
+    said = told(outcome=None, reason=None, message="The run was given to another pod", reported=False)
+    end = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(code=code, message=said)))
+    assert words in end.message and "{" not in end.message
+    assert "create a" in end.message
+
+
+def test_a_message_fits_and_prints_whatever_was_said(make):
+    ugly = "\x00\x1b[31m\ud800é" * 9000
+    for end in (failed("CrewError", ugly), failed("CrewError", "é" * 9000)):
+        assert len(end.message) <= 4000
+        assert "\x00" not in end.message and "\x1b" not in end.message
+        end.message.encode()
+
+
+def test_every_missing_variable_cannot_push_out_the_next_step(make):
+    names = [f"{'V' * 240}_{number}" for number in range(128)]
+    ready = Ready(make.project(), make.deployment(status={"plan": {"envRequired": names}}))
+    refused = missing_variable(ready, frozenset())
+    end = failed(refused.reason, refused.message)
+    assert end.message.endswith("then create a new Run") and "and 120 more" in end.message
+
+
+@pytest.mark.parametrize("reason", ["Foo: bar", "x y", "", "é!", "\x00"])
+def test_a_word_of_the_kubelet_that_is_none_is_not_repeated(make, reason):
+    waiting = [{"name": "crew", "state": {"waiting": {"reason": reason, "message": "m"}}}]
+    pod = make.pod(phase="Pending", conditions=make.scheduled(), containerStatuses=waiting)
+    assert look(pod, make.now, Timing()).reason == "Starting"
 
 
 def test_a_claimed_runner_that_lost_the_facade_is_lost_rather_than_late(make):

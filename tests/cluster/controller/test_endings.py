@@ -1,0 +1,83 @@
+"""The ends of pods as the kubelet really tells them, read as the controller reads them."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from controller.run.end import of_pod
+from crds import kinds
+from crds.objects import Pod, Run
+from tests.cluster.controller.conftest import IMAGE
+
+RUN = Run({"metadata": {"name": "run-a", "uid": "u"}, "spec": {}, "status": {"phase": "Pending"}})
+SLEEP = "import time; time.sleep(60)"
+EAT = "x = []\nwhile True: x.append(bytearray(1 << 22))"
+FILL = f"open('/tmp/a', 'wb').write(bytes(1 << 25)); {SLEEP}"
+
+
+def body(code, **spec):
+    limits = {"memory": "64Mi", "ephemeral-storage": "8Mi"}
+    container = {
+        "name": "crew",
+        "image": IMAGE,
+        "command": ["python3", "-c", code],
+        "resources": {"limits": limits, "requests": {"memory": "16Mi", "cpu": "10m"}},
+    }
+    return {
+        "metadata": {"name": "run-a"},
+        "spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 1,
+            "containers": [container],
+            **spec,
+        },
+    }
+
+
+async def last(kube, pod):
+    """The last that was seen of a pod: finished, or gone."""
+    seen = pod
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(90):
+            while not Pod(seen).finished:
+                async for event in kube.watch(kinds.POD, seen["metadata"]["resourceVersion"]):
+                    if event.type in ("MODIFIED", "DELETED"):
+                        seen = event.object
+                    if Pod(seen).finished or event.type == "DELETED":
+                        return Pod(seen)
+    return Pod(seen)
+
+
+async def started(kube):
+    async with asyncio.timeout(60):
+        while Pod(await kube.get(kinds.POD, "run-a")).phase != "Running":
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("code", "spec", "reason"),
+    [
+        (EAT, {}, "OOMKilled"),
+        (FILL, {}, "StorageExceeded"),
+        (SLEEP, {"activeDeadlineSeconds": 3}, "DeadlineExceeded"),
+        ("import os; os.kill(os.getpid(), 11)", {}, "RunnerLost"),
+        ("raise SystemExit(77)", {}, "AlreadyExecuted"),
+    ],
+)
+async def test_what_the_kubelet_says_of_a_pod_that_ended_by_itself(kube, code, spec, reason):
+    end = of_pod(RUN, await last(kube, await kube.create(kinds.POD, body(code, **spec))))
+    assert (end.reason, bool(end.message)) == (reason, True)
+
+
+@pytest.mark.parametrize(("how", "reason"), [("delete", "PodDeleted"), ("evict", "Evicted")])
+async def test_what_the_kubelet_says_of_a_pod_that_was_taken_away(kube, how, reason):
+    pod = await kube.create(kinds.POD, body(SLEEP))
+    await started(kube)
+    if how == "delete":
+        await kube.delete(kinds.POD, "run-a")
+    else:
+        path = f"/api/v1/namespaces/{kube.namespace}/pods/run-a/eviction"
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "run-a"}}
+        await kube.call("POST", path, body=eviction)
+    assert of_pod(RUN, await last(kube, pod)).reason == reason
