@@ -54,7 +54,18 @@ def interrupted(error: BaseException) -> object | None:
     if "GraphInterrupt" in names:
         values = [getattr(one, "value", one) for one in given] if isinstance(given, (list, tuple)) else []
         return {"interrupt": values}
-    return {"command": given}
+    return {"command": node_output(given)}
+
+
+def node_output(outputs: Any) -> object:
+    """What a node returned; of a Command (ready-made agents return a list of one) what it changes and its
+    goal."""
+    one = outputs[0] if isinstance(outputs, list) and len(outputs) == 1 else outputs
+    if type(one).__name__ != "Command" or not hasattr(one, "goto"):
+        returned: object = outputs
+        return returned
+    said = {name: value for name in ("update", "goto", "resume") if (value := getattr(one, name, None))}
+    return said["update"] if list(said) == ["update"] else said
 
 
 def tool_output(output: Any) -> object:
@@ -62,8 +73,7 @@ def tool_output(output: Any) -> object:
     if hasattr(output, "tool_call_id") and hasattr(output, "content"):
         content: object = output.content
         return content
-    returned: object = output
-    return returned
+    return node_output(output)
 
 
 def tokens(response: Any, model: str) -> dict[str, object] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from .events import tell
-from .langchain_values import asked, interrupted, node_of, step_of, text, tokens, tool_output
+from .langchain_values import asked, interrupted, node_of, node_output, step_of, text, tokens, tool_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Handler:
         """The end of a node, or of something else."""
         self._names.pop(run_id, None)
         if (agent := self._open.pop(run_id, None)) is not None:
-            tell("agent.completed", {**agent, "output": outputs})
+            tell("agent.completed", {**agent, "output": node_output(outputs)})
 
     def on_chain_error(self, error: BaseException, *, run_id: Any, **_: Any) -> None:
         """A node failed, or left by one of the exceptions that LangGraph uses for jumps and questions."""

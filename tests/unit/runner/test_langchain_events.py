@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from runner.crewyard_runtime import of_langchain
-from runner.crewyard_runtime.langchain_values import asked, interrupted, node_of, tokens, tool_output
+from runner.crewyard_runtime.langchain_values import (
+    asked,
+    interrupted,
+    node_of,
+    node_output,
+    tokens,
+    tool_output,
+)
 
 NODE = {"langgraph_node": "plan", "langgraph_step": 2}
 TASK_PATH = ("__pregel_push", ("__pregel_pull", "flow"), 0, True)
@@ -131,6 +138,25 @@ TOKENS: list[tuple[Any, Any]] = [
 def test_tokens_are_counted_where_the_model_says_them(response: Any, expected: Any) -> None:
     counted = tokens(response, "m")
     assert (tuple(counted.values()) if counted else None) == expected
+
+
+def command(**fields: Any) -> Any:
+    return type("Command", (), {"graph": None, "update": None, "goto": (), "resume": None, **fields})()
+
+
+OUTPUTS: list[tuple[Any, Any]] = [
+    ({"n": 1}, {"n": 1}),
+    ([{"n": 1}], [{"n": 1}]),
+    ([command(update={"n": 1})], {"n": 1}),
+    (command(update={"n": 1}, goto="write"), {"update": {"n": 1}, "goto": "write"}),
+    (command(), {}),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize(("outputs", "expected"), OUTPUTS, ids=range(len(OUTPUTS)))
+def test_what_a_node_returned_is_told_without_its_wrapping(outputs: Any, expected: Any) -> None:
+    assert node_output(outputs) == expected
 
 
 def test_values() -> None:
