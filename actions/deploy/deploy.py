@@ -24,7 +24,7 @@ from actions.workflow.api import Api
 from actions.workflow.commit import Commit, clean_message, read_commit
 from actions.workflow.console import Console
 from actions.workflow.credential import credential
-from actions.workflow.errors import Failed, Refusal
+from actions.workflow.errors import Failed, Refusal, Stopped
 from actions.workflow.inputs import Inputs
 from actions.workflow.pack import Packed, pack, select
 from actions.workflow.patterns import Patterns
@@ -247,6 +247,10 @@ def act(console: Console) -> None:
             f"{failed.message} The build of {deployment.id} goes on; it is {deployment.status} so far.",
             title=failed.title,
         ) from None
+    except Stopped as stopped:
+        stopped.heard()
+        console.say(f"the build of {deployment.id} goes on")
+        raise
     finally:
         told(deployment)
     if deployment.status == "failed":

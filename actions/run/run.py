@@ -31,7 +31,7 @@ INPUT_BYTES = 1024 * 1024
 _LONGEST_RUN = 24 * 3600
 _WAITING_SECONDS = 6 * 3600
 # GitHub gives a canceled step ten seconds in all.
-_CANCEL_SECONDS = 3.0
+_CANCEL_SECONDS = 8.0
 _ENDED = ("succeeded", "failed", "canceled")
 
 
@@ -148,16 +148,24 @@ def collect(run: Run, console: Console, directory: Path) -> None:
 
 
 def cancel(run: Run, console: Console) -> None:
-    """Asks for the run's end; quick, since the step is being ended itself."""
-    try:
-        if run.id is None:
-            # The answer did not arrive before the signal: the same request again says which run it is.
-            run.id = str(run.api.once("/v1/runs", run.body, _CANCEL_SECONDS, run.key)["id"])
-        run.status = str(run.api.once(f"{run.path}/cancel", {}, _CANCEL_SECONDS)["status"])
-    except (Refusal, Failed, *TROUBLE) as error:
-        console.say(f"the run {run.id or ''} could not be canceled: {error}")
-    else:
-        console.say(f"the run {run.id} is asked to end")
+    """Asks for the run's end, within seconds, since the step is being ended itself."""
+    end = time.monotonic() + _CANCEL_SECONDS
+    while True:
+        left = end - time.monotonic()
+        try:
+            if run.id is None:
+                # The answer did not arrive before the signal: the same request again says which run it is.
+                run.id = str(run.api.once("/v1/runs", run.body, left / 2, run.key)["id"])
+            run.status = str(run.api.once(f"{run.path}/cancel", {}, left / 2)["status"])
+        except (Refusal, Failed, *TROUBLE) as error:
+            again = not isinstance(error, Failed) and (not isinstance(error, Refusal) or error.passing)
+            if again and left > 2.0:
+                time.sleep(0.5)
+                continue
+            console.say(f"the run {run.id or ''} could not be canceled: {error}")
+        else:
+            console.say(f"the run {run.id} is asked to end")
+        return
 
 
 def told(run: Run) -> None:
@@ -205,7 +213,8 @@ def _whole_run(run: Run, console: Console, wish: Wish) -> None:
         run.id, run.status = str(made["id"]), str(made["status"])
         console.say(f"run {run.id} of {made.get('deployment_id')} is {run.status}")
         follow(run, console)
-    except Stopped:
+    except Stopped as stopped:
+        stopped.heard()
         cancel(run, console)
         raise
     except (Failed, Refusal):

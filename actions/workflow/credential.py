@@ -67,10 +67,9 @@ class Oidc:
         return self._token
 
     def renew(self) -> bool:
-        """A new token may hold, if the refused one was not quite new; tried once."""
-        stale = self._until - time.monotonic() < _TOKEN_SECONDS - 5
+        """A new token may hold where the refused one expired."""
         self._token = None
-        return stale
+        return True
 
     def _asked(self) -> str:
         try:

@@ -1,5 +1,7 @@
 """What ends a step. Raised by all of this package, caught by `actions.workflow.step`."""
 
+from collections.abc import Callable
+
 
 class Failed(Exception):
     """The step fails with this message, which names the input or the reason and the next step.
@@ -16,7 +18,14 @@ class Failed(Exception):
 
 
 class Stopped(BaseException):
-    """The workflow was canceled: SIGINT or SIGTERM arrived. No `except Exception` may swallow it."""
+    """The workflow was canceled: SIGINT or SIGTERM arrived. No `except Exception` may swallow it.
+
+    Who catches it calls `heard` first: then it does not come again.
+    """
+
+    def __init__(self, heard: Callable[[], None]) -> None:
+        super().__init__()
+        self.heard = heard
 
 
 class Refusal(Exception):

@@ -15,16 +15,36 @@ from actions.workflow.errors import Failed, Refusal, Stopped
 CANCELED = 130
 
 
-class _Stop:
-    """The first signal stops the step; GitHub sends another one soon, while what the first began goes on."""
+class Signals:
+    """The first signal raises Stopped; later ones find that it was heard, and do nothing.
+
+    GitHub sends SIGINT, 7.5 s later SIGTERM, and ends the process after 2.5 s more.
+    An exception that is raised within a destructor is lost, so it comes again every
+    second until `heard`, where there are timers (everywhere but on Windows).
+    """
 
     def __init__(self) -> None:
-        self._came = False
+        self._heard = False
 
-    def __call__(self, _number: int, _frame: FrameType | None) -> None:
-        if not self._came:
-            self._came = True
-            raise Stopped
+    def listen(self) -> None:
+        """From now on."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._came)
+        if sys.platform != "win32":
+            signal.signal(signal.SIGALRM, self._came)
+
+    def heard(self) -> None:
+        """Lets what is done about the signal be done in peace."""
+        self._heard = True
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _came(self, _number: int, _frame: FrameType | None) -> None:
+        if self._heard:
+            return
+        if sys.platform != "win32":
+            signal.setitimer(signal.ITIMER_REAL, 1.0)
+        raise Stopped(self.heard)
 
 
 def perform(act: Callable[[Console], None]) -> int:
@@ -35,9 +55,7 @@ def perform(act: Callable[[Console], None]) -> int:
             # Windows' own encoding has no letters for much of what a crew prints.
             reconfigure(encoding="utf-8", errors="replace", newline="\n")
     console = Console()
-    stop = _Stop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+    Signals().listen()
     with console.opened():
         try:
             act(console)
@@ -47,7 +65,8 @@ def perform(act: Callable[[Console], None]) -> int:
         except Refusal as refusal:
             _annotate(console, Failed(f"{refusal.message} ({refusal.status} {refusal.code})"))
             return 1
-        except Stopped:
+        except Stopped as stopped:
+            stopped.heard()
             console.say("canceled")
             return CANCELED
     return 0

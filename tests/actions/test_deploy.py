@@ -244,6 +244,30 @@ async def test_a_workflow_shows_who_it_is_without_a_key(runner, service):
     assert any(headers.get("Authorization") == f"Bearer {token}" for _, _, headers, _ in service.requests)
 
 
+async def test_an_identity_that_expired_on_the_way_is_shown_anew(runner, service):
+    runner.commit(CREW)
+    runner.environment |= {
+        "ACTIONS_ID_TOKEN_REQUEST_URL": f"{service.url}/token",
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
+    }
+    service.faults["GET /v1/deployments/{id}/logs"].append(error(401, "unauthorized", "expired"))
+    done = await runner.deploy(api_key="", oidc_audience="yard")
+    assert done.code == 0, done.log
+    assert service.tokens == 2 and "::add-mask::jwt-yard-2" in done.commands
+
+
+async def test_a_canceled_workflow_leaves_the_build_alone(runner, service):
+    runner.commit(CREW)
+    service.silent = True
+    process = await runner.start("deploy", project="research")
+    while await process.stdout.readline() != b"step 2\n":
+        pass
+    process.terminate()
+    done = await runner.done(process)
+    assert done.code == 130 and "goes on" in done.log
+    assert done.outputs["status"] == "building"
+
+
 async def test_redirects_do_not_carry_the_key_away(runner, service):
     from aiohttp import web
 

@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from tests.actions.conftest import ROOT
 from tests.actions.service import error
 from tests.actions.test_deploy import HOSTILE
 
@@ -85,6 +86,7 @@ async def test_a_canceled_workflow_cancels_the_run(runner, service, number):
     process = await runner.start("run", project="research")
     while await process.stdout.readline() != b"the run has started (deployment dep_x)\n":
         pass
+    service.faults["POST /v1/runs/{id}/cancel"].append("cut")
     process.send_signal(number)
     process.send_signal(signal.SIGTERM)
     await asyncio.wait_for(service.canceled.wait(), 10)
@@ -92,6 +94,27 @@ async def test_a_canceled_workflow_cancels_the_run(runner, service, number):
     assert done.code == 130
     assert not done.errors()
     assert done.outputs["run-id"].startswith("run_")
+
+
+async def test_the_runner_s_signal_reaches_the_program_through_the_shell(runner, service):
+    import yaml
+
+    service.events, service.silent = [BEGIN], True
+    action = ROOT / "actions/run"
+    script = runner.home / "step.sh"
+    script.write_text(yaml.safe_load((action / "action.yml").read_text())["runs"]["steps"][0]["run"])
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)),
+        cwd=runner.workspace,
+        env={**runner.variables(project="research"), "GITHUB_ACTION_PATH": str(action)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    while await process.stdout.readline() != b"the run has started (deployment dep_x)\n":
+        pass
+    process.send_signal(signal.SIGINT)
+    await asyncio.wait_for(service.canceled.wait(), 10)
+    await asyncio.wait_for(process.communicate(), 10)
+    assert process.returncode == 130
 
 
 async def test_a_run_whose_answer_was_still_under_way_is_canceled_too(runner, service):
