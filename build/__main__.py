@@ -1,4 +1,4 @@
-"""`python3 -m build assemble | source | push`: one step of a build pod.
+"""`python3 -m build assemble | source | push | prune`: one step of a build pod.
 
 Exit 0: there is an answer, for `assemble` also a failure for the author. 1: `source`
 or `push` failed for good. 75: trouble of the installation; the pod may be tried again.
@@ -14,19 +14,25 @@ from typing import Any
 from build.errors import Infrastructure
 from build.facade import Facade
 from build.hint import tell
+from build.json_object import SettingsInvalid
 from build.logs import Log, facade_sender
-from build.settings import Settings, SettingsInvalid, read_settings
+from build.prune_settings import PruneSettings, read_prune_settings
+from build.settings import Settings, read_settings
 from build.termination import PATH, write_termination
 from plan.errors import PlanError
 
-STEPS = ("assemble", "source", "push")
+STEPS = ("assemble", "source", "push", "prune")
 ANSWERED, FAILED, USAGE, TROUBLE = 0, 1, 64, 75
 _LOG_TIMEOUT = 5.0
 
 
-def run(step: str, settings: Settings, log: Log) -> tuple[dict[str, Any], int]:
+def run(step: str, settings: Settings | PruneSettings, log: Log) -> tuple[dict[str, Any], int]:
     """The words for the termination message (none for a plain success) and the exit code of one step."""
     try:
+        if isinstance(settings, PruneSettings):
+            from build.prune import prune
+
+            return prune(settings, log), ANSWERED
         if step == "assemble":
             from build.assemble import assemble
             from build.runner_files import RUNNER
@@ -62,12 +68,11 @@ def main(arguments: list[str]) -> int:
         print(f"usage: python3 -m build {' | '.join(STEPS)}", file=sys.stderr)
         return USAGE
     try:
-        settings = read_settings(os.environ)
+        settings = (read_prune_settings if arguments[0] == "prune" else read_settings)(os.environ)
     except (SettingsInvalid, ValueError, TypeError) as error:
         print(f"the build pod's environment is wrong: {error}", file=sys.stderr)
         return USAGE
-    facade = Facade(settings.internal_url, settings.token, timeout=10.0)
-    log = Log(facade_sender(facade, settings.deployment, settings.pod, arguments[0]))
+    log = Log() if isinstance(settings, PruneSettings) else _sent_log(settings, arguments[0])
     words, code = run(arguments[0], settings, log)
     if words:
         place = Path(os.environ.get("CREWYARD_TERMINATION", str(PATH)))
@@ -77,10 +82,15 @@ def main(arguments: list[str]) -> int:
             log.line(f"the termination message cannot be written: {error}")
             code = TROUBLE
     log.close(_LOG_TIMEOUT)
-    if code == ANSWERED and arguments[0] != "source":
+    if code == ANSWERED and isinstance(settings, Settings) and arguments[0] != "source":
         # After the log, which is then whole when the deployment is seen to be built.
         tell(settings, arguments[0], words or {"outcome": "pushed"})
     return code
+
+
+def _sent_log(settings: Settings, step: str) -> Log:
+    facade = Facade(settings.internal_url, settings.token, timeout=10.0)
+    return Log(facade_sender(facade, settings.deployment, settings.pod, step))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ ours, since it has no timeouts, pauses for minutes and reads blobs whole.
 """
 
 import io
+import json
 import random
 import re
 import threading
@@ -18,6 +19,7 @@ from build.image import DOCKER_MANIFEST, OCI_MANIFEST, Image, ImageInvalid, conf
 _ATTEMPTS = 5
 _MANIFEST_BYTES = 4 << 20
 _CHUNK = 1 << 20
+_PAGE = 500
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -70,6 +72,38 @@ class Repository:
         if answer.status_code == 404:
             return False
         self._expect(answer, 200, f"looking into {self.name}")
+        return True
+
+    def tags(self, most: int) -> list[str]:
+        """At most `most` tags, a page at a time. Raises Refused or Infrastructure."""
+        found: list[str] = []
+        last = ""
+        while len(found) < most:
+            query = urlencode({"n": _PAGE, **({"last": last} if last else {})})
+            answer = self._ask("GET", f"{self._base}/tags/list?{query}")
+            if answer.status_code == 404:
+                break
+            self._expect(answer, 200, f"listing {self.name}")
+            page = [str(tag) for tag in json.loads(_limited(answer.content)).get("tags") or ()]
+            if not page or page[-1] == last:
+                break
+            found += page
+            last = page[-1]
+            if "Link" not in answer.headers:
+                break
+        return found[:most]
+
+    def delete(self, digest: str) -> bool | None:
+        """Whether the manifest was there and is removed; None where the registry does not delete.
+
+        All its tags go with it. Raises Refused or Infrastructure.
+        """
+        answer = self._ask("DELETE", f"{self._base}/manifests/{digest}")
+        if answer.status_code == 405:
+            return None
+        if answer.status_code == 404:
+            return False
+        self._expect(answer, 202, f"removing {self.name}@{digest}")
         return True
 
     def push_blob(self, content: IO[bytes], size: int, digest: str, mount_from: str = "") -> bool:

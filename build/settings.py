@@ -3,14 +3,10 @@
 The environment is described in docs/protocol.md under "A build pod → the facade".
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-
-class SettingsInvalid(Exception):
-    """The pod was made wrongly; names the variable and the key."""
+from build.json_object import JsonObject, json_variable, variable
 
 
 @dataclass(frozen=True)
@@ -101,7 +97,7 @@ class Settings:
 
 def read_settings(environ: Mapping[str, str]) -> Settings:
     """The settings in `environ`. Raises SettingsInvalid naming what is missing or wrong."""
-    build = _Object("CREWYARD_BUILD", _json(_variable(environ, "CREWYARD_BUILD")))
+    build = json_variable(environ, "CREWYARD_BUILD")
     registry, network, limits = (
         build.object("registry"),
         build.object("network", {}),
@@ -109,8 +105,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     )
     dependencies = build.object("dependencies", {})
     return Settings(
-        internal_url=_variable(environ, "CREWYARD_INTERNAL_URL").rstrip("/"),
-        token=_variable(environ, "CREWYARD_TOKEN"),
+        internal_url=variable(environ, "CREWYARD_INTERNAL_URL").rstrip("/"),
+        token=variable(environ, "CREWYARD_TOKEN"),
         pod=environ.get("CREWYARD_POD", ""),
         pod_uid=environ.get("CREWYARD_POD_UID", ""),
         controller_url=environ.get("CREWYARD_CONTROLLER_URL", ""),
@@ -142,44 +138,9 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
     )
 
 
-@dataclass(frozen=True)
-class _Object:
-    name: str
-    values: Mapping[str, Any]
-
-    def object(self, key: str, default: Mapping[str, Any] | None = None) -> "_Object":
-        value = self.values.get(key, default)
-        if not isinstance(value, Mapping):
-            raise SettingsInvalid(f"{self.name}.{key} must be an object")
-        return _Object(f"{self.name}.{key}", value)
-
-    def text(self, key: str) -> str:
-        value = self.values.get(key)
-        if not isinstance(value, str) or not value:
-            raise SettingsInvalid(f"{self.name}.{key} must be a text that is not empty")
-        return value
-
-
-def _source(source: _Object) -> GitSource | ArchiveSource:
+def _source(source: JsonObject) -> GitSource | ArchiveSource:
     if "git" in source.values:
         git = source.object("git")
         return GitSource(git.text("url"), git.text("commit"), str(git.values.get("path") or ""))
     archive = source.object("archive")
     return ArchiveSource(archive.text("upload"), archive.text("sha256"))
-
-
-def _variable(environ: Mapping[str, str], name: str) -> str:
-    value = environ.get(name, "")
-    if not value:
-        raise SettingsInvalid(f"the environment variable {name} is missing")
-    return value
-
-
-def _json(text: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SettingsInvalid(f"CREWYARD_BUILD is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise SettingsInvalid("CREWYARD_BUILD must be a JSON object")
-    return value

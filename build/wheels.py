@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from build.errors import Infrastructure
+from build.index_access import is_denied
 from build.logs import Log
 from build.mask import Mask
 from build.settings import IndexCredentials
@@ -24,6 +25,7 @@ from plan.pip_log import dependency_failure
 
 _PIP = Path(__file__).with_name("confined_pip.py")
 _TIMEOUT = 1200.0
+_RETRIES = 4
 _LINE = 4096
 _KEPT_LINES = 200
 # Of our own environment: how the outside is reached, nothing else.
@@ -39,8 +41,12 @@ def download_wheels(
     target: Path,
     log: Log,
     timeout: float = _TIMEOUT,
+    retries: int = _RETRIES,
 ) -> None:
-    """Fills `target` with wheels for all that is declared. Raises PlanError or Infrastructure."""
+    """Fills `target` with wheels for all that is declared; pip gets at most `timeout` seconds at a time.
+
+    Raises PlanError or Infrastructure.
+    """
     if not index.url:
         raise PlanError(
             DEPENDENCY_RESOLUTION,
@@ -50,7 +56,7 @@ def download_wheels(
     target.mkdir(mode=0o755, parents=True, exist_ok=True)
     mask = Mask((index.url, index.extra_url), index.username, index.password)
     with tempfile.TemporaryDirectory(prefix="pip-") as home:
-        environment = pip_environment(index, Path(home), os.environ)
+        environment = pip_environment(index, Path(home), os.environ) | {"PIP_RETRIES": str(retries)}
         for name, lines in (("requirements", declaration.lines), ("build", declaration.build_requires)):
             if lines:
                 arguments = _arguments(declaration, lines, python, Path(home) / name, target)
@@ -76,12 +82,15 @@ def pip_environment(index: IndexCredentials, home: Path, ours: Mapping[str, str]
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_KEYRING_PROVIDER": "disabled",
         "PIP_TIMEOUT": "30",
-        "PIP_RETRIES": "3",
         "NETRC": os.devnull,
         "PYTHONUNBUFFERED": "1",
     }
     if index.extra_url:
         environment["PIP_EXTRA_INDEX_URL"] = index.extra_url
+    # pip passes over an index without TLS, silently; who names one in the Secret means it.
+    plain = [urlsplit(url) for url in (index.url, index.extra_url) if url.startswith("http://")]
+    if plain:
+        environment["PIP_TRUSTED_HOST"] = " ".join(parts.netloc.rpartition("@")[2] for parts in plain)
     return environment
 
 
@@ -99,7 +108,7 @@ def _arguments(
 ) -> list[str]:
     place.mkdir()
     (place / "requirements.txt").write_text("".join(f"{line}\n" for line in lines))
-    arguments = ["download", "--only-binary=:all:", "--python-version", python, "--dest", str(target)]
+    arguments = [python, "download", "--only-binary=:all:", "--python-version", python, "--dest", str(target)]
     arguments += ["--find-links", str(target), "-r", str(place / "requirements.txt")]
     if declaration.constraints:
         (place / "constraints.txt").write_text("".join(f"{line}\n" for line in declaration.constraints))
@@ -109,7 +118,7 @@ def _arguments(
 
 def _run(arguments: list[str], environment: dict[str, str], mask: Mask, log: Log, timeout: float) -> None:
     said: deque[str] = deque(maxlen=_KEPT_LINES)
-    command = [sys.executable, "-I", str(_PIP), *_python(arguments), *arguments]
+    command = [sys.executable, "-I", str(_PIP), *arguments]
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
@@ -127,21 +136,24 @@ def _run(arguments: list[str], environment: dict[str, str], mask: Mask, log: Log
                 text = mask.text(line.decode("utf-8", "replace").rstrip())
                 said.append(text)
                 log.line(text)
+            process.wait()
         finally:
             timer.cancel()
             process.kill()
     if late.is_set():
         raise Infrastructure(f"downloading packages took longer than {timeout:.0f} s")
     if process.returncode:
-        raise _failure("\n".join(said))
+        raise _failure("\n".join(said), environment["PIP_INDEX_URL"])
 
 
-def _python(arguments: list[str]) -> list[str]:
-    return [arguments[arguments.index("--python-version") + 1]]
-
-
-def _failure(said: str) -> Exception:
+def _failure(said: str, address: str) -> Exception:
     error = dependency_failure(said)
+    if error.reason == DEPENDENCY_RESOLUTION and "(from versions: none)" in said and is_denied(address):
+        return PlanError(
+            DEPENDENCY_RESOLUTION,
+            "the private package index refuses the credentials",
+            "Check username and password in the Secret named by the project's build.secretRef.",
+        )
     if error.reason == DEPENDENCY_RESOLUTION:
         return PlanError(error.reason, error.message, f"{error.hint} {_WHEELS_ONLY}".strip())
     if error.reason == BUILD_FAILED:

@@ -42,13 +42,14 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _start(place: Path, more: str = "") -> tuple[subprocess.Popen[bytes], Registry]:
+def _start(place: Path, more: str = "", delete: bool = True) -> tuple[subprocess.Popen[bytes], Registry]:
     port = _free_port()
     address = f"127.0.0.1:{port}"
     configuration = place / "registry.yml"
+    deleting = f"{{enabled: {str(delete).lower()}}}"
     configuration.write_text(
         "version: 0.1\nlog: {level: info}\n"
-        f"storage: {{filesystem: {{rootdirectory: {place}/data}}, delete: {{enabled: true}}}}\n"
+        f"storage: {{filesystem: {{rootdirectory: {place}/data}}, delete: {deleting}}}\n"
         f"http: {{addr: {address}}}\n{more}"
     )
     log = place / "registry.log"
@@ -98,6 +99,18 @@ def second_registry(tmp_path: Path) -> Iterator[Registry]:
     place = tmp_path / "second"
     place.mkdir()
     process, running = _start(place)
+    try:
+        yield running
+    finally:
+        _stop(process)
+
+
+@pytest.fixture
+def registry_without_delete(tmp_path: Path) -> Iterator[Registry]:
+    """One as registries often are set up: what was pushed stays."""
+    place = tmp_path / "keeping"
+    place.mkdir()
+    process, running = _start(place, delete=False)
     try:
         yield running
     finally:

@@ -13,10 +13,11 @@ from build.assemble import _labels
 from build.errors import Refused
 from build.facade import Facade
 from build.image import DOCKER_MANIFEST, OCI_MANIFEST, Image, ImageInvalid, appended, docker_image
+from build.json_object import SettingsInvalid
 from build.layers import LayerFile, make_layer
 from build.logs import Log, facade_sender
 from build.registry_client import credentials_in
-from build.settings import ArchiveSource, GitSource, Limits, SettingsInvalid, read_settings
+from build.settings import ArchiveSource, GitSource, Limits, read_settings
 from build.termination import termination_message
 from build.tree import TreeBuilder
 

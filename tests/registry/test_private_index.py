@@ -1,0 +1,204 @@
+"""Packages of a private index: downloaded by the real step and pip, without a trace of the credential."""
+
+import io
+import json
+import socket
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from build.__main__ import run
+from build.errors import Infrastructure
+from build.logs import Log
+from build.settings import IndexCredentials, Settings, read_settings
+from build.source import write_workspace
+from build.wheels import download_wheels, pip_environment
+from plan.dependencies import Declaration
+from plan.errors import PlanError
+from tests.gitserver import GitServer
+from tests.gitserver import Repository as GitRepository
+
+from .index import PASSWORD, USERNAME, Index, serving, wheel
+
+CREW = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
+MARKER = "later ; python_version >= '3.12'"
+
+
+def sdist(name: str, version: str, ran: Path) -> bytes:
+    """A source package whose setup.py tells that it was executed."""
+    setup = f"open({str(ran)!r}, 'w').close()\nfrom setuptools import setup\nsetup(name={name!r})\n".encode()
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        header = tarfile.TarInfo(f"{name}-{version}/setup.py")
+        header.size = len(setup)
+        archive.addfile(header, io.BytesIO(setup))
+    return packed.getvalue()
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    files = {
+        "house_tools-1.2-py3-none-any.whl": wheel("house_tools", "1.2", ("house_base>=1", MARKER)),
+        "house_base-1.0-py3-none-any.whl": wheel("house_base", "1.0"),
+        "later-2.0-py3-none-any.whl": wheel("later", "2.0"),
+        "source_only-1.0.tar.gz": sdist("source_only", "1.0", tmp_path / "executed"),
+    }
+    with serving(files) as running:
+        linked = f"source_only @ {running.url}source-only/source_only-1.0.tar.gz"
+        files["linking-1.0-py3-none-any.whl"] = wheel("linking", "1.0", (linked,))
+        yield running
+
+
+def settings(index: Index, git: GitServer, commit: str, python: str = "3.11", **more: Any) -> Settings:
+    build = {
+        "namespace": "crews",
+        "project": "demo",
+        "source": {"git": {"url": git.url("demo"), "commit": commit, "path": ""}},
+        "registry": {"prefix": "127.0.0.1:9", "insecure": True},
+        "base_images": {python: f"library/python:{python}-slim"},
+        "network": {"allow": ["127.0.0.0/8"]},
+        "private_index": True,
+    }
+    return read_settings(
+        {
+            "CREWYARD_INTERNAL_URL": "http://127.0.0.1:9",
+            "CREWYARD_DEPLOYMENT": "dep-one",
+            "CREWYARD_TOKEN": "token",
+            "CREWYARD_BUILD": json.dumps(build),
+            "PIP_INDEX_URL": index.url,
+            "INDEX_USERNAME": USERNAME,
+            "INDEX_PASSWORD": PASSWORD,
+            **more,
+        }
+    )
+
+
+def everything(place: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("python", "wheels"),
+    [
+        ("3.11", {"house_base-1.0", "house_tools-1.2"}),
+        ("3.12", {"house_base-1.0", "house_tools-1.2", "later-2.0"}),
+    ],
+)
+def test_wheels_for_the_crews_python_and_no_trace_of_the_credential(
+    index: Index, git: GitServer, demo: GitRepository, tmp_path: Path, python: str, wheels: set[str]
+) -> None:
+    sha = demo.commit({**CREW, "requirements.txt": "house-tools==1.2\n"}, "first")
+    workspace, said = tmp_path / "workspace", io.StringIO()
+    write_workspace(settings(index, git, sha, python), Log(out=said), workspace)
+    found = {path.name.removesuffix("-py3-none-any.whl") for path in (workspace / "wheels").iterdir()}
+    assert found == wheels
+    assert "house_tools-1.2" in said.getvalue()
+    dockerfile = (workspace / "context" / "Dockerfile").read_text()
+    assert "PIP_NO_INDEX=1 PIP_FIND_LINKS=/workspace/wheels" in dockerfile
+    written = everything(workspace) + said.getvalue().encode() + "".join(index.commands).encode()
+    assert [secret for secret in index.secrets() if secret in written] == []
+    assert any("confined_pip.py" in command for command in index.commands)
+
+    # What the builder then does, without any network.
+    there = tmp_path / "installed"
+    options = ["--target", str(there), "--python-version", python, "--only-binary=:all:"]
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            *options,
+            "-r",
+            f"{workspace}/context/requirements.txt",
+        ],
+        env={"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(workspace / "wheels"), "PATH": "/usr/bin:/bin"},
+        check=True,
+        timeout=60,
+    )
+    assert (there / "house_tools.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "part", "hint"),
+    [
+        ("source-only", "no version of source-only can be installed", "wheels only"),
+        ("house-tools==9", "no version of house-tools==9 can be installed", "wheels only"),
+        ("linking", "cannot be installed without executing it", "wheels only"),
+    ],
+)
+def test_what_has_no_wheel_is_never_executed(
+    index: Index, git: GitServer, demo: GitRepository, tmp_path: Path, line: str, part: str, hint: str
+) -> None:
+    sha = demo.commit({**CREW, "requirements.txt": f"{line}\n"}, "first")
+    said = io.StringIO()
+    with pytest.raises(PlanError) as raised:
+        write_workspace(settings(index, git, sha), Log(out=said), tmp_path / "workspace")
+    error = raised.value
+    assert error.reason == "DependencyResolution"
+    assert part in error.message
+    assert hint in error.hint
+    written = f"{said.getvalue()}{error.message}{error.hint}".encode()
+    assert [secret for secret in index.secrets() if secret in written] == []
+    assert not (tmp_path / "executed").exists()
+
+
+def test_a_wrong_password_says_where_to_look(
+    index: Index, git: GitServer, demo: GitRepository, tmp_path: Path
+) -> None:
+    sha = demo.commit({**CREW, "requirements.txt": "house-tools\n"}, "first")
+    wrong = settings(index, git, sha, INDEX_PASSWORD="open-barley")
+    said = io.StringIO()
+    with pytest.raises(PlanError) as raised:
+        write_workspace(wrong, Log(out=said), tmp_path / "workspace")
+    assert raised.value.reason == "DependencyResolution"
+    assert "refuses the credentials" in raised.value.message
+    assert "build.secretRef" in raised.value.hint
+    assert "open-barley" not in said.getvalue()
+
+
+def test_an_index_that_is_away_is_trouble_and_shows_no_address(
+    index: Index, git: GitServer, demo: GitRepository, tmp_path: Path
+) -> None:
+    away = IndexCredentials("http://127.0.0.1:9/private/t0ken-in-the-path/simple", "", "robot", PASSWORD)
+    said = io.StringIO()
+    with pytest.raises(Infrastructure) as raised:
+        download_wheels(Declaration("x", ("a",)), "3.11", away, tmp_path, Log(out=said), retries=1)
+    written = said.getvalue() + str(raised.value)
+    assert "t0ken" not in written
+    assert PASSWORD not in written
+
+
+def test_a_download_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/simple"
+        with pytest.raises(Infrastructure, match="took longer than 1 s"):
+            download_wheels(
+                Declaration("x", ("a",)), "3.11", IndexCredentials(url), tmp_path, Log(out=io.StringIO()), 1.0
+            )
+
+
+def test_a_secret_without_an_address_is_said(index: Index, git: GitServer, demo: GitRepository) -> None:
+    sha = demo.commit({**CREW, "requirements.txt": "x\n"}, "first")
+    words, code = run("source", settings(index, git, sha, PIP_INDEX_URL=""), Log(out=io.StringIO()))
+    assert (words["reason"], code) == ("DependencyResolution", 1)
+    assert "index-url" in words["hint"]
+
+
+def test_pip_is_told_nothing_of_the_rest_of_our_environment(tmp_path: Path) -> None:
+    ours = {"CREWYARD_TOKEN": "x", "GIT_PASSWORD": "x", "PATH": "/bin", "PIP_CERT": "/ca", "PIP_TARGET": "/"}
+    index = IndexCredentials("https://h/simple", "https://other/simple", "u", PASSWORD)
+    told = pip_environment(index, tmp_path, ours)
+    assert {"CREWYARD_TOKEN", "GIT_PASSWORD", "PIP_TARGET"} & set(told) == set()
+    assert (told["PIP_CERT"], told["PATH"]) == ("/ca", "/bin")
+    assert told["PIP_INDEX_URL"] == "https://u:p%2Fa%3As%20s%25w0rd@h/simple"
+    assert told["PIP_EXTRA_INDEX_URL"] == "https://other/simple"
+    assert "PIP_TRUSTED_HOST" not in told
+    plain = IndexCredentials("http://u:p@h:3141/simple", "https://other/simple")
+    assert pip_environment(plain, tmp_path, ours)["PIP_TRUSTED_HOST"] == "h:3141"
