@@ -66,6 +66,11 @@ def build(
         {"name": "CREWYARD_TOKEN", "value": token},
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         {"name": "CREWYARD_START_TIMEOUT", "value": str(config.timing.start_timeout)},
+        # In bytes, by the kubelet's arithmetic.
+        {
+            "name": "CREWYARD_STORAGE_LIMIT",
+            "valueFrom": {"resourceFieldRef": {"resource": "limits.ephemeral-storage", "divisor": "1"}},
+        },
         {"name": "HOME", "value": "/home/crew"},
     ]
     container = {
