@@ -90,3 +90,81 @@ async def test_events_over_three_kills_are_whole_and_once(tmp_path: Path, bearer
     assert [event.id for event in page.events] == list(range(2, WHOLE + 2))
     assert [event.data["message"] for event in page.events] == [str(n) for n in range(1, WHOLE + 1)]
     await store.close()
+
+
+async def ask(
+    session: aiohttp.ClientSession, address: str, body: dict[str, object]
+) -> dict[str, object] | None:
+    """One call of a pod; None where the connection breaks or the answer is to try again."""
+    try:
+        async with session.post(address, json=body) as answer:
+            return await answer.json() if answer.status == 200 else None
+    except aiohttp.ClientError:
+        return None
+
+
+async def test_claims_that_wait_over_kills_never_exceed_the_plan(tmp_path: Path, bearer: Mint) -> None:
+    store = await Store.open(tmp_path / "data", "crews")
+    await given.yard(store)
+    runs = [await given.accepted(store) for _ in range(6)]
+    await store.close()
+    granted: set[str] = set()
+    waited: set[str] = set()
+
+    async def pod(address: str, run: str) -> None:
+        body = {"protocol": 1, "run_uid": "run-uid", "pod_uid": f"pod-{run}", "nonce": run}
+        async with aiohttp.ClientSession(headers=bearer(run)) as session:
+            while answer := await ask(session, f"{address}/internal/v1/runs/{run}/claim", body):
+                {"granted": granted, "wait": waited}[str(answer["state"])].add(run)
+                await asyncio.sleep(0.01)
+
+    for _ in range(3):
+        server, address = await serve(tmp_path / "data")
+        talking = [asyncio.create_task(pod(address, run)) for run in runs]
+        await asyncio.sleep(0.3)
+        os.kill(server.pid, signal.SIGKILL)
+        await asyncio.wait_for(asyncio.gather(*talking), 60)
+        await server.wait()
+        assert len(granted) <= 2
+    assert len(granted) == 2
+    assert waited >= set(runs) - granted
+
+
+async def test_a_result_that_was_kept_is_known_after_a_kill_and_no_other_is_taken(
+    tmp_path: Path, bearer: Mint
+) -> None:
+    store = await Store.open(tmp_path / "data", "crews")
+    await given.yard(store)
+    run = await given.claimed(store)
+    await store.close()
+    said = {
+        "pod_uid": "pod",
+        "nonce": "nonce",
+        "outcome": "succeeded",
+        "duration_ms": 5,
+        "output": {"a": 1},
+        "last_event": 0,
+        "artifacts": {"count": 0, "bytes": 0},
+    }
+    server, address = await serve(tmp_path / "data")
+    async with aiohttp.ClientSession(headers=bearer(run)) as session:
+        call = f"{address}/internal/v1/runs/{run}/result"
+        # There is no apiserver to tell: the answer is kept back until the process dies.
+        asking = asyncio.create_task(ask(session, call, said))
+        await asyncio.sleep(1)
+        assert not asking.done()
+        os.kill(server.pid, signal.SIGKILL)
+        assert await asyncio.wait_for(asking, 60) is None
+        await server.wait()
+    store = await Store.open(tmp_path / "data", "crews")
+    (waiting,) = await store.claims.unwritten(10)
+    assert waiting.result is not None and waiting.result["output"] == '{"a":1}'
+    await store.claims.written(run, result=True)
+    await store.close()
+    server, address = await serve(tmp_path / "data")
+    async with aiohttp.ClientSession(headers=bearer(run)) as session:
+        call = f"{address}/internal/v1/runs/{run}/result"
+        assert await ask(session, call, said) == {}
+        assert await ask(session, call, {**said, "outcome": "failed"}) is None
+    server.terminate()
+    await server.wait()
