@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Dialect
+from sqlalchemy import JSON, BigInteger, BindParameter, Dialect, literal
 from sqlalchemy.types import TypeDecorator
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -23,6 +23,11 @@ class Moment(TypeDecorator[datetime]):
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
         """The moment that was stored."""
         return None if value is None else _EPOCH + int(value) * _MICROSECOND
+
+
+def moment(value: datetime) -> BindParameter[datetime]:
+    """A moment within an expression, where the engine's own idea of a time would be written otherwise."""
+    return literal(value, Moment())
 
 
 def json_column() -> JSON:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Row, Select, and_, case, delete, func, or_, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from api.store.columns import moment
 from api.store.database import Database, next_ord
 from api.store.index.removal import is_removed
 from api.store.page import Page
@@ -146,7 +147,7 @@ class Deployments:
                 row = None
             if values["phase"] == "building":
                 # The first time it is seen to build; waiting for its turn is no use of anything.
-                begun = datetime.now(UTC)
+                begun = moment(datetime.now(UTC))
                 values["building_at"] = func.coalesce(deployments.c.building_at, begun) if row else begun
             if row:
                 await connection.execute(update(deployments).where(here).values(**values))

@@ -10,6 +10,7 @@ from sqlalchemy import case, delete, func, or_, select, update
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from api.store.columns import moment
 from api.store.index import counts
 from api.store.index.counts import Place
 from api.store.schema import deployments, projects, removed_projects, runs, usage_days
@@ -56,7 +57,7 @@ async def remove_project(
         .where(*belongs)
         .values(
             hidden=True,
-            completed_at=func.coalesce(runs.c.completed_at, now),
+            completed_at=func.coalesce(runs.c.completed_at, moment(now)),
             status=case((runs.c.status.in_(LIVE), "canceled"), else_=runs.c.status),
         )
     )

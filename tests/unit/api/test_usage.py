@@ -75,6 +75,7 @@ async def test_a_project_made_anew_shows_nothing_of_the_old_one(yard):
     uid = await yard.project("crew")
     await use(yard, "run-a")
     await settle(yard)
+    await yard.run("run-b", "crew")
     await yard.store.projects.remove("crew", uid, NOW)
     await yard.project("crew")
     await settle(yard)
@@ -86,11 +87,13 @@ async def test_a_build_counts_from_its_beginning_and_a_reused_image_not_at_all(y
     failed = {"type": "Built", "status": "False", "reason": "BuildFailed", "message": ""}
     conditions = [{**failed, "lastTransitionTime": "2099-01-01T00:00:00Z"}]
     for name in ("dep-built", "dep-reused"):
-        raw = await yard.deployment(name, "crew", "Building" if name == "dep-built" else "Pending")
-        await settle(yard)
-        raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
-        raw["status"] |= {"phase": "Failed", "conditions": conditions}
-        await yard.store.deployments.observe(objects.Deployment(raw))
+        raw = await yard.deployment(name, "crew", "Pending")
+        between = "Building" if name == "dep-built" else "Pending"
+        for change in ({"phase": between}, {"phase": "Failed", "conditions": conditions}):
+            await settle(yard)
+            raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
+            raw["status"] |= change
+            await yard.store.deployments.observe(objects.Deployment(raw))
     await settle(yard)
     index = sqlite3.connect(tmp_path / INDEX)
     rows = index.execute("select name, building_at is not null, accounted from deployments order by name")
@@ -216,6 +219,10 @@ async def test_an_index_of_the_first_version_keeps_its_rows_and_is_accounted(tmp
     marks = ", ".join("?" * 19)
     terminal = '{"type": "run.completed", "data": {}}'
     old.execute(f"insert into runs ({names}) values ({marks})", (*values, "{}", 0, terminal, 1))
+    # What the removal of a project wrote into its live runs, once.
+    text = "2026-11-21 10:00:00.123456"
+    removed = (*values[:1], "run-b", *values[2:9], 1, 0, 0, ended, text, None)
+    old.execute(f"insert into runs ({names}) values ({marks})", (*removed, "{}", 0, None, None))
     old.execute(
         "insert into api_keys (namespace, id, hash, name, scopes, plan, created_at) "
         "values ('crews', 'k', 'h', 'ci', '[\"read\"]', 'pro', ?)",
@@ -226,7 +233,7 @@ async def test_an_index_of_the_first_version_keeps_its_rows_and_is_accounted(tmp
     store = await Store.open(tmp_path, "crews")
     assert (await store.runs.get("run-a")).duration_ms == 1500
     assert (await store.keys.get("k")).plan == "pro"
-    assert await accounting.account(store) == 1
+    assert await accounting.account(store) == 2
     assert await accounting.account(store) == 0
     assert await store.usage.days("uid-1", DAY, DAY) == {DAY: Measures(runs=1, run_ms=1500)}
     await store.close()
