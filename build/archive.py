@@ -4,13 +4,12 @@ Nothing is extracted: members are read in order and only regular files are
 taken. Links of any kind, devices, encryption and bombs are refused.
 """
 
-import gzip
 import io
 import stat
 import struct
 import zipfile
 import zlib
-from typing import IO
+from typing import IO, Any
 
 from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, Refused
 from build.settings import Limits
@@ -23,12 +22,13 @@ _DIRECTORY_BYTES_PER_ENTRY = 256
 _ZIP64_END = 56 + 20
 _PACK = "Pack the source again, plain files only (for example: git archive --format=tar.gz HEAD)."
 _SKIPPED = ".git"
+_CHUNK = 64 << 10
+_MEMBERS = 10_000
 _DAMAGED = (
     TarInvalid,
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
     zlib.error,
-    gzip.BadGzipFile,
     EOFError,
     OverflowError,
     ValueError,
@@ -54,11 +54,43 @@ def read_archive(packed: IO[bytes], size: int, limits: Limits) -> SourceTree:
     return builder.finish()
 
 
+class _Members(io.RawIOBase):
+    """The bytes of a gzip file's members one after the other; a million empty ones would cost minutes."""
+
+    def __init__(self, packed: IO[bytes]) -> None:
+        self._packed, self._count, self._waiting = packed, 1, b""
+        self._inflating = zlib.decompressobj(wbits=31)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while True:
+            if self._inflating.eof:
+                self._waiting = self._inflating.unused_data or self._packed.read(_CHUNK)
+                self._waiting = self._waiting.lstrip(b"\0")  # some programs fill up blocks
+                if not self._waiting:
+                    return 0
+                self._count += 1
+                if self._count > _MEMBERS:
+                    raise TarInvalid(f"it has more than {_MEMBERS} gzip members")
+                self._inflating = zlib.decompressobj(wbits=31)
+            elif not self._waiting:
+                self._waiting = self._packed.read(_CHUNK)
+                if not self._waiting:
+                    raise TarInvalid("its compression ends too early")
+            data = self._inflating.decompress(self._waiting, len(buffer))
+            self._waiting = self._inflating.unconsumed_tail
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
+
+
 class _Inflated:
     """The unpacked bytes of a gzip stream, never more than limit and ratio permit."""
 
     def __init__(self, packed: IO[bytes], most: int, ratio: int) -> None:
-        self._source = io.BufferedReader(gzip.GzipFile(fileobj=packed, mode="rb"), 256 << 10)
+        self._source = io.BufferedReader(_Members(packed), 256 << 10)
         self._most, self._ratio, self._given = most, ratio, 0
 
     def read(self, size: int, /) -> bytes:
@@ -81,6 +113,7 @@ def _read_tar(packed: IO[bytes], size: int, limits: Limits, builder: TreeBuilder
             builder.directory(member.name)
         elif member.kind == "file":
             builder.expect(member.size)
+            builder.distinct(member.name)
             builder.add(member.name, member.content, member.executable)
         else:
             raise Refused(
@@ -92,6 +125,8 @@ def _read_zip(packed: IO[bytes], size: int, limits: Limits, builder: TreeBuilder
     _check_directory(packed, size, limits)
     with zipfile.ZipFile(packed) as archive:
         _check_overlap(archive.infolist(), size)
+        if sum(member.file_size for member in archive.infolist()) > size * limits.ratio + _RATIO_GRACE:
+            raise _too_compressed(limits.ratio)
         for member in archive.infolist():
             builder.count()
             if _skipped(member.filename):
@@ -111,6 +146,7 @@ def _read_zip(packed: IO[bytes], size: int, limits: Limits, builder: TreeBuilder
             builder.expect(member.file_size)
             if member.file_size > member.compress_size * limits.ratio + _RATIO_GRACE:
                 raise _too_compressed(limits.ratio)
+            builder.distinct(member.filename)
             with archive.open(member) as content:
                 builder.add(member.filename, _Bounded(content, member.file_size), bool(mode & stat.S_IXUSR))
 

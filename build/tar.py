@@ -13,6 +13,7 @@ from build.tree import Readable
 
 BLOCK = 512
 _EXTRA_BYTES = 64 << 10
+_PAX_RECORDS = 256
 _WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")
 _KINDS = {
     b"1": "a hard link",
@@ -111,18 +112,20 @@ def _ustar_name(header: bytes) -> str:
 
 def _pax(data: bytes) -> dict[str, str]:
     found: dict[str, str] = {}
-    while data:
-        digits, space, _ = data[:20].partition(b" ")
-        if not space or not digits.isdigit():
+    start = records = 0
+    while start < len(data):
+        digits, space, _ = data[start : start + 20].partition(b" ")
+        records += 1
+        if not space or not digits.isdigit() or records > _PAX_RECORDS:
             raise TarInvalid("a pax header is malformed")
         length = int(digits)
-        record = data[len(digits) + 1 : length]
-        if length <= len(digits) + 1 or length > len(data) or not record.endswith(b"\n"):
+        record = data[start + len(digits) + 1 : start + length]
+        if length <= len(digits) + 1 or start + length > len(data) or not record.endswith(b"\n"):
             raise TarInvalid("a pax header is malformed")
         key, _, value = record[:-1].partition(b"=")
         if key in (b"path", b"size") or key.startswith(b"GNU.sparse"):
             found[_text(key)] = _text(value)
-        data = data[length:]
+        start += length
     return found
 
 

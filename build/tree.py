@@ -20,6 +20,8 @@ _IN_MEMORY_BYTES = 64 << 20
 _CHUNK = 256 << 10
 _PATH_BYTES = 4095
 _NAME_BYTES = 255
+_DEPTH = 100
+_ALL_NAMES_BYTES = 32 << 20
 
 
 class Readable(Protocol):
@@ -81,6 +83,8 @@ class TreeBuilder:
         self._limits = limits
         self._entries: dict[str, Entry] = {}
         self._directories: set[str] = set()
+        self._folded: set[str] = set()
+        self._names = 0
         self._seen = 0
         self._size = 0
         self._store: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115
@@ -110,6 +114,17 @@ class TreeBuilder:
         if path:
             self._claim_parents(f"{path}/")
 
+    def distinct(self, name: str) -> None:
+        """Refuses a name that another one differs from in case only: some systems would see one file."""
+        folded = checked_path(name).casefold()
+        if folded in self._folded:
+            raise Refused(
+                CONTEXT_INVALID,
+                f"{checked_path(name)} is there twice, or differs from another path in case only",
+                "Rename one of the two.",
+            )
+        self._folded.add(folded)
+
     def add(self, name: str, stream: Readable, executable: bool) -> str:
         """Takes the file `name` from `stream`; its clean path comes back. Raises Refused."""
         path = checked_path(name)
@@ -122,6 +137,7 @@ class TreeBuilder:
                 CONTEXT_INVALID, f"{path} is in the source twice", "Pack the source again, each path once."
             )
         self._claim_parents(path)
+        self._name(path)
         digest, offset, size = hashlib.sha256(), self._size, 0
         while chunk := stream.read(_CHUNK):
             self.expect(size + len(chunk))
@@ -138,6 +154,13 @@ class TreeBuilder:
             raise Refused(CONTEXT_INVALID, "the source has no file in it", "Is the source's path right?")
         return SourceTree(self._entries, self._store)
 
+    def _name(self, path: str) -> None:
+        self._names += len(path)
+        if self._names > _ALL_NAMES_BYTES:
+            raise Refused(
+                CONTEXT_TOO_LARGE, "the source's paths are too long in sum", "Use shorter names, fewer files."
+            )
+
     def _claim_parents(self, path: str) -> None:
         parent = posixpath.dirname(path)
         while parent and parent not in self._directories:
@@ -146,6 +169,13 @@ class TreeBuilder:
                     CONTEXT_INVALID, f"{parent} is both a file and a directory", "Pack the source again."
                 )
             self._directories.add(parent)
+            self._name(parent)
+            if len(self._directories) > self._limits.entries:  # also those that no entry names
+                raise Refused(
+                    CONTEXT_TOO_LARGE,
+                    f"the source has more than {self._limits.entries} directories",
+                    "Leave out what the crew does not need.",
+                )
             parent = posixpath.dirname(parent)
 
 
@@ -165,6 +195,8 @@ def checked_path(name: str) -> str:
         raise _bad_path(shown, "has control characters or is not UTF-8")
     if len(name.encode()) > _PATH_BYTES or any(len(part.encode()) > _NAME_BYTES for part in parts):
         raise _bad_path(shown, "is too long")
+    if len(parts) > _DEPTH:
+        raise _bad_path(shown, f"has more than {_DEPTH} levels")
     if any(part.startswith(".wh.") for part in parts):
         raise _bad_path(shown, "has a name that image layers keep for removals")
     return "/".join(parts)

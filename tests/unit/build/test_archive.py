@@ -259,3 +259,70 @@ def test_a_tar_of_noise_ends_in_an_answer(noise: bytes) -> None:
         read(gzip.compress(noise, mtime=0))
     except Refused as error:
         assert error.reason in ("ContextInvalid", "ContextTooLarge")
+
+
+def pax(name: str, **records: str) -> tarfile.TarInfo:
+    header = special(name, tarfile.REGTYPE)
+    header.pax_headers = records
+    return header
+
+
+# Known attacks on extraction all need a link, a name that climbs, or a header that misleads the reader.
+HOSTILE: dict[str, bytes] = {
+    "a chain of links past PATH_MAX (CVE-2025-4517)": tar(
+        *[special("/".join(["d" * 200] * depth), tarfile.DIRTYPE) for depth in range(1, 18)],
+        special("/".join(["d" * 200] * 17) + "/up", tarfile.SYMTYPE, "../" * 17 + "etc"),
+        ("flag", b""),
+    ),
+    "a link to a link (CVE-2025-4330, CVE-2025-4138)": tar(
+        special("a", tarfile.SYMTYPE, "b/../.."), special("b", tarfile.SYMTYPE, "a")
+    ),
+    "a hard link to a symbolic one (CVE-2025-4435)": tar(
+        special("s", tarfile.SYMTYPE, "../x"), special("h", tarfile.LNKTYPE, "s")
+    ),
+    "a directory that climbs (CVE-2024-12718)": tar(special("a/../..", tarfile.DIRTYPE)),
+    "a negative size (CVE-2025-8194)": tar(pax("x", size="-512")),
+    "a size beyond all": tar(pax("x", size="9" * 30)),
+    "a climbing name by pax": tar(pax("x", path="../x")),
+    "an absolute name by GNU": tar(("/" + "n" * 150, b""), form=tarfile.GNU_FORMAT),
+    "a sparse file by pax": tar(pax("x", **{"GNU.sparse.major": "1", "GNU.sparse.name": "x"})),
+    "a sparse file by GNU": tar(special("x", b"S")),
+    "a name with NUL by pax": tar(pax("x", path="a\0b")),
+    "case collision": tar(("Main.py", b""), ("main.py", b"")),
+    "case collision in a zip": zipped(("Main.py", b""), ("main.py", b"")),
+    "duplicates in a zip": zipped(("a", b"1"), ("./a", b"2")),
+    "depth": tar(("a/" * 101 + "x", b"")),
+    "pax records without number": tar(pax("x", **{f"k{number}": "v" for number in range(300)})),
+    "half a gzip member": tar(("a", b"1" * 5000))[:-400],
+    "garbage after gzip": gzip.compress(bytes(512)[:100]) + b"garbage",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_archives(what: str) -> None:
+    assert refusal(HOSTILE[what]).reason == "ContextInvalid"
+
+
+def test_gzip_members_follow_one_another_but_not_without_end() -> None:
+    plain = gzip.decompress(tar(("a", b"1" * 2000)))
+    members = b"".join(gzip.compress(plain[at : at + 100]) for at in range(0, len(plain), 100))
+    assert dict(read(members)) == {"a": b"1" * 2000}
+    assert dict(read(members + bytes(100))) == {"a": b"1" * 2000}
+    assert "gzip members" in refusal(gzip.compress(b"") * 20_000).message
+
+
+def test_directories_that_no_entry_names_count_too() -> None:
+    error = refusal(tar(*[(f"{number}/{'d/' * 40}x", b"") for number in range(3)]))
+    assert (error.reason, "directories" in error.message) == ("ContextTooLarge", True)
+
+
+def test_many_small_bombs_in_one_zip() -> None:
+    limits = Limits(unpacked_bytes=1 << 30, entries=500, ratio=100)
+    data = zipped(*[(f"f{number}", bytes(1 << 20)) for number in range(40)])
+    assert len(data) * 100 + (1 << 20) < 40 << 20
+    assert refusal(data, limits).reason == "ContextTooLarge"
+
+
+def test_an_archive_in_an_archive_is_a_file_like_any_other() -> None:
+    inner = zipped(("x", bytes(1 << 20)))
+    assert dict(read(tar(("inner.zip", inner)))) == {"inner.zip": inner}
