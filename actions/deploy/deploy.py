@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,11 +24,11 @@ from actions.workflow.api import Api
 from actions.workflow.commit import Commit, clean_message, read_commit
 from actions.workflow.console import Console
 from actions.workflow.credential import credential
+from actions.workflow.deployed import Deployment, failure, told
 from actions.workflow.errors import Failed, Refusal, Stopped
 from actions.workflow.inputs import Inputs
 from actions.workflow.pack import Packed, pack, select
 from actions.workflow.patterns import Patterns
-from actions.workflow.places import place
 from actions.workflow.stream import parsed, whole
 from actions.workflow.transport import fetch_token
 from actions.workflow.upload import Progress, amount
@@ -55,19 +55,6 @@ class Wish:
     preview: bool
     wait: bool
     seconds: int
-
-
-@dataclass
-class Deployment:
-    """What is known of the deployment; grows while the step goes on."""
-
-    id: str
-    status: str
-    url: str
-    directory: str
-    rows: list[tuple[str, str]] = field(default_factory=list)
-    error: Mapping[str, Any] = field(default_factory=dict)
-    activated: bool = False
 
 
 def read_wish(inputs: Inputs, environment: Mapping[str, str]) -> Wish:
@@ -197,39 +184,6 @@ def wait(api: Api, console: Console, deployment: Deployment) -> None:
     raise Failed(f"The build log of {deployment.id} has ended, but it is still {deployment.status}.")
 
 
-def failure(deployment: Deployment, checkout: Path) -> Failed:
-    """The reason as an annotation, in the file where that is known."""
-    error = deployment.error
-    reason, message = str(error.get("reason") or "Failed"), str(error.get("message") or "no message")
-    found = place(message, deployment.directory)
-    if found and not (checkout / found[0]).is_file():
-        found = None
-    hint = f"\n{error['hint']}" if error.get("hint") else ""
-    return Failed(
-        f"{message}{hint}\nThe deployment {deployment.id} failed; the one before it stays active.",
-        title=reason,
-        file=found[0] if found else None,
-        line=found[1] if found else None,
-    )
-
-
-def told(deployment: Deployment) -> None:
-    """Outputs and summary, whatever the end."""
-    results.write_outputs(
-        os.environ, {"deployment-id": deployment.id, "status": deployment.status, "url": deployment.url}
-    )
-    rows = [
-        ("Deployment", results.link(deployment.id, deployment.url)),
-        ("Status", f"**{results.cell(deployment.status)}**"),
-        *deployment.rows,
-        ("Build log", results.link("logs", f"{deployment.url}/logs")),
-    ]
-    if deployment.error:
-        error = f"{deployment.error.get('reason')}: {deployment.error.get('message')}"
-        rows.append(("Error", results.cell(error)))
-    results.write_summary(os.environ, results.table(f"Crewyard deployment {deployment.id}", rows))
-
-
 def act(console: Console) -> None:
     """The whole step."""
     inputs = Inputs(os.environ)
@@ -252,7 +206,7 @@ def act(console: Console) -> None:
         console.say(f"the build of {deployment.id} goes on")
         raise
     finally:
-        told(deployment)
+        told(os.environ, deployment)
     if deployment.status == "failed":
         top = git.text(wish.directory, "rev-parse", "--show-toplevel")
         raise failure(deployment, Path(top) if top else wish.directory)

@@ -25,6 +25,7 @@ LIMITS = {"unpacked_bytes": 1 << 30, "entries": 50_000, "ratio": 100}
 _RATIO_GRACE = 1 << 20
 _LINK, _SUBMODULE, _PROGRAM = "120000", "160000", "100755"
 _HOPS = 8
+_LINK_BYTES = 4096
 _CHUNK = 1 << 20
 _BAD_NAME = re.compile(r"[\x00-\x1f\x7f\\]|(^|/)\.wh\.|^.:")
 
@@ -128,7 +129,7 @@ def _followed(root: Path, by_path: Mapping[str, Entry], link: Entry) -> Entry:
         place = root / entry.path
         try:
             # Where links cannot be made, git writes a file with the target in it.
-            target = place.readlink().as_posix() if place.is_symlink() else place.read_text("utf-8")[:4096]
+            target = place.readlink().as_posix() if place.is_symlink() else _beginning(place)
         except (OSError, ValueError):
             break
         path = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), target))
@@ -142,6 +143,11 @@ def _followed(root: Path, by_path: Mapping[str, Entry], link: Entry) -> Entry:
         f"{link.path} is a symbolic link that leads to no tracked file of the source. "
         "Replace it by a copy of what it points to, or leave it out (exclude)."
     )
+
+
+def _beginning(place: Path) -> str:
+    with place.open("rb") as file:
+        return file.read(_LINK_BYTES).decode()
 
 
 def _inside(root: Path, directory: Path, known: dict[Path, bool]) -> bool:

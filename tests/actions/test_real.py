@@ -9,7 +9,8 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.actions.conftest import Runner
+from tests.actions.acting import Act, repository_with_crew
+from tests.actions.runner import Runner
 from tests.actions.service import Service
 
 URL, KEY = os.environ.get("CREWYARD_URL", ""), os.environ.get("CREWYARD_API_KEY", "")
@@ -78,3 +79,12 @@ async def test_a_commit_is_deployed_and_run(tmp_path, project):
     done = await runner.done(await runner.start("deploy", **who), 400)
     assert done.code == 1 and done.outputs["status"] == "failed"
     assert "::error file=crew.toml,line=4,title=ConfigInvalid::" in done.errors()[0]
+
+
+async def test_a_workflow_deploys_and_runs_a_crew(tmp_path, project):
+    repository_with_crew(tmp_path)
+    act = Act(tmp_path, {"CREWYARD_URL": URL, "CREWYARD_API_KEY": KEY, "CREWYARD_PROJECT": project})
+    code, log = await act.run("both.yml", 400)
+    assert code == 0, log
+    assert "status=active" in log and 'hello, $(id) `id`; \'"quoted"' in log
+    assert KEY not in log

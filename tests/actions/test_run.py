@@ -5,8 +5,9 @@ import json
 import signal
 
 import pytest
+import yaml
 
-from tests.actions.conftest import ROOT
+from tests.actions.runner import ROOT
 from tests.actions.service import error
 from tests.actions.test_deploy import HOSTILE
 
@@ -97,8 +98,6 @@ async def test_a_canceled_workflow_cancels_the_run(runner, service, number):
 
 
 async def test_the_runner_s_signal_reaches_the_program_through_the_shell(runner, service):
-    import yaml
-
     service.events, service.silent = [BEGIN], True
     action = ROOT / "actions/run"
     script = runner.home / "step.sh"
@@ -145,6 +144,7 @@ async def test_nothing_that_a_crew_says_is_a_command(runner, service):
     done = await runner.run()
     assert done.code == 0, done.log
     assert [command.split("::")[1] for command in done.commands] == ["add-mask"]
+    assert set(done.outputs) == {"run-id", "status", "output"}
     assert json.loads(done.outputs["output"]) == HOSTILE
 
 
