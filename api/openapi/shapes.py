@@ -43,6 +43,7 @@ def nullable(schema: Schema) -> Schema:
 TEXT: Schema = {"type": "string"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 MOMENT: Schema = {"type": "string", "format": "date-time"}
+SSE: Schema = {"description": "Server-sent events: `id`, `event`, and `data` as one line of JSON."}
 ADDRESS: Schema = {"type": "string", "format": "uri"}
 SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 RUN_ID: Schema = {

@@ -15,14 +15,14 @@ _LIST = page(shapes.EVENT, examples.EVENT)
 EVENTS = Answer(
     200,
     "Server-sent events to the terminal one, or a page of events, oldest first.",
-    {media.EVENT_STREAM: shapes.TEXT, **_LIST.content},
+    {media.EVENT_STREAM: shapes.SSE, **_LIST.content},
     optional=("Link", "Cache-Control"),
     examples={media.EVENT_STREAM: examples.STREAM, **_LIST.examples},
 )
 BUILD_LOG = Answer(
     200,
     "The log so far, or server-sent `log` messages and, after the last, one `end` with the status.",
-    {media.TEXT: shapes.TEXT, media.EVENT_STREAM: shapes.TEXT},
+    {media.TEXT: shapes.TEXT, media.EVENT_STREAM: shapes.SSE},
     optional=("Cache-Control",),
     examples={media.TEXT: "Collecting crewai\n"},
 )

@@ -1,0 +1,92 @@
+"""Thousands of requests made up from the served document: none fails, and every answer is a described one.
+
+`CREWYARD_FUZZ_EXAMPLES` is how many are made up for each operation, besides those of the document's examples
+and of the edges of its schemas; `make fuzz` takes more of them. `CREWYARD_FUZZ_CASES`: how many there must
+be at least in all.
+"""
+
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+
+from api import gate
+from api.openapi import examples
+from crds import names
+from crds.kinds import DEPLOYMENT, PROJECT, RUN
+
+EXAMPLES = os.environ.get("CREWYARD_FUZZ_EXAMPLES", "5")
+SEED = os.environ.get("CREWYARD_FUZZ_SEED", "1")
+CHECKS = (
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+    "missing_required_header",
+    "unsupported_method",
+    "ignored_auth",
+)
+MIN_CASES = int(os.environ.get("CREWYARD_FUZZ_CASES", "2000"))
+
+
+async def example(yard) -> None:
+    """What the document's examples speak of, as objects."""
+    project, deployment = examples.PROJECT_NAME, names.name_of(examples.PATH["deployments"])
+    await yard.kube.create(PROJECT, {"metadata": {"name": project}, "spec": examples.PROJECT_SPEC})
+    spec = {"project": project, "source": {"archive": {"upload": "upl_ab12"}}}
+    await yard.kube.create(DEPLOYMENT, {"metadata": {"name": deployment}, "spec": spec})
+    await yard.built(project, deployment)
+    run = names.name_of(examples.PATH["runs"])
+    await yard.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": project, "input": {}}})
+    when = "2026-11-21T10:00:00Z"
+    status = {"project": project, "deployment": deployment, "startTime": when, "completionTime": when}
+    await yard.status(
+        RUN, run, phase="Succeeded", durationMs=5, result={"outcome": "succeeded", "durationMs": 5}, **status
+    )
+    for _ in range(100):
+        found = await yard.call("GET", f"/v1/runs/{examples.PATH['runs']}")
+        if found[0] == 200 and found[1]["data"]["status"] == "succeeded":
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the run does not appear")
+
+
+async def test_made_up_requests(yard, tmp_path, monkeypatch):
+    # Requests without a key are among them, and more than sixty a minute.
+    monkeypatch.setattr(gate, "ANONYMOUS_PER_MINUTE", 1_000_000)
+    await example(yard)
+    process = await asyncio.create_subprocess_exec(
+        str(Path(sys.executable).with_name("schemathesis")),
+        "run",
+        str(yard.client.make_url("/openapi.json")),
+        "--url",
+        str(yard.client.make_url("/")).rstrip("/"),
+        "--header",
+        f"Authorization: Bearer {yard.admin}",
+        "--checks",
+        ",".join(CHECKS),
+        "--phases",
+        "examples,coverage,fuzzing",
+        "--max-examples",
+        EXAMPLES,
+        "--seed",
+        SEED,
+        "--no-shrink",
+        "--continue-on-failure",
+        "--request-timeout",
+        "20",
+        "--warnings",
+        "off",
+        "--no-color",
+        cwd=tmp_path,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    out, _ = await process.communicate()
+    text = out.decode(errors="replace")
+    assert process.returncode == 0, text[-20_000:]
+    made = re.search(r"(\d+) generated", text)
+    assert made and int(made[1]) >= MIN_CASES, text[-2000:]
