@@ -143,3 +143,19 @@ async def unpullable(yard, crew) -> tuple[str, str]:
     image = await crew.workshop.image(deployment)
     await Registry.of(image).remove(image)
     return await Crew(yard, crew.project, deployment).start("kickoff"), image
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def unpushable(yard) -> AsyncIterator[tuple[Workshop, str]]:
+    """A deployment that was just begun, of a project to which the registry can write nothing."""
+    repositories = Path(os.environ["CREWYARD_STATE"], "data/registry/docker/registry/v2/repositories/crews")
+    if not repositories.is_dir():
+        pytest.skip("the registry's files are not on this machine")
+    project = f"e2e-{secrets.token_hex(4)}"
+    obstacle = repositories / project
+    obstacle.write_text("A file where the registry needs a directory.")
+    await yard.post("/v1/projects", {"name": project, "plan": "pro"})
+    shop = Workshop(yard, project)
+    yield shop, await shop.deploy({"main.py": "def kickoff(): ..."})
+    obstacle.unlink()
+    await yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")

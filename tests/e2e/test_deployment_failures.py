@@ -59,7 +59,7 @@ async def test_a_plan_that_cannot_be_made(yard, crew, name):
     assert (await yard.get(f"/v1/deployments/{crew.deployment}"))["status"] == "active"
 
 
-async def test_another_language(crew):
+async def test_another_language(crew, unpushable):
     deployment = await crew.workshop.deploy({"package.json": "{}", "index.js": ""})
     await failed(crew.workshop, deployment, "UnsupportedFramework", ["JavaScript"])
 

@@ -1,6 +1,13 @@
-"""Runs that never start: their image is gone, or Kubernetes refuses their pod."""
+"""Failures that come after several attempts: begun early by other files, looked at here."""
 
 from tests.e2e.conftest import Crew
+from tests.e2e.failures import failed
+
+
+async def test_a_registry_that_takes_nothing(unpushable):
+    shop, deployment = unpushable
+    error = await failed(shop, deployment, "RegistryPush", ["registry", "500"], 200)
+    assert "outcome" not in error["message"], "words for people"
 
 
 async def test_an_image_that_is_gone(yard, crew, unpullable):

@@ -1,0 +1,70 @@
+"""How crews are laid out: an src directory, a package to be installed, several crews of one repository."""
+
+import pytest
+
+from tests.e2e.conftest import Crew
+from tests.e2e.failures import failed
+from tests.e2e.registry import Registry
+
+WHERE = "import pathlib\n\n\ndef kickoff(inputs):\n    return str(pathlib.Path(__file__).resolve())\n"
+PROJECT = '[project]\nname = "harbour"\nversion = "1"\ndependencies = ["idna==3.10"]\n'
+BUILD = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+OWN = {
+    "crew.toml": '[deployment]\nentrypoint = "harbour.crew:kickoff"\n',
+    "pyproject.toml": f'{BUILD}{PROJECT}[tool.setuptools.packages.find]\nwhere = ["lib"]\n',
+    "lib/harbour/__init__.py": "",
+    "lib/harbour/crew.py": f"import idna\n{WHERE}",
+}
+
+
+async def test_an_src_layout_needs_no_installation(crew):
+    files = {
+        "crew.toml": '[deployment]\nentrypoint = "harbour.crew:kickoff"\n',
+        "src/harbour/__init__.py": "",
+        "src/harbour/crew.py": WHERE,
+    }
+    deployment = await crew.workshop.built(files, preview={})
+    run = await Crew(crew.yard, crew.project, deployment).run("harbour.crew:kickoff")
+    assert run["output"] == "/app/src/harbour/crew.py"
+
+
+async def test_a_package_of_ones_own_is_installed(crew):
+    deployment = await crew.workshop.built(OWN, preview={})
+    run = await Crew(crew.yard, crew.project, deployment).run("harbour.crew:kickoff")
+    assert run["status"] == "succeeded", run
+    assert "/app" not in run["output"] and run["output"].endswith("harbour/crew.py")
+    # Other code of the package is another dependency image.
+    changed = {**OWN, "lib/harbour/crew.py": "def kickoff(inputs):\n    return 'changed'\n"}
+    second = await crew.workshop.built(changed, preview={})
+    run = await Crew(crew.yard, crew.project, second).run("harbour.crew:kickoff")
+    assert run["output"] == "changed"
+
+
+SEVERAL = {
+    "crew.toml": "".join(
+        f'[deployments.{name}]\nentrypoint = "{name}:kickoff"\n' for name in ("tide", "wind")
+    ),
+    "tide.py": "def kickoff(inputs):\n    return 'tide'\n",
+    "wind.py": "def kickoff(inputs):\n    return 'wind'\n",
+}
+
+
+@pytest.mark.parametrize("name", ["tide", "wind"])
+async def test_one_of_several_crews(crew, name):
+    deployment = await crew.workshop.built(SEVERAL, preview={}, crew=name)
+    run = (await crew.yard.post("/v1/runs", {"deployment": deployment}))["id"]
+    assert (await crew.finished(run))["output"] == name
+
+
+@pytest.mark.parametrize(("more", "words"), [({}, ["tide", "wind"]), ({"crew": "rain"}, ["rain", "tide"])])
+async def test_a_crew_that_is_not_among_them(crew, more, words):
+    deployment = await crew.workshop.deploy(SEVERAL, **more)
+    await failed(crew.workshop, deployment, "ConfigInvalid", words)
+
+
+async def test_the_image_runs_as_nobody_and_its_code_is_not_the_crews(crew):
+    image = await crew.workshop.image(crew.deployment)
+    registry = Registry.of(image)
+    assert b'"User":"65532' in (await registry.configuration(image)).replace(b": ", b":")
+    files = await registry.files(image, 2)
+    assert "app/main.py" in files and "opt/crewyard/runner/__main__.py" in files

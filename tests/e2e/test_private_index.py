@@ -1,0 +1,80 @@
+"""A private package index: its packages reach the image, its password reaches nothing else."""
+
+import base64
+import json
+import secrets
+from urllib.parse import quote
+
+from tests.e2e.conftest import Crew
+from tests.e2e.demo import GIT_HOST
+from tests.e2e.failures import failed
+from tests.e2e.index import Index, wheel
+from tests.e2e.registry import Registry
+from tests.e2e.yard import NAMESPACE
+
+FILES = {
+    "main.py": "import harbour_pilot\n\n\ndef kickoff(inputs):\n    return harbour_pilot.WORD\n",
+    "requirements.txt": "harbour-pilot==1.2\n",
+}
+
+
+def sights(password: str) -> list[str]:
+    """The forms in which a password could be left behind."""
+    pair = base64.b64encode(f"pilot:{password}".encode()).decode()
+    return [password, quote(password), pair, base64.b64encode(password.encode()).decode()]
+
+
+async def everything(yard, shop, deployment: str) -> str:
+    """All that is left of a build but the image's layers: objects, logs, events, pods."""
+    parts = [json.dumps(await shop.object(deployment)), await shop.log(deployment)]
+    for pod in await shop.pods(deployment):
+        parts.append(json.dumps(pod))
+        name = pod["metadata"]["name"]
+        parts.append(await yard.kubectl("logs", name, "--all-containers", check=False))
+    parts.append(await yard.kubectl("get", "events", "-o", "json"))
+    return "\n".join(parts)
+
+
+async def test_a_private_index_leaves_no_trace(yard, workshops, host_address):
+    password = f"canary-{secrets.token_hex(12)}+/"
+    name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")
+    with Index(host_address, "pilot", password, {name: content}) as index:
+        url = f"http://{GIT_HOST}:{index.port}/simple/"
+        secret = f"e2e-{secrets.token_hex(4)}"
+        body = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": secret, "namespace": NAMESPACE},
+            "stringData": {"index-url": url, "username": "pilot", "password": password},
+        }
+        await yard.kubectl("create", "-f", "-", stdin=json.dumps(body))
+        try:
+            shop = await workshops(build={"secret_ref": {"name": secret}})
+            deployment = await shop.built(FILES)
+            run = await Crew(yard, shop.project, deployment).run("kickoff")
+            assert (run["status"], run["output"]) == ("succeeded", "aboard")
+            assert any(name in path for path in index.served)
+
+            left = await everything(yard, shop, deployment)
+            assert secret in left, "the pods name the Secret"
+            assert [form for form in sights(password) if form in left] == []
+            image = await shop.image(deployment)
+            registry = Registry.of(image)
+            layers = await registry.files(image)
+            assert any(path.endswith("harbour_pilot.py") for path in layers)
+            forms = [form.encode() for form in (*sights(password), url)]
+            assert [path for path, data in layers.items() if any(form in data for form in forms)] == []
+            configuration = await registry.configuration(image)
+            assert [form for form in forms if form in configuration] == []
+            # Kaniko, in which the dependencies' own code may run, is told nothing.
+            for pod in await shop.pods(deployment):
+                for container in pod["spec"].get("initContainers", []):
+                    if container["name"] == "kaniko":
+                        assert secret not in json.dumps(container)
+
+            wrong = await shop.deploy({**FILES, "requirements.txt": "harbour-pilot==9.9\n"})
+            await failed(shop, wrong, "DependencyResolution", ["harbour-pilot"])
+            left = await everything(yard, shop, wrong)
+            assert [form for form in sights(password) if form in left] == []
+        finally:
+            await yard.kubectl("delete", "secret", secret, "--ignore-not-found")
