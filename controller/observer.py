@@ -17,10 +17,13 @@ class Observer:
         self._known = known
         self._lanes = lanes
 
-    def saw(self, kind: Kind, obj: Mapping[str, Any]) -> None:
-        """An object as the apiserver showed it; nothing happens if that version was seen already."""
+    def saw(self, kind: Kind, obj: Mapping[str, Any], by: Key | None = None) -> None:
+        """An object as the apiserver showed it; nothing happens if that version was seen already.
+
+        `by` is the key that is being worked at and needs no other look.
+        """
         if self._known.put(kind, obj):
-            self._enqueue(kind, obj)
+            self._enqueue(kind, obj, by)
 
     def gone(self, kind: Kind, obj: Mapping[str, Any]) -> None:
         """An object that was deleted, or is no longer where it was looked for."""
@@ -28,7 +31,8 @@ class Observer:
         self._known.remove(kind, metadata["name"], metadata.get("uid"))
         self._enqueue(kind, obj)
 
-    def _enqueue(self, kind: Kind, obj: Mapping[str, Any]) -> None:
+    def _enqueue(self, kind: Kind, obj: Mapping[str, Any], by: Key | None = None) -> None:
         keys: Iterable[Key] = list(triggers.keys_of(kind, obj, self._known))
         for key in keys:
-            self._lanes.add(key)
+            if key != by:
+                self._lanes.add(key)

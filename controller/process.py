@@ -23,6 +23,7 @@ from controller.metrics import Metrics, Reading
 from controller.observer import Observer
 from controller.project.looks import Looks
 from controller.project.reconcile import ProjectReconciler
+from controller.project.retain import Retainer
 from controller.project.source import SourceReconciler
 from controller.reconciler import Reconciler
 from controller.recorder import Recorder
@@ -53,13 +54,21 @@ class Process:
         self.actor = actor = Actor(kube, self.known, self.observer, self.lanes, self.recorder, self.metrics)
         looks = Looks()
         self._answers = Answers()
-        begin = Begin(actor, config, looks.tree_of, lambda: self.resync.last is not None)
+        retainer = Retainer(actor, config)
+        begin = Begin(
+            actor,
+            config,
+            looks.tree_of,
+            lambda: self.resync.last is not None,
+            retainer.condemned,
+            retainer.removing,
+        )
         self._reconciler = Reconciler(
             {
                 kinds.RUN.plural: RunReconciler(actor, config).reconcile,
                 triggers.ADMISSION: AdmissionReconciler(actor, config).reconcile,
                 kinds.DEPLOYMENT.plural: DeploymentReconciler(actor, config, begin, self._answers).reconcile,
-                kinds.PROJECT.plural: ProjectReconciler(actor, looks).reconcile,
+                kinds.PROJECT.plural: ProjectReconciler(actor, looks, retainer).reconcile,
                 triggers.SOURCE: SourceReconciler(actor, config, self._git, looks).reconcile,
             },
             self.metrics,

@@ -15,6 +15,10 @@ SOURCE = "sources"
 """A key of this kind names a Project whose git repository is to be looked at."""
 
 
+COMPONENT_PRUNE = "prune"
+"""The label of pods that remove images of a Project."""
+
+
 def project(name: str) -> Key:
     """The key of a Project's orders and activation."""
     return Key(kinds.PROJECT.plural, name)
@@ -86,5 +90,7 @@ def _of_pod(pod: Pod) -> Iterator[Key]:
         yield run(pod.labels[names.LABEL_RUN])
         if (pod.finished or pod.deleting) and names.LABEL_PROJECT in pod.labels:
             yield admission(pod.labels[names.LABEL_PROJECT])
+    elif pod.labels.get(names.LABEL_COMPONENT) == COMPONENT_PRUNE and names.LABEL_PROJECT in pod.labels:
+        yield project(pod.labels[names.LABEL_PROJECT])
     elif names.LABEL_DEPLOYMENT in pod.labels:
         yield deployment(pod.labels[names.LABEL_DEPLOYMENT])

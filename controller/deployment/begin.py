@@ -30,14 +30,15 @@ class Begin:
     """What decides on it; `tree_of` tells the git tree of a Deployment from the last look at its source.
 
     `removing` is held while an image is taken over, and by those who have images removed;
-    `condemned` are the Deployments whose images are going. `ready` is whether all that lives was listed.
+    `condemned` are the Deployments whose images are going, None where that is not known
+    yet. `ready` is whether all that lives was listed.
     """
 
     actor: Actor
     config: Config
     tree_of: Callable[[Deployment], str | None] = lambda _: None
     ready: Callable[[], bool] = lambda: True
-    condemned: Callable[[str], frozenset[str]] = lambda _: frozenset()
+    condemned: Callable[[str], frozenset[str] | None] = lambda _: frozenset()
     removing: asyncio.Lock = field(default_factory=asyncio.Lock)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -58,7 +59,7 @@ class Begin:
         if said.get("reason") != status.QUEUED or deployment.generation != said.get("observedGeneration"):
             return False
         key = deployment.status.get("sourceKey")
-        if key and twin.built_twin(deployment, key, self._known(), self.condemned(deployment.project)):
+        if key and twin.built_twin(deployment, key, self._known(), self._going(deployment)):
             return False
         return said.get("message") == self.known_queue(deployment)
 
@@ -81,7 +82,7 @@ class Begin:
 
     async def living_twin(self, deployment: Deployment, key: str) -> Deployment | None:
         """A built one with that key, as the apiserver has it now; to be called under `removing`."""
-        found = twin.built_twin(deployment, key, self._known(), self.condemned(deployment.project))
+        found = twin.built_twin(deployment, key, self._known(), self._going(deployment))
         raw = await self.actor.kube.get(kinds.DEPLOYMENT, found.name) if found else None
         if raw is None:
             return None
@@ -101,6 +102,9 @@ class Begin:
             ready = conditions.find(other.conditions, conditions.READY) or {}
             if ready.get("reason") == status.SAME_SOURCE:
                 self.actor.queue.add(triggers.deployment(other.name))
+
+    def _going(self, deployment: Deployment) -> frozenset[str]:
+        return self.condemned(deployment.project) or frozenset()
 
     def _known(self) -> list[Deployment]:
         return [Deployment(raw) for raw in self.actor.known.all(kinds.DEPLOYMENT)]

@@ -12,8 +12,8 @@ from controller import security
 from controller.config import Config
 from controller.deployment import environment
 from controller.deployment.attempts import ANNOTATION_STEP
+from controller.deployment.patience import STOP_GRACE
 from crds import names
-from crds.limits import GRACE
 from crds.objects import Deployment, Pod, Project
 
 WORKSPACE = "/workspace"
@@ -162,7 +162,7 @@ def _pod(
         "spec": {
             "restartPolicy": "Never",
             "activeDeadlineSeconds": environment.timeout(project, config),
-            "terminationGracePeriodSeconds": GRACE,
+            "terminationGracePeriodSeconds": STOP_GRACE,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": security.restricted_pod(),

@@ -41,7 +41,8 @@ class DeploymentReconciler:
             await self._clear(name)
             self.begin.wake()
             return
-        self.actor.known.put(kinds.DEPLOYMENT, raw)
+        # Not kept silently: what we are the first to see is news to others.
+        self.actor.observer.saw(kinds.DEPLOYMENT, raw, key)
         deployment = Deployment(raw)
         if not queue.waiting(deployment):
             await self._go_on(deployment)
@@ -55,6 +56,10 @@ class DeploymentReconciler:
         project = await self._project(deployment)
         if project is None:
             await self._perform(Observed(deployment, None, ()))
+            return
+        if self.begin.condemned(project.name) is None:
+            # Which images are going is known after the first look at the Project.
+            self.actor.queue.add(triggers.deployment(deployment.name), NOT_READY_AGAIN)
             return
         key = self.begin.key(deployment, project)
         if key is not None:

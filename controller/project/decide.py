@@ -13,7 +13,7 @@ from typing import Any
 
 from controller import triggers
 from controller.decision import Decision, Note, Patch, difference
-from controller.project import heads, order
+from controller.project import heads, order, retention
 from controller.project.looks import Look
 from controller.project.phases import follow
 from controller.project.status import conditions_of
@@ -103,5 +103,8 @@ def _status(
         recorded = project.status.get("source") or {}
         same = recorded.get("commit") == head.source["commit"]
         status["source"] = dict(head.source) if same else {**head.source, "order": None}
+    dependencies = retention.used(project, deployments, now)
+    if dependencies is not None:
+        status["dependencies"] = dependencies
     written, notes = conditions_of(project, look, now)
     return {**status, **written}, [*events, *notes]

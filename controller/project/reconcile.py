@@ -8,6 +8,7 @@ from controller.apply import Actor
 from controller.project import heads, order
 from controller.project.decide import decide
 from controller.project.looks import Look, Looks
+from controller.project.retain import Retainer
 from crds import kinds
 from crds.objects import Deployment, Project
 
@@ -18,6 +19,7 @@ class ProjectReconciler:
 
     actor: Actor
     looks: Looks
+    retainer: Retainer
 
     async def reconcile(self, name: str) -> None:
         """Brings one Project a step further. Raises what the apiserver refuses; then it is done again."""
@@ -25,18 +27,24 @@ class ProjectReconciler:
         if raw is None:
             self.actor.known.remove(kinds.PROJECT, name)
             self.looks.forget(name)
+            self.retainer.forget(name)
             self.actor.queue.forget(triggers.project(name))
             return
-        self.actor.known.put(kinds.PROJECT, raw)
+        # Not kept silently: what we are the first to see is news to others.
+        self.actor.observer.saw(kinds.PROJECT, raw, triggers.project(name))
         project = Project(raw)
         if project.deleting:
             return
         listing = await self.actor.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={name}")
-        deployments = [Deployment(item) for item in listing.items]
+        everything = [Deployment(item) for item in listing.items]
+        # One without an image is as good as deleted: no rollback leads to it.
+        condemned = await self.retainer.look(name)
+        deployments = [deployment for deployment in everything if deployment.name not in condemned]
         look = self.looks.get(name)
         decision = decide(project, deployments, look, datetime.now(UTC))
         await self.actor.perform(kinds.PROJECT, raw, triggers.project(name), decision)
         self._ask_for_look(project, deployments, look)
+        await self.retainer.retain(project, everything)
 
     def _ask_for_look(self, project: Project, deployments: list[Deployment], look: Look | None) -> None:
         """A commit that was posted may be a head that the last look was too early for."""

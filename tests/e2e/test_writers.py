@@ -40,7 +40,7 @@ async def test_every_field_of_a_run_has_one_writer(yard, crew):
 
 
 CONTROLLER = """
-deployments.crewyard.dev [get list watch create patch]
+deployments.crewyard.dev [get list watch create patch delete]
 deployments.crewyard.dev/finalizers [update]
 deployments.crewyard.dev/status [patch]
 events [create patch]

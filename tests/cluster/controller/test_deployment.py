@@ -9,6 +9,7 @@ import pytest
 
 from controller.deployment import queue
 from controller.deployment.attempts import ANNOTATION_STEP
+from controller.deployment.patience import STOP_GRACE
 from crds import kinds, names
 from crds.objects import Deployment, Pod
 from tests.cluster.controller.conftest import FAST, IMAGE, Yard, condition, controller, settings
@@ -205,7 +206,7 @@ async def sleeping(kube, deployment: Deployment) -> None:
         },
         "spec": {
             "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": 10,
+            "terminationGracePeriodSeconds": STOP_GRACE,
             "containers": [{"name": "assemble", "image": IMAGE, "command": ["sleep", "600"]}],
         },
     }

@@ -1,6 +1,7 @@
 """Projects against a real apiserver and a real git server; builds are played by the test."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -162,3 +163,51 @@ async def test_a_failed_head_is_tried_again_when_it_is_asked_for(yard, server):
     again = git_name(project.uid, one.raw["spec"], 2)
     found = await yard.until(kinds.DEPLOYMENT, again, lambda o: o["status"].get("order"))
     assert found["spec"]["attempt"] == 2
+
+
+async def built_one(yard, index):
+    """A built Deployment that is active."""
+    name = f"dep-{index}"
+    spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
+    await yard.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
+    await yard.until(kinds.DEPLOYMENT, name, lambda o: o["status"].get("order"))
+    await yard.built(name, image=f"registry.crewyard.internal:5000/crews/none@sha256:{index:064d}")
+    await yard.active(name)
+
+
+async def prune_pods(yard):
+    return (await yard.kube.list(kinds.POD, "app.kubernetes.io/component=prune")).items
+
+
+async def test_what_is_too_old_goes_after_its_images_and_what_a_run_names_stays(yard):
+    await yard.project(retention={"deployments": 2})
+    for index in range(2):
+        await built_one(yard, index)
+    await yard.run("run-a", deployment="dep-0")
+    await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+    for index in (2, 3):
+        await built_one(yard, index)
+    async with asyncio.timeout(20):
+        while not (pods := await prune_pods(yard)):
+            await asyncio.sleep(0.05)
+    env = {e["name"]: e.get("value") for e in pods[0]["spec"]["containers"][0]["env"]}
+    asked = json.loads(env["CREWYARD_PRUNE"])
+    # The Run holds dep-0, so that the next one goes.
+    assert [image[-1] for image in asked["images"]] == ["1"] and len(pods) == 1
+    assert await yard.kube.get(kinds.DEPLOYMENT, "dep-1")
+    # Its image is going: no rollback leads there any more.
+    await yard.kube.patch(kinds.DEPLOYMENT, "dep-1", {"spec": {"activation": 1}})
+    await asyncio.sleep(2)
+    assert (await yard.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-3"
+    ended = {"exitCode": 0, "finishedAt": "2026-11-21T12:00:00Z", "message": '{"outcome": "pruned"}'}
+    container = {"name": "prune", "image": "", "imageID": "", "ready": False, "restartCount": 0}
+    status = {
+        "phase": "Succeeded",
+        "containerStatuses": [{**container, "state": {"terminated": {**ended, "reason": "Completed"}}}],
+    }
+    # The kubelet, or the test in its place, says how it ended.
+    await yard.kube.patch(kinds.POD, pods[0]["metadata"]["name"], {"status": status}, "status")
+    async with asyncio.timeout(20):
+        while await yard.kube.get(kinds.DEPLOYMENT, "dep-1"):
+            await asyncio.sleep(0.1)
+    assert {d.name for d in (await deployments(yard)).values()} == {"dep-0", "dep-2", "dep-3"}

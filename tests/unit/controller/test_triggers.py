@@ -2,6 +2,8 @@
 
 from controller import triggers
 from controller.known import Known
+from controller.lanes import Lanes
+from controller.observer import Observer
 from crds import kinds
 
 
@@ -18,3 +20,13 @@ def test_a_project_that_appears_wakes_what_waits_for_it(make):
     keys = set(triggers.keys_of(kinds.PROJECT, make.project().raw, known))
     assert keys >= {triggers.project("demo"), triggers.deployment("dep-a"), triggers.run("run-a")}
     assert not keys & {triggers.deployment(name) for name in ("dep-b", "dep-c", "dep-d")}
+
+
+def test_what_a_reconcile_is_the_first_to_see_is_news_to_all_others(make):
+    lanes = Lanes(lambda: 0.0)
+    observer = Observer(Known(), lanes)
+    deployment = make.deployment("dep-a")
+    observer.saw(kinds.DEPLOYMENT, deployment.raw, triggers.deployment("dep-a"))
+    assert set(lanes.main._ready) == {triggers.project("demo")}
+    observer.saw(kinds.DEPLOYMENT, deployment.raw)
+    assert set(lanes.main._ready) == {triggers.project("demo")}

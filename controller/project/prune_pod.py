@@ -1,0 +1,114 @@
+"""The pod that removes images of one Project from the registry (docs/protocol.md). Pure.
+
+What it is to remove is written on it, so that a controller that starts anew knows
+which Deployments have no image any more. Called by `controller.project.prune`.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from controller import security
+from controller.config import Config
+from controller.owner import reference
+from controller.triggers import COMPONENT_PRUNE
+from crds import names
+from crds.objects import Pod, Project
+
+ANNOTATION = f"{names.GROUP}/prune"
+DEADLINE = 600
+REQUESTS = {"cpu": "50m", "memory": "128Mi"}
+LIMITS = {"cpu": "1", "memory": "512Mi", "ephemeral-storage": "1Gi"}
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What a prune pod removes: Deployments by name with their uid and image, dependency images by key."""
+
+    deployments: Mapping[str, str]
+    images: tuple[str, ...]
+    dependencies: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.images or self.dependencies)
+
+
+def build(project: Project, removal: Removal, attempt: int, config: Config) -> dict[str, Any]:
+    """The pod; the same removal and attempt give the same name."""
+    told = {"deployments": dict(removal.deployments), "dependencies": list(removal.dependencies)}
+    identity = json.dumps([project.uid, told, list(removal.images), attempt], sort_keys=True)
+    request = {
+        "namespace": config.namespace,
+        "project": project.name,
+        "registry": {"prefix": config.registry, "insecure": config.registry_insecure},
+        "images": list(removal.images),
+        "dependencies": list(removal.dependencies),
+    }
+    env: list[dict[str, Any]] = [
+        {"name": "CREWYARD_INTERNAL_URL", "value": config.internal_url},
+        {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},
+        {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+        {"name": "CREWYARD_PRUNE", "value": json.dumps(request, separators=(",", ":"), sort_keys=True)},
+    ]
+    if config.registry_secret:
+        auth = {"name": config.registry_secret, "key": ".dockerconfigjson", "optional": True}
+        env.append({"name": "REGISTRY_AUTH", "valueFrom": {"secretKeyRef": auth}})
+    return {
+        "metadata": {
+            "name": f"prune-{hashlib.sha256(identity.encode()).hexdigest()[:20]}",
+            "labels": {
+                names.LABEL_MANAGED_BY: names.MANAGED_BY,
+                names.LABEL_PART_OF: names.MANAGED_BY,
+                names.LABEL_COMPONENT: COMPONENT_PRUNE,
+                names.LABEL_PROJECT: project.name,
+            },
+            "annotations": {ANNOTATION: json.dumps(told, separators=(",", ":"), sort_keys=True)},
+            "ownerReferences": [reference(project)],
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "activeDeadlineSeconds": DEADLINE,
+            "terminationGracePeriodSeconds": 5,
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": security.restricted_pod(),
+            "containers": [
+                {
+                    "name": "prune",
+                    "image": config.service_image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["python3", "-m", "build", "prune"],
+                    "env": env,
+                    "terminationMessagePolicy": "FallbackToLogsOnError",
+                    "resources": security.resources(None, REQUESTS, LIMITS),
+                    "securityContext": security.restricted_container(),
+                }
+            ],
+        },
+    }
+
+
+def removal_of(pod: Pod) -> Removal:
+    """What a prune pod was made to remove, but for the images, which only it knows."""
+    try:
+        told = json.loads(pod.annotations.get(ANNOTATION, ""))
+        return Removal(dict(told["deployments"]), (), tuple(told["dependencies"]))
+    except (ValueError, KeyError, TypeError):
+        return Removal({}, (), ())
+
+
+def succeeded(pod: Pod) -> bool:
+    """Whether a finished prune pod did its work."""
+    try:
+        told = json.loads(str((pod.terminated("prune") or {}).get("message") or ""))
+    except ValueError:
+        return False
+    return pod.phase == "Succeeded" and isinstance(told, dict) and told.get("outcome") == "pruned"
+
+
+def condemned(pods: Iterable[Pod]) -> frozenset[str]:
+    """The Deployments whose images are gone, or are going."""
+    return frozenset(name for pod in pods for name in removal_of(pod).deployments)

@@ -1,0 +1,79 @@
+"""Performs a Project's retention: looks closer only where there is something to do.
+
+Called by `controller.project.reconcile` after everything else.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from controller import triggers
+from controller.apply import Actor
+from controller.config import Config
+from controller.project import prune, prune_pod
+from controller.project.prune import Kept
+from controller.resync import UNFINISHED_RUN
+from crds import kinds, names
+from crds.objects import Deployment, Pod, Project, Run
+
+
+@dataclass(frozen=True)
+class Retainer:
+    """What removes old Deployments and images. `removing` is also held by those who take an image over."""
+
+    actor: Actor
+    config: Config
+    removing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    going: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def condemned(self, project: str) -> frozenset[str] | None:
+        """The Deployments whose images are going or gone; None before the Project's first look."""
+        return self.going.get(project)
+
+    async def look(self, name: str) -> frozenset[str]:
+        """The same from the pods that are there, which are listed only where there may be any."""
+        if name not in self.going or self.going[name] or self._known_pods(name):
+            self.going[name] = prune_pod.condemned(await self._pods(name))
+        return self.going[name]
+
+    async def retain(self, project: Project, deployments: Sequence[Deployment]) -> None:
+        """Brings the removal a step further. Raises what the apiserver refuses; then it is done again."""
+        now = datetime.now(UTC)
+        guess = Kept(project, deployments, self._known_runs(project.name), ())
+        begun = bool(self.going.get(project.name)) or self._known_pods(project.name)
+        if not begun and not prune.concerns(guess, now):
+            return
+        async with self.removing:
+            raw = await self.actor.kube.get(kinds.PROJECT, project.name)
+            if raw is None or Project(raw).deleting:
+                return
+            listing = await self.actor.kube.list(kinds.DEPLOYMENT, fields=f"spec.project={project.name}")
+            runs = await self.actor.kube.list(kinds.RUN, fields=UNFINISHED_RUN)
+            needed = frozenset(run.deployment or "" for run in map(Run, runs.items))
+            pods = await self._pods(project.name)
+            kept = Kept(Project(raw), [Deployment(item) for item in listing.items], needed, pods)
+            decision = prune.decide(kept, now, self.config)
+            key = triggers.project(project.name)
+            await self.actor.perform(kinds.PROJECT, raw, key, decision)
+            made = [Pod(child.body) for child in decision.create]
+            self.going[project.name] = prune_pod.condemned([*pods, *made])
+
+    def forget(self, project: str) -> None:
+        """The Project is gone."""
+        self.going.pop(project, None)
+
+    async def _pods(self, project: str) -> list[Pod]:
+        labels = f"{names.LABEL_PROJECT}={project},{names.LABEL_COMPONENT}={triggers.COMPONENT_PRUNE}"
+        return [Pod(raw) for raw in (await self.actor.kube.list(kinds.POD, labels)).items]
+
+    def _known_pods(self, project: str) -> bool:
+        return any(
+            pod.labels.get(names.LABEL_COMPONENT) == triggers.COMPONENT_PRUNE
+            and pod.labels.get(names.LABEL_PROJECT) == project
+            for pod in map(Pod, self.actor.known.all(kinds.POD))
+        )
+
+    def _known_runs(self, project: str) -> frozenset[str]:
+        runs = map(Run, self.actor.known.all(kinds.RUN))
+        return frozenset(run.deployment or "" for run in runs if not run.ended)
