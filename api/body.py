@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 from jsonschema.protocols import Validator
 
-from api import errors, validation
+from api import errors, expect, validation
 
 MAX_INPUT = 1024 * 1024
 """Bytes of a run's input as compact JSON."""
@@ -69,6 +69,7 @@ async def read(request: web.Request, checker: Validator) -> dict[str, Any]:
         raise errors.too_large(MAX_BODY, "the request's body")
     if request.body_exists and request.content_type != "application/json" and declared != 0:
         raise errors.ApiError(415, "send the body as JSON, with the header Content-Type: application/json")
+    await expect.ask(request)
     try:
         raw = await request.read()
     except web.HTTPRequestEntityTooLarge as error:

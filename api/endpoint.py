@@ -13,7 +13,7 @@ from typing import Any
 
 from aiohttp import web
 
-from api import body, media, parameters, validation
+from api import body, expect, media, parameters, validation
 from api.auth import Caller, Scope
 from api.gate import CALLER
 from api.openapi.operation import Answer
@@ -96,6 +96,6 @@ class Endpoint:
     def mount(self, app: web.Application) -> None:
         """Adds the operation, and HEAD beside a GET that does not stream."""
         handle = self.handler()
-        app.router.add_route(self.method, self.path, handle)
+        app.router.add_route(self.method, self.path, handle, expect_handler=expect.later)
         if self.method == "GET" and self.head:
-            app.router.add_route("HEAD", self.path, handle)
+            app.router.add_route("HEAD", self.path, handle, expect_handler=expect.later)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from aiohttp import web
 
-from api import answers, errors, schemas
+from api import answers, errors, expect, schemas
 from api.endpoint import Call, Endpoint
 from api.openapi import examples, shapes
 from api.openapi.operation import Open, one
@@ -64,6 +64,7 @@ async def content(request: web.Request) -> web.StreamResponse:
 
 
 async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
+    await expect.ask(request)
     while True:
         try:
             async with asyncio.timeout(CHUNK_SECONDS):
@@ -85,7 +86,7 @@ def _refused() -> errors.ApiError:
 
 def mount_content(app: web.Application) -> None:
     """Adds the one operation that needs no key."""
-    app.router.add_route("PUT", OPEN[0].path, content, name=CONTENT)
+    app.router.add_route("PUT", OPEN[0].path, content, name=CONTENT, expect_handler=expect.later)
 
 
 ENDPOINTS = (

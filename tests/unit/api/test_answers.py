@@ -1,5 +1,7 @@
 """Every answer has its shape and its headers, whatever was asked."""
 
+import asyncio
+
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
@@ -230,3 +232,37 @@ async def test_it_is_ready_once_it_has_caught_up_or_the_cluster_stays_away(tmp_p
         monkeypatch.setattr(health, "CATCH_UP_SECONDS", 0.0)
         assert (await client.get("/readyz")).status == 200
     await store.close()
+
+
+async def spoken(yard, *lines: str, body: bytes = b"") -> list[str]:
+    """The first lines that come back for a request written by hand; the body follows once it is asked for."""
+    url = yard.client.make_url("/")
+    reader, writer = await asyncio.open_connection(url.host, url.port)
+    writer.write("\r\n".join([*lines, "Host: yard", "Connection: close", "", ""]).encode())
+    first = [(await asyncio.wait_for(reader.readline(), 10)).decode().strip()]
+    if first[0].startswith("HTTP/1.1 100"):
+        await reader.readline()
+        writer.write(body)
+        first.append((await asyncio.wait_for(reader.readline(), 10)).decode().strip())
+    writer.close()
+    return first
+
+
+async def test_a_body_is_asked_for_only_once_the_caller_may_send_it(yard):
+    body = b'{"name": "Bad_Name"}'
+    head = ["POST /v1/projects HTTP/1.1", "Content-Type: application/json", "Expect: 100-continue"]
+    length = f"Content-Length: {len(body)}"
+    key = f"Authorization: Bearer {yard.admin}"
+    assert await spoken(yard, *head, length) == ["HTTP/1.1 401 Unauthorized"]
+    assert await spoken(yard, *head, key, "Content-Length: 99999999") == [
+        "HTTP/1.1 413 Request Entity Too Large"
+    ]
+    assert await spoken(yard, *head, key, length, body=body) == [
+        "HTTP/1.1 100 Continue",
+        "HTTP/1.1 400 Bad Request",
+    ]
+
+
+async def test_an_unknown_expectation_changes_nothing(yard):
+    status, _, headers = await yard.call("GET", "/v1/runs", headers={"Expect": "miracles"})
+    assert status == 200 and headers["X-RateLimit-Limit"]
