@@ -86,7 +86,9 @@ def _simpler(value: object) -> object:
     if callable(dump := getattr(kind, "model_dump", None)):
         return dict(dump(value))
     if hasattr(kind, "__dataclass_fields__"):
-        return {name: getattr(value, name, None) for name in kind.__dataclass_fields__}
+        from dataclasses import fields  # imported already: the value's class is one
+
+        return {field.name: getattr(value, field.name, None) for field in fields(value)}  # type: ignore[arg-type]
     if hasattr(kind, "__attrs_attrs__"):
         return {one.name: getattr(value, one.name, None) for one in kind.__attrs_attrs__}
     if any(base.__module__ == "enum" and base.__name__ == "Enum" for base in kind.__mro__):

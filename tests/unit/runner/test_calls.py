@@ -7,6 +7,7 @@ import datetime
 import enum
 import functools
 import json
+import typing
 import uuid
 from collections import deque, namedtuple
 from pathlib import Path
@@ -128,6 +129,7 @@ def test_what_cannot_be_called_is_said(entrypoint: Any) -> None:
 
 @dataclasses.dataclass
 class Point:
+    PARENT: typing.ClassVar[str] = "of the class, not of its values"
     x: int
     y: Any
 
