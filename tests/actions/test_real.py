@@ -4,6 +4,8 @@ import json
 import os
 import secrets
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
@@ -12,6 +14,8 @@ import pytest_asyncio
 from tests.actions.acting import Act, repository_with_crew
 from tests.actions.runner import Runner
 from tests.actions.service import Service
+from tests.e2e.demo import GIT_HOST
+from tests.gitserver import GitServer
 
 URL, KEY = os.environ.get("CREWYARD_URL", ""), os.environ.get("CREWYARD_API_KEY", "")
 pytestmark = pytest.mark.skipif(
@@ -36,16 +40,24 @@ def kickoff(inputs):
 CONFIGURATION = '[deployment]\nframework = "python"\nentrypoint = "main:kickoff"\n'
 
 
-@pytest_asyncio.fixture
-async def project() -> AsyncIterator[str]:
+@asynccontextmanager
+async def made(**spec: Any) -> AsyncIterator[str]:
     """A project of its own, deleted at the end."""
     name = f"action-{secrets.token_hex(4)}"
     async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as session:
-        async with session.post(f"{URL}/v1/projects", json={"name": name}) as answer:
+        async with session.post(f"{URL}/v1/projects", json={"name": name, **spec}) as answer:
             assert answer.status == 201, await answer.text()
+        try:
+            yield name
+        finally:
+            async with session.delete(f"{URL}/v1/projects/{name}") as answer:
+                assert answer.status == 204, await answer.text()
+
+
+@pytest_asyncio.fixture
+async def project() -> AsyncIterator[str]:
+    async with made() as name:
         yield name
-        async with session.delete(f"{URL}/v1/projects/{name}") as answer:
-            assert answer.status in (204, 404, 405), await answer.text()
 
 
 async def test_a_commit_is_deployed_and_run(tmp_path, project):
@@ -88,3 +100,24 @@ async def test_a_workflow_deploys_and_runs_a_crew(tmp_path, project):
     assert code == 0, log
     assert "status=active" in log and 'hello, $(id) `id`; \'"quoted"' in log
     assert KEY not in log
+
+
+async def test_a_project_that_follows_the_repository_gets_one_deployment_of_the_commit(tmp_path):
+    (tmp_path / "workspace").mkdir()
+    runner = Runner(tmp_path, Service(), URL)
+    files = {"crew.toml": CONFIGURATION, "main.py": MAIN}
+    runner.commit(files, "Greet")
+    with GitServer(tmp_path / "git", os.environ.get("CREWYARD_HOST_ADDRESS", "127.0.0.1")) as server:
+        server.create("crew")
+        runner.git("push", "-q", str(tmp_path / "git/crew.git"), "main")
+        git = {"url": server.url("crew", host=GIT_HOST), "ref": {"branch": "main"}, "interval": "1s"}
+        async with made(source={"git": git}) as project:
+            done = await runner.done(await runner.start("deploy", project=project, api_key=KEY), 400)
+            assert done.code == 0, done.log
+            assert "without an upload" in done.log and done.outputs["status"] == "active"
+            async with (
+                aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as session,
+                session.get(f"{URL}/v1/deployments?project={project}") as answer,
+            ):
+                listed = (await answer.json())["data"]
+    assert [item["id"] for item in listed] == [done.outputs["deployment-id"]]
