@@ -7,6 +7,7 @@ import sys
 
 import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from api import config as settings
 from api.app import make_app
@@ -17,6 +18,11 @@ from crds.kube import Kube
 
 SHUTDOWN_SECONDS = 10.0
 """How long requests under way may take once the service was told to stop; its pod has 20 s."""
+
+
+def no_garbage(record: logging.LogRecord) -> bool:
+    """Whether a line of the HTTP server is worth its place: what is no HTTP is answered 400, no failure."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
 
 
 def set_up_logs(level: str) -> None:
@@ -45,6 +51,8 @@ def set_up_logs(level: str) -> None:
         )
     )
     logging.basicConfig(level=number, handlers=[handler], force=True)
+    # Whoever can reach the port could fill the log with tracebacks.
+    logging.getLogger("aiohttp.server").addFilter(no_garbage)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     # The access line is ours (api.gate): theirs would repeat it, with signed addresses in it.
     logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)

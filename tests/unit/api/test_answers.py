@@ -6,6 +6,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from api import health
+from api.__main__ import no_garbage
 from api.app import client_side
 from api.config import parse
 from api.store.store import Store
@@ -261,6 +262,16 @@ async def test_a_body_is_asked_for_only_once_the_caller_may_send_it(yard):
         "HTTP/1.1 100 Continue",
         "HTTP/1.1 400 Bad Request",
     ]
+
+
+async def test_what_is_no_http_is_refused_and_not_logged(yard, caplog):
+    caplog.handler.addFilter(no_garbage)
+    assert (await spoken(yard, "GET /v1/runs HTTP/1.1", "X-Odd: \x00"))[0].endswith("400 Bad Request")
+    assert (await spoken(yard, "GET /v1/runs HTTP/1.1", "X-Long: " + "a" * 20_000))[0].endswith(
+        "400 Bad Request"
+    )
+    assert caplog.records == []
+    assert (await spoken(yard, "GET /healthz HTTP/1.1"))[0] == "HTTP/1.1 200 OK"
 
 
 async def test_an_unknown_expectation_changes_nothing(yard):
