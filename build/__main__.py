@@ -47,10 +47,12 @@ def run(step: str, settings: Settings | PruneSettings, log: Log) -> tuple[dict[s
 
             push_dependencies(settings, log)
     except PlanError as error:
+        last = log.last()
         log.line(f"failed: {error.reason}: {error.message}")
         if error.hint:
             log.line(error.hint)
         words = {"outcome": "failed", "reason": error.reason, "message": error.message, "hint": error.hint}
+        words["log"] = last
         return words, ANSWERED if step == "assemble" else FAILED
     except Infrastructure as error:
         log.line(f"trouble of the installation: {error}")

@@ -19,6 +19,7 @@ _BUFFER_BYTES = 1 << 20
 _CHUNK_BYTES = 64 << 10
 _GATHER_SECONDS = 0.05
 _LINE_LETTERS = 4096
+_LAST_LINES = 20
 _LONGEST_PAUSE = 5.0
 
 
@@ -28,6 +29,7 @@ class Log:
     def __init__(self, send: Callable[[int, str], bool] | None = None, out: TextIO = sys.stdout) -> None:
         self._send, self._out = send, out
         self._lines: deque[str] = deque()
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self._size = self._dropped = 0
         self._ready = threading.Condition()
         self._closing = False
@@ -37,6 +39,7 @@ class Log:
         """One line of the log; control characters are made visible, long lines are cut."""
         clean = "".join(c if c.isprintable() else "\ufffd" for c in text.rstrip("\n"))[:_LINE_LETTERS]
         print(clean, file=self._out, flush=True)
+        self._last.append(clean)
         if self._send is None:
             return
         with self._ready:
@@ -49,6 +52,10 @@ class Log:
                 self._sender = threading.Thread(target=self._run, daemon=True, name="logs")
                 self._sender.start()
             self._ready.notify()
+
+    def last(self) -> str:
+        """The last lines, for the words of a failure."""
+        return "\n".join(self._last)
 
     def close(self, timeout: float = 3.0) -> None:
         """Sends what is left, for at most `timeout` seconds."""

@@ -12,8 +12,15 @@ _SHORTENED = ("message", "hint")
 
 
 def termination_message(words: Mapping[str, Any]) -> str:
-    """`words` as JSON of at most 4096 bytes; `message`, then `hint`, give way."""
+    """`words` as JSON of at most 4096 bytes; the beginning of `log`, then `message`, then `hint` give way."""
     kept = dict(words)
+    log = kept.get("log")
+    if isinstance(log, str) and not _fits(kept):
+        # As much of the end as there is room for: the last lines tell most.
+        start = bisect.bisect_left(
+            range(len(log)), True, key=lambda start: _fits({**kept, "log": f"…{log[start:]}"})
+        )
+        kept["log"] = f"…{log[start:]}" if start < len(log) else ""
     for key in _SHORTENED:
         text = kept.get(key)
         if isinstance(text, str) and not _fits(kept):

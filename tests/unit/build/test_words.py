@@ -89,6 +89,16 @@ class TestTermination:
         assert len(text.encode()) <= 4096
         assert json.loads(text)["reason"] == "ConfigInvalid"
 
+    @settings(deadline=None)
+    @given(st.text(max_size=5000), st.text(max_size=3000))
+    def test_a_long_log_gives_way_before_the_message(self, log: str, message: str) -> None:
+        text = termination_message({"reason": "X", "message": message, "log": log})
+        assert len(text.encode()) <= 4096
+        kept = json.loads(text)
+        if kept["message"] != message:
+            assert kept["log"] == ""
+        assert log.endswith(kept["log"].removeprefix("…"))
+
     def test_what_fits_is_not_touched(self) -> None:
         words = {"outcome": "built", "image": "x@sha256:1", "message": "é" * 100}
         assert json.loads(termination_message(words)) == words
