@@ -177,8 +177,10 @@ def _failure(told: Mapping[str, Any]) -> Failure:
 
 
 def _broken(container: str, ended: Mapping[str, Any], reason: str = BuildReason.BUILD_FAILED) -> Broken:
-    log = _log(ended.get("message"))
-    code, why = ended.get("exitCode"), ended.get("reason") or "no reason given"
+    told = _told(ended)
+    # Words of ours are for people as they are; else it is the end of the log.
+    log = "" if told else _log(ended.get("message"))
+    code, why = ended.get("exitCode"), str(told.get("message") or ended.get("reason") or "no reason given")
     last = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), why)
     return Broken(f"{container} ended with exit code {code}: {last}"[:1000], reason, log)
 

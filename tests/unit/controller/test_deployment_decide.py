@@ -303,6 +303,14 @@ def test_a_pod_that_broke_is_followed_after_a_while_by_another_three_times(look,
     assert "ModuleNotFoundError: x (after 4 attempts)" in decision.status["error"]["message"]
 
 
+def test_trouble_that_a_pod_tells_of_is_told_in_its_words(look, steps):
+    for _ in range(4):
+        steps.assemble({"outcome": "trouble", "message": "the registry is away"}, code=75, phase="Failed")
+    error = look(steps.pods).status["error"]
+    assert error["message"] == "assemble ended with exit code 75: the registry is away (after 4 attempts)"
+    assert "log" not in error
+
+
 def test_a_pod_taken_away_from_outside_is_made_again_under_a_new_name(look, steps):
     assert created(look(recorded="dep-a-a1")) == ["dep-a-a2"]
     steps.assemble(NEEDS)
