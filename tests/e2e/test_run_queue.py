@@ -8,6 +8,8 @@ from tests.e2e.conftest import CREW, Crew
 from tests.e2e.workshop import tree
 from tests.e2e.yard import eventually
 
+PLACES = 2
+
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def small(yard, workshops) -> Crew:
@@ -48,9 +50,10 @@ async def test_a_queue(yard, small):
     # The crews say themselves when they ran.
     spans = [run["output"] for run in done if run["status"] == "succeeded"]
     starts = [span["begun"] for span in spans]
-    assert starts == sorted(starts)
+    # Two that have places at the same time may begin in either order.
+    assert all(starts[i] <= later for i in range(len(starts)) for later in starts[i + PLACES :])
     for span in spans:
-        assert sum(other["begun"] <= span["begun"] < other["ended"] for other in spans) <= 2
+        assert sum(other["begun"] <= span["begun"] < other["ended"] for other in spans) <= PLACES
 
 
 async def test_a_waiting_run_says_so_to_kubectl_users(yard, small):
