@@ -6,10 +6,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
-CODE := crds plan controller build runner api dev tests bench
+CODE := crds plan controller build runner api actions dev tests bench
+TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e bench lock format clean
+.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e bench tools lock format clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -41,8 +42,8 @@ demo: up $(STAMP) ## a commit becomes a deployment, a run, events and an artifac
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.demo
 
 test: ## everything: check, then tests against the real apiserver and the whole
-	@$(MAKE) up $(STAMP) lint types contracts
-	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/unit tests/registry tests/cluster tests/e2e
+	@$(MAKE) up $(STAMP) tools lint types contracts
+	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest $(TESTS)
 
 check: $(STAMP) lint types contracts unit ## the quick part: lint, types, contracts, unit tests
 
@@ -64,6 +65,9 @@ cluster: $(STAMP) up ## tests of controller and facade against the real apiserve
 
 e2e: $(STAMP) up ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
+
+tools: ## act and actionlint, which the tests of the GitHub actions use
+	@$(PYTHON) -m dev tools
 
 bench: $(STAMP) up ## measurements, each against its peer, to bench/results
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m bench

@@ -1,10 +1,10 @@
-"""`python3 -m dev up | down [--purge] | deploy | env | status`: what the Makefile calls."""
+"""`python3 -m dev up | down [--purge] | deploy | env | status | tools`: what the Makefile calls."""
 
 import argparse
 import os
 import sys
 
-from dev import bypass, environment, packages, settings
+from dev import build, bypass, environment, packages, settings
 from dev.errors import GroundError
 from dev.ground import chosen
 from dev.progress import Progress
@@ -22,6 +22,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("deploy", help="install the present code")
     commands.add_parser("env", help="print export lines for a shell")
     commands.add_parser("status", help="show what runs")
+    commands.add_parser("tools", help="build what the tests of the GitHub actions use")
     return top
 
 
@@ -33,6 +34,9 @@ def main(arguments: list[str]) -> int:
     inherited = {**os.environ, **around}
     os.environ.update({**around, "PATH": packages.search_path(os.environ.get("PATH", ""))})
     try:
+        if options.command == "tools":
+            build.workflow_tools(settings.from_environment(inherited), progress)
+            return 0
         ground = chosen(settings.from_environment(inherited), inherited, progress)
         match options.command:
             case "up":

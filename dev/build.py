@@ -1,6 +1,6 @@
-"""Builds the Go tools: Kubernetes with etcd in one file, and the Kaniko executor.
+"""Builds the Go tools: Kubernetes with etcd in one file, the Kaniko executor, and those that tests use.
 
-Called by `up`. The file is kept under a hash of all that goes into it, so a
+Called by `up` and `tools`. The file is kept under a hash of all that goes into it, so a
 second build of the same happens only after that has changed.
 """
 
@@ -36,11 +36,12 @@ class Tool:
     package: str
     linker_flags: str
     cold: str
+    module: str = ""
 
     @property
     def source(self) -> Path:
         """The module's directory."""
-        return REPOSITORY / "dev" / "tools" / self.name
+        return REPOSITORY / "dev" / "tools" / (self.module or self.name)
 
 
 KUBERNETES = Tool(
@@ -57,6 +58,15 @@ KANIKO = Tool(
     package="github.com/GoogleContainerTools/kaniko/cmd/executor",
     linker_flags="-s -w",
     cold="about 2 min on 2 cores the first time",
+)
+
+ACT = Tool("act", "github.com/nektos/act", "-s -w", "about a minute the first time", "actions")
+ACTIONLINT = Tool(
+    "actionlint",
+    "github.com/rhysd/actionlint/cmd/actionlint",
+    "-s -w",
+    "some seconds the first time",
+    "actions",
 )
 
 
@@ -114,7 +124,18 @@ def link(settings: Settings, kubernetes: Path) -> None:
     """Gives the one program of Kubernetes its names in `bin`."""
     settings.bin.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
-        path = settings.bin / name
-        if not path.is_symlink() or path.readlink() != kubernetes:
-            path.unlink(missing_ok=True)
-            path.symlink_to(kubernetes)
+        _link(settings.bin / name, kubernetes)
+
+
+def workflow_tools(settings: Settings, progress: Progress) -> None:
+    """Has act and actionlint in `bin`. Raises GroundError."""
+    settings.bin.mkdir(parents=True, exist_ok=True)
+    settings.logs.mkdir(parents=True, exist_ok=True)
+    for tool in (ACT, ACTIONLINT):
+        _link(settings.bin / tool.name, build(settings, tool, progress))
+
+
+def _link(path: Path, target: Path) -> None:
+    if not path.is_symlink() or path.readlink() != target:
+        path.unlink(missing_ok=True)
+        path.symlink_to(target)
