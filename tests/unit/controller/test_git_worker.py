@@ -192,3 +192,14 @@ async def test_a_waiting_child_that_died_is_replaced(fetches, tmp_path):
 def test_what_a_death_means(code, reason, passing):
     problem = _death(code, Remote("https://git.example.org/x"))
     assert (problem.reason, problem.passing) == (reason, passing)
+
+
+async def test_a_waiting_child_is_let_go_after_a_while(fetches, tmp_path, monkeypatch):
+    monkeypatch.setattr(git_worker, "SPARE_SECONDS", 1.0)
+    with GitServer(tmp_path) as server:
+        sha = server.create("crew").commit({"main.py": "1"}, "A commit")
+        await fetches.commit(Remote(server.url("crew")), Head("HEAD", sha), "", 30)
+        spare = fetches._spare
+        assert spare is not None
+        await (await spare).wait()
+        assert fetches._spare is None

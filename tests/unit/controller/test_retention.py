@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from build.prune_settings import read_prune_settings
 from controller.project import prune, prune_pod, retention
 from controller.project.prune import Kept
 from crds.objects import Pod
@@ -217,3 +218,11 @@ def test_the_pod_is_restricted_and_has_no_more_than_it_needs(make, secured):
     )
     assert prune_pod.removal_of(Pod(body)).deployments == {"dep-a": "uid"}
     assert prune_pod.removal_of(make.pod()).deployments == {}
+
+
+def test_the_pod_is_told_what_its_program_reads(make, secured):
+    removal = prune_pod.Removal({"dep-a": "uid"}, (f"r/crews/demo@sha256:{'0' * 64}",), ("ab" * 32,))
+    (container,) = prune_pod.build(make.project(), removal, 1, secured)["spec"]["containers"]
+    told = read_prune_settings({e["name"]: e["value"] for e in container["env"] if "value" in e})
+    assert told.repository == "registry:5000/team/crews/demo"
+    assert (told.images, told.dependencies) == (removal.images, removal.dependencies)
