@@ -14,6 +14,7 @@ from api.store.store import Store
 from crds import keys
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
 from crds.kube import Kube
+from tests.unit.api.described import DESCRIPTION
 
 
 class Yard:
@@ -27,6 +28,7 @@ class Yard:
         headers = {"Authorization": f"Bearer {self.admin}", **more.pop("headers", {})}
         async with self.client.request(method, path, json=body, headers=headers, **more) as answer:
             raw = await answer.read()
+            DESCRIPTION.check(method, answer.url.raw_path, answer.status, answer.headers, raw)
             found = await answer.json() if answer.content_type == "application/json" and raw else raw
             return answer.status, found, answer.headers
 
