@@ -79,6 +79,8 @@ async def test_scopes_and_projects(two):
                     assert status not in (401, 403, 404), cell
                 else:
                     assert status == wanted, cell
+                if held not in (scope, "admin") and scope != "read" and method != "HEAD":
+                    assert answer["error"]["details"]["required_scope"] == scope, cell
                 cells += 1
     assert cells > 280
 

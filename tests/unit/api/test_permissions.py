@@ -1,45 +1,12 @@
-"""Who may do what: scopes, projects, and the state of a key."""
+"""Who may do what, and the state of a key; every operation by itself is in `test_matrix.py`."""
 
 from datetime import timedelta
 
 import pytest
 
 from api.keyring import Keyring, parse_fixed
-from api.routes import ENDPOINTS
 from crds import keys
 from tests.unit.api.conftest import NOW, key
-
-BODIES = {
-    ("POST", "/v1/projects"): {"name": "crew"},
-    ("PATCH", "/v1/projects/{name}"): {"plan": None},
-    ("PUT", "/v1/projects/{name}/env"): {"variables": {}},
-    ("PUT", "/v1/projects/{name}/env/{variable}"): {"value": "x"},
-    ("POST", "/v1/uploads"): {"project": "crew", "size": 1},
-    ("POST", "/v1/deployments"): {"project": "crew", "build_context_url": "x"},
-    ("POST", "/v1/runs"): {"deployment": "crew"},
-    ("POST", "/v1/api-keys"): {"name": "x", "scopes": ["read"]},
-}
-PARTS = {"name": "crew", "variable": "TIDE", "artifact:.+": "report.md"}
-
-
-def address(path: str, query: bool) -> str:
-    identifier = "run_a" if "/runs/" in path else "dep_a"
-    for part, value in {**PARTS, "id": identifier}.items():
-        path = path.replace("{" + part + "}", value)
-    return path + ("?project=crew" if query else "")
-
-
-@pytest.mark.parametrize("scope", ["read", "run", "deploy", "admin"])
-@pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda e: f"{e.method} {e.path}")
-async def test_each_operation_asks_for_its_scope(yard, endpoint, scope):
-    path = address(endpoint.path, endpoint.path == "/v1/deployments" and endpoint.method == "GET")
-    body = BODIES.get((endpoint.method, endpoint.path))
-    status, answer, _ = await yard.call(endpoint.method, path, body, bearer=yard.key(scope))
-    allowed = endpoint.scope == "read" or scope in (endpoint.scope, "admin")
-    assert (status == 403) is (not allowed), answer
-    if not allowed:
-        assert answer["error"]["code"] == "forbidden"
-        assert answer["error"]["details"]["required_scope"] == endpoint.scope
 
 
 @pytest.fixture
