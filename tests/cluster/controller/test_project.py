@@ -199,14 +199,15 @@ async def test_what_is_too_old_goes_after_its_images_and_what_a_run_names_stays(
     await yard.kube.patch(kinds.DEPLOYMENT, "dep-1", {"spec": {"activation": 1}})
     await asyncio.sleep(2)
     assert (await yard.kube.get(kinds.PROJECT, "demo"))["status"]["activeDeployment"] == "dep-3"
-    ended = {"exitCode": 0, "finishedAt": "2026-11-21T12:00:00Z", "message": '{"outcome": "pruned"}'}
-    container = {"name": "prune", "image": "", "imageID": "", "ready": False, "restartCount": 0}
-    status = {
-        "phase": "Succeeded",
-        "containerStatuses": [{**container, "state": {"terminated": {**ended, "reason": "Completed"}}}],
-    }
-    # The kubelet, or the test in its place, says how it ended.
-    await yard.kube.patch(kinds.POD, pods[0]["metadata"]["name"], {"status": status}, "status")
+    # The image of our containers here holds no `build`; the test plays the pod that did its work.
+    name = pods[0]["metadata"]["name"]
+    failed = await yard.until(kinds.POD, name, lambda o: o["status"]["phase"] == "Failed")
+    (container,) = failed["status"]["containerStatuses"]
+    container["state"]["terminated"] |= {"exitCode": 0, "message": '{"outcome": "pruned"}'}
+    status = {"phase": "Succeeded", "containerStatuses": [container]}
+    await yard.kube.patch(kinds.POD, name, {"status": status}, "status")
+    # A pod that has ended changes no more, so that only the watch sees this: any change asks for a look.
+    await yard.kube.patch(kinds.PROJECT, "demo", {"metadata": {"annotations": {"look": "now"}}})
     async with asyncio.timeout(20):
         while await yard.kube.get(kinds.DEPLOYMENT, "dep-1"):
             await asyncio.sleep(0.1)
