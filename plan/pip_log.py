@@ -7,6 +7,9 @@ import re
 
 from plan.errors import BUILD_FAILED, DEPENDENCY_RESOLUTION, PlanError
 
+INDEX_UNREACHABLE = "the package index could not be reached"
+"""The message of the one failure that may be gone the next time."""
+
 _PIN = "Correct the pin in the dependency declaration; a version must exist for the crew's Python."
 _LOOSEN = "Loosen one of the pins until pip install works in an empty environment."
 _COMPILER = "The base image has no compiler: choose a version that has a wheel for the crew's Python."
@@ -63,7 +66,7 @@ _KINDS = tuple(
             r"|Connection aborted|Could not fetch URL|HTTP error 5\d\d|\b5\d\d Server Error|SSLError"
             r"|IncompleteRead|ProtocolError",
             BUILD_FAILED,
-            "the package index could not be reached",
+            INDEX_UNREACHABLE,
             "Try again later; see the build log for the address.",
         ),
         (

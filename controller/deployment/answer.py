@@ -12,12 +12,13 @@ from typing import Any
 
 from crds.objects import Pod
 from crds.reasons import BuildReason
-from plan.pip_log import dependency_failure
+from plan.pip_log import INDEX_UNREACHABLE, dependency_failure
 
 _LOG = 3000
 _REASONS = frozenset(str(reason) for reason in BuildReason)
 _NETWORK = re.compile(
-    r"dial tcp|connection refused|i/o timeout|TLS handshake timeout|no such host|50[234] (Bad|Serv|Gate)"
+    r"dial tcp|connection refused|i/o timeout|TLS handshake timeout|no such host|50[234] (Bad|Serv|Gate)",
+    re.IGNORECASE,
 )
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _KILLED = re.compile(r"exit status 137|signal: killed|No space left on device", re.IGNORECASE)
@@ -161,7 +162,8 @@ def _of_kaniko(ended: Mapping[str, Any]) -> Failure | Broken:
             return Failure(BuildReason.BUILD_FAILED, "the build ran out of disk", hint, log)
         return _out_of_memory("kaniko", log)
     error = dependency_failure(log)
-    if error.reason == BuildReason.BUILD_FAILED and _NETWORK.search(log):
+    passing = error.message == INDEX_UNREACHABLE or _NETWORK.search(log)
+    if error.reason == BuildReason.BUILD_FAILED and passing:
         return Broken(error.message, BuildReason.BUILD_FAILED, log)
     return Failure(error.reason, error.message, error.hint, log)
 

@@ -328,8 +328,17 @@ def test_a_dependency_image_that_vanishes_is_not_built_for_ever(look, steps):
     assert decision.status["error"]["reason"] == "RegistryPush"
 
 
-def test_a_network_that_fails_is_no_fault_of_the_crew(look, steps):
-    steps.assemble(NEEDS).dependencies("kaniko", 1, "dial tcp: connection refused", phase="Failed")
+@pytest.mark.parametrize(
+    "log",
+    [
+        "dial tcp: connection refused",
+        "error pulling: Connection Refused",
+        "WARNING: Retrying: NewConnectionError('Failed to establish a new connection: [Errno 111]')\n"
+        "ERROR: No matching distribution found for langgraph",
+    ],
+)
+def test_a_network_that_fails_is_no_fault_of_the_crew(look, steps, log):
+    steps.assemble(NEEDS).dependencies("kaniko", 1, log, phase="Failed")
     assert created(look(steps.pods)) == ["dep-a-d2"]
 
 
