@@ -10,7 +10,7 @@ CODE := crds plan controller build runner api actions dev tests bench
 TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e bench tools lock format clean
+.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e bench fuzz tools lock format clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -65,6 +65,9 @@ cluster: $(STAMP) up ## tests of controller and facade against the real apiserve
 
 e2e: $(STAMP) up ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
+
+fuzz: $(STAMP) up ## 10,000 requests made up from the API's description
+	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_FUZZ_EXAMPLES=200 CREWYARD_FUZZ_CASES=10000 $(BIN)/pytest tests/cluster/api_http/test_fuzz.py
 
 tools: ## act and actionlint, which the tests of the GitHub actions use
 	@$(PYTHON) -m dev tools
