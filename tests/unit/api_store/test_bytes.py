@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from api.store.blobs import Blobs
-from api.store.buildlogs import BuildLogs, Chunk
+from api.store.buildlogs import Chunk, FileBuildLogs
 from api.store.errors import Mismatch, Missing, Taken, TooLarge
+from api.store.signals import Signals
 from api.store.store import Store
 from tests.unit.api_store import given
 
@@ -121,12 +122,12 @@ async def test_artifacts_of_a_run_that_did_not_end_by_itself_are_partial(
 
 
 async def test_build_logs_take_each_chunk_once_per_container(tmp_path: Path) -> None:
-    logs = BuildLogs(tmp_path)
+    logs = FileBuildLogs(tmp_path, Signals())
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(1, "one\n"), Chunk(2, "two\n")]) == 2
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(2, "two\n"), Chunk(3, "three\n")]) == 3
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(5, "five\n")]) == 3
     assert await logs.append("dep-a", "pod-2", "kaniko", [Chunk(1, "built\n")]) == 1
-    reopened = BuildLogs(tmp_path)
+    reopened = FileBuildLogs(tmp_path, Signals())
     assert await reopened.append("dep-a", "pod-1", "assemble", [Chunk(3, "three\n")]) == 3
     page = await reopened.read("dep-a")
     assert page.text == "one\ntwo\nthree\nbuilt\n"
@@ -136,7 +137,7 @@ async def test_build_logs_take_each_chunk_once_per_container(tmp_path: Path) -> 
 
 
 async def test_a_build_log_is_followed(tmp_path: Path) -> None:
-    logs = BuildLogs(tmp_path)
+    logs = FileBuildLogs(tmp_path, Signals())
     page = await logs.read("dep-a")
     waiting = asyncio.create_task(logs.wait("dep-a", page.mark, 30))
     await asyncio.sleep(0)
