@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
 
-from api.store.blobs import Blobs
-from api.store.errors import Missing, Taken
+from obstore.exceptions import BaseError
+
+from api.store.blobs import Blobs, in_bucket, in_folder
+from api.store.errors import Missing, StoreUnavailable, Taken
 from api.store.events import Events
 from api.store.index.artifacts import Artifacts
 from api.store.index.claims import Claims
@@ -46,17 +48,24 @@ class Store:
         self.buildlogs = kept.buildlogs
 
     @classmethod
-    async def open(cls, directory: Path, namespace: str, database_url: str | None = None) -> "Store":
+    async def open(
+        cls, directory: Path, namespace: str, database_url: str | None = None, blobs_url: str | None = None
+    ) -> "Store":
         """Opens or makes the store, with the present schema. Raises StoreUnavailable.
 
-        Without a `database_url` all is in `directory`, which no other process may have open.
+        Without a `database_url` index and logs are in `directory`, which no other process may have open;
+        without a `blobs_url` blobs are there.
         """
+        try:
+            blobs = in_folder(directory / "blobs") if blobs_url is None else in_bucket(blobs_url)
+        except (OSError, ValueError, BaseError) as error:
+            raise StoreUnavailable(f"the store of blobs cannot be opened: {error}") from error
         kept = (
             await in_directory(directory, namespace)
             if database_url is None
             else await in_postgres(database_url, namespace)
         )
-        return cls(namespace, kept, Blobs(directory / "blobs"))
+        return cls(namespace, kept, blobs)
 
     async def close(self) -> None:
         """Closes all; waiting readers return."""

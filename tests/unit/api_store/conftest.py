@@ -8,6 +8,7 @@ import pytest
 
 from api.store.migrate import migrate_postgres
 from api.store.store import Store
+from tests.unit.api_store import bucket as s3
 from tests.unit.api_store.postgres import MISSING, PROGRAMS, Server
 
 
@@ -45,3 +46,22 @@ async def store(tmp_path: Path, database_url: str | None) -> AsyncIterator[Store
     opened = await Store.open(tmp_path / "data", "crews", database_url)
     yield opened
     await opened.close()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[s3.Server]:
+    """An S3 server without buckets."""
+    program = s3.program()
+    if program is None:
+        pytest.skip(s3.MISSING)
+    server = s3.Server(program)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def bucket(s3_server: s3.Server, monkeypatch: pytest.MonkeyPatch) -> s3.Server:
+    """The S3 server, with the environment that leads there."""
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    return s3_server

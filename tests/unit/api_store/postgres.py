@@ -21,7 +21,8 @@ PASSWORD = "not-to-be-logged"
 _PR_SET_PDEATHSIG = 1
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Called between fork and exec: the kernel ends the program when this process is gone."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
@@ -60,7 +61,7 @@ class Server:
         argv += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         log = (self.directory / "log").open("ab")
         self._process = subprocess.Popen(
-            argv, cwd=self.directory, stdout=log, stderr=log, preexec_fn=_die_with_parent, **self._as  # type: ignore[call-overload]
+            argv, cwd=self.directory, stdout=log, stderr=log, preexec_fn=die_with_parent, **self._as  # type: ignore[call-overload]
         )  # fmt: skip
         log.close()
         end = time.monotonic() + 30

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from api.store.blobs import Blobs
+from api.store.blobs import Blobs, in_bucket, in_folder
 from api.store.buildlogs import Chunk, FileBuildLogs
 from api.store.errors import Mismatch, Missing, Taken, TooLarge
 from api.store.signals import Signals
@@ -27,8 +27,20 @@ async def whole(parts: AsyncIterator[bytes]) -> bytes:
     return b"".join([part async for part in parts])
 
 
-async def test_a_blob_comes_back_whole_and_in_ranges(tmp_path: Path) -> None:
-    blobs = Blobs(tmp_path / "blobs")
+@pytest.fixture(params=["folder", "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Where the bytes end as files: in a directory of ours, or in that of an S3 server."""
+    return tmp_path / "blobs" if request.param == "folder" else request.getfixturevalue("bucket").new()
+
+
+@pytest.fixture
+def blobs(place: Path, request: pytest.FixtureRequest) -> Blobs:
+    if request.node.callspec.params["place"] == "folder":
+        return in_folder(place)
+    return in_bucket(f"s3://{place.name}/some/prefix")
+
+
+async def test_a_blob_comes_back_whole_and_in_ranges(blobs: Blobs) -> None:
     stored = await blobs.put("crews/a/b", chunks(DATA), len(DATA), SHA)
     assert (stored.size, stored.sha256) == (len(DATA), SHA)
     assert await whole(blobs.read("crews/a/b")) == DATA
@@ -51,12 +63,11 @@ async def test_a_blob_comes_back_whole_and_in_ranges(tmp_path: Path) -> None:
     ],
 )
 async def test_other_bytes_than_announced_leave_nothing(
-    tmp_path: Path, size: int, sha256: str, error: type[Exception]
+    blobs: Blobs, place: Path, size: int, sha256: str, error: type[Exception]
 ) -> None:
-    blobs = Blobs(tmp_path / "blobs")
     with pytest.raises(error):
         await blobs.put("crews/a", chunks(DATA), size, sha256)
-    assert not [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+    assert not [path for path in place.rglob("*") if path.is_file()]
 
 
 async def test_an_upload_is_stored_once(store: Store) -> None:
