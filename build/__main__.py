@@ -56,7 +56,8 @@ def run(step: str, settings: Settings | PruneSettings, log: Log) -> tuple[dict[s
         return words, ANSWERED if step == "assemble" else FAILED
     except Infrastructure as error:
         log.line(f"trouble of the installation: {error}")
-        return {"outcome": "trouble", "message": str(error)}, TROUBLE
+        reason = {"reason": error.reason} if error.reason else {}
+        return {"outcome": "trouble", **reason, "message": str(error)}, TROUBLE
     except Exception:
         for text in traceback.format_exc().splitlines():
             log.line(text)

@@ -13,7 +13,7 @@ import time
 from typing import IO, Any
 from urllib.parse import urlencode
 
-from build.errors import REGISTRY_PUSH, Infrastructure, Refused
+from build.errors import REGISTRY_PUSH, Infrastructure, Refused, RegistryTrouble
 from build.image import DOCKER_MANIFEST, OCI_MANIFEST, Image, ImageInvalid, config_digest_in, digest_of
 
 _ATTEMPTS = 5
@@ -134,7 +134,7 @@ class Repository:
                     return True
                 problem = f"{self.name} answered {answer.status_code}"
             _pause(attempt)
-        raise Infrastructure(f"uploading a layer failed: {problem}")
+        raise RegistryTrouble(f"uploading a layer failed: {problem}")
 
     def push_image(self, image: Image, tag: str) -> str:
         """Pushes configuration and manifest under `tag` and gives the digest; the layers must be there."""
@@ -165,7 +165,7 @@ class Repository:
                     return answer
                 problem = f"it answered {answer.status_code}"
             _pause(attempt)
-        raise Infrastructure(f"the registry of {self.name} is not usable: {problem}")
+        raise RegistryTrouble(f"the registry of {self.name} is not usable: {problem}")
 
     def _once(self, method: str, url: str, **more: Any) -> Any:
         import requests
@@ -177,7 +177,7 @@ class Repository:
         try:
             return registry_client.request(self._connected, method, url, **more)
         except requests.RequestException as error:
-            raise Infrastructure(f"{type(error).__name__}: {error}") from None
+            raise RegistryTrouble(f"{type(error).__name__}: {error}") from None
         except ValueError as error:  # how oras says that it cannot authenticate
             raise Refused(
                 REGISTRY_PUSH, f"{self.name} refuses the credentials: {error}", "Check the registry's Secret."
@@ -193,7 +193,7 @@ class Repository:
                 f"{doing}: the registry answered {answer.status_code}: {said}",
                 "Check the registry's address, quota and Secret.",
             )
-        raise Infrastructure(f"{doing}: the registry answered {answer.status_code}: {said}")
+        raise RegistryTrouble(f"{doing}: the registry answered {answer.status_code}: {said}")
 
 
 class _Upload:

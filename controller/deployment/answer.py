@@ -184,7 +184,12 @@ def _broken(container: str, ended: Mapping[str, Any], reason: str = BuildReason.
     log = "" if told else _log(ended.get("message"))
     code, why = ended.get("exitCode"), str(told.get("message") or ended.get("reason") or "no reason given")
     last = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), why)
-    return Broken(f"{container} ended with exit code {code}: {last}"[:1000], reason, log)
+    why_not = str(told.get("reason") or reason)
+    return Broken(
+        f"{container} ended with exit code {code}: {last}"[:1000],
+        why_not if why_not in _REASONS else reason,
+        log,
+    )
 
 
 def _log(text: object) -> str:

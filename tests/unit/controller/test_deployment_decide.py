@@ -308,7 +308,16 @@ def test_trouble_that_a_pod_tells_of_is_told_in_its_words(look, steps):
         steps.assemble({"outcome": "trouble", "message": "the registry is away"}, code=75, phase="Failed")
     error = look(steps.pods).status["error"]
     assert error["message"] == "assemble ended with exit code 75: the registry is away (after 4 attempts)"
-    assert "log" not in error
+    assert error["reason"] == "BuildFailed" and "log" not in error
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"), [("RegistryPush", "RegistryPush"), ("NoSuchWord", "BuildFailed")]
+)
+def test_trouble_with_a_reason_of_its_own_fails_so_in_the_end(look, steps, told, reason):
+    for _ in range(4):
+        steps.assemble({"outcome": "trouble", "reason": told, "message": "x"}, code=75, phase="Failed")
+    assert look(steps.pods).status["error"]["reason"] == reason
 
 
 def test_a_pod_taken_away_from_outside_is_made_again_under_a_new_name(look, steps):
