@@ -200,6 +200,6 @@ def _log(text: object) -> str:
 def _told(ended: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         found = json.loads(str(ended.get("message") or ""))
-    except ValueError:
+    except (ValueError, RecursionError):  # what was executed in the container may have written anything
         return {}
     return found if isinstance(found, dict) else {}

@@ -397,3 +397,9 @@ def test_a_lost_pod_counts_as_the_latest_step(steps):
     assert (found.latest.kind, found.latest.pod, found.total) == ("d", None, 2)
     assert attempts(steps.pods, "dep-a-a1").latest.pod is steps.pods[0]
     assert attempts([], None).latest is None
+
+
+@pytest.mark.parametrize("words", ["[" * 4096, '{"a":' * 800, "9" * 4096, "null"])
+def test_whatever_an_installation_left_as_last_words_the_build_ends(look, steps, words):
+    steps.assemble(NEEDS).dependencies("kaniko", 1, words, phase="Failed")
+    assert look(steps.pods).status["phase"] == "Failed"
