@@ -17,7 +17,7 @@ from crds.times import format_time, parse_time
 
 MOST = 500
 EVENT_BYTES = 65536
-_TYPE = re.compile(r"[a-z][a-z0-9_.-]{0,63}", re.ASCII)
+_TYPE = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what a crew may emit, no less
 _OURS = frozenset({"run_id", "timestamp"})
 
 
@@ -45,7 +45,7 @@ def _event(run: str, item: Any, now: datetime) -> Said:
 
 def _problem(type_: Any, data: Any) -> str | None:
     if not isinstance(type_, str) or not _TYPE.fullmatch(type_):
-        return "an event was dropped: its type must be lower-case words joined by dots"
+        return "an event was dropped: its type must be up to 64 letters, digits and . _ -"
     if type_.startswith("run.") or type_ == "artifact":
         return f"an event was dropped: the type {type_} is given by the service"
     size = len(json.dumps(data, ensure_ascii=False).encode(errors="replace"))

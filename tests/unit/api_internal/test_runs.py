@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from api.store.store import Store
+from runner.crewyard_runtime.events import check
 from tests.unit.api_internal.conftest import Mint, Pods
 from tests.unit.api_store import given
 
@@ -131,7 +132,7 @@ async def test_events_are_acknowledged_stored_once_and_completed(
     [
         ("run.completed", "the type run.completed is given by the service"),
         ("artifact", "the type artifact is given by the service"),
-        ("No Type", "its type must be lower-case words joined by dots"),
+        ("No Type", "its type must be up to 64 letters, digits and . _ -"),
     ],
 )
 async def test_an_event_that_may_not_be_is_told_and_keeps_its_number(
@@ -144,6 +145,19 @@ async def test_an_event_that_may_not_be_is_told_and_keeps_its_number(
     dropped, kept = (await store.events.read(run, 1, 10)).events
     assert (dropped.type, dropped.data["message"]) == ("log", f"an event was dropped: {told}")
     assert (kept.data["run_id"], kept.data["x"]) == (run.replace("-", "_", 1), "\ud800\x00 ")
+
+
+@pytest.mark.parametrize("type_", ["Report.Done", "2nd_draft", "_x", "runs.listed", "X" * 64])
+async def test_whatever_type_a_crew_may_emit_is_kept(
+    pods: Pods, store: Store, bearer: Mint, type_: str
+) -> None:
+    check(type_, {})
+    await given.yard(store)
+    run = await given.claimed(store)
+    body = {**HOLDER, "events": [event(1, type_, done=1)]}
+    assert await ask(pods, run, "events", body, bearer(run)) == (200, {"acknowledged": 1})
+    (kept,) = (await store.events.read(run, 1, 10)).events
+    assert (kept.type, kept.data["done"]) == (type_, 1)
 
 
 async def test_a_pod_that_does_not_hold_the_run_is_told_so(pods: Pods, store: Store, bearer: Mint) -> None:
