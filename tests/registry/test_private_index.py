@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -202,3 +203,28 @@ def test_pip_is_told_nothing_of_the_rest_of_our_environment(tmp_path: Path) -> N
     assert "PIP_TRUSTED_HOST" not in told
     plain = IndexCredentials("http://u:p@h:3141/simple", "https://other/simple")
     assert pip_environment(plain, tmp_path, ours)["PIP_TRUSTED_HOST"] == "h:3141"
+
+
+_READER = """
+import ctypes, os, sys
+from build.wheels import hide_environment
+os.setgroups([]); os.setgid(65532); os.setuid(65532)
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as a program is that was started by this user
+if sys.argv[1] == "hidden":
+    hide_environment()
+if os.fork() == 0:
+    try:
+        open(f"/proc/{os.getppid()}/environ").read(1)
+    except PermissionError:
+        os._exit(13)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.parametrize(("environment", "code"), [("shown", 0), ("hidden", 13)])
+def test_no_program_of_the_same_user_reads_the_credentials_of_the_step(environment: str, code: int) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    program = [sys.executable, "-c", _READER, environment]
+    assert int(subprocess.run(program, capture_output=True, text=True, check=True).stdout) == code
