@@ -64,6 +64,7 @@ class Process:
             looks.tree_of,
             lambda: self.resync.last is not None,
             retainer.condemned,
+            retainer.images,
             retainer.removing,
         )
         sys.setrecursionlimit(max(sys.getrecursionlimit(), JSON_DEPTH))

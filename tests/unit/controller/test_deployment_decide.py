@@ -403,3 +403,15 @@ def test_a_lost_pod_counts_as_the_latest_step(steps):
 def test_whatever_an_installation_left_as_last_words_the_build_ends(look, steps, words):
     steps.assemble(NEEDS).dependencies("kaniko", 1, words, phase="Failed")
     assert look(steps.pods).status["phase"] == "Failed"
+
+
+def test_an_image_that_is_being_removed_is_made_anew_once_it_is_gone(look, steps):
+    going = {"removed": frozenset({BUILT["image"]})}
+    found = look(steps.assemble(BUILT).pods, recorded="dep-a-a1", before=going)
+    assert "image" not in found.status and found.requeue_after
+    assert [gone.name for gone in found.delete] == ["dep-a-a1"] and not found.create
+    waiting = look([], recorded="dep-a-a1", before=going)
+    assert not waiting.create and waiting.requeue_after
+    assert created(look([], recorded="dep-a-a1")) == ["dep-a-a2"]
+    other = {"removed": frozenset({"registry:5000/team/crews/demo@sha256:cd"})}
+    assert look(steps.pods, before=other).status["image"] == BUILT["image"]

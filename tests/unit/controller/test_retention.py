@@ -129,7 +129,8 @@ def test_the_registry_is_cleaned_before_the_objects_go(world):
     assert len(world.deployments) == 6
     assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
     assert world.asked["registry"] == {"prefix": "registry:5000/team", "insecure": True}
-    assert prune_pod.condemned(world.pods.values()) == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.going(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.going(world.pods.values()).images == set(world.asked["images"])
     assert not world.step().create and len(world.deployments) == 6
     world.end()
     world.step()
