@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -221,3 +222,30 @@ async def test_wrong_bytes_are_not_an_artifact(pods: Pods, store: Store, bearer:
     assert status == 400
     assert (await store.artifacts.page(run, 0, 10)).total == 0
     assert (await store.events.read(run, 1, 10)).events == ()
+
+
+async def test_a_version_whose_sender_gave_up_does_not_replace_the_one_sent_since(
+    pods: Pods, store: Store, bearer: Mint, tmp_path: Path
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    old, new = b"old", b"newer"
+    sent = {"Host": "x", "Content-Length": "3", "X-Crewyard-Sha256": hashlib.sha256(old).hexdigest()}
+    head = [f"PUT /internal/v1/runs/{run}/artifacts/a HTTP/1.1"]
+    head += [f"{name}: {value}" for name, value in {**sent, **WHO, **bearer(run)}.items()]
+    blob = tmp_path / "data" / "blobs" / "crews" / "runs" / run / sent["X-Crewyard-Sha256"]
+    async with store.events.shelf.hold(run):
+        _, writer = await asyncio.open_connection(pods.host, pods.port)
+        writer.write("\r\n".join([*head, "", ""]).encode() + old)
+        async with asyncio.timeout(5):
+            while not blob.exists():
+                await asyncio.sleep(0.01)
+        writer.close()
+        await writer.wait_closed()
+        await asyncio.sleep(0.1)
+    assert (await put(pods, run, "a", new, bearer(run)))[0] == 200
+    for _ in range(3):
+        row = await store.artifacts.get(run, "a")
+        assert row is not None and row.sha256 == hashlib.sha256(new).hexdigest()
+        await asyncio.sleep(0.05)
+    assert len((await store.events.read(run, 1, 10)).events) == 1
