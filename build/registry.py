@@ -4,6 +4,7 @@ oras speaks the authentication of registries; waits, retries and streaming are
 ours, since it has no timeouts, pauses for minutes and reads blobs whole.
 """
 
+import contextlib
 import io
 import json
 import random
@@ -20,6 +21,7 @@ _ATTEMPTS = 5
 _MANIFEST_BYTES = 4 << 20
 _CHUNK = 1 << 20
 _PAGE = 500
+_IMPORT_SECONDS = 60.0
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -32,10 +34,12 @@ class Repository:
         self._base = f"{'http' if insecure else 'https'}://{host}/v2/{path}"
         self._host, self._insecure, self._auth = host, insecure, auth
         self._connected: Any = None
+        self._importing: threading.Thread | None = None
 
     def prepare(self) -> None:
         """Imports what talking to a registry needs, beside whatever else is going on."""
-        threading.Thread(target=_import_client, daemon=True, name="registry").start()
+        self._importing = threading.Thread(target=_import_client, daemon=True, name="registry")
+        self._importing.start()
 
     def image(self, reference: str) -> Image | None:
         """Manifest and configuration of a tag or digest; None where there is none. Raises Infrastructure."""
@@ -168,6 +172,7 @@ class Repository:
         raise RegistryTrouble(f"the registry of {self.name} is not usable: {problem}")
 
     def _once(self, method: str, url: str, **more: Any) -> Any:
+        self._imported()
         import requests
 
         from build import registry_client  # slow to import: not before it is needed
@@ -182,6 +187,14 @@ class Repository:
             raise Refused(
                 REGISTRY_PUSH, f"{self.name} refuses the credentials: {error}", "Check the registry's Secret."
             ) from None
+
+    def _imported(self) -> None:
+        """Waits for the import that was begun: two threads at the same modules would wait without a bound."""
+        if self._importing is not None:
+            self._importing.join(_IMPORT_SECONDS)
+            if self._importing.is_alive():
+                raise Infrastructure(f"the registry's client was not loaded within {_IMPORT_SECONDS:.0f} s")
+            self._importing = None
 
     def _expect(self, answer: Any, status: int, doing: str) -> None:
         if answer.status_code == status:
@@ -214,7 +227,9 @@ class _Upload:
 
 
 def _import_client() -> None:
-    from build import registry_client  # noqa: F401
+    # What fails here fails again, and is told, where it is needed.
+    with contextlib.suppress(Exception):
+        from build import registry_client  # noqa: F401
 
 
 def _transient(status: int) -> bool:
