@@ -30,6 +30,7 @@ _RETRIES = 4
 _LINE = 4096
 _PR_SET_DUMPABLE = 4
 _KEPT_LINES = 200
+_LOG = 64 << 10
 # Of our own environment: how the outside is reached, nothing else.
 _INHERITED = ("PATH", "LANG", "PIP_CERT", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
@@ -152,7 +153,7 @@ def _run(arguments: list[str], environment: dict[str, str], mask: Mask, log: Log
     if late.is_set():
         raise Infrastructure(f"downloading packages took longer than {timeout:.0f} s")
     if process.returncode:
-        raise _failure("\n".join(said), environment["PIP_INDEX_URL"])
+        raise _failure("\n".join(said)[-_LOG:], environment["PIP_INDEX_URL"])
 
 
 def _failure(said: str, address: str) -> Exception:

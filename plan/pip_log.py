@@ -57,7 +57,7 @@ _KINDS = tuple(
             "Give every line a version by == and a hash (pip-compile --generate-hashes), or none of them.",
         ),
         (
-            r"Cannot install (?P<what>[^\r\n]+?) because these package versions have conflicting",
+            r"Cannot install (?P<what>[^\r\n]{1,2000}?) because these package versions have conflicting",
             DEPENDENCY_RESOLUTION,
             "{what} contradict each other",
             _LOOSEN,
@@ -72,7 +72,7 @@ _KINDS = tuple(
             "Try again later; see the build log for the address.",
         ),
         (
-            r"Ignored the following versions that require a different python version:[^\r\n]*"
+            r"Ignored the following versions that require a different python version:"
             r"[\s\S]*No matching distribution found for (?P<what>[^\r\n]+)",
             DEPENDENCY_RESOLUTION,
             "no version of {what} is for the crew's Python",
@@ -91,7 +91,7 @@ _KINDS = tuple(
             "Correct that line of the dependency declaration.",
         ),
         (
-            r"Package '?(?P<what>[^'\r\n]+?)'? requires a different Python: (?P<more>[^\r\n]+)",
+            r"Package '?(?P<what>[^'\r\n]{1,200}?)'? requires a different Python: (?P<more>[^\r\n]+)",
             DEPENDENCY_RESOLUTION,
             "{what} needs another Python: {more}",
             "Choose another version of it, or another python in the configuration file.",

@@ -147,3 +147,16 @@ def test_the_cause_is_told(log: str, reason: str, message: str) -> None:
 def test_a_long_log_is_searched_in_little_time() -> None:
     assert dependency_failure("Error: x\nConnection aborted " * 400).hint
     assert dependency_failure("Processing /workspace/tree\n[end of output]\n" * 400).hint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Ignored the following versions that require a different python version:",
+        "Cannot install a ",
+        "Package a ",
+        "\n" * 9 + "a",
+    ],
+)
+def test_a_log_that_repeats_itself_is_read_all_the_same(words: str) -> None:
+    assert dependency_failure(words * ((64 << 10) // len(words))).reason == "BuildFailed"
