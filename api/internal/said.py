@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from api.internal.pods import Refusal, number
+from api.nesting import DEEPEST, too_deep
 from api.store.eventlog import Said
 from crds import names
 from crds.times import format_time, parse_time
@@ -48,6 +49,8 @@ def _problem(type_: Any, data: Any) -> str | None:
         return "an event was dropped: its type must be up to 64 letters, digits and . _ -"
     if type_.startswith("run.") or type_ == "artifact":
         return f"an event was dropped: the type {type_} is given by the service"
+    if too_deep(data):
+        return f"an event of type {type_} was dropped: it is nested in more than {DEEPEST} levels"
     size = len(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
     if size > EVENT_BYTES + 1024:
         return f"an event of type {type_} was dropped: {size} bytes are more than {EVENT_BYTES}"

@@ -8,8 +8,9 @@ from typing import Any
 from api.store.index.runs import ENDED
 
 NO_INPUT = (
-    "the Run's input is not held by the service: spec.input has more than 256 KiB, or spec.inputRef names "
-    "one that did not come through the API; put at most 256 KiB into spec.input, or use POST /v1/runs"
+    "the Run's input is not held by the service: spec.input has more than 256 KiB or 200 levels, or "
+    "spec.inputRef names one that did not come through the API; put at most 256 KiB into spec.input, or use "
+    "POST /v1/runs"
 )
 
 TAKEN_BACK = "the run was taken back"

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,19 @@ async def test_an_event_that_may_not_be_is_told_and_keeps_its_number(
     dropped, kept = (await store.events.read(run, 1, 10)).events
     assert (dropped.type, dropped.data["message"]) == ("log", f"an event was dropped: {told}")
     assert (kept.data["run_id"], kept.data["x"]) == (run.replace("-", "_", 1), "\ud800\x00 ")
+
+
+async def test_an_event_nested_too_deeply_to_be_read_back_is_told(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    deep = json.loads("[" * 930 + "]" * 930)
+    body = json.dumps({**HOLDER, "events": [event(1, "step", a=deep), event(2, "step", a=[[1]])]})
+    async with pods.post(f"/internal/v1/runs/{run}/events", data=body, headers=bearer(run)) as answer:
+        assert answer.status == 200
+    told, kept = (await store.events.read(run, 1, 10)).events
+    assert (told.type, "200 levels" in told.data["message"], kept.data["a"]) == ("log", True, [[1]])
 
 
 @pytest.mark.parametrize("type_", ["Report.Done", "2nd_draft", "_x", "runs.listed", "X" * 64])
