@@ -63,7 +63,7 @@ def settings(index: Index, git: GitServer, commit: str, python: str = "3.11", **
         "registry": {"prefix": "127.0.0.1:9", "insecure": True},
         "base_images": {python: f"library/python:{python}-slim"},
         "network": {"allow": ["127.0.0.0/8"]},
-        "private_index": True,
+        "private_index": "house-index",
     }
     return read_settings(
         {

@@ -96,6 +96,8 @@ def test_a_private_index_is_installed_from_offline() -> None:
     text = dockerfile("base", declaration)
     assert text.count("PIP_NO_INDEX=1 PIP_FIND_LINKS=/workspace/wheels") == 2
     assert key(files, "t") != key(files, "t", private_index=True)
+    one, other = (dependencies_key(declaration, "3.11", "base", "t", name) for name in ("one", "other"))
+    assert one != other
 
 
 @pytest.mark.parametrize(
