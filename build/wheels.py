@@ -27,7 +27,8 @@ from plan.pip_log import dependency_failure
 _PIP = Path(__file__).with_name("confined_pip.py")
 _TIMEOUT = 1200.0
 _RETRIES = 4
-_LINE = 4096
+# Far more than the log shows of a line: what is cut off must not be a part of a secret, which no mask knows.
+_LINE = 64 << 10
 _PR_SET_DUMPABLE = 4
 _KEPT_LINES = 200
 _LOG = 64 << 10
@@ -142,7 +143,11 @@ def _run(arguments: list[str], environment: dict[str, str], mask: Mask, log: Log
         timer.start()
         try:
             assert process.stdout is not None
+            whole = True
             while line := process.stdout.readline(_LINE):
+                begins, whole = whole, line.endswith(b"\n")
+                if not begins:
+                    continue
                 text = mask.text(line.decode("utf-8", "replace").rstrip())
                 said.append(text)
                 log.line(text)

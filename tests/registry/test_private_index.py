@@ -228,3 +228,21 @@ def test_no_program_of_the_same_user_reads_the_credentials_of_the_step(environme
         pytest.skip("only root can become another user")
     program = [sys.executable, "-c", _READER, environment]
     assert int(subprocess.run(program, capture_output=True, text=True, check=True).stdout) == code
+
+
+@pytest.mark.parametrize("before", [4090, (64 << 10) - 5, 70_000])
+def test_no_part_of_a_password_is_left_by_a_line_that_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    program = tmp_path / "pip.py"
+    program.write_text(
+        f"print('x' * {before} + 'start-of-a-pass-end-of-it'); print('ERROR: next'); exit(1)\n"
+    )
+    monkeypatch.setattr("build.wheels._PIP", program)
+    access = IndexCredentials("http://h/simple", "", "u", "start-of-a-pass-end-of-it")
+    said = io.StringIO()
+    with pytest.raises((PlanError, Infrastructure)) as raised:
+        download_wheels(Declaration("r", ("a",)), "3.11", access, tmp_path / "wheels", Log(out=said))
+    for text in (said.getvalue(), str(raised.value)):
+        assert "start" not in text and "end-of" not in text and "-pass" not in text
+    assert "ERROR: next" in said.getvalue()
