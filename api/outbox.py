@@ -93,7 +93,11 @@ async def deliver_all(store: Store, kube: Kube) -> None:
         store.claims.waiting.clear()
         try:
             # Those that are put off are among the oldest: they must not take the places of the others.
-            waiting = await store.claims.unwritten(BATCH + len(pace))
+            most = BATCH + len(pace)
+            waiting = await store.claims.unwritten(most)
+            if len(waiting) < most:
+                # The answer to a pod may have written what was put off here.
+                pace.keep({claim.run for claim in waiting})
             ready = [claim for claim in waiting if pace.due(claim.run, loop.time())][:BATCH]
             await asyncio.gather(*(_try(store, kube, claim, turns, pace) for claim in ready))
         except StoreUnavailable as error:

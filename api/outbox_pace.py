@@ -3,6 +3,7 @@
 One Run that takes nothing must not keep the others waiting, and one that never will is given up.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 FIRST_PAUSE = 0.2
@@ -47,3 +48,7 @@ class Pace:
     def settled(self, run: str) -> None:
         """A run's claim needs no more tries."""
         self._troubles.pop(run, None)
+
+    def keep(self, runs: Collection[str]) -> None:
+        """Forgets all other runs: somebody else has written their claims."""
+        self._troubles = {run: found for run, found in self._troubles.items() if run in runs}

@@ -5,11 +5,12 @@ or `push` failed for good. 75: trouble of the installation; the pod may be tried
 64: the pod was made wrongly.
 """
 
+import faulthandler
 import os
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from build.errors import Infrastructure
 from build.facade import Facade
@@ -24,6 +25,8 @@ from plan.errors import PlanError
 STEPS = ("assemble", "source", "push", "prune")
 ANSWERED, FAILED, USAGE, TROUBLE = 0, 1, 64, 75
 _LOG_TIMEOUT = 5.0
+ASSEMBLE_SECONDS = 1200.0
+"""More than `assemble` takes, whose waits are bounded; one that hangs says where, and is tried again."""
 
 
 def run(step: str, settings: Settings | PruneSettings, log: Log) -> tuple[dict[str, Any], int]:
@@ -56,7 +59,8 @@ def run(step: str, settings: Settings | PruneSettings, log: Log) -> tuple[dict[s
         return words, ANSWERED if step == "assemble" else FAILED
     except Infrastructure as error:
         log.line(f"trouble of the installation: {error}")
-        return {"outcome": "trouble", "message": str(error)}, TROUBLE
+        reason = {"reason": error.reason} if error.reason else {}
+        return {"outcome": "trouble", **reason, "message": str(error)}, TROUBLE
     except Exception:
         for text in traceback.format_exc().splitlines():
             log.line(text)
@@ -95,5 +99,16 @@ def _sent_log(settings: Settings, step: str) -> Log:
     return Log(facade_sender(facade, settings.deployment, settings.pod, step))
 
 
+def process(arguments: list[str]) -> NoReturn:
+    """One step and the end of this process, whatever its threads are doing."""
+    if arguments == ["assemble"]:
+        faulthandler.dump_traceback_later(ASSEMBLE_SECONDS, exit=True)
+    code = main(arguments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not by way of the interpreter's own end, which can wait for locks of threads that it has stopped.
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    process(sys.argv[1:])

@@ -17,4 +17,15 @@ class Refused(PlanError):
 
 
 class Infrastructure(Exception):
-    """Something around the build is away or broken; the same build may work later."""
+    """Something around the build is away or broken; the same build may work later.
+
+    `reason` is what the deployment fails with where it does not; empty, the controller chooses.
+    """
+
+    reason = ""
+
+
+class RegistryTrouble(Infrastructure):
+    """The registry is away, full or broken."""
+
+    reason = REGISTRY_PUSH

@@ -22,6 +22,7 @@ from build.gate_messages import adapted, answer, inside, same_server, target_of,
 
 _HEAD_BYTES = 64 << 10
 _CHUNK = 64 << 10
+_ACCEPT = 1.0
 
 
 class Gate:
@@ -59,6 +60,8 @@ class Gate:
         self._context: ssl.SSLContext | None = None
         self._server = _Server(("127.0.0.1", 0), _Connection)
         self._server.gate = self
+        # What is announced may be gone before it is accepted, and the end waits for the one who accepts.
+        self._server.socket.settimeout(_ACCEPT)
         self._here = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> "Gate":

@@ -25,7 +25,7 @@ def planned_source(settings: Settings, log: Log) -> Sourced:
     """Fetches and plans; says both in the log. Raises PlanError or Infrastructure."""
     started = time.monotonic()
     fetched = fetch_source(settings, log)
-    planned = make_plan(fetched, settings.crew, list(settings.base_images), settings.private_index)
+    planned = make_plan(fetched, settings.crew, list(settings.base_images), bool(settings.private_index))
     tree = fetched.without(planned.left_out)
     excluded = f" ({len(fetched) - len(tree)} excluded)" if len(tree) < len(fetched) else ""
     took = time.monotonic() - started
@@ -35,6 +35,6 @@ def planned_source(settings: Settings, log: Log) -> Sourced:
     for directory in planned.declaration.projects:
         log.line(f"the project in {directory or '.'} is installed itself: a change of code makes it anew")
     base_image = settings.base_images[plan.python]
-    return Sourced(
-        tree, planned, dependencies_key(planned.declaration, plan.python, base_image, tree.hash), base_image
-    )
+    index = settings.private_index
+    key = dependencies_key(planned.declaration, plan.python, base_image, tree.hash, index)
+    return Sourced(tree, planned, key, base_image)

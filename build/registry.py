@@ -4,6 +4,7 @@ oras speaks the authentication of registries; waits, retries and streaming are
 ours, since it has no timeouts, pauses for minutes and reads blobs whole.
 """
 
+import contextlib
 import io
 import json
 import random
@@ -13,13 +14,14 @@ import time
 from typing import IO, Any
 from urllib.parse import urlencode
 
-from build.errors import REGISTRY_PUSH, Infrastructure, Refused
+from build.errors import REGISTRY_PUSH, Infrastructure, Refused, RegistryTrouble
 from build.image import DOCKER_MANIFEST, OCI_MANIFEST, Image, ImageInvalid, config_digest_in, digest_of
 
 _ATTEMPTS = 5
 _MANIFEST_BYTES = 4 << 20
 _CHUNK = 1 << 20
 _PAGE = 500
+_IMPORT_SECONDS = 60.0
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
@@ -32,10 +34,12 @@ class Repository:
         self._base = f"{'http' if insecure else 'https'}://{host}/v2/{path}"
         self._host, self._insecure, self._auth = host, insecure, auth
         self._connected: Any = None
+        self._importing: threading.Thread | None = None
 
     def prepare(self) -> None:
         """Imports what talking to a registry needs, beside whatever else is going on."""
-        threading.Thread(target=_import_client, daemon=True, name="registry").start()
+        self._importing = threading.Thread(target=_import_client, daemon=True, name="registry")
+        self._importing.start()
 
     def image(self, reference: str) -> Image | None:
         """Manifest and configuration of a tag or digest; None where there is none. Raises Infrastructure."""
@@ -134,7 +138,7 @@ class Repository:
                     return True
                 problem = f"{self.name} answered {answer.status_code}"
             _pause(attempt)
-        raise Infrastructure(f"uploading a layer failed: {problem}")
+        raise RegistryTrouble(f"uploading a layer failed: {problem}")
 
     def push_image(self, image: Image, tag: str) -> str:
         """Pushes configuration and manifest under `tag` and gives the digest; the layers must be there."""
@@ -165,9 +169,10 @@ class Repository:
                     return answer
                 problem = f"it answered {answer.status_code}"
             _pause(attempt)
-        raise Infrastructure(f"the registry of {self.name} is not usable: {problem}")
+        raise RegistryTrouble(f"the registry of {self.name} is not usable: {problem}")
 
     def _once(self, method: str, url: str, **more: Any) -> Any:
+        self._imported()
         import requests
 
         from build import registry_client  # slow to import: not before it is needed
@@ -177,11 +182,19 @@ class Repository:
         try:
             return registry_client.request(self._connected, method, url, **more)
         except requests.RequestException as error:
-            raise Infrastructure(f"{type(error).__name__}: {error}") from None
+            raise RegistryTrouble(f"{type(error).__name__}: {error}") from None
         except ValueError as error:  # how oras says that it cannot authenticate
             raise Refused(
                 REGISTRY_PUSH, f"{self.name} refuses the credentials: {error}", "Check the registry's Secret."
             ) from None
+
+    def _imported(self) -> None:
+        """Waits for the import that was begun: two threads at the same modules would wait without a bound."""
+        if self._importing is not None:
+            self._importing.join(_IMPORT_SECONDS)
+            if self._importing.is_alive():
+                raise Infrastructure(f"the registry's client was not loaded within {_IMPORT_SECONDS:.0f} s")
+            self._importing = None
 
     def _expect(self, answer: Any, status: int, doing: str) -> None:
         if answer.status_code == status:
@@ -193,7 +206,7 @@ class Repository:
                 f"{doing}: the registry answered {answer.status_code}: {said}",
                 "Check the registry's address, quota and Secret.",
             )
-        raise Infrastructure(f"{doing}: the registry answered {answer.status_code}: {said}")
+        raise RegistryTrouble(f"{doing}: the registry answered {answer.status_code}: {said}")
 
 
 class _Upload:
@@ -214,7 +227,9 @@ class _Upload:
 
 
 def _import_client() -> None:
-    from build import registry_client  # noqa: F401
+    # What fails here fails again, and is told, where it is needed.
+    with contextlib.suppress(Exception):
+        from build import registry_client  # noqa: F401
 
 
 def _transient(status: int) -> bool:

@@ -66,7 +66,10 @@ class Network:
 
 @dataclass(frozen=True)
 class Settings:
-    """All of it. `base_images` maps Python versions to references, the default one first."""
+    """All of it. `base_images` maps Python versions to references, the default one first.
+
+    `private_index` is the name of the Secret of the project's package index, where there is one.
+    """
 
     internal_url: str
     token: str = field(repr=False)
@@ -86,7 +89,7 @@ class Settings:
     dependencies_key: str | None
     git: GitCredentials
     registry_auth: str = field(repr=False)
-    private_index: bool = False
+    private_index: str = ""
     index: IndexCredentials = IndexCredentials()
 
     @property
@@ -128,7 +131,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
             environ.get("GIT_CA_CRT", ""),
         ),
         registry_auth=environ.get("REGISTRY_AUTH", ""),
-        private_index=bool(build.values.get("private_index", False)),
+        private_index=str(build.values.get("private_index") or ""),
         index=IndexCredentials(
             environ.get("PIP_INDEX_URL", ""),
             environ.get("PIP_EXTRA_INDEX_URL", ""),

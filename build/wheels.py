@@ -4,6 +4,7 @@ Nothing of them is executed. The credential is in pip's environment alone: on no
 command line, in no file, and taken out of all that pip says.
 """
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -26,8 +27,11 @@ from plan.pip_log import dependency_failure
 _PIP = Path(__file__).with_name("confined_pip.py")
 _TIMEOUT = 1200.0
 _RETRIES = 4
-_LINE = 4096
+# Far more than the log shows of a line: what is cut off must not be a part of a secret, which no mask knows.
+_LINE = 64 << 10
+_PR_SET_DUMPABLE = 4
 _KEPT_LINES = 200
+_LOG = 64 << 10
 # Of our own environment: how the outside is reached, nothing else.
 _INHERITED = ("PATH", "LANG", "PIP_CERT", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
@@ -54,6 +58,7 @@ def download_wheels(
             "Set the key index-url in the Secret named by the project's build.secretRef.",
         )
     target.mkdir(mode=0o755, parents=True, exist_ok=True)
+    hide_environment()
     mask = Mask((index.url, index.extra_url), index.username, index.password)
     with tempfile.TemporaryDirectory(prefix="pip-") as home:
         environment = pip_environment(index, Path(home), os.environ) | {"PIP_RETRIES": str(retries)}
@@ -65,6 +70,12 @@ def download_wheels(
     for path in target.iterdir():
         path.chmod(0o644)
     log.line(f"wheels: {len(list(target.iterdir()))} from the private index")
+
+
+def hide_environment() -> None:
+    """Takes /proc/<pid>/environ of this process, where more credentials are, from programs of its user."""
+    # Else pip could be made to quote it, as a requirements file. Not granted where a sandbox has no prctl.
+    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def pip_environment(index: IndexCredentials, home: Path, ours: Mapping[str, str]) -> dict[str, str]:
@@ -132,7 +143,11 @@ def _run(arguments: list[str], environment: dict[str, str], mask: Mask, log: Log
         timer.start()
         try:
             assert process.stdout is not None
+            whole = True
             while line := process.stdout.readline(_LINE):
+                begins, whole = whole, line.endswith(b"\n")
+                if not begins:
+                    continue
                 text = mask.text(line.decode("utf-8", "replace").rstrip())
                 said.append(text)
                 log.line(text)
@@ -143,7 +158,7 @@ def _run(arguments: list[str], environment: dict[str, str], mask: Mask, log: Log
     if late.is_set():
         raise Infrastructure(f"downloading packages took longer than {timeout:.0f} s")
     if process.returncode:
-        raise _failure("\n".join(said), environment["PIP_INDEX_URL"])
+        raise _failure("\n".join(said)[-_LOG:], environment["PIP_INDEX_URL"])
 
 
 def _failure(said: str, address: str) -> Exception:

@@ -67,7 +67,7 @@ def routes(
             sent = json.loads(await request.read())
             heard = Heard(str(sent["container"]), dict(sent["words"]), time.time())
             answers.put(str(sent["pod_uid"]), heard)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return web.json_response({"error": "pod_uid, container and words are needed"}, status=400)
         add(triggers.deployment(name))
         return web.json_response({})

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections.abc import Coroutine
 from typing import Any
@@ -36,6 +37,8 @@ from crds.kube import Kube
 LOG = structlog.get_logger("controller")
 SOURCE_WORKERS = 8
 KOPF_EXIT = 5.0
+JSON_DEPTH = 40_000
+"""The apiserver takes objects nested 10,000 deep; one that we could not read would be in every list."""
 
 
 class Process:
@@ -61,8 +64,10 @@ class Process:
             looks.tree_of,
             lambda: self.resync.last is not None,
             retainer.condemned,
+            retainer.images,
             retainer.removing,
         )
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), JSON_DEPTH))
         self._reconciler = Reconciler(
             {
                 kinds.RUN.plural: RunReconciler(actor, config).reconcile,

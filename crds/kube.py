@@ -9,6 +9,7 @@ Only merge patches are offered, never a whole-object PUT: one writer per field.
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,8 @@ from crds.kinds import Kind
 REQUEST_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 5.0
 PAGE = 500
+DEEPEST = 40_000
+"""Levels of a JSON text that are read; 60,000 fit into a thread's stack."""
 Object = dict[str, Any]
 
 
@@ -105,7 +108,7 @@ class Kube:
         """One call to any path, with a JSON answer."""
         limit = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT, sock_connect=CONNECT_TIMEOUT)
         response = await self._open(method, path, query or {}, body, content_type, limit)
-        found: Object = json.loads(await _read(response))
+        found: Object = decoded(await _read(response))
         return found
 
     async def get(self, kind: Kind, name: str) -> Object | None:
@@ -190,7 +193,7 @@ class Kube:
         response = await self._open("GET", kind.path(self.namespace), query, None, "application/json", limit)
         try:
             async for line in response.content:
-                event = json.loads(line)
+                event = decoded(line)
                 if event["type"] == "ERROR":
                     raise errors.from_status(int(event["object"].get("code") or 500), event["object"])
                 yield WatchEvent(event["type"], event["object"])
@@ -214,6 +217,23 @@ class Kube:
             raise errors.Unavailable(0, "LogBroken", f"the log stream broke: {error}") from error
         finally:
             response.close()
+
+
+def decoded(raw: bytes) -> Any:
+    """The JSON value, however deeply it is nested. Raises ValueError where it is none.
+
+    The apiserver keeps objects of 10,000 levels, and what their managers own in as many again: one such
+    object must not keep all others from being listed.
+    """
+    try:
+        return json.loads(raw)
+    except RecursionError:
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(before, DEEPEST))
+        try:
+            return json.loads(raw)
+        finally:
+            sys.setrecursionlimit(before)
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

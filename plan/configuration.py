@@ -17,6 +17,8 @@ DEFAULT_ENTRYPOINT = "main:kickoff"
 _DURATION = re.compile(r"(?=.*[1-9])([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _VARIABLES = 128
+# All of a plan has to fit into a build pod's last words, of which the kubelet keeps 4096 bytes.
+_VARIABLES_LETTERS = 2048
 _CREW_KEYS = ("framework", "entrypoint", "python")
 
 
@@ -141,4 +143,9 @@ def checked_variables(names: tuple[str, ...], wrong: Callable[[str, str], PlanEr
             raise wrong(f"has {name[:200]!r}, which is no variable's name", "Use A-Z, 0-9 and _.")
     if len(names) > _VARIABLES:
         raise wrong(f"has {len(names)} names", f"Name at most {_VARIABLES}.")
+    if (letters := sum(map(len, names))) > _VARIABLES_LETTERS:
+        hint = (
+            f"At most {_VARIABLES_LETTERS}: name those without which no run can start, or use shorter names."
+        )
+        raise wrong(f"has names of {letters} letters in all", hint)
     return tuple(dict.fromkeys(names))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from plan.configuration import Configuration
 from plan.errors import DEPENDENCY_RESOLUTION, PlanError
 from plan.own_project import build_requires, checked_directory, is_project
+from plan.private_index import check_lines
 from plan.requirements import package_name, read_requirements
 from plan.source import Files
 from plan.tables import Table, read_toml
@@ -73,14 +74,15 @@ def read_dependencies(
     if configuration.requires:
         origins = origins or [configuration.origin]
         lines += configuration.requires
+    tools = build_requires(files, projects) if private_index else ()
     if private_index:
-        _refuse_addresses(lines)
+        check_lines((*lines, *constraints, *tools))
     return Declaration(
         ", ".join(origins) or (f"the project in {projects[0] or '.'}" if projects else ""),
         tuple(dict.fromkeys(lines)),
         tuple(dict.fromkeys(constraints)),
         projects,
-        build_requires(files, projects) if private_index else (),
+        tools,
         private_index,
     )
 
@@ -89,18 +91,6 @@ def _projects(files: Files, configuration: Configuration, project: str | None) -
     named = [path for path in configuration.directories if path and is_project(files, path)]
     found = [checked_directory(path) for path in named]
     return tuple(dict.fromkeys(found if project is None else [*found, project]))
-
-
-def _refuse_addresses(lines: list[str]) -> None:
-    """pip executes what it finds at an address other than a wheel's, also when it only downloads."""
-    for line in lines:
-        address = line.partition("://")[2].partition("#")[0].partition("?")[0].split(" ")[0]
-        if address and not line.startswith("-") and not address.endswith(".whl"):
-            raise PlanError(
-                DEPENDENCY_RESOLUTION,
-                f"{line!r} is an address; with a private index packages are installed from wheels only",
-                "Put a wheel of it into the private index, and name it by name and version.",
-            )
 
 
 def _project(files: Files, path: str, readable: bool) -> list[str]:

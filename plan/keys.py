@@ -13,10 +13,13 @@ from plan.dockerfile import dockerfile
 from plan.make import Plan
 
 
-def dependencies_key(declaration: Declaration, python: str, base_image: str, tree: str) -> str:
+def dependencies_key(
+    declaration: Declaration, python: str, base_image: str, tree: str, index: str = ""
+) -> str:
     """The name of the dependency image: 64 hexadecimal digits.
 
-    `tree` is the hash of the source, which counts only where a project of it is installed.
+    `tree` is the hash of the source, which counts only where a project of it is installed;
+    `index` names the private index, where there is one.
     """
     parts: dict[str, object] = {
         "kind": "dependencies",
@@ -28,7 +31,7 @@ def dependencies_key(declaration: Declaration, python: str, base_image: str, tre
     if declaration.projects:
         parts["tree"] = tree
     if declaration.private_index:
-        parts["private_index"] = list(declaration.build_requires)
+        parts["private_index"] = {"name": index, "tools": list(declaration.build_requires)}
     return _digest(parts)
 
 

@@ -5,11 +5,13 @@ Called by the controller when Kaniko failed, and by the build pod that downloads
 
 import re
 
+from plan.dockerfile import TREE
 from plan.errors import BUILD_FAILED, DEPENDENCY_RESOLUTION, PlanError
 
 INDEX_UNREACHABLE = "the package index could not be reached"
 """The message of the one failure that may be gone the next time."""
 
+_SETUP_FAILED = "the setup of a package failed: {what}"
 _PIN = "Correct the pin in the dependency declaration; a version must exist for the crew's Python."
 _LOOSEN = "Loosen one of the pins until pip install works in an empty environment."
 _COMPILER = "The base image has no compiler: choose a version that has a wheel for the crew's Python."
@@ -55,7 +57,7 @@ _KINDS = tuple(
             "Give every line a version by == and a hash (pip-compile --generate-hashes), or none of them.",
         ),
         (
-            r"Cannot install (?P<what>[^\r\n]+?) because these package versions have conflicting",
+            r"Cannot install (?P<what>[^\r\n]{1,2000}?) because these package versions have conflicting",
             DEPENDENCY_RESOLUTION,
             "{what} contradict each other",
             _LOOSEN,
@@ -70,7 +72,7 @@ _KINDS = tuple(
             "Try again later; see the build log for the address.",
         ),
         (
-            r"Ignored the following versions that require a different python version:[^\r\n]*"
+            r"Ignored the following versions that require a different python version:"
             r"[\s\S]*No matching distribution found for (?P<what>[^\r\n]+)",
             DEPENDENCY_RESOLUTION,
             "no version of {what} is for the crew's Python",
@@ -89,7 +91,7 @@ _KINDS = tuple(
             "Correct that line of the dependency declaration.",
         ),
         (
-            r"Package '?(?P<what>[^'\r\n]+?)'? requires a different Python: (?P<more>[^\r\n]+)",
+            r"Package '?(?P<what>[^'\r\n]{1,200}?)'? requires a different Python: (?P<more>[^\r\n]+)",
             DEPENDENCY_RESOLUTION,
             "{what} needs another Python: {more}",
             "Choose another version of it, or another python in the configuration file.",
@@ -126,9 +128,9 @@ _KINDS = tuple(
             "Choose a version with a wheel for the crew's Python.",
         ),
         (
-            r"(?P<what>[^\r\n]*(?:Error|Exception|error): [^\r\n]+)[\s\S]*metadata-generation-failed",
+            r"\n(?P<what>[^\r\n]+)\r?\n\s*\[end of output\][\s\S]*metadata-generation-failed",
             DEPENDENCY_RESOLUTION,
-            "the setup of a package failed: {what}",
+            _SETUP_FAILED,
             "Choose a version with a wheel for the crew's Python; the log names the package.",
         ),
         (
@@ -147,7 +149,19 @@ def dependency_failure(log: str) -> PlanError:
         found = pattern.search(log)
         if found:
             words = {name: (text or "").strip()[:300] for name, text in found.groupdict().items()}
+            if message == _SETUP_FAILED and _own(log[: found.start()]):
+                return PlanError(
+                    BUILD_FAILED,
+                    f"the setup of the crew's own project failed: {words['what']}",
+                    "Try pip install . in an empty environment; the log shows what it printed.",
+                )
             return PlanError(reason, message.format(**words), hint)
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     last = lines[-1][:300] if lines else "the builder said nothing"
     return PlanError(BUILD_FAILED, f"building the dependency image failed: {last}", "See the build log.")
+
+
+def _own(before: str) -> bool:
+    """Whether pip was at the crew's own project, and had begun with nothing else, when `before` was said."""
+    _, begun, since = before.rpartition(f"Processing {TREE}")
+    return bool(begun) and "Collecting " not in since

@@ -50,6 +50,9 @@ async def _record(
     async with yard.store.events.hold(run) as log:
         if not await yard.store.claims.holds(run, pod, nonce):
             raise Refusal(409, NOT_YOURS)
+        if request.transport is None or request.transport.is_closing():
+            # The runner sends it again, or a newer version, which this one must not replace.
+            raise Refusal(503, "the connection was closed before the file was stored")
         row = await yard.store.artifacts.put(
             run,
             name,

@@ -9,6 +9,7 @@ from api import outbox
 from api.internal.claim import RUN_LIMITS
 from api.internal.events import NOT_YOURS
 from api.internal.pods import Refusal, Yard, body, number, text, token
+from api.nesting import DEEPEST, too_deep
 
 OUTCOMES = ("succeeded", "failed", "stopped")
 PATIENCE = 20.0
@@ -55,6 +56,8 @@ def status_result(sent: dict[str, Any]) -> dict[str, Any]:
         if sent.get(field) is not None:
             found[field] = str(sent[field])[:most]
     if sent.get("output") is not None:
+        if too_deep(sent["output"]):
+            raise Refusal(400, f"output is nested in more than {DEEPEST} levels; send an artifact")
         output = json.dumps(sent["output"], ensure_ascii=False, separators=(",", ":"))
         if len(output.encode(errors="replace")) > RUN_LIMITS["output_bytes"]:
             raise Refusal(400, f"output is larger than {RUN_LIMITS['output_bytes']} bytes; send an artifact")

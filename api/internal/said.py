@@ -11,13 +11,14 @@ from datetime import datetime
 from typing import Any
 
 from api.internal.pods import Refusal, number
+from api.nesting import DEEPEST, too_deep
 from api.store.eventlog import Said
 from crds import names
 from crds.times import format_time, parse_time
 
 MOST = 500
 EVENT_BYTES = 65536
-_TYPE = re.compile(r"[a-z][a-z0-9_.-]{0,63}", re.ASCII)
+_TYPE = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what a crew may emit, no less
 _OURS = frozenset({"run_id", "timestamp"})
 
 
@@ -45,9 +46,11 @@ def _event(run: str, item: Any, now: datetime) -> Said:
 
 def _problem(type_: Any, data: Any) -> str | None:
     if not isinstance(type_, str) or not _TYPE.fullmatch(type_):
-        return "an event was dropped: its type must be lower-case words joined by dots"
+        return "an event was dropped: its type must be up to 64 letters, digits and . _ -"
     if type_.startswith("run.") or type_ == "artifact":
         return f"an event was dropped: the type {type_} is given by the service"
+    if too_deep(data):
+        return f"an event of type {type_} was dropped: it is nested in more than {DEEPEST} levels"
     size = len(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
     if size > EVENT_BYTES + 1024:
         return f"an event of type {type_} was dropped: {size} bytes are more than {EVENT_BYTES}"

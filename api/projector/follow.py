@@ -95,6 +95,8 @@ def _age(item: Object) -> tuple[str, str]:
 async def _apply(projection: Projection, item: Object) -> None:
     try:
         await projection.apply(item)
-    except (KeyError, TypeError, ValueError) as error:
-        # One object that cannot be read must not keep all others from being shown.
+    except (errors.KubeError, StoreUnavailable):
+        raise
+    except Exception as error:
+        # Whatever one object is like, it must not keep all others from being shown.
         log.error("object not projected", name=item["metadata"].get("name"), error=repr(error))

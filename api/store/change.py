@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import JSON
 
+from api.nesting import too_deep
 from api.store import inputs
 from crds import conditions, names
 from crds.objects import Run
@@ -58,14 +59,15 @@ def first(run: Run) -> dict[str, Any]:
 
 
 def output(run: Run) -> Any:
-    """What the crew returned; None where it returned nothing or the text is no JSON."""
+    """What the crew returned; None where it returned nothing, or the text is no JSON that can be kept."""
     text = (run.result or {}).get("output")
     if text is None:
         return None
     try:
-        return json.loads(text)
-    except ValueError:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
         return None
+    return None if too_deep(found) else found
 
 
 def waiting(run: Run) -> dict[str, Any] | None:

@@ -8,6 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from api.nesting import too_deep
+
 MAX_INLINE = 16 * 1024
 """Bytes of an input, as canonical JSON, that the facade writes into an object."""
 MAX_OF_OBJECT = 256 * 1024
@@ -35,10 +37,13 @@ def reference(value: Mapping[str, Any]) -> dict[str, Any] | None:
 def held(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The input of an object that the facade did not make; None where the object does not give it.
 
-    It does not with an `inputRef`, whose bytes nobody else can bring, and with more than an object may hold.
+    It does not with an `inputRef`, whose bytes nobody else can bring, with more than an object may hold, and
+    with what is nested too deeply to be kept.
     """
     found: Mapping[str, Any] = spec.get("input") or {}
-    return None if "inputRef" in spec or len(canonical(found)) > MAX_OF_OBJECT else found
+    if "inputRef" in spec or too_deep(found):
+        return None
+    return None if len(canonical(found)) > MAX_OF_OBJECT else found
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

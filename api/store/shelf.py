@@ -27,6 +27,7 @@ class Shelf(Generic[Book]):
         self._directory = directory
         self._open_book = open_book
         self._books: OrderedDict[str, Book] = OrderedDict()
+        self._opening: dict[str, asyncio.Task[Book]] = {}
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
@@ -59,10 +60,17 @@ class Shelf(Generic[Book]):
         """The journal, to read from."""
         book = self._books.get(name)
         if book is None:
-            book = await off(lambda: self._open_book(self.place(name)))
-            # Another one may have opened it meanwhile; all must share one object.
-            book = self._books.setdefault(name, book)
+            task = self._opening.get(name)
+            if task is None:
+                task = self._opening[name] = asyncio.create_task(self._open(name))
+                task.add_done_callback(lambda _: self._opening.pop(name, None))
+            return await asyncio.shield(task)
         self._books.move_to_end(name)
+        return book
+
+    async def _open(self, name: str) -> Book:
+        """Once at a time: opening a journal cuts a torn end, which may be what is just being written."""
+        book = self._books[name] = await off(lambda: self._open_book(self.place(name)))
         while len(self._books) > OPEN:
             oldest = next(iter(self._books))
             if oldest in self._turns:

@@ -184,7 +184,12 @@ def _broken(container: str, ended: Mapping[str, Any], reason: str = BuildReason.
     log = "" if told else _log(ended.get("message"))
     code, why = ended.get("exitCode"), str(told.get("message") or ended.get("reason") or "no reason given")
     last = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), why)
-    return Broken(f"{container} ended with exit code {code}: {last}"[:1000], reason, log)
+    why_not = str(told.get("reason") or reason)
+    return Broken(
+        f"{container} ended with exit code {code}: {last}"[:1000],
+        why_not if why_not in _REASONS else reason,
+        log,
+    )
 
 
 def _log(text: object) -> str:
@@ -195,6 +200,6 @@ def _log(text: object) -> str:
 def _told(ended: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         found = json.loads(str(ended.get("message") or ""))
-    except ValueError:
+    except (ValueError, RecursionError):  # what was executed in the container may have written anything
         return {}
     return found if isinstance(found, dict) else {}

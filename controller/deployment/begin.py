@@ -31,7 +31,7 @@ class Begin:
 
     `removing` is held while an image is taken over, and by those who have images removed;
     `condemned` are the Deployments whose images are going, None where that is not known
-    yet. `ready` is whether all that lives was listed.
+    yet, and `removed` those images. `ready` is whether all that lives was listed.
     """
 
     actor: Actor
@@ -39,6 +39,7 @@ class Begin:
     tree_of: Callable[[Deployment], str | None] = lambda _: None
     ready: Callable[[], bool] = lambda: True
     condemned: Callable[[str], frozenset[str] | None] = lambda _: frozenset()
+    removed: Callable[[str], frozenset[str] | None] = lambda _: frozenset()
     removing: asyncio.Lock = field(default_factory=asyncio.Lock)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 

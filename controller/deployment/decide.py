@@ -21,6 +21,7 @@ MAX_BROKEN = 3
 MAX_NEEDS = 2
 WAITS_AGAIN = 15.0
 REFUSED_AGAIN = 10.0
+REMOVAL_AGAIN = 1.0
 _DOING = {
     ASSEMBLE: (status.ASSEMBLING, "The source is fetched, checked and appended to its image."),
     DEPENDENCIES: (status.INSTALLING, "Kaniko installs the dependencies."),
@@ -33,6 +34,7 @@ class Observed:
 
     Before its build: `queue` says why it must wait, or is empty; `key` is its source
     key, `twin` one whose image it takes over, `same` one being built from the same.
+    During it: `removed` are images that are going from the registry.
     """
 
     deployment: Deployment
@@ -42,6 +44,7 @@ class Observed:
     key: str | None = None
     twin: Deployment | None = None
     same: Deployment | None = None
+    removed: frozenset[str] = frozenset()
 
 
 def decide(seen: Observed, now: datetime, config: Config) -> Decision:
@@ -70,10 +73,15 @@ def _build(seen: Observed, project: Project, steps: Attempts, now: datetime, con
         return _first(seen, project, steps, now, config)
     if latest.pod is not None and not latest.pod.finished:
         return _wait(seen, project, latest.pod, latest.kind, now, config)
+    if latest.pod is None and seen.removed:
+        return _until_removed(seen, (), now)
     if latest.pod is None:
         lost = answer.Broken("the build pod was deleted before it ended")
         return _again(seen, project, steps, lost, latest.kind, now, config)
     said = answer.of_assemble(latest.pod) if latest.kind == ASSEMBLE else answer.of_dependencies(latest.pod)
+    if isinstance(said, answer.Built) and said.image in seen.removed:
+        gone = Delete(kinds.POD, latest.pod.name, latest.pod.uid, 0)
+        return _until_removed(seen, (gone,), now)
     if isinstance(said, answer.Built):
         return _built(seen, project, said, now)
     if isinstance(said, answer.Needs):
@@ -217,6 +225,13 @@ def _wait(
         return Decision(status=wanted, after=adoption, requeue_after=waits.left)
     note = Note("BuildPodStuck", f"pod {build.name} did not start or end in time and is taken away", True)
     return Decision(delete=removal, status=wanted, events=(note,), requeue_after=5.0)
+
+
+def _until_removed(seen: Observed, delete: tuple[Delete, ...], now: datetime) -> Decision:
+    """Waits with the next pod: what the last one found in the registry is being removed from there."""
+    message = "Old images are being removed from the registry; then the image is made anew."
+    wanted = status.building(seen.deployment, None, status.ASSEMBLING, message, now)
+    return Decision(delete=delete, status=wanted, requeue_after=REMOVAL_AGAIN)
 
 
 def _built(seen: Observed, project: Project, said: answer.Built, now: datetime) -> Decision:

@@ -57,8 +57,8 @@ def build_request(
         "network": {"allow": list(config.net_allow), "deny": list(config.net_deny)},
         "limits": SOURCE_LIMITS,
     }
-    if private_index(project):
-        request["private_index"] = True
+    if index_secret := private_index(project):
+        request["private_index"] = index_secret
     if dependencies_key is not None:
         request["dependencies"] = {"key": dependencies_key}
     return request

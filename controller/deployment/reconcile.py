@@ -84,10 +84,23 @@ class DeploymentReconciler:
 
     async def _go_on(self, deployment: Deployment) -> None:
         over = not queue.building(deployment)
-        seen = Observed(deployment, await self._project(deployment), await self._pods(deployment))
-        await self._perform(seen)
+        project, pods = await self._project(deployment), await self._pods(deployment)
+        if over or project is None:
+            await self._perform(Observed(deployment, project, pods))
+        elif self.begin.removed(project.name) is None:
+            self.actor.queue.add(triggers.deployment(deployment.name), NOT_READY_AGAIN)
+        elif not any(pod.finished for pod in pods):
+            await self._perform(self._seen(deployment, project, pods))
+        else:
+            # It may have found an image in the registry: whether that stays is known under the lock alone.
+            async with self.begin.removing:
+                await self._perform(self._seen(deployment, project, pods))
         if over:
             self.begin.wake()
+
+    def _seen(self, deployment: Deployment, project: Project, pods: list[Pod]) -> Observed:
+        removed = self.begin.removed(project.name) or frozenset()
+        return Observed(deployment, project, pods, removed=removed)
 
     async def _project(self, deployment: Deployment) -> Project | None:
         raw = await self.actor.kube.get(kinds.PROJECT, deployment.project)

@@ -30,9 +30,12 @@ def source_key(deployment: Deployment, project: Project, tree: str | None, confi
     )
 
 
-def private_index(project: Project) -> bool:
-    """Whether the project's dependencies come from a private index."""
-    return bool(((project.spec.get("build") or {}).get("secretRef") or {}).get("name"))
+def private_index(project: Project) -> str:
+    """The Secret of the private index that the project's dependencies come from; empty for the public one.
+
+    Its name stands for the index: another one may hold other files of the same names.
+    """
+    return str(((project.spec.get("build") or {}).get("secretRef") or {}).get("name") or "")
 
 
 def recorded_tree(deployment: Deployment, project: Project) -> str | None:

@@ -6,7 +6,7 @@ which Deployments have no image any more. Called by `controller.project.prune`.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from crds import names
 from crds.objects import Pod, Project
 
 ANNOTATION = f"{names.GROUP}/prune"
+VARIABLE = "CREWYARD_PRUNE"
 DEADLINE = 600
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "1", "memory": "512Mi", "ephemeral-storage": "1Gi"}
@@ -51,7 +52,7 @@ def build(project: Project, removal: Removal, attempt: int, config: Config) -> d
         {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},
         {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-        {"name": "CREWYARD_PRUNE", "value": json.dumps(request, separators=(",", ":"), sort_keys=True)},
+        {"name": VARIABLE, "value": json.dumps(request, separators=(",", ":"), sort_keys=True)},
     ]
     if config.registry_secret:
         auth = {"name": config.registry_secret, "key": ".dockerconfigjson", "optional": True}
@@ -92,7 +93,7 @@ def build(project: Project, removal: Removal, attempt: int, config: Config) -> d
 
 
 def removal_of(pod: Pod) -> Removal:
-    """What a prune pod was made to remove, but for the images, which only it knows."""
+    """What a prune pod was made to remove, but for the images."""
     try:
         told = json.loads(pod.annotations.get(ANNOTATION, ""))
         return Removal(dict(told["deployments"]), (), tuple(told["dependencies"]))
@@ -109,6 +110,29 @@ def succeeded(pod: Pod) -> bool:
     return pod.phase == "Succeeded" and isinstance(told, dict) and told.get("outcome") == "pruned"
 
 
-def condemned(pods: Iterable[Pod]) -> frozenset[str]:
-    """The Deployments whose images are gone, or are going."""
-    return frozenset(name for pod in pods for name in removal_of(pod).deployments)
+@dataclass(frozen=True)
+class Going:
+    """What is gone or going: the images, the Deployments that named them; and how many pods tell of it."""
+
+    deployments: frozenset[str] = frozenset()
+    images: frozenset[str] = frozenset()
+    pods: int = 0
+
+
+def going(pods: Collection[Pod]) -> Going:
+    """What prune pods remove, or removed."""
+    return Going(
+        frozenset(name for pod in pods for name in removal_of(pod).deployments),
+        frozenset(image for pod in pods for image in _images(pod)),
+        len(pods),
+    )
+
+
+def _images(pod: Pod) -> list[str]:
+    """The images in a pod's request."""
+    try:
+        (container,) = pod.spec["containers"]
+        (request,) = (entry["value"] for entry in container["env"] if entry["name"] == VARIABLE)
+        return list(json.loads(request)["images"])
+    except (ValueError, KeyError, TypeError):
+        return []

@@ -13,6 +13,7 @@ from controller.apply import Actor
 from controller.config import Config
 from controller.project import prune, prune_pod
 from controller.project.prune import Kept
+from controller.project.prune_pod import Going
 from controller.resync import UNFINISHED_RUN
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project, Run
@@ -25,23 +26,30 @@ class Retainer:
     actor: Actor
     config: Config
     removing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    going: dict[str, frozenset[str]] = field(default_factory=dict)
+    going: dict[str, Going] = field(default_factory=dict)
 
     def condemned(self, project: str) -> frozenset[str] | None:
         """The Deployments whose images are going or gone; None before the Project's first look."""
-        return self.going.get(project)
+        found = self.going.get(project)
+        return found.deployments if found else None
+
+    def images(self, project: str) -> frozenset[str] | None:
+        """The images that are going or gone; None before the Project's first look."""
+        found = self.going.get(project)
+        return found.images if found else None
 
     async def look(self, name: str) -> frozenset[str]:
         """The same from the pods that are there, which are listed only where there may be any."""
-        if name not in self.going or self.going[name] or self._known_pods(name):
-            self.going[name] = prune_pod.condemned(await self._pods(name))
-        return self.going[name]
+        if name not in self.going or self.going[name] != Going() or self._known_pods(name):
+            self.going[name] = prune_pod.going(await self._pods(name))
+        return self.going[name].deployments
 
     async def retain(self, project: Project, deployments: Sequence[Deployment]) -> None:
         """Brings the removal a step further. Raises what the apiserver refuses; then it is done again."""
         now = datetime.now(UTC)
         guess = Kept(project, deployments, self._known_runs(project.name), ())
-        begun = bool(self.going.get(project.name)) or self._known_pods(project.name)
+        # A finished pod is forgotten by the resync; what it removed is still to be taken down.
+        begun = self.going.get(project.name, Going()) != Going() or self._known_pods(project.name)
         if not begun and not prune.concerns(guess, now):
             return
         async with self.removing:
@@ -57,7 +65,7 @@ class Retainer:
             key = triggers.project(project.name)
             await self.actor.perform(kinds.PROJECT, raw, key, decision)
             made = [Pod(child.body) for child in decision.create]
-            self.going[project.name] = prune_pod.condemned([*pods, *made])
+            self.going[project.name] = prune_pod.going([*pods, *made])
 
     def forget(self, project: str) -> None:
         """The Project is gone."""

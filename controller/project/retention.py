@@ -62,7 +62,7 @@ def used(project: Project, deployments: Iterable[Deployment], now: datetime) -> 
             continue
         moment = parse_time(str(built["lastTransitionTime"]))
         day = moment.strftime("%Y-%m-%dT00:00:00Z")
-        if (key in recorded or now - moment < UNUSED) and day > days.get(key, ""):
+        if (key in recorded or not _long_ago(day, now)) and day > days.get(key, ""):
             days[key] = day
     return None if days == recorded else listed(days)
 
@@ -79,15 +79,24 @@ def without(project: Project, keys: Collection[str]) -> list[dict[str, str]]:
 
 
 def unused(project: Project, deployments: Iterable[Deployment], now: datetime) -> list[str]:
-    """The dependency images to remove; none while something is being built, which may need them."""
-    if any(not (d.built or d.failed) for d in deployments):
+    """The dependency images to remove; none while something is being built, which may need them.
+
+    What `used` would note again at once must not be in it, or it would be removed again and again.
+    """
+    there = list(deployments)
+    if any(not (d.built or d.failed) for d in there):
         return []
+    named = {d.status.get("dependenciesKey") for d in there}
     newest = listed(_recorded(project))
     return [
         entry["key"]
         for index, entry in enumerate(newest)
-        if now - parse_time(entry["usedAt"]) > UNUSED or index >= MOST_KEYS - ROOM
+        if _long_ago(entry["usedAt"], now) or (index >= MOST_KEYS - ROOM and entry["key"] not in named)
     ]
+
+
+def _long_ago(day: str, now: datetime) -> bool:
+    return now - parse_time(day) > UNUSED
 
 
 def _recorded(project: Project) -> dict[str, str]:

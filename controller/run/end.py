@@ -155,7 +155,7 @@ def _of_exit(run: Run, ended: Mapping[str, Any]) -> End:
 def _message(ended: Mapping[str, Any]) -> Mapping[str, Any]:
     try:
         found = json.loads(str(ended.get("message") or ""))
-    except ValueError:
+    except (ValueError, RecursionError):  # the crew may have written anything
         return {}
     return found if isinstance(found, dict) else {}
 

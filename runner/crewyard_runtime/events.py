@@ -12,7 +12,7 @@ LARGEST = 64 * 1024 - 512  # bytes of the data; the rest of an event's 64 KiB is
 MARK = "… [cut]"
 _WORTH_CUTTING = 256  # bytes of a field; smaller ones are kept or dropped whole
 _MOST_ITEMS = LARGEST // 3  # an item takes three bytes at least, as in "1, "
-_BRIEF_DEPTH = 3
+_BRIEF_DEPTH = 16
 _RESERVED = ("run_id", "timestamp")
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
@@ -35,7 +35,7 @@ def tell(type: str, data: dict[str, object]) -> None:
     """`emit` for what a framework does: never raises, since the crew knows nothing of it."""
     try:
         if channel.is_open():
-            channel.write(line(type, {key: brief(value) for key, value in data.items()}))
+            channel.write(line(type, {key: brief(value) for key, value in data.items()}, look=True))
     except Exception:  # a value that fails in being looked at
         return
 
@@ -60,15 +60,16 @@ def check(type: object, data: dict[str, object]) -> None:
             )
 
 
-def line(type: str, data: dict[str, object]) -> bytes:
-    """The event as a line of the channel. Pure."""
-    return json.dumps({"event": {"type": type, "data": fit(data, LARGEST)}}, ensure_ascii=False).encode()
+def line(type: str, data: dict[str, object], look: bool = False) -> bytes:
+    """The event as a line of the channel. `look`: the crew still uses the data, which stays as it is."""
+    fitting = fit(data, LARGEST, look)
+    return json.dumps({"event": {"type": type, "data": fitting}}, ensure_ascii=False).encode()
 
 
-def fit(data: dict[str, object], most: int) -> dict[str, object]:
+def fit(data: dict[str, object], most: int, look: bool = False) -> dict[str, object]:
     """The data as JSON values of at most `most` bytes: the largest values are cut first, then fields
-    dropped. Pure."""
-    value = safe(data)
+    dropped. Pure with `look`; else generators are used up."""
+    value = safe(data, _MOST_ITEMS, look)
     fields: dict[str, object] = value if isinstance(value, dict) else {}
     sizes = {key: _size(key) + _size(item) + 4 for key, item in fields.items()}
     total = sum(sizes.values()) + 2
@@ -87,21 +88,36 @@ def fit(data: dict[str, object], most: int) -> dict[str, object]:
     return fields
 
 
-def brief(value: object, depth: int = 0) -> object:
+def brief(value: object) -> object:
     """The value without what could never fit, so that a large state costs the crew no time at every step.
     Pure."""
+    return _brief(value, 0, [_MOST_ITEMS])
+
+
+def _brief(value: object, depth: int, left: list[int]) -> object:
+    """`left[0]` is how many items may still be taken, of all that is nested in one value."""
     kind = type(value)
     if kind is str or kind is bytes:
         return value[: LARGEST + 1]  # type: ignore[index]
-    if depth >= _BRIEF_DEPTH:
+    if depth >= _BRIEF_DEPTH or kind not in (dict, list, tuple):
         return value
     if kind is dict:
-        return {key: brief(item, depth + 1) for key, item in islice(value.items(), _MOST_ITEMS)}  # type: ignore[attr-defined]
-    if kind is list or kind is tuple:
-        items = [brief(item, depth + 1) for item in islice(value, _MOST_ITEMS)]  # type: ignore[call-overload]
-        more = len(value) - len(items)  # type: ignore[arg-type]
-        return [*items, f"… {more} more"] if more else items
-    return value
+        fields: dict[object, object] = {}
+        # Listed at once: another thread of the crew may be changing it.
+        for key, item in list(islice(value.items(), max(0, left[0]))):  # type: ignore[attr-defined]
+            left[0] -= 1
+            fields[key] = _brief(item, depth + 1, left)
+            if left[0] <= 0:
+                break
+        return fields
+    items: list[object] = []
+    for item in list(islice(value, max(0, left[0]))):  # type: ignore[call-overload]
+        left[0] -= 1
+        items.append(_brief(item, depth + 1, left))
+        if left[0] <= 0:
+            break
+    more = len(value) - len(items)  # type: ignore[arg-type]
+    return [*items, f"… {more} more"] if more else items
 
 
 def _cut(value: object, most: int) -> str:

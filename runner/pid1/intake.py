@@ -15,7 +15,8 @@ from runner.pid1.queue import Events
 from runner.pid1.stream import CHUNK, Stream
 
 _FRAME = 256  # bytes of an event around its data
-_QUIET = 1.0  # seconds without a byte after which a mark's event is no longer waited for
+_QUIET = 1.0  # seconds for which a mark's event is waited for, doubled while other events come
+_TURN = 0.2  # seconds of waiting that one turn counts for at most: it may have stood still with a full queue
 _PIPES = 4 << 20  # bytes: more than the pipes hold
 
 
@@ -46,25 +47,23 @@ class Intake(threading.Thread):
         """Reads as fast as the queue takes it: a full queue makes the crew's print wait."""
         for descriptor in (self._channel, *(stream.descriptor for stream in self._streams.values())):
             self._poll.register(descriptor, select.POLLIN)
-        heard = time.monotonic()
+        turned = time.monotonic()
         after = 0  # bytes that came after `stop_by`
         try:
             while self._channel >= 0 or not all(stream.ended for stream in self._streams.values()):
                 ready = {descriptor for descriptor, _ in self._poll.poll(100)}
-                if time.monotonic() >= self.stop_by - (0.0 if ready else 1.0) and (
-                    not ready or after > _PIPES
-                ):
+                time_ = time.monotonic()
+                if time_ >= self.stop_by - (0.0 if ready else 1.0) and (not ready or after > _PIPES):
                     break  # a process that got away still holds a pipe open
-                if not ready and time.monotonic() >= heard + _QUIET:
-                    self._release()
+                self._give_up(min(_TURN, time_ - turned), self._channel in ready)
+                turned = time_
                 count = sum(
                     self._read(stream) for stream in self._streams.values() if stream.descriptor in ready
                 )
                 if self._channel in ready:
                     count += self._read_channel()
                 if ready:
-                    heard = time.monotonic()
-                    after += count if heard >= self.stop_by else 0
+                    after += count if time.monotonic() >= self.stop_by else 0
                 self._echo.flush()
             self._release()
             for stream in self._streams.values():
@@ -87,6 +86,17 @@ class Intake(threading.Thread):
         self._print(stream, stream.lines())
         if stream.at is not None:
             self._poll.unregister(stream.descriptor)
+
+    def _give_up(self, seconds: float, talking: bool) -> None:
+        """Counts `seconds` of waiting at marks; whose event does not come by then was never written.
+
+        `talking`: there are events to be read, and it may be among them.
+        """
+        for stream in self._streams.values():
+            if stream.at is not None:
+                stream.waited += seconds
+                if stream.waited >= _QUIET * (1 + talking):
+                    self._release(stream.at)
 
     def _release(self, mark: str | None = None) -> None:
         """Lets the streams go on that wait at this mark, or at any."""

@@ -57,10 +57,12 @@ class Memory:
 
 
 def cache(stat: str) -> int:
-    """Bytes of file cache in a memory.stat of either version. Pure."""
+    """Bytes that the kernel keeps of files and their names while nobody needs the room, in a memory.stat of
+    either version. Pure."""
     figures = dict(_pairs(stat))
     prefix = "total_" if "total_active_file" in figures else ""
-    return figures.get(prefix + "active_file", 0) + figures.get(prefix + "inactive_file", 0)
+    names = (prefix + "active_file", prefix + "inactive_file", "slab_reclaimable")
+    return sum(figures.get(name, 0) for name in names)
 
 
 def over(used: int, limit: int | None) -> bool:

@@ -6,7 +6,8 @@ import threading
 import time
 
 from runner.pid1 import encode, signals
-from runner.pid1.facade import Away, Facade, Lost, insist, parsed
+from runner.pid1.backoff import delay
+from runner.pid1.facade import Away, Facade, Lost, chance, insist, parsed
 from runner.pid1.queue import BATCH_EVENTS, Events
 from runner.pid1.until import Until
 
@@ -27,6 +28,7 @@ class Sender(threading.Thread):
     def run(self) -> None:
         """Batch after batch; what came meanwhile makes the next one."""
         most = BATCH_EVENTS
+        vain = 0
         try:
             while batch := self._events.batch(most):
                 payload = [encoded for _, encoded in batch]
@@ -35,6 +37,10 @@ class Sender(threading.Thread):
                 if answer.status == 200 and isinstance(acknowledged, int):
                     self._events.acknowledge(acknowledged)
                     most = BATCH_EVENTS
+                    # A facade that has lost what it acknowledged takes nothing that follows on it.
+                    vain = 0 if acknowledged >= batch[0][0] else vain + 1
+                    if vain and self._until.pause(delay(vain, chance())):
+                        raise Away("the service has lost events that it had acknowledged")
                 elif len(batch) > 1:
                     most = len(batch) // 2  # one of them is not taken: find it, so that it holds up no other
                 else:

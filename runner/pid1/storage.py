@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SHARE = 0.8
 FIRST = 0.5  # seconds to the first look
+LONG = 0.2  # seconds of a look in which a crew can move much from where we have been to where we come
 _REGULAR = 1.0
 _FASTEST = 2 << 30  # bytes a second that a crew can write: how soon the next look must be
 _SLICE = 256  # entries between two pauses
@@ -58,14 +59,20 @@ class Storage(threading.Thread):
             if self._guess() >= self._bound or time.monotonic() >= walk_at:
                 begun, worked = time.monotonic(), time.thread_time()
                 parts = self._walk()
+                if parts is not None and self._above(parts) and time.monotonic() - begun > LONG:
+                    # What was moved meanwhile, or made in the place of what was removed, may be in it twice.
+                    parts = self._walk()
                 if parts is None:
                     return
-                if sum(parts.values()) >= self._bound:
+                if self._above(parts):
                     self.exceeded = message(self._limit, parts)
                     signals.poke()
                     return
                 walk_at = begun + max(_REGULAR, _REST * (time.thread_time() - worked))
             pause = next_look(self._guess(), self._bound, _REGULAR)
+
+    def _above(self, parts: dict[str, int]) -> bool:
+        return sum(parts.values()) >= self._bound
 
     def end(self) -> None:
         """The crew is dead."""
@@ -94,12 +101,13 @@ class Storage(threading.Thread):
 
     def _written(self) -> Iterator[tuple[str, int]]:
         devices = set()
+        large: set[tuple[int, int]] = set()
         for root in self._roots:
             try:
                 devices.add(os.stat(root).st_dev)
             except OSError:
                 continue
-            yield from tree.written(root, self._since, os.getuid())
+            yield from tree.written(root, self._since, os.getuid(), large)
         yield from tree.deleted(devices)
 
     def _guess(self) -> int:

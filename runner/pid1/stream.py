@@ -12,12 +12,14 @@ CHUNK = 65536
 
 
 class Stream:
-    """One pipe. `at` is the mark that the stream has come to and waits at; None while it does not wait."""
+    """One pipe. `at` is the mark that the stream has come to and waits at, for `waited` seconds by now; None
+    while it does not wait."""
 
     def __init__(self, descriptor: int, level: str) -> None:
         self.descriptor = descriptor
         self.level = level
         self.at: str | None = None
+        self.waited = 0.0
         self.ended = False
         self._lines = Lines()
         self._marks = Marks()
@@ -38,6 +40,7 @@ class Stream:
         found: list[tuple[bytes, bool]] = []
         while self._pieces and self.at is None:
             data, self.at = self._pieces.popleft()
+            self.waited = 0.0
             found += self._lines.feed(data)
         return found
 

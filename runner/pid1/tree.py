@@ -14,15 +14,20 @@ _PENDING = 200_000  # directories found and not yet looked into; more are left o
 _ANCHORS = 64  # descriptors held to get beyond the longest path, some 900 characters further each
 _LONG = 900  # characters of a path; four times as many bytes are still below PATH_MAX
 _OPEN_FILES = 20_000
+_LARGE = 1 << 20  # bytes of a file that is known again where it is renamed meanwhile
 
 
-def written(root: str, since: float, uid: int) -> Iterator[tuple[str, int]]:
+def written(
+    root: str, since: float, uid: int, large: set[tuple[int, int]] | None = None
+) -> Iterator[tuple[str, int]]:
     """(part, bytes) of each entry below `root` that changed after `since` (epoch seconds).
 
     What the image brought is older, and the time of the last status change cannot be set back. `part` is the
-    directory directly below the root that it lies in. Bytes are the allocated blocks, divided among the hard
-    links. Directories that `uid` cannot write to are not looked into. Follows no symbolic link.
+    directory directly below the root that it lies in. Bytes are the allocated blocks, of small files divided
+    among the hard links; `large` are the others seen before, below any root. Directories that `uid` cannot
+    write to are not looked into. Follows no symbolic link.
     """
+    large = set() if large is None else large
     anchors: list[int] = []
     pending: list[tuple[int, str, str]] = [(-1, root, root)]
     try:
@@ -38,8 +43,7 @@ def written(root: str, since: float, uid: int) -> Iterator[tuple[str, int]]:
                     own = f"{root}/{name}" if path == root and anchor < 0 else part
                     below = stat.S_ISDIR(status.st_mode)
                     if status.st_ctime >= since:
-                        share = status.st_blocks * 512 // (1 if below else max(1, status.st_nlink))
-                        yield own if below else part, share + INODE
+                        yield own if below else part, _share(status, large) + INODE
                     if not below or len(pending) >= _PENDING:
                         continue
                     if status.st_uid != uid and not status.st_mode & 0o022:
@@ -54,6 +58,20 @@ def written(root: str, since: float, uid: int) -> Iterator[tuple[str, int]]:
     finally:
         for anchor in anchors:
             os.close(anchor)
+
+
+def _share(status: os.stat_result, large: set[tuple[int, int]]) -> int:
+    """The bytes of one of an inode's names; a large one has all of them under the first that is seen."""
+    size = status.st_blocks * 512
+    if stat.S_ISDIR(status.st_mode):
+        return size
+    if size < _LARGE:
+        return size // max(1, status.st_nlink)
+    one = (status.st_dev, status.st_ino)
+    if one in large:
+        return 0
+    large.add(one)
+    return size
 
 
 def deleted(devices: set[int]) -> Iterator[tuple[str, int]]:

@@ -3,9 +3,11 @@
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import tarfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -262,3 +264,49 @@ def test_an_image_file_that_is_a_link_is_not_followed(pod: Pod, demo: GitReposit
     link.symlink_to("/proc/self/environ")
     with pytest.raises(Infrastructure, match="cannot be read"):
         push_dependencies(pod.settings(demo.commit(CREW, "first"), "key"), Log(), link)
+
+
+def test_a_step_that_hangs_says_where_and_ends(pod: Pod) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        build = json.loads(pod.environment("0" * 40)["CREWYARD_BUILD"])
+        build["source"]["git"]["url"] = f"http://127.0.0.1:{silent.getsockname()[1]}/demo.git"
+        program = "import build.__main__ as step; step.ASSEMBLE_SECONDS = 1; step.process(['assemble'])"
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, **pod.environment("0" * 40), "CREWYARD_BUILD": json.dumps(build)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=50,
+        )
+    assert done.returncode == 1 and "fetch_commit" in done.stderr
+
+
+def test_a_client_that_cannot_be_loaded_in_time_is_no_answer(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = threading.Event()
+    monkeypatch.setattr("build.registry._import_client", held.wait)
+    monkeypatch.setattr("build.registry._IMPORT_SECONDS", 0.01)
+    repository = Repository(f"{pod.registry.address}/crews/demo", True)
+    repository.prepare()
+    with pytest.raises(Infrastructure, match="was not loaded"):
+        repository.digest("latest")
+    held.set()
+
+
+def test_a_step_whose_import_is_under_way_ends_at_once(pod: Pod, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "assemble"],
+        env={
+            **os.environ,
+            **pod.environment("no commit"),
+            "CREWYARD_TERMINATION": str(tmp_path / "words"),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=50,
+    )
+    assert done.returncode == 0 and json.loads((tmp_path / "words").read_text())["reason"] == "GitNotFound"
+    assert "GitNotFound" in done.stdout

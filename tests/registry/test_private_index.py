@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -62,7 +63,7 @@ def settings(index: Index, git: GitServer, commit: str, python: str = "3.11", **
         "registry": {"prefix": "127.0.0.1:9", "insecure": True},
         "base_images": {python: f"library/python:{python}-slim"},
         "network": {"allow": ["127.0.0.0/8"]},
-        "private_index": True,
+        "private_index": "house-index",
     }
     return read_settings(
         {
@@ -202,3 +203,46 @@ def test_pip_is_told_nothing_of_the_rest_of_our_environment(tmp_path: Path) -> N
     assert "PIP_TRUSTED_HOST" not in told
     plain = IndexCredentials("http://u:p@h:3141/simple", "https://other/simple")
     assert pip_environment(plain, tmp_path, ours)["PIP_TRUSTED_HOST"] == "h:3141"
+
+
+_READER = """
+import ctypes, os, sys
+from build.wheels import hide_environment
+os.setgroups([]); os.setgid(65532); os.setuid(65532)
+ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as a program is that was started by this user
+if sys.argv[1] == "hidden":
+    hide_environment()
+if os.fork() == 0:
+    try:
+        open(f"/proc/{os.getppid()}/environ").read(1)
+    except PermissionError:
+        os._exit(13)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.parametrize(("environment", "code"), [("shown", 0), ("hidden", 13)])
+def test_no_program_of_the_same_user_reads_the_credentials_of_the_step(environment: str, code: int) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    program = [sys.executable, "-c", _READER, environment]
+    assert int(subprocess.run(program, capture_output=True, text=True, check=True).stdout) == code
+
+
+@pytest.mark.parametrize("before", [4090, (64 << 10) - 5, 70_000])
+def test_no_part_of_a_password_is_left_by_a_line_that_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    program = tmp_path / "pip.py"
+    program.write_text(
+        f"print('x' * {before} + 'start-of-a-pass-end-of-it'); print('ERROR: next'); exit(1)\n"
+    )
+    monkeypatch.setattr("build.wheels._PIP", program)
+    access = IndexCredentials("http://h/simple", "", "u", "start-of-a-pass-end-of-it")
+    said = io.StringIO()
+    with pytest.raises((PlanError, Infrastructure)) as raised:
+        download_wheels(Declaration("r", ("a",)), "3.11", access, tmp_path / "wheels", Log(out=said))
+    for text in (said.getvalue(), str(raised.value)):
+        assert "start" not in text and "end-of" not in text and "-pass" not in text
+    assert "ERROR: next" in said.getvalue()

@@ -88,7 +88,7 @@ def test_another_projects_image_is_not_touched(registry: Registry) -> None:
 def test_a_registry_that_is_away_is_trouble() -> None:
     away = PruneSettings("127.0.0.1:9/crews/demo", True, "", (f"127.0.0.1:9/crews/demo@sha256:{A}",), ())
     words, code = run("prune", away, Log())
-    assert (words["outcome"], code) == ("trouble", 75)
+    assert (words["outcome"], words["reason"], code) == ("trouble", "RegistryPush", 75)
 
 
 def test_the_command(registry: Registry, tmp_path: Path) -> None:

@@ -8,9 +8,12 @@ from typing import Any
 from api.store.index.runs import ENDED
 
 NO_INPUT = (
-    "the Run's input is not held by the service: spec.input has more than 256 KiB, or spec.inputRef names "
-    "one that did not come through the API; put at most 256 KiB into spec.input, or use POST /v1/runs"
+    "the Run's input is not held by the service: spec.input has more than 256 KiB or 200 levels, or "
+    "spec.inputRef names one that did not come through the API; put at most 256 KiB into spec.input, or use "
+    "POST /v1/runs"
 )
+
+TAKEN_BACK = "the run was taken back"
 
 
 @dataclass(frozen=True)
@@ -54,19 +57,25 @@ def decide(run: Any, claim: Any, asked: Asked) -> str:
     """`same`, `grant`, `unknown`, or the reason why the run is refused; rows of the two tables, or None."""
     if claim is not None:
         values = (claim.run_uid, claim.pod_uid, claim.nonce)
-        if values == (asked.run_uid, asked.pod_uid, asked.nonce):
-            return "same"
-        return "the run was given to another pod"
+        if values != (asked.run_uid, asked.pod_uid, asked.nonce):
+            return "the run was given to another pod"
+        # Who asks again never heard of the grant, and has started nothing: it need not start any more.
+        return _over(run) or "same"
     if run is None:
         return "unknown"
     if run.withdrawn or run.hidden:
-        return "the run was taken back"
+        return TAKEN_BACK
     if run.uid is None:
         return "unknown"
     if run.uid != asked.run_uid:
         return "the name was executed before; a name executes once"
+    return _over(run) or ("grant" if run.input is not None else NO_INPUT)
+
+
+def _over(run: Any) -> str | None:
+    """Why a run is not to be started any more, whoever holds it."""
+    if run is None or run.withdrawn or run.hidden:
+        return TAKEN_BACK
     if run.status in ENDED:
         return "the run has ended"
-    if run.cancel:
-        return "the run was canceled"
-    return "grant" if run.input is not None else NO_INPUT
+    return "the run was canceled" if run.cancel else None

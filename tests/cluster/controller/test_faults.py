@@ -122,3 +122,14 @@ async def test_run_and_assemble_pods_satisfy_restricted_and_kanikos_pod_baseline
     )
     for body in restricted:
         await dry_run(body)
+
+
+async def test_an_input_of_thousands_of_levels_holds_up_nobody_else(yard):
+    await yard.project()
+    deep: dict[str, object] = {}
+    for _ in range(3000):
+        deep = {"a": deep}
+    await yard.run("run-deep", deployment="dep-none", input=deep)
+    await yard.run("run-other", deployment="dep-none")
+    for name in ("run-deep", "run-other"):
+        assert (await yard.ended(name)).error["reason"] == "DeploymentNotFound"

@@ -21,6 +21,13 @@ Pods = TestClient[web.Request, web.Application]
 Mint = Callable[..., dict[str, str]]
 
 
+class _Server(TestServer):
+    """As installed: a call goes on when its sender is gone."""
+
+    async def _make_runner(self, **options: Any) -> web.BaseRunner:
+        return await super()._make_runner(**{**options, "handler_cancellation": False})
+
+
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     opened = await Store.open(tmp_path / "data", "crews")
@@ -34,7 +41,7 @@ async def pods(store: Store, tmp_path: Path) -> AsyncIterator[Pods]:
     config = Config("crews", "http://public", "http://internal", KEY, tmp_path)
     app = web.Application()
     routes.add(app, config, store, kube)
-    async with TestClient(TestServer(app)) as opened:
+    async with TestClient(_Server(app)) as opened:
         yield opened
     await kube.close()
 

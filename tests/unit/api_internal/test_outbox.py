@@ -1,5 +1,6 @@
 """What is written to a Run, and when there is nothing left to write. Pure."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -54,6 +55,7 @@ def test_a_result_is_cut_to_what_the_object_takes() -> None:
         {"artifacts": None},
         {"artifacts": {"count": 1}},
         {"output": "x" * 32768},
+        {"output": json.loads("[" * 300 + "]" * 300)},
     ],
 )
 def test_a_malformed_result_is_refused(wrong: dict[str, Any]) -> None:

@@ -30,3 +30,13 @@ def test_only_what_is_invalid_again_and_again_is_given_up() -> None:
     answers = [pace.failed("run-a", float(n), invalid=True) for n in range(MOST_REFUSALS)]
     assert answers == [False] * (MOST_REFUSALS - 1) + [True]
     assert not any(pace.failed("run-b", float(n), invalid=bool(n % 5)) for n in range(50))
+
+
+def test_what_another_delivered_is_looked_for_no_more() -> None:
+    pace = Pace()
+    for run in ("run-a", "run-b", "run-c"):
+        pace.failed(run, 0.0, invalid=False)
+    pace.keep({"run-b"})
+    assert (len(pace), pace.due("run-a", 0.0), pace.due("run-b", 0.0)) == (1, True, False)
+    pace.keep(set())
+    assert pace.next() is None

@@ -2,11 +2,14 @@
 
 import asyncio
 import hashlib
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from api.store.store import Store
+from runner.crewyard_runtime.events import check
 from tests.unit.api_internal.conftest import Mint, Pods
 from tests.unit.api_store import given
 
@@ -131,7 +134,7 @@ async def test_events_are_acknowledged_stored_once_and_completed(
     [
         ("run.completed", "the type run.completed is given by the service"),
         ("artifact", "the type artifact is given by the service"),
-        ("No Type", "its type must be lower-case words joined by dots"),
+        ("No Type", "its type must be up to 64 letters, digits and . _ -"),
     ],
 )
 async def test_an_event_that_may_not_be_is_told_and_keeps_its_number(
@@ -144,6 +147,32 @@ async def test_an_event_that_may_not_be_is_told_and_keeps_its_number(
     dropped, kept = (await store.events.read(run, 1, 10)).events
     assert (dropped.type, dropped.data["message"]) == ("log", f"an event was dropped: {told}")
     assert (kept.data["run_id"], kept.data["x"]) == (run.replace("-", "_", 1), "\ud800\x00 ")
+
+
+async def test_an_event_nested_too_deeply_to_be_read_back_is_told(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    deep = json.loads("[" * 930 + "]" * 930)
+    body = json.dumps({**HOLDER, "events": [event(1, "step", a=deep), event(2, "step", a=[[1]])]})
+    async with pods.post(f"/internal/v1/runs/{run}/events", data=body, headers=bearer(run)) as answer:
+        assert answer.status == 200
+    told, kept = (await store.events.read(run, 1, 10)).events
+    assert (told.type, "200 levels" in told.data["message"], kept.data["a"]) == ("log", True, [[1]])
+
+
+@pytest.mark.parametrize("type_", ["Report.Done", "2nd_draft", "_x", "runs.listed", "X" * 64])
+async def test_whatever_type_a_crew_may_emit_is_kept(
+    pods: Pods, store: Store, bearer: Mint, type_: str
+) -> None:
+    check(type_, {})
+    await given.yard(store)
+    run = await given.claimed(store)
+    body = {**HOLDER, "events": [event(1, type_, done=1)]}
+    assert await ask(pods, run, "events", body, bearer(run)) == (200, {"acknowledged": 1})
+    (kept,) = (await store.events.read(run, 1, 10)).events
+    assert (kept.type, kept.data["done"]) == (type_, 1)
 
 
 async def test_a_pod_that_does_not_hold_the_run_is_told_so(pods: Pods, store: Store, bearer: Mint) -> None:
@@ -207,3 +236,30 @@ async def test_wrong_bytes_are_not_an_artifact(pods: Pods, store: Store, bearer:
     assert status == 400
     assert (await store.artifacts.page(run, 0, 10)).total == 0
     assert (await store.events.read(run, 1, 10)).events == ()
+
+
+async def test_a_version_whose_sender_gave_up_does_not_replace_the_one_sent_since(
+    pods: Pods, store: Store, bearer: Mint, tmp_path: Path
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    old, new = b"old", b"newer"
+    sent = {"Host": "x", "Content-Length": "3", "X-Crewyard-Sha256": hashlib.sha256(old).hexdigest()}
+    head = [f"PUT /internal/v1/runs/{run}/artifacts/a HTTP/1.1"]
+    head += [f"{name}: {value}" for name, value in {**sent, **WHO, **bearer(run)}.items()]
+    blob = tmp_path / "data" / "blobs" / "crews" / "runs" / run / sent["X-Crewyard-Sha256"]
+    async with store.events.shelf.hold(run):
+        _, writer = await asyncio.open_connection(pods.host, pods.port)
+        writer.write("\r\n".join([*head, "", ""]).encode() + old)
+        async with asyncio.timeout(5):
+            while not blob.exists():
+                await asyncio.sleep(0.01)
+        writer.close()
+        await writer.wait_closed()
+        await asyncio.sleep(0.1)
+    assert (await put(pods, run, "a", new, bearer(run)))[0] == 200
+    for _ in range(3):
+        row = await store.artifacts.get(run, "a")
+        assert row is not None and row.sha256 == hashlib.sha256(new).hexdigest()
+        await asyncio.sleep(0.05)
+    assert len((await store.events.read(run, 1, 10)).events) == 1

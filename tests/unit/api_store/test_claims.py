@@ -51,6 +51,19 @@ async def test_the_same_pod_and_nonce_get_the_same_answer_for_ever(store: Store)
     assert (first.first, again.first) == (True, False)
 
 
+@pytest.mark.parametrize(("phase", "spec"), [("Failed", {}), ("Canceled", {}), ("Running", {"cancel": True})])
+async def test_who_never_heard_of_the_grant_does_not_start_what_has_ended_since(
+    store: Store, phase: str, spec: dict[str, Any]
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    wanted = {"project": "demo", "deployment": "dep-a", **spec}
+    await store.record.observe(given.run(run, phase, spec=wanted), given.later(2))
+    for answer in (None, ANSWER):
+        again = await store.claims.ask(run, Asked("run-uid", "pod", "nonce"), answer, given.later(3))
+        assert isinstance(again, Denied)
+
+
 async def test_a_restarted_container_of_the_same_pod_is_refused(store: Store) -> None:
     await given.yard(store)
     run = await given.claimed(store)

@@ -11,6 +11,7 @@ from api.store.errors import Taken
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs import RunRequest
 from api.store.store import Store
+from crds.kube import decoded
 from tests.unit.api_store import given as some
 from tests.unit.api_store.postgres import Server
 
@@ -169,3 +170,19 @@ async def test_totals_equal_what_is_listed(
                 assert page.total == len(page.items)
     finally:
         await store.close()
+
+
+@pytest.mark.parametrize("levels", [300, 930, 938, 941, 960, 5000])
+async def test_what_is_nested_too_deeply_is_not_kept_and_holds_up_nothing(store: Store, levels: int) -> None:
+    await some.yard(store)
+    deep = decoded(b'{"a":' * levels + b"1" + b"}" * levels)
+    spec = {"project": "demo", "deployment": "dep-a", "input": deep}
+    await store.record.observe(some.run("run-made-by-others", spec=spec), some.NOW)
+    row = await store.runs.get("run-made-by-others")
+    assert row is not None and row.input is None
+    run = await some.claimed(store)
+    text = "[" * levels + "]" * levels
+    reported = {"result": {"outcome": "succeeded", "output": text}, "completionTime": "2026-11-21T10:00:03Z"}
+    await store.record.observe(some.run(run, "Succeeded", **reported), some.later(3))
+    ended = await store.runs.get(run)
+    assert ended is not None and (ended.status, ended.output) == ("succeeded", None)

@@ -228,7 +228,11 @@ def test_a_zip_whose_directory_lies_about_a_size() -> None:
     assert refusal(bytes(data)).reason == "ContextInvalid"
 
 
-@pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"\x1f\x8b", b"hello", tar(("a", b"1" * 5000))[:-20]])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"PK\x03\x04", b"\x1f\x8b", b"hello", tar(("a", b"1" * 5000))[:-20]],
+    ids=["nothing", "zip", "gzip", "words", "cut"],
+)
 def test_what_is_no_archive(data: bytes) -> None:
     assert refusal(data).reason == "ContextInvalid"
 

@@ -20,6 +20,8 @@ from build.registry_client import credentials_in
 from build.settings import ArchiveSource, GitSource, Limits, read_settings
 from build.termination import termination_message
 from build.tree import TreeBuilder
+from plan.errors import PlanError
+from plan.make import make_plan
 
 BUILD: dict[str, Any] = {
     "namespace": "crews",
@@ -245,3 +247,25 @@ def test_no_part_of_an_address_that_may_be_secret_gets_into_the_image() -> None:
     builder.add("main.py", io.BytesIO(b""), executable=False)
     labels = _labels(read_settings(environment({**BUILD, "source": address})), builder.finish(), "key")
     assert labels["org.opencontainers.image.source"] == "https://git.example.org/x"
+
+
+def test_the_largest_plan_fits_into_the_last_words_of_its_pod() -> None:
+    names = [f"A_LONG_NAME_{number:04d}" for number in range(128)]
+    files = {
+        "main.py": b"def kickoff(): ...\n",
+        "crew.toml": f"[deployment]\nentrypoint = 'main:kickoff'\n[run]\nenv_required = {names!r}\n".encode(),
+    }
+    words = {
+        "outcome": "built",
+        "image": f"registry.example.org/{'team/' * 20}crews/demo@sha256:{'0' * 64}",
+        "plan": make_plan(files, None, ["3.11"]).plan.as_status(),
+        "tree": "0" * 64,
+        "build_key": "0" * 64,
+        "dependencies_key": "0" * 64,
+    }
+    assert json.loads(termination_message(words)) == words
+    assert len(termination_message(words)) <= 4096
+    files["crew.toml"] = files["crew.toml"].replace(b"A_LONG_NAME", b"A_NAME_THAT_IS_TOO_LONG")
+    with pytest.raises(PlanError, match="letters in all") as raised:
+        make_plan(files, None, ["3.11"])
+    assert raised.value.reason == "ConfigInvalid"

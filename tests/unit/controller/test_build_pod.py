@@ -117,7 +117,7 @@ def test_a_private_index_is_for_the_container_alone_that_downloads_from_it(bodie
     assert having == {"source"}
     for name in ("assemble", "source", "push"):
         env = {e["name"]: e.get("value") for e in parts[name]["env"]}
-        assert json.loads(env["CREWYARD_BUILD"])["private_index"] is True
+        assert json.loads(env["CREWYARD_BUILD"])["private_index"] == "index"
     without = containers(bodies()["dependencies"])["source"]
     assert "PIP_INDEX_URL" not in names(without)
     assert "private_index" not in json.loads(

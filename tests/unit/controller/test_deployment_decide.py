@@ -308,7 +308,16 @@ def test_trouble_that_a_pod_tells_of_is_told_in_its_words(look, steps):
         steps.assemble({"outcome": "trouble", "message": "the registry is away"}, code=75, phase="Failed")
     error = look(steps.pods).status["error"]
     assert error["message"] == "assemble ended with exit code 75: the registry is away (after 4 attempts)"
-    assert "log" not in error
+    assert error["reason"] == "BuildFailed" and "log" not in error
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"), [("RegistryPush", "RegistryPush"), ("NoSuchWord", "BuildFailed")]
+)
+def test_trouble_with_a_reason_of_its_own_fails_so_in_the_end(look, steps, told, reason):
+    for _ in range(4):
+        steps.assemble({"outcome": "trouble", "reason": told, "message": "x"}, code=75, phase="Failed")
+    assert look(steps.pods).status["error"]["reason"] == reason
 
 
 def test_a_pod_taken_away_from_outside_is_made_again_under_a_new_name(look, steps):
@@ -388,3 +397,21 @@ def test_a_lost_pod_counts_as_the_latest_step(steps):
     assert (found.latest.kind, found.latest.pod, found.total) == ("d", None, 2)
     assert attempts(steps.pods, "dep-a-a1").latest.pod is steps.pods[0]
     assert attempts([], None).latest is None
+
+
+@pytest.mark.parametrize("words", ["[" * 4096, '{"a":' * 800, "9" * 4096, "null"])
+def test_whatever_an_installation_left_as_last_words_the_build_ends(look, steps, words):
+    steps.assemble(NEEDS).dependencies("kaniko", 1, words, phase="Failed")
+    assert look(steps.pods).status["phase"] == "Failed"
+
+
+def test_an_image_that_is_being_removed_is_made_anew_once_it_is_gone(look, steps):
+    going = {"removed": frozenset({BUILT["image"]})}
+    found = look(steps.assemble(BUILT).pods, recorded="dep-a-a1", before=going)
+    assert "image" not in found.status and found.requeue_after
+    assert [gone.name for gone in found.delete] == ["dep-a-a1"] and not found.create
+    waiting = look([], recorded="dep-a-a1", before=going)
+    assert not waiting.create and waiting.requeue_after
+    assert created(look([], recorded="dep-a-a1")) == ["dep-a-a2"]
+    other = {"removed": frozenset({"registry:5000/team/crews/demo@sha256:cd"})}
+    assert look(steps.pods, before=other).status["image"] == BUILT["image"]

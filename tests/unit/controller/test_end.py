@@ -44,6 +44,12 @@ def test_a_reason_that_is_none_of_ours_cannot_keep_a_run_from_ending(make, reaso
     assert reported.reason == left.reason == "CrewError"
 
 
+@pytest.mark.parametrize("words", ["[" * 4096, '{"a":' * 800, "9" * 4096, "\ud800", "null"])
+def test_whatever_a_crew_left_as_its_last_words_its_run_ends(make, words):
+    left = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(code=1, message=words)))
+    assert (left.phase, left.reason) == ("Failed", "RunnerLost")
+
+
 def test_without_a_result_nothing_was_reported(make):
     assert of_result(make.run(), None) is None
 

@@ -129,7 +129,8 @@ def test_the_registry_is_cleaned_before_the_objects_go(world):
     assert len(world.deployments) == 6
     assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
     assert world.asked["registry"] == {"prefix": "registry:5000/team", "insecure": True}
-    assert prune_pod.condemned(world.pods.values()) == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.going(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.going(world.pods.values()).images == set(world.asked["images"])
     assert not world.step().create and len(world.deployments) == 6
     world.end()
     world.step()
@@ -195,6 +196,28 @@ def test_the_use_of_a_dependency_image_is_written_once_a_day(make):
     again = make.project(status={"dependencies": listed})
     assert retention.used(again, found, make.now) is None
     assert retention.used(again, [], make.now) is None
+
+
+def _with_key(make, number, ago):
+    when = {"type": "Built", "status": "True", "lastTransitionTime": make.ago(ago)}
+    made = make.deployment(f"dep-{number}", status={"dependenciesKey": f"{number:03d}"})
+    made.raw["status"]["conditions"] = [when]
+    return made
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(ages=st.lists(st.integers(0, 20 * DAY), max_size=80))
+def test_what_was_removed_is_not_noted_again(make, ages):
+    deployments = [_with_key(make, number, ago) for number, ago in enumerate(ages)]
+    project = make.project(
+        status={"dependencies": retention.used(make.project(), deployments, make.now) or []}
+    )
+    gone = retention.unused(project, deployments, make.now)
+    left = retention.without(project, gone)
+    after = make.project(status={"dependencies": left})
+    noted = retention.used(after, deployments, make.now) or left
+    assert not {entry["key"] for entry in noted} & set(gone)
+    assert retention.unused(make.project(status={"dependencies": noted}), deployments, make.now) == []
 
 
 def test_no_more_dependency_images_are_remembered_than_there_is_room_for(make):

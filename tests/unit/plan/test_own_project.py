@@ -96,6 +96,8 @@ def test_a_private_index_is_installed_from_offline() -> None:
     text = dockerfile("base", declaration)
     assert text.count("PIP_NO_INDEX=1 PIP_FIND_LINKS=/workspace/wheels") == 2
     assert key(files, "t") != key(files, "t", private_index=True)
+    one, other = (dependencies_key(declaration, "3.11", "base", "t", name) for name in ("one", "other"))
+    assert one != other
 
 
 @pytest.mark.parametrize(
@@ -117,6 +119,57 @@ def test_addresses_that_pip_would_execute_are_refused_beside_a_credential(line: 
     else:
         with pytest.raises(PlanError, match="wheels only"):
             planned(files, private_index=True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-r /proc/1/environ --pre",
+        "--pre -r /proc/1/environ",
+        "--requir=/proc/1/environ",
+        "--constr /proc/1/environ",
+        "--extra-index-url https://elsewhere/${PIP_INDEX_URL}",
+        "x @ https://elsewhere/${PIP_INDEX_URL}/x-1-py3-none-any.whl",
+        "x @ file:/proc/1/environ",
+        "--editable=git+https://h/x.git",
+    ],
+)
+def test_what_would_read_files_or_variables_beside_a_credential_is_refused(line: str) -> None:
+    files = {"main.py": "def kickoff(): ...\n", "requirements.txt": f"langgraph\n{line}\n"}
+    with pytest.raises(PlanError) as raised:
+        planned(files, private_index=True)
+    assert raised.value.reason == "DependencyResolution" and raised.value.hint
+    bounds = {"main.py": "", "requirements.txt": "-c bounds.txt\n", "bounds.txt": f"{line}\n"}
+    with pytest.raises(PlanError):
+        planned({**bounds, "main.py": "def kickoff(): ...\n"}, private_index=True)
+
+
+@pytest.mark.parametrize(
+    "tool", ["-r /proc/1/environ", " -r x", "a\\n-r /proc/1/environ", "a\\u2028-r x", "#", "a\\\\"]
+)
+def test_the_tools_of_a_project_are_packages_only_beside_a_credential(tool: str) -> None:
+    project = f'[project]\nname = "pkg"\ndependencies = []\n[build-system]\nrequires = ["{tool}"]\n'
+    files = {"crew.toml": CREW, "lib/pkg/crew.py": GO, "pyproject.toml": project}
+    with pytest.raises(PlanError) as raised:
+        planned(files, private_index=True)
+    assert raised.value.reason == "DependencyResolution"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "langgraph==1.2 --hash=sha256:aa",
+        "-i https://h/simple",
+        "--index-url=https://h/simple",
+        "--only-binary :all:",
+        "--pre",
+        "crewai[tools]>=1,<2; python_version > '3'",
+        "zope.interface~=5",
+    ],
+)
+def test_ordinary_lines_are_taken_with_a_private_index(line: str) -> None:
+    files = {"main.py": "def kickoff(): ...\n", "requirements.txt": f"{line}\n"}
+    assert planned(files, private_index=True).declaration.lines == (line,)
 
 
 def test_a_directory_with_unusual_letters_is_refused() -> None:

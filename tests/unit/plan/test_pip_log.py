@@ -56,6 +56,20 @@ error: metadata-generation-failed
 
 × Encountered error while generating package metadata.
 """
+OWN = """\
+Processing /workspace/tree
+  Preparing metadata (setup.py): finished with status 'error'
+  error: subprocess-exited-with-error
+
+  × python setup.py egg_info did not run successfully.
+  │ exit code: 1
+  ╰─> [1 lines of output]
+      the tide table is missing
+      [end of output]
+
+  note: This error originates from a subprocess, and is likely not a problem with pip.
+error: metadata-generation-failed
+"""
 FLAT = """\
       error: Multiple top-level packages discovered in a flat-layout: ['one', 'two'].
       To avoid accidental inclusion of unwanted files or directories,
@@ -96,6 +110,12 @@ error: metadata-generation-failed
         ("error: can't find Rust compiler\n", "DependencyResolution", "there is no Rust"),
         ("  ERROR: Failed building wheel for ext\n", "DependencyResolution", "ext has no ready-made wheel"),
         (SETUP, "DependencyResolution", "the setup of a package failed: RuntimeError: no"),
+        (OWN, "BuildFailed", "the crew's own project failed: the tide table is missing"),
+        (
+            OWN.replace("  Preparing", "Collecting other\n  Preparing"),
+            "DependencyResolution",
+            "the setup of a package failed: the tide table is missing",
+        ),
         (FLAT, "DependencyResolution", "which packages are its own: ['one', 'two']"),
         (
             "ERROR: Cannot find command 'git' - do you have 'git' installed and in your PATH?\n",
@@ -126,3 +146,17 @@ def test_the_cause_is_told(log: str, reason: str, message: str) -> None:
 
 def test_a_long_log_is_searched_in_little_time() -> None:
     assert dependency_failure("Error: x\nConnection aborted " * 400).hint
+    assert dependency_failure("Processing /workspace/tree\n[end of output]\n" * 400).hint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Ignored the following versions that require a different python version:",
+        "Cannot install a ",
+        "Package a ",
+        "\n" * 9 + "a",
+    ],
+)
+def test_a_log_that_repeats_itself_is_read_all_the_same(words: str) -> None:
+    assert dependency_failure(words * ((64 << 10) // len(words))).reason == "BuildFailed"

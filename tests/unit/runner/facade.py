@@ -44,12 +44,14 @@ class Facade:
     missing_first: list[dict[str, Any]] = field(default_factory=list)  # 425 answers, one by one
     lost_after: int | None = None  # 409 once so many events are stored
     poison: str = ""  # an event that holds this is answered 422
+    keep_no_events: bool = False  # as where the disk has lost what was acknowledged: nothing follows on it
     keep_bodies: bool = True
 
     nonce: str = ""
     claims: int = 0
     granted_at: float = 0.0
     events: list[dict[str, Any]] = field(default_factory=list)
+    batches: int = 0
     artifacts: dict[str, list[Stored]] = field(default_factory=dict)
     result: dict[str, Any] | None = None
     results: int = 0
@@ -132,6 +134,9 @@ class Facade:
         body = await self._json(request)
         if not self._holder(body) or (self.lost_after is not None and len(self.events) >= self.lost_after):
             return web.json_response({"error": "not yours"}, status=409)
+        self.batches += 1
+        if self.keep_no_events:
+            return web.json_response({"acknowledged": 0})
         events = body["events"]
         if not 0 < len(events) <= 500 or len(raw) > 1 << 20:
             return self._bad(f"a batch of {len(events)} events, {len(raw)} bytes")

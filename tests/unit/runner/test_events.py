@@ -114,6 +114,18 @@ async def test_an_event_that_is_refused_holds_up_no_other(pod: Any, facade: Any)
     assert "refused" in note
 
 
+async def test_a_facade_that_keeps_nothing_is_not_asked_without_a_pause(pod: Any, facade: Any) -> None:
+    facade.keep_no_events = True
+    pod.crew("def kickoff():\n    print('said')")
+    await pod.start()
+    await until(lambda: facade.batches > 3)
+    await asyncio.sleep(1)
+    assert facade.batches < 30
+    facade.keep_no_events = False
+    assert (await pod.wait()).code == 0
+    assert facade.logs("info") == ["said"]
+
+
 async def test_hostile_lines_are_data(pod: Any, facade: Any) -> None:
     long = "ä" * 200_000
     pod.crew(

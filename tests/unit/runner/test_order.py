@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -102,6 +103,32 @@ async def test_marks_of_the_crews_own_making_hold_nothing_up_for_long(pod: Any, 
     ended = await pod.run()
     assert sorted(_said(facade)) == ["1", "2", "3", "ab", "end"]
     assert ended.seconds < 3
+
+
+@pytest.mark.parametrize(
+    "busy", ["2, b'still\\n'", """3, b'{"event": {"type": "busy", "data": {"message": "still"}}}\\n'"""]
+)
+async def test_a_mark_without_its_event_holds_nothing_up_while_others_talk(
+    pod: Any, facade: Any, busy: str
+) -> None:
+    """As a process leaves it that is killed in the middle of emit."""
+    pod.crew(
+        f"""
+        import os, threading, time
+        def talk():
+            while True:
+                os.write({busy})
+                time.sleep(0.01)
+        def kickoff():
+            os.write(1, b"\\0\\x1ecrewyard:9.9\\x1e\\0")
+            print("heard")
+            threading.Thread(target=talk, daemon=True).start()
+            time.sleep(3)
+        """
+    )
+    await pod.run()
+    said = _said(facade)
+    assert said.index("heard") < len(said) - 20
 
 
 async def test_emit_within_emit_neither_hangs_nor_tears(pod: Any, facade: Any) -> None:

@@ -82,6 +82,7 @@ def test_the_next_look_at_memory_comes_in_time(used: int, limit: int | None) -> 
 def test_file_cache_is_not_the_crews_memory() -> None:
     assert memory.cache("anon 5\nactive_file 10\ninactive_file 20\n") == 30
     assert memory.cache("active_file 1\ntotal_active_file 10\ntotal_inactive_file 20\n") == 30
+    assert memory.cache("active_file 1\ninactive_file 2\nslab_reclaimable 4\nslab_unreclaimable 8\n") == 7
     assert memory.cache("") == 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,41 @@ def test_blocks_count_once_however_often_they_are_linked(tmp_path: Path) -> None
     for number in range(7):
         os.link(tmp_path / "a", tmp_path / f"link{number}")
     assert MIB <= _total(tmp_path) < MIB + 20 * tree.INODE
+
+
+def test_a_file_that_is_renamed_while_we_look_counts_once(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    _fill(tmp_path / "a" / "file", 4 * MIB)
+    large: set[tuple[int, int]] = set()
+    total = 0
+    for here, there in (("a", "b"), ("b", "a")):
+        total += sum(size for _, size in tree.written(str(tmp_path / here), 0.0, os.getuid(), large))
+        (tmp_path / here / "file").rename(tmp_path / there / "file")
+    assert 4 * MIB <= total < 5 * MIB
+
+
+class _Moving(storage.Storage):
+    """Finds at its first, long look what was moved meanwhile twice."""
+
+    looks = 0
+
+    def _written(self) -> Iterator[tuple[str, int]]:
+        self.looks += 1
+        yield "/app", 6 * MIB
+        if self.looks == 1:
+            time.sleep(1.5 * storage.LONG)
+            yield "/tmp", 6 * MIB
+
+
+def test_a_long_look_at_too_much_is_followed_by_another(tmp_path: Path) -> None:
+    watched = _Moving(10 * MIB, [str(tmp_path)], 0.0)
+    watched.start()
+    while watched.looks < 3 and watched.is_alive():
+        time.sleep(0.01)
+    watched.end()
+    watched.join()
+    assert watched.exceeded is None
 
 
 def test_holes_are_not_counted_and_empty_files_are(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""A journal is opened once, whoever asks for it at the same time: opening one cuts what is being written."""
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from api.store.errors import StoreUnavailable
+from api.store.shelf import Shelf
+
+
+class Slow:
+    """A journal that takes a while to open."""
+
+    opened = 0
+    broken = False
+
+    def __init__(self, place: Path) -> None:
+        Slow.opened += 1
+        time.sleep(0.05)
+        if Slow.broken:
+            raise OSError("the disk is away")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf[Slow]:
+    Slow.opened, Slow.broken = 0, False
+    return Shelf(tmp_path, Slow)
+
+
+async def test_readers_and_the_writer_share_one_opening(shelf: Shelf[Slow]) -> None:
+    async def write() -> Slow:
+        async with shelf.hold("run-a") as book:
+            return book
+
+    found = await asyncio.gather(*(shelf.open("run-a") for _ in range(20)), write())
+    assert (Slow.opened, len(set(map(id, found)))) == (1, 1)
+    assert await shelf.open("run-a") is found[0]
+
+
+async def test_who_stops_waiting_takes_the_opening_from_nobody(shelf: Shelf[Slow]) -> None:
+    first = asyncio.create_task(shelf.open("run-a"))
+    await asyncio.sleep(0.01)
+    second = asyncio.create_task(shelf.open("run-a"))
+    await asyncio.sleep(0.01)
+    first.cancel()
+    assert isinstance(await second, Slow)
+    assert Slow.opened == 1
+
+
+async def test_what_could_not_be_opened_is_tried_again(shelf: Shelf[Slow]) -> None:
+    Slow.broken = True
+    with pytest.raises(StoreUnavailable):
+        await shelf.open("run-a")
+    Slow.broken = False
+    assert isinstance(await shelf.open("run-a"), Slow)
