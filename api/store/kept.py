@@ -11,9 +11,11 @@ from api.store.buildlogs import BuildLogs, FileBuildLogs
 from api.store.database import Database
 from api.store.errors import StoreUnavailable
 from api.store.eventlogs import EventLogs, FileEventLogs
+from api.store.leader import Alone, Leader
 from api.store.lock import DirectoryLock
 from api.store.migrate import migrate, migrate_postgres
 from api.store.postgres import Postgres
+from api.store.postgres_leader import PostgresLeader
 from api.store.postgres_relay import Relay
 from api.store.signals import Signals
 from api.store.sqlite import Sqlite
@@ -33,6 +35,7 @@ class Kept:
     changes: Signals
     told: Signals
     built: Signals
+    leader: Leader
     release: Callable[[], Awaitable[None]]
 
     async def close(self) -> None:
@@ -66,6 +69,7 @@ async def in_directory(directory: Path, namespace: str) -> Kept:
         changes,
         told,
         built,
+        Alone(),
         release,
     )
 
@@ -83,5 +87,6 @@ async def in_postgres(url: str, namespace: str) -> Kept:
         changes,
         told,
         built,
+        PostgresLeader(url, namespace),
         relay.close,
     )

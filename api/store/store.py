@@ -45,6 +45,7 @@ class Store:
         self.events = Events(database, namespace, kept.eventlogs, kept.told)
         self.record = Record(database, namespace, self.events)
         self.blobs = blobs
+        self.leader = kept.leader
         self.buildlogs = kept.buildlogs
 
     @classmethod
