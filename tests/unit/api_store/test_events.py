@@ -51,6 +51,14 @@ def test_repeated_and_late_calls_store_each_event_once(
     assert [record["d"]["n"] for record in log.read(0, 1000)] == list(range(1, stored + 1))
 
 
+def test_what_looks_like_an_artifact_in_what_was_said_is_none(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "log")
+    log.stored(3, {"name": "a"})
+    log.say([Said(1, "log", {"message": '{"v":98,'}), Said(2, "step", {"v": 99, "a": {"v": 99}})])
+    again = EventLog(tmp_path / "log")
+    assert (again.seq, again.version, again.last) == (2, 3, 3)
+
+
 def test_an_artifact_version_is_told_once_also_after_reopening(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
