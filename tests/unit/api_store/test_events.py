@@ -1,6 +1,7 @@
 """A replay is run.started, what was said, one terminal event; from every position, whatever was repeated."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
