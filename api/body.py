@@ -9,11 +9,13 @@ from aiohttp import web
 from jsonschema.protocols import Validator
 
 from api import errors, expect, validation
+from api.nesting import DEEPEST, too_deep
 
 MAX_INPUT = 1024 * 1024
 """Bytes of a run's input as compact JSON."""
 MAX_BODY = 2 * MAX_INPUT
 """Bytes of any JSON body: an input with its white space and escapes, and the fields beside it."""
+_DEEP = f"the body is nested in more than {DEEPEST} levels; make it flatter"
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -49,13 +51,15 @@ def parse(raw: bytes) -> Any:
     except UnicodeEncodeError as error:
         raise errors.invalid("the body has half of a surrogate pair, which is no character") from error
     except RecursionError as error:
-        raise errors.invalid("the body is nested too deeply") from error
+        raise errors.invalid(_DEEP) from error
     except json.JSONDecodeError as error:
         raise errors.invalid(
             f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from error
     except ValueError as error:
         raise errors.invalid(f"the body is not JSON: {error}"[:300]) from error
+    if too_deep(value):
+        raise errors.invalid(_DEEP)
     return value
 
 

@@ -33,9 +33,12 @@ class EventLog:
         self._journal = Journal(directory)
         self.seq = 0
         self.version = 0
-        # Numbers only grow, so the newest record of each sort has the greatest: look from the end.
+        # Numbers only grow, so the newest record of what was said has the greatest: look from the end. The
+        # last artifact may be far back, and what lies between is not worth parsing.
+        for stored in self._journal.marked(b'{"v":'):
+            self.version = max(self.version, stored.get("v", 0))
         stop = self._journal.last
-        while stop > 0 and not (self.seq and self.version):
+        while stop > 0 and not self.seq:
             start = max(0, stop - LOOK)
             after = start
             while after < stop:
@@ -43,7 +46,6 @@ class EventLog:
                 after += len(records)
                 for record in records:
                     self.seq = max(self.seq, record.get("s", 0))
-                    self.version = max(self.version, record.get("v", 0))
             stop = start
 
     @property

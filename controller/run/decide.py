@@ -14,7 +14,7 @@ from controller.config import Config
 from controller.decision import NOTHING, Decision, Delete, Note
 from controller.queue import Key
 from controller.run import accept, record, start, status
-from controller.run.end import CANCELED, End, failed, of_pod, of_result
+from controller.run.end import CANCELED, End, failed, of_pod, of_pod_reason, of_result
 from controller.run.pod import deadline
 from crds import conditions, kinds
 from crds.limits import FLUSH, GRACE
@@ -43,12 +43,27 @@ def decide(seen: Observed, now: datetime, config: Config) -> Decision:
         return NOTHING
     reported = of_result(run, seen.pod)
     if reported is not None:
-        return ending(run, reported, now, pod=seen.pod)
+        left = _untold(run, seen.pod, now)
+        return Decision(requeue_after=left) if left > 0 else ending(run, reported, now, pod=seen.pod)
     if seen.pod is None and record.uid(run) is None:
         return _without_pod(seen, now)
     if seen.pod is None or seen.pod.finished:
         return ending(run, of_pod(run, seen.pod), now, pod=seen.pod)
     return _with_pod(seen, seen.pod, now, config)
+
+
+def _untold(run: Run, pod: Pod | None, now: datetime) -> float:
+    """Seconds for which the pod may still tell why it was stopped; 0 where it has, or need not.
+
+    The kubelet says that it evicted a pod when its containers have ended; the runner reports before that.
+    """
+    result = run.result or {}
+    if result.get("outcome") != "stopped" or run.cancel or run.claim is None:
+        return 0.0
+    if pod is None or pod.finished or pod.deleting or of_pod_reason(pod) is not None:
+        return 0.0
+    stopped = parse_time(str(run.claim["time"])) + timedelta(milliseconds=int(result.get("durationMs") or 0))
+    return (stopped + timedelta(seconds=GRACE + FLUSH) - now).total_seconds()
 
 
 def ending(

@@ -60,7 +60,7 @@ def of_pod(run: Run, pod: Pod | None) -> End:
             RunReason.POD_DELETED,
             f"the run's pod was deleted before it reported a result; {AGAIN}",
         )
-    by_pod = _of_pod_reason(pod)
+    by_pod = of_pod_reason(pod)
     if by_pod:
         return by_pod
     ended = pod.terminated(CONTAINER)
@@ -92,7 +92,7 @@ def _of_outcome(run: Run, pod: Pod | None, told: Mapping[str, Any]) -> End:
         return failed(_word(reason), message or "the crew failed; see its events")
     if run.cancel:
         return CANCELED
-    by_pod = _of_pod_reason(pod) if pod is not None else None
+    by_pod = of_pod_reason(pod) if pod is not None else None
     if by_pod:
         return by_pod
     return failed(
@@ -109,7 +109,8 @@ def _word(told: object) -> str:
     return told if isinstance(told, str) and told in _REASONS else RunReason.CREW_ERROR
 
 
-def _of_pod_reason(pod: Pod) -> End | None:
+def of_pod_reason(pod: Pod) -> End | None:
+    """The end of a Run whose pod the cluster took away, as the pod tells it; None where it does not."""
     reason = str(pod.status.get("reason") or "")
     disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
     if reason == "DeadlineExceeded":

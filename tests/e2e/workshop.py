@@ -1,5 +1,6 @@
 """A project that is deployed by uploads, as from a laptop or a workflow. Called by tests and bench."""
 
+import gzip
 import io
 import json
 import tarfile
@@ -14,9 +15,12 @@ UNBUILT = ("pending", "building")
 
 
 def archive(files: Mapping[str, bytes | str]) -> bytes:
-    """A .tar.gz of some files."""
+    """A .tar.gz of some files: the same bytes for the same files in the same order."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+    with (
+        gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as tar,
+    ):
         for name, text in files.items():
             content = text.encode() if isinstance(text, str) else text
             info = tarfile.TarInfo(name)

@@ -84,7 +84,8 @@ async def test_a_body_must_be_declared_as_json(yard):
         (b'{"name": 1e999}', "large"),
         (b'{"name": "\\ud800"}', "surrogate"),
         (b"\xff", "UTF-8"),
-        (b"[" * 100_000, "deep"),
+        (b"[" * 100_000, "200 levels"),
+        (b'{"a":' * 250 + b"1" + b"}" * 250, "200 levels"),
         (b'{"name": ' + b"1" * 5000 + b"}", "JSON"),
     ],
 )

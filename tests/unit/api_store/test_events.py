@@ -1,6 +1,7 @@
 """A replay is run.started, what was said, one terminal event; from every position, whatever was repeated."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -49,6 +50,14 @@ def test_repeated_and_late_calls_store_each_event_once(
         assert log.say([Said(first + n, "log", {"n": first + n}) for n in range(count)]) == stored
         log = EventLog(place)
     assert [record["d"]["n"] for record in log.read(0, 1000)] == list(range(1, stored + 1))
+
+
+def test_what_looks_like_an_artifact_in_what_was_said_is_none(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "log")
+    log.stored(3, {"name": "a"})
+    log.say([Said(1, "log", {"message": '{"v":98,'}), Said(2, "step", {"v": 99, "a": {"v": 99}})])
+    again = EventLog(tmp_path / "log")
+    assert (again.seq, again.version, again.last) == (2, 3, 3)
 
 
 def test_an_artifact_version_is_told_once_also_after_reopening(

@@ -1,6 +1,7 @@
 """What is done about one Run, from what was observed."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -200,6 +201,34 @@ def test_a_result_ends_the_run_whatever_the_pod_looks_like(make, look):
         assert decision.status["startTime"] == make.ago(2)
         assert not decision.delete
         assert decision.enqueue == (triggers.admission("demo"),)
+
+
+EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
+DELETED = {"metadata": {"deletionTimestamp": "2026-11-21T10:01:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "cancel", "later", "reason"),
+    [
+        ({}, False, 1, None),
+        (EVICTED, False, 1, "Evicted"),
+        (DELETED, False, 1, "PodDeleted"),
+        ({"phase": "Failed"}, False, 1, "PodDeleted"),
+        ({}, False, 3600, "PodDeleted"),
+        ({}, True, 1, "Canceled"),
+        (None, False, 1, "PodDeleted"),
+    ],
+)
+def test_why_a_pod_was_stopped_is_waited_for(make, look, pod, cancel, later, reason):
+    claim = {"podUid": "uid-run-a", "time": make.ago(5)}
+    result = {"outcome": "stopped", "durationMs": 4000}
+    run = make.run(project="demo", cancel=cancel, status={**RECORDED, "claim": claim, "result": result})
+    found = make.pod(**pod) if pod is not None else None
+    decision = look(run, pod=found, now=make.now + timedelta(seconds=later))
+    if reason is None:
+        assert decision.status is None and 0 < decision.requeue_after <= 60
+    else:
+        assert condition(decision, "Succeeded") == ("False", reason)
 
 
 def test_a_recorded_pod_that_is_gone_is_not_made_again(make, look):
