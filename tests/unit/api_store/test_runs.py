@@ -13,7 +13,6 @@ from api.store.index.runs import RunRequest
 from api.store.store import Store
 from crds.kube import decoded
 from tests.unit.api_store import given as some
-from tests.unit.api_store.postgres import Server
 
 REQUEST = RunRequest("demo", "dep-a", {"topic": "ants"})
 USE = Idempotency("key-1", "abc", "hash-of-body")
@@ -151,10 +150,13 @@ async def test_half_accepted_runs_are_found_again(store: Store) -> None:
     )
 )
 async def test_totals_equal_what_is_listed(
-    tmp_path_factory: pytest.TempPathFactory, engine: str, postgres: Server, steps: list[tuple[int, str]]
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+    engine: str,
+    steps: list[tuple[int, str]],
 ) -> None:
     place: Path = tmp_path_factory.mktemp("totals")
-    url = None if engine == "sqlite" else postgres.database("filled")
+    url = None if engine == "sqlite" else request.getfixturevalue("postgres").database("filled")
     store = await Store.open(place, "crews", url)
     try:
         await some.yard(store)
