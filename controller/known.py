@@ -6,6 +6,7 @@ what creates or ends something rests on preconditions, names and write-once
 fields at the apiserver.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ _METADATA = (
     "ownerReferences",
 )
 _DROPPED_OF_SPEC = {kinds.RUN: frozenset({"input"}), kinds.POD: None}
+MOST_GONE = 500
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -64,6 +66,7 @@ class Known:
         self._objects: dict[str, dict[str, dict[str, Any]]] = {
             kind.plural: {} for kind in (*kinds.OWN, kinds.POD)
         }
+        self._gone: OrderedDict[str, dict[str, Any]] = OrderedDict()
 
     def put(self, kind: Kind, obj: Mapping[str, Any]) -> bool:
         """Keeps a version of an object; False where that version or a newer one is here already."""
@@ -80,7 +83,15 @@ class Known:
         if before is None or (uid and before["metadata"].get("uid") != uid):
             return False
         del self._objects[kind.plural][name]
+        if kind == kinds.POD:
+            self._gone[str(before["metadata"].get("uid"))] = before
+            while len(self._gone) > MOST_GONE:
+                self._gone.popitem(last=False)
         return True
+
+    def gone_pod(self, uid: str) -> dict[str, Any] | None:
+        """The last version seen of a pod that is gone, if it went not long ago."""
+        return self._gone.get(uid)
 
     def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
         """The newest version seen, or None."""

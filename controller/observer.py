@@ -28,6 +28,8 @@ class Observer:
     def gone(self, kind: Kind, obj: Mapping[str, Any]) -> None:
         """An object that was deleted, or is no longer where it was looked for."""
         metadata = obj["metadata"]
+        # Its last version may tell why it went.
+        self._known.put(kind, obj)
         self._known.remove(kind, metadata["name"], metadata.get("uid"))
         self._enqueue(kind, obj)
 

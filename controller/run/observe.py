@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from controller.apply import Actor
 from controller.run import accept, record
 from controller.run.decide import Observed
+from controller.run.end import of_pod_reason
 from crds import kinds, names
 from crds.kinds import Kind
 from crds.objects import Deployment, Pod, Project, Run
@@ -65,12 +66,27 @@ class Observer:
             return Observed(run, project, deployment, pod)
         look = certain or run.cancel or live
         pod = await self.pod(run, live) if look else self._known_pod(run)
+        if pod is None and certain:
+            pod = self._gone_pod(run)
         variables = None
         if pod is None and not certain:
             verdict = accept.accept(run, project, deployment)
             if isinstance(verdict, accept.Ready) and accept.needs_variables(verdict):
                 variables = await self.variables(verdict.project.name)
         return Observed(run, project, deployment, pod, variables)
+
+    def _gone_pod(self, run: Run) -> Pod | None:
+        """A pod that is gone, as it ended, where it was seen to say why.
+
+        The cluster marks a pod of a lost node as failed and deletes it in the same moment.
+        """
+        raw = self.actor.known.gone_pod(record.uid(run) or "")
+        pod = Pod(raw) if raw else None
+        if pod is None or pod.finished:
+            return pod
+        if of_pod_reason(pod) is None:
+            return None
+        return Pod({**pod.raw, "status": {**pod.status, "phase": "Failed"}})
 
     def _known_pod(self, run: Run) -> Pod | None:
         raw = self.actor.known.get(kinds.POD, run.name)

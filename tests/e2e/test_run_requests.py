@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import secrets
 
 import pytest
 
@@ -62,3 +63,12 @@ async def test_a_large_output_becomes_a_file(yard, crew):
     assert answer.data if answer.status != 200 else True
     found = answer.body if isinstance(answer.body, dict) else json.loads(answer.body)
     assert found == {"text": "x" * (100 * KIB)}
+
+
+async def test_an_input_that_was_never_handed_in(yard, crew):
+    name = f"run-{secrets.token_hex(6)}"
+    reference = {"sha256": "0" * 64, "size": 20 * KIB}
+    await yard.apply("Run", name, {"project": crew.project, "inputRef": reference}, "create")
+    run = await crew.finished(name.replace("-", "_", 1))
+    assert (run["status"], run["error"]["reason"]) == ("failed", "InputTooLarge")
+    assert "spec.inputRef" in run["error"]["message"]

@@ -8,7 +8,7 @@ import pytest
 from controller.run.end import of_pod
 from crds import kinds
 from crds.objects import Pod, Run
-from tests.cluster.controller.conftest import IMAGE
+from tests.cluster.controller.conftest import IMAGE, Yard, controller, settings
 
 RUN = Run({"metadata": {"name": "run-a", "uid": "u"}, "spec": {}, "status": {"phase": "Pending"}})
 SLEEP = "import time; time.sleep(60)"
@@ -81,3 +81,23 @@ async def test_what_the_kubelet_says_of_a_pod_that_was_taken_away(kube, how, rea
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "run-a"}}
         await kube.call("POST", path, body=eviction)
     assert of_pod(RUN, await last(kube, pod)).reason == reason
+
+
+async def test_a_pod_of_a_lost_node_says_so_although_it_is_gone_at_once(kube):
+    """Kubernetes marks such a pod as failed and deletes it in the same moment."""
+    async with controller(kube, settings(kube.namespace)) as process:
+        yard = Yard(kube, process.config, process)
+        await kube.create(kinds.PROJECT, {"metadata": {"name": "demo"}, "spec": {"plan": "pro"}})
+        await yard.deployment("dep-a")
+        await yard.active("dep-a")
+        await yard.run("run-a", project="demo")
+        await yard.claim("run-a")
+        await yard.until(kinds.RUN, "run-a", lambda o: o["status"]["phase"] == "Running")
+        lost = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+        status = {"phase": "Failed", "conditions": [{**lost, "message": "PodGC: node no longer exists"}]}
+        # As that controller does it: another phase and the deletion, one call after the other.
+        await kube.patch(kinds.POD, "run-a", {"status": status}, "status")
+        await kube.delete(kinds.POD, "run-a", grace_seconds=0)
+        ended = await yard.ended("run-a")
+        assert ended.error["reason"] == "NodeLost"
+        assert "node no longer exists" in ended.error["message"]

@@ -38,6 +38,9 @@ class Server:
                     client.sendall(self.answer)
 
     def close(self) -> None:
+        with contextlib.suppress(OSError):
+            # A mere close leaves the thread accepting; then it answers in place of other servers.
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
 

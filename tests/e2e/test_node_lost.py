@@ -1,0 +1,59 @@
+"""A node that goes away with a run on it: a Node object that no machine stands behind."""
+
+import json
+import secrets
+
+import pytest
+
+from tests.e2e.yard import eventually
+
+LABEL = "crewyard.dev/test-node"
+
+
+@pytest.fixture
+async def ghost(yard):
+    """The name of a node that says that it is ready; nothing ever starts there."""
+    name = f"ghost-{secrets.token_hex(3)}"
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {LABEL: name}},
+        # Whatever else the cluster runs stays away from it.
+        "spec": {"taints": [{"key": LABEL, "value": name, "effect": "NoSchedule"}]},
+    }
+    await yard.kubectl("create", "-f", "-", stdin=json.dumps(node))
+    room = {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "50Gi", "pods": "10"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready"}
+    status = {"status": {"capacity": room, "allocatable": room, "conditions": [ready]}}
+    await yard.kubectl(
+        "patch", "node", name, "--subresource=status", "--type=merge", "-p", json.dumps(status)
+    )
+    yield name
+    await yard.kubectl("delete", "node", name, "--ignore-not-found")
+
+
+async def test_a_node_that_is_gone(yard, workshops, ghost):
+    taint = {"key": LABEL, "operator": "Equal", "value": ghost, "effect": "NoSchedule"}
+    lost = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"}
+    shop = await workshops()
+    await shop.built({"main.py": "def kickoff(): ..."})
+    pod = {"nodeSelector": {LABEL: ghost}, "tolerations": [taint, lost]}
+    await yard.kubectl(
+        "patch", "cproj", shop.project, "--type=merge", "-p", json.dumps({"spec": {"pod": pod}})
+    )
+    run = (await yard.post("/v1/runs", {"deployment": shop.project}))["id"]
+    name = run.replace("_", "-", 1)
+
+    async def node() -> str:
+        found = await yard.kubectl(
+            "get", "pod", name, "--ignore-not-found", "-o", "jsonpath={.spec.nodeName}", check=False
+        )
+        return found.strip()
+
+    await eventually(node, lambda seen: seen == ghost, 60)
+    await yard.kubectl("delete", "node", ghost)
+    ended = await eventually(
+        lambda: yard.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 240, 0.5
+    )
+    assert (ended["status"], ended["error"]["reason"]) == ("failed", "NodeLost"), ended
+    assert [message.event for message in await yard.events(run)] == ["run.failed"]
