@@ -161,3 +161,18 @@ def test_the_setting_is_checked_and_its_password_not_shown() -> None:
     with pytest.raises(ConfigError, match="CREWYARD_DATABASE_URL: must be") as raised:
         parse({**key, "CREWYARD_DATABASE_URL": "mysql://me:secret@db/crewyard"})
     assert "secret" not in str(raised.value)
+
+
+async def test_a_caller_that_gives_up_leaves_nothing_busy(store: Store, tmp_path: Path, url: str) -> None:
+    await some.yard(store)
+    other = await Store.open(tmp_path, "crews", url)
+    async with other.database.write():
+        for call in (store.ready, lambda: store.projects.observe(some.project())):
+            waiting = asyncio.create_task(call())
+            await asyncio.sleep(0.1)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+    await store.ready()
+    assert (await store.projects.page(0, 1)).total == 1
+    await other.close()

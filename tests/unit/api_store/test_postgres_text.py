@@ -3,7 +3,7 @@
 import json
 from math import inf, nan
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from api.store import postgres_text
@@ -16,6 +16,7 @@ values = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(hostile)
 @example("\ue0000000")
 def test_a_text_comes_back_and_is_one_that_postgres_takes(text: str) -> None:
@@ -25,6 +26,7 @@ def test_a_text_comes_back_and_is_one_that_postgres_takes(text: str) -> None:
     kept.encode()
 
 
+@settings(deadline=None)
 @given(values)
 @example("\\u0000")
 @example("\\\\u0000\0")
