@@ -60,7 +60,7 @@ def set_up_logs(level: str) -> None:
 
 async def serve(config: settings.Config, keys: dict[str, Key]) -> web.Application:
     """The application with its store and its connection, both closed after it."""
-    store = await Store.open(config.data, config.namespace)
+    store = await Store.open(config.data, config.namespace, config.database_url, config.blobs_url)
     kube = await Kube.connect(config.namespace, field_manager="crewyard-api")
     app = make_app(config, store, kube, keys)
 

@@ -43,11 +43,13 @@ class Progress:
     """How far the projector is, for the readiness probe: when each kind was last listed whole."""
 
     listed: dict[str, float] = field(default_factory=dict)
+    elsewhere: Callable[[], bool] = lambda: False
+    """Whether another replica does the projecting."""
 
     @property
     def ready(self) -> bool:
         """Whether all that lives has been seen once."""
-        return len(self.listed) == 3
+        return len(self.listed) == 3 or self.elsewhere()
 
 
 def context(
@@ -55,21 +57,45 @@ def context(
 ) -> Callable[[web.Application], AsyncIterator[None]]:
     """A cleanup context for `app.cleanup_ctx` that runs all of it until the application stops."""
     seen = progress or Progress()
+    seen.elsewhere = lambda: store.leader.elsewhere
+
+    async def leading() -> None:
+        logs = KanikoLogs(store, kube)
+        tasks = _begin(_of_one(config, store, kube, seen, logs))
+        try:
+            await asyncio.wait(tasks)
+        finally:
+            await end(tasks)
+            await logs.close()
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
-        logs = KanikoLogs(store, kube)
-        tasks = [
-            asyncio.create_task(_forever(name, work), name=name)
-            for name, work in _work(config, store, kube, seen, logs).items()
-        ]
+        tasks = _begin({**_of_each(store, kube), "leading": lambda: store.leader.lead(leading)})
         yield
         await end(tasks)
-        await logs.close()
 
     return run
 
 
-def _work(config: Config, store: Store, kube: Kube, progress: Progress, logs: KanikoLogs) -> dict[str, Work]:
+def _begin(works: dict[str, Work]) -> list[asyncio.Task[None]]:
+    return [asyncio.create_task(_forever(name, work), name=name) for name, work in works.items()]
+
+
+def _of_each(store: Store, kube: Kube) -> dict[str, Work]:
+    """What every replica does: it knows best of the claims it gave and the keys it saw."""
+
+    async def uses() -> None:
+        while True:
+            await store.keys.write_uses()
+            await asyncio.sleep(USES_EVERY)
+
+    return {"outbox": lambda: outbox.deliver_all(store, kube), "uses of keys": uses}
+
+
+def _of_one(
+    config: Config, store: Store, kube: Kube, progress: Progress, logs: KanikoLogs
+) -> dict[str, Work]:
+    """What the leading replica does; two at once, for a moment, do no harm."""
+
     def projecting(projection: Projection) -> Work:
         def listed() -> None:
             progress.listed[projection.kind.plural] = time.monotonic()
@@ -98,21 +124,14 @@ def _work(config: Config, store: Store, kube: Kube, progress: Progress, logs: Ka
             if not await account(store):
                 await asyncio.sleep(ACCOUNT_EVERY)
 
-    async def uses() -> None:
-        while True:
-            await store.keys.write_uses()
-            await asyncio.sleep(USES_EVERY)
-
     return {
         "projects": projecting(kinds.projects(store)),
         "deployments": projecting(kinds.deployments(store)),
         "runs": projecting(kinds.runs(store)),
         "build logs": lambda: follow(kube, logs.projection, lambda: None),
-        "outbox": lambda: outbox.deliver_all(store, kube),
         "completion": complete,
         "pruning": pruning,
         "forgetting": forget,
-        "uses of keys": uses,
         "accounting": accounting,
     }
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from api.prices import Prices, parse_prices
+from api.store.blobs import check_url
+from api.store.postgres_engine import address
 from crds.limits import Plans, parse_plans
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -40,6 +42,10 @@ class Config:
     upload_ttl: float = 3600.0
     """How long an upload's address holds."""
     max_upload: int = 100 * 1024 * 1024
+    database_url: str | None = field(default=None, repr=False)
+    """PostgreSQL with its password; None: SQLite in `data`."""
+    blobs_url: str | None = None
+    """A bucket; None: files in `data`."""
     prices: Prices | None = None
     """What use costs; None: nothing is said of cost."""
 
@@ -87,6 +93,8 @@ def parse(environ: Mapping[str, str]) -> Config:
         run_ttl=_positive(environ, "CREWYARD_RUN_TTL", 600.0, wrong),
         upload_ttl=_positive(environ, "CREWYARD_UPLOAD_TTL", 3600.0, wrong),
         prices=prices,
+        database_url=_database(environ, wrong),
+        blobs_url=_bucket(environ, wrong),
         max_upload=int(_positive(environ, "CREWYARD_MAX_UPLOAD", 100 * 1024 * 1024, wrong)),
     )
     if wrong:
@@ -99,6 +107,28 @@ def _address(environ: Mapping[str, str], name: str, default: str, wrong: list[st
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         wrong.append(f"{name}: must be an http:// or https:// address without query, for example {default}")
+    return text
+
+
+def _database(environ: Mapping[str, str], wrong: list[str]) -> str | None:
+    text = environ.get("CREWYARD_DATABASE_URL", "")
+    if not text:
+        return None
+    try:
+        address(text)
+    except ValueError as error:
+        wrong.append(f"CREWYARD_DATABASE_URL: {error}")
+    return text
+
+
+def _bucket(environ: Mapping[str, str], wrong: list[str]) -> str | None:
+    text = environ.get("CREWYARD_BLOBS_URL", "").rstrip("/")
+    if not text:
+        return None
+    try:
+        check_url(text)
+    except ValueError as error:
+        wrong.append(f"CREWYARD_BLOBS_URL: {error}")
     return text
 
 

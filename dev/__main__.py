@@ -22,7 +22,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("deploy", help="install the present code")
     commands.add_parser("env", help="print export lines for a shell")
     commands.add_parser("status", help="show what runs")
-    commands.add_parser("tools", help="build what the tests of the GitHub actions use")
+    commands.add_parser("tools", help="build what tests of the GitHub actions and of the store use")
     return top
 
 

@@ -68,6 +68,13 @@ ACTIONLINT = Tool(
     "some seconds the first time",
     "actions",
 )
+VERSITYGW = Tool(
+    "versitygw",
+    "github.com/versity/versitygw/cmd/versitygw",
+    "-s -w",
+    "about a minute the first time",
+)
+TESTED_WITH = (ACT, ACTIONLINT, VERSITYGW)
 
 
 def key(tool: Tool, go_version: str) -> str:
@@ -128,10 +135,10 @@ def link(settings: Settings, kubernetes: Path) -> None:
 
 
 def workflow_tools(settings: Settings, progress: Progress) -> None:
-    """Has act and actionlint in `bin`. Raises GroundError."""
+    """Has act, actionlint and versitygw in `bin`. Raises GroundError."""
     settings.bin.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)
-    for tool in (ACT, ACTIONLINT):
+    for tool in TESTED_WITH:
         _link(settings.bin / tool.name, build(settings, tool, progress))
 
 

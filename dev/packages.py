@@ -32,9 +32,15 @@ PACKAGES = {
     "modprobe": "kmod",
     "mmdebstrap": "mmdebstrap",
     "catatonit": "catatonit",
+    "/usr/lib/postgresql/15/bin/postgres": "postgresql-15",
+    "/usr/lib/postgresql/15/bin/psql": "postgresql-client-15",
     "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }
-_UNITS = {"containerd": "containerd.service", "docker-registry": "docker-registry.service"}
+_UNITS = {
+    "containerd": "containerd.service",
+    "docker-registry": "docker-registry.service",
+    "postgresql-15": "postgresql.service",
+}
 # What `su` and `sudo` leave out of PATH: iptables and what dpkg calls, and where Go unpacks to.
 _DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/go/bin")
 _POLICY = Path("/usr/sbin/policy-rc.d")

@@ -10,7 +10,6 @@ from api.internal.events import NOT_YOURS
 from api.internal.pods import Refusal, Yard, token
 from api.store.errors import Mismatch, TooLarge
 from api.store.index.artifacts import ArtifactRow
-from api.store.shelf import off
 from crds import names
 from crds.times import format_time
 
@@ -48,7 +47,7 @@ async def _record(
 ) -> ArtifactRow:
     content_type = request.headers.get(hdrs.CONTENT_TYPE, "")
     before = await yard.store.artifacts.get(run, name)
-    async with yard.store.events.shelf.hold(run) as log:
+    async with yard.store.events.hold(run) as log:
         if not await yard.store.claims.holds(run, pod, nonce):
             raise Refusal(409, NOT_YOURS)
         if request.transport is None or request.transport.is_closing():
@@ -64,7 +63,7 @@ async def _record(
             blob,
             datetime.now(UTC),
         )
-        await off(lambda: log.stored(row.version, _event(row)))
+        await log.stored(row.version, _event(row))
         # Within the hold, so that no other call brings the same bytes back meanwhile.
         if before and before.blob != blob and not await yard.store.artifacts.uses(run, before.blob):
             await yard.store.blobs.delete(before.blob)

@@ -6,7 +6,6 @@ from aiohttp import web
 
 from api.internal import said
 from api.internal.pods import Refusal, Yard, body, text, token
-from api.store.shelf import off
 
 NOT_YOURS = "this pod does not hold the run, or the run has ended"
 
@@ -19,10 +18,10 @@ async def events(yard: Yard, request: web.Request) -> web.Response:
     pod, nonce = text(sent, "pod_uid"), text(sent, "nonce")
     found = said.events(run, sent, datetime.now(UTC))
     # The end of the run waits for the log too: nothing is appended after its terminal event got an id.
-    async with yard.store.events.shelf.hold(run) as log:
+    async with yard.store.events.hold(run) as log:
         if not await yard.store.claims.holds(run, pod, nonce):
             raise Refusal(409, NOT_YOURS)
-        acknowledged = await off(lambda: log.say(found))
+        acknowledged = await log.say(found)
     if found:
         yard.store.events.told(run)
     return web.json_response({"acknowledged": acknowledged})

@@ -76,9 +76,9 @@ async def _missing(yard: Yard, run: str, sent: dict[str, Any]) -> dict[str, Any]
     last = number(sent, "last_event")
     count = number(_artifacts(sent), "count")
     missing: dict[str, Any] = {}
-    log = await yard.store.events.shelf.open(run)
-    if log.seq < last:
-        missing["events"] = {"stored": log.seq, "expected": last}
+    seq = await yard.store.events.seq(run)
+    if seq < last:
+        missing["events"] = {"stored": seq, "expected": last}
     held = await yard.store.artifacts.held(run)
     if held.count < count:
         missing["artifacts"] = {"stored": held.count, "expected": count}

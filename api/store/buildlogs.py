@@ -4,6 +4,7 @@ Called by the pods' routes and the follower of Kaniko's log, which append, and b
 the routes of logs, which read and follow.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,51 +48,78 @@ class _Book:
                 self.last[record["p"], record["c"]] = record["s"]
 
 
-class BuildLogs:
+class BuildLogs(ABC):
     """The build logs of one namespace."""
 
-    def __init__(self, directory: Path) -> None:
-        self._shelf = Shelf(directory, _Book)
-        self.signals = Signals()
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
 
+    @abstractmethod
     async def append(self, deployment: str, pod: str, container: str, chunks: Sequence[Chunk]) -> int:
         """Appends numbered chunks, each once; gives the greatest number stored for this container.
 
         A chunk beyond a gap is not stored: the answer tells the sender where to go on.
         """
-        async with self._shelf.hold(deployment) as book:
-            last = book.last.get((pod, container), 0)
-            fresh: list[Record] = []
-            for chunk in chunks:
-                if chunk.seq == last + 1:
-                    last = chunk.seq
-                    fresh.append({"p": pod, "c": container, "s": chunk.seq, "t": chunk.text})
-            room = MAX_RECORDS - book.journal.last
-            if room < len(fresh):
-                kept = fresh[: max(room, 0)]
-                if kept:
-                    kept[-1] = {**kept[-1], "t": DROPPED}
-                fresh = kept
-            if fresh:
-                await off(lambda: book.journal.append(fresh))
-            book.last[pod, container] = last
-        if fresh:
-            self.signals.ring(deployment)
-        return last
 
     async def read(self, deployment: str, start: int = 0, limit: int = 1000) -> LogPage:
         """Up to `limit` chunks from `start` (0, or an earlier `next`). An unknown one is empty."""
-        mark = self.signals.mark
-        book = await self._shelf.open(deployment)
-        records = await off(lambda: book.journal.read(start, limit))
+        mark = self._signals.mark
+        records = await self._read(deployment, start, limit)
         return LogPage("".join(record["t"] for record in records), start + len(records), mark)
 
     async def wait(self, deployment: str, mark: int, timeout: float) -> None:
         """Returns at once if something was appended since `mark`, else when it is or after `timeout` s."""
-        await self.signals.wait(deployment, mark, timeout)
+        await self._signals.wait(deployment, mark, timeout)
 
+    @abstractmethod
     async def remove(self, deployment: str) -> None:
         """Deletes a deployment's log."""
+
+    @abstractmethod
+    async def _read(self, deployment: str, after: int, limit: int) -> list[Record]: ...
+
+
+class FileBuildLogs(BuildLogs):
+    """Build logs as segment files in one directory, which this process has for itself."""
+
+    def __init__(self, directory: Path, signals: Signals) -> None:
+        super().__init__(signals)
+        self._shelf = Shelf(directory, _Book)
+
+    async def append(self, deployment: str, pod: str, container: str, chunks: Sequence[Chunk]) -> int:
+        """As `BuildLogs.append`."""
+        async with self._shelf.hold(deployment) as book:
+            known = book.last.get((pod, container), 0)
+            last, fresh = following(pod, container, chunks, known, MAX_RECORDS - book.journal.last)
+            if fresh:
+                await off(lambda: book.journal.append(fresh))
+            book.last[pod, container] = last
+        if fresh:
+            self._signals.ring(deployment)
+        return last
+
+    async def _read(self, deployment: str, after: int, limit: int) -> list[Record]:
+        book = await self._shelf.open(deployment)
+        return await off(lambda: book.journal.read(after, limit))
+
+    async def remove(self, deployment: str) -> None:
+        """As `BuildLogs.remove`."""
         async with self._shelf.hold(deployment) as book:
             await off(book.journal.remove)
             await self._shelf.drop(deployment)
+
+
+def following(
+    pod: str, container: str, chunks: Sequence[Chunk], last: int, room: int
+) -> tuple[int, list[Record]]:
+    """The greatest number that follows `last` without a gap, and the records that are new and have room."""
+    fresh: list[Record] = []
+    for chunk in chunks:
+        if chunk.seq == last + 1:
+            last = chunk.seq
+            fresh.append({"p": pod, "c": container, "s": chunk.seq, "t": chunk.text})
+    if room < len(fresh):
+        fresh = fresh[: max(room, 0)]
+        if fresh:
+            fresh[-1] = {**fresh[-1], "t": DROPPED}
+    return last, fresh

@@ -1,10 +1,12 @@
-"""Column types of the index: moments as microseconds, JSON as text. Called by `api.store.schema`."""
+"""Column types of the index: moments as microseconds, JSON, texts. Called by `api.store.schema`."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, BindParameter, Dialect, literal
+from sqlalchemy import JSON, BigInteger, BindParameter, Dialect, Integer, String, literal
 from sqlalchemy.types import TypeDecorator
+
+from api.store import postgres_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -33,3 +35,28 @@ def moment(value: datetime) -> BindParameter[datetime]:
 def json_column() -> JSON:
     """JSON whose None is the column's NULL."""
     return JSON(none_as_null=True)
+
+
+class _PostgresText(TypeDecorator[str]):
+    """A text of any characters, as PostgreSQL can keep it."""
+
+    impl = String
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """The text that is stored."""
+        return None if value is None else postgres_text.keep(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
+        """The text that was stored."""
+        return None if value is None else postgres_text.give(value)
+
+
+def text() -> String:
+    """A text of any characters."""
+    return String().with_variant(_PostgresText(), "postgresql")
+
+
+def integer() -> Integer:
+    """An integer of 64 bits: SQLite's own always has them."""
+    return Integer().with_variant(BigInteger(), "postgresql")

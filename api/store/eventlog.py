@@ -2,7 +2,7 @@
 
 A record is `{"t": type, "d": data}` with `"s"`, the runner's own number, or `"v"`,
 the number of a stored artifact's version: both make a repeated call append
-nothing. Blocking; held by `api.store.events`, one writer at a time.
+nothing. Blocking; held by `api.store.eventlogs`, one writer at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,15 +55,10 @@ class EventLog:
 
     def say(self, events: Sequence[Said]) -> int:
         """Appends what is new and follows without a gap. Gives the greatest number stored."""
-        seq = self.seq
-        fresh: list[Record] = []
-        for event in events:
-            if event.seq == seq + 1:
-                seq = event.seq
-                fresh.append({"s": seq, "t": event.type, "d": dict(event.data)})
+        fresh = following(events, self.seq)
         self._journal.append(fresh)
-        self.seq = seq
-        return seq
+        self.seq += len(fresh)
+        return self.seq
 
     def stored(self, version: int, data: Mapping[str, Any]) -> None:
         """Appends the event of an artifact's version, unless it is there."""
@@ -76,17 +71,33 @@ class EventLog:
         return self._journal.read(after, limit)
 
     def tokens(self) -> tuple[int, int]:
-        """The prompt and completion tokens of all `usage` events; what is no count is left out."""
+        """The prompt and completion tokens of all `usage` events."""
         prompt = completion = 0
         for record in self._journal.marked(b'"t":"usage"'):
-            if record["t"] == "usage":
-                prompt += _count(record["d"].get("prompt_tokens"))
-                completion += _count(record["d"].get("completion_tokens"))
+            more = count_tokens(record)
+            prompt, completion = prompt + more[0], completion + more[1]
         return prompt, completion
 
     def remove(self) -> None:
         """Deletes the log."""
         self._journal.remove()
+
+
+def following(events: Sequence[Said], seq: int) -> list[Record]:
+    """The records of those events that follow the number `seq` without a gap."""
+    fresh: list[Record] = []
+    for event in events:
+        if event.seq == seq + 1:
+            seq = event.seq
+            fresh.append({"s": seq, "t": event.type, "d": dict(event.data)})
+    return fresh
+
+
+def count_tokens(record: Record) -> tuple[int, int]:
+    """The prompt and completion tokens of a `usage` event; 0 for others, and for what is no count."""
+    if record["t"] != "usage":
+        return 0, 0
+    return _count(record["d"].get("prompt_tokens")), _count(record["d"].get("completion_tokens"))
 
 
 def _count(value: Any) -> int:

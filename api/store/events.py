@@ -6,19 +6,18 @@ row, the last id + 1). A run that was never claimed has its terminal event alone
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import select
 
 from api.store.database import Database
 from api.store.errors import Missing
-from api.store.eventlog import EventLog
+from api.store.eventlogs import EventLogs, Held
 from api.store.journal import Record
 from api.store.schema import claims, runs
-from api.store.shelf import Shelf, off
 from api.store.signals import Signals
 from crds import names
 from crds.times import format_time
@@ -78,26 +77,33 @@ def said_after(after: int) -> int:
 class Events:
     """The events of all runs of one namespace."""
 
-    def __init__(self, database: Database, namespace: str, directory: Path) -> None:
+    def __init__(self, database: Database, namespace: str, logs: EventLogs, signals: Signals) -> None:
         self._database = database
         self._namespace = namespace
         self._heads: OrderedDict[str, Head] = OrderedDict()
-        self.shelf = Shelf(directory, EventLog)
-        self.signals = Signals()
+        self._logs = logs
+        self._signals = signals
+
+    def hold(self, run: str) -> AbstractAsyncContextManager[Held]:
+        """The run's log, to write to: nobody else holds it meanwhile. Raises StoreUnavailable."""
+        return self._logs.hold(run)
+
+    async def seq(self, run: str) -> int:
+        """The greatest of the runner's own numbers that is stored."""
+        return await self._logs.seq(run)
 
     async def read(self, run: str, after: int, limit: int) -> EventPage:
         """Up to `limit` events with ids above `after`. Raises Missing for an unknown run."""
-        mark = self.signals.mark
+        mark = self._signals.mark
         # The head first: where it tells the end, the log is complete; where not, the end is told next time.
         head = await self._head(run, mark)
         if head.started is None:
-            total, records = 0, []
+            total = 0
+            records: list[Record] = []
         else:
-            log = await self.shelf.open(run)
-            said = head.terminal.id - 2 if head.terminal else log.last
+            told = head.terminal.id - 2 if head.terminal else None
+            said, records = await self._logs.read(run, said_after(after), limit, told)
             total = 1 + said
-            count = min(limit, said - said_after(after))
-            records = await off(lambda: log.read(said_after(after), count)) if count > 0 else []
         events = replay(head, records, after, limit)
         if head.terminal:
             total = head.terminal.id
@@ -106,14 +112,13 @@ class Events:
 
     async def tokens(self, run: str) -> tuple[int, int]:
         """The prompt and completion tokens that a run told of."""
-        log = await self.shelf.open(run)
-        return await off(log.tokens)
+        return await self._logs.tokens(run)
 
     async def wait(self, run: str, mark: int, timeout: float) -> None:
         """Returns at once if something happened to the run since `mark`, else when it does or after
         `timeout` seconds.
         """
-        await self.signals.wait(run, mark, timeout)
+        await self._signals.wait(run, mark, timeout)
 
     async def _head(self, run: str, mark: int) -> Head:
         known = self._heads.get(run)
@@ -135,8 +140,8 @@ class Events:
             if row.terminal is None
             else Event(row.terminal_id, row.terminal["type"], row.terminal["data"]),
         )
-        # What changed while we read is read again by the next one.
-        if not self.signals.since(f"head/{run}", mark):
+        # What changed while we read is read again by the next one; what another replica may change, too.
+        if (self._signals.alone or head.terminal) and not self._signals.since(f"head/{run}", mark):
             self._heads[run] = head
             if len(self._heads) > HEADS:
                 self._heads.popitem(last=False)
@@ -144,13 +149,13 @@ class Events:
 
     def told(self, run: str) -> None:
         """Something was appended to the run's log."""
-        self.signals.ring(run)
+        self._signals.ring(run)
 
     def turned(self, run: str) -> None:
         """The run was claimed, has ended, or is no longer shown."""
         self._heads.pop(run, None)
-        self.signals.ring(f"head/{run}")
-        self.signals.ring(run)
+        self._signals.ring(f"head/{run}")
+        self._signals.ring(run)
 
 
 def started(run: str, granted_at: datetime, answer: Mapping[str, Any]) -> Event:

@@ -1,23 +1,44 @@
-"""Brings the index's file to the present schema. Called by `Store.open`, before any connection of ours."""
+"""Brings the index to the present schema. Called by `Store.open`, before any connection of ours."""
 
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import create_engine
+from sqlalchemy import BigInteger, Connection, create_engine, func, literal, select
 from sqlalchemy.pool import NullPool
 
+from api.store.postgres_engine import dispose, engine, lock_number, translated
+
 SCRIPTS = Path(__file__).parent / "migrations"
+_LOCK = lock_number("migrations")
 
 
 def migrate(path: Path, revision: str = "head") -> None:
-    """Runs the migrations that `path` lacks, each in a transaction. Blocks; runs in a thread."""
+    """Runs the migrations that the SQLite file lacks, in one transaction. Blocks; runs in a thread."""
+    made = create_engine(f"sqlite:///{path}", poolclass=NullPool)
+    try:
+        with made.begin() as connection:
+            _upgrade(connection, revision)
+    finally:
+        made.dispose()
+
+
+async def migrate_postgres(url: str, revision: str = "head") -> None:
+    """Runs the migrations that the PostgreSQL database lacks, in one transaction.
+
+    Replicas wait for one another. Raises StoreUnavailable.
+    """
+    made = engine(url, 1, bounded=False)
+    try:
+        async with translated(None), made.begin() as connection:
+            await connection.execute(select(func.pg_advisory_xact_lock(literal(_LOCK, BigInteger))))
+            await connection.run_sync(_upgrade, revision)
+    finally:
+        await dispose(made)
+
+
+def _upgrade(connection: Connection, revision: str) -> None:
     settings = Config()
     settings.set_main_option("script_location", str(SCRIPTS).replace("%", "%%"))
-    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
-    try:
-        with engine.begin() as connection:
-            settings.attributes["connection"] = connection
-            command.upgrade(settings, revision)
-    finally:
-        engine.dispose()
+    settings.attributes["connection"] = connection
+    command.upgrade(settings, revision)

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store import change, inputs
 from api.store.database import Database, next_ord
-from api.store.eventlog import EventLog
+from api.store.eventlogs import Held
 from api.store.events import Events
 from api.store.index import counts
 from api.store.index.counts import Place
@@ -58,7 +58,7 @@ class Record:
                 values: dict[str, Any] = {"present": False}
                 if row.status in LIVE:
                     values |= change.deleted(row.started_at, now)
-                    values |= await self._terminal(connection, name, values, log.last if log else 0)
+                    values |= await self._terminal(connection, name, values, log)
                 await self._update(connection, row, values)
             self._events.turned(name)
 
@@ -70,9 +70,7 @@ class Record:
         async with self._database.read() as connection:
             return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
 
-    async def _observe(
-        self, connection: AsyncConnection, run: Run, log: EventLog | None, now: datetime
-    ) -> bool:
+    async def _observe(self, connection: AsyncConnection, run: Run, log: Held | None, now: datetime) -> bool:
         row = await self._row(connection, run.name)
         owner = owner_project(run)
         if row is None:
@@ -97,7 +95,7 @@ class Record:
             values["project_uid"] = owner
             values["hidden"] = row.hidden or await is_removed(connection, self._namespace, owner)
         if run.ended:
-            values |= await self._terminal(connection, run.name, values, log.last if log else 0)
+            values |= await self._terminal(connection, run.name, values, log)
         await self._update(connection, row, values)
         return run.ended
 
@@ -142,7 +140,7 @@ class Record:
         return {} if same else {"input": JSON.NULL}
 
     async def _terminal(
-        self, connection: AsyncConnection, name: str, values: dict[str, Any], said: int
+        self, connection: AsyncConnection, name: str, values: dict[str, Any], log: Held | None
     ) -> dict[str, Any]:
         query = select(claims.c.run).where(claims.c.namespace == self._namespace, claims.c.run == name)
         claimed = (await connection.execute(query)).one_or_none() is not None
@@ -154,6 +152,7 @@ class Record:
             values["output"],
             values["error"],
         )
+        said = await log.seal(connection) if log else 0
         return {"terminal": event, "terminal_id": said + 2 if claimed else 1}
 
     async def _row(self, connection: AsyncConnection, name: str) -> Any:
@@ -186,9 +185,9 @@ class Record:
         )
 
     @asynccontextmanager
-    async def _log(self, run: str, needed: bool) -> AsyncIterator[EventLog | None]:
+    async def _log(self, run: str, needed: bool) -> AsyncIterator[Held | None]:
         if not needed:
             yield None
             return
-        async with self._events.shelf.hold(run) as log:
+        async with self._events.hold(run) as log:
             yield log

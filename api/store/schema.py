@@ -5,15 +5,15 @@ that is never given twice: times are not unique. `version` is the object's
 resourceVersion, which grows over all objects, so an older view never replaces a newer.
 """
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, String, Table, false
+from sqlalchemy import BigInteger, Boolean, Column, Index, MetaData, Table, Text, false
 
-from api.store.columns import Moment, json_column
+from api.store.columns import Moment, integer, json_column, text
 
 metadata = MetaData()
 
 
 def _key(name: str) -> Column[str]:
-    return Column(name, String, primary_key=True)
+    return Column(name, text(), primary_key=True)
 
 
 projects = Table(
@@ -21,11 +21,11 @@ projects = Table(
     metadata,
     _key("namespace"),
     _key("name"),
-    Column("uid", String, nullable=False),
+    Column("uid", text(), nullable=False),
     Column("ord", BigInteger, nullable=False),
     Column("version", BigInteger, nullable=False),
     Column("created_at", Moment, nullable=False),
-    Column("active", String),
+    Column("active", text()),
     Column("activated_at", Moment),
     Column("spec", json_column(), nullable=False),
     Column("status", json_column(), nullable=False),
@@ -37,7 +37,7 @@ removed_projects = Table(
     metadata,
     _key("namespace"),
     _key("uid"),
-    Column("name", String, nullable=False),
+    Column("name", text(), nullable=False),
     Column("removed_at", Moment, nullable=False),
 )
 
@@ -46,15 +46,15 @@ deployments = Table(
     metadata,
     _key("namespace"),
     _key("name"),
-    Column("uid", String, nullable=False),
-    Column("project", String, nullable=False),
-    Column("project_uid", String),
+    Column("uid", text(), nullable=False),
+    Column("project", text(), nullable=False),
+    Column("project_uid", text()),
     Column("ord", BigInteger, nullable=False),
     Column("version", BigInteger, nullable=False),
-    Column("phase", String, nullable=False),
+    Column("phase", text(), nullable=False),
     Column("built", Boolean, nullable=False),
     Column("preview", Boolean, nullable=False),
-    Column("activation", Integer, nullable=False),
+    Column("activation", integer(), nullable=False),
     Column("created_at", Moment, nullable=False),
     Column("activated_at", Moment),
     Column("error", json_column()),
@@ -72,13 +72,13 @@ runs = Table(
     metadata,
     _key("namespace"),
     _key("name"),
-    Column("uid", String),
+    Column("uid", text()),
     Column("ord", BigInteger, nullable=False),
     Column("version", BigInteger, nullable=False),
-    Column("project", String, nullable=False),
-    Column("project_uid", String),
-    Column("deployment", String),
-    Column("status", String, nullable=False),
+    Column("project", text(), nullable=False),
+    Column("project_uid", text()),
+    Column("deployment", text()),
+    Column("status", text(), nullable=False),
     Column("hidden", Boolean, nullable=False),
     Column("withdrawn", Boolean, nullable=False),
     Column("present", Boolean, nullable=False),
@@ -87,8 +87,8 @@ runs = Table(
     Column("completed_at", Moment),
     Column("duration_ms", BigInteger),
     Column("input", json_column(), nullable=False),
-    Column("entrypoint", String),
-    Column("timeout", String),
+    Column("entrypoint", text()),
+    Column("timeout", text()),
     Column("cancel", Boolean, nullable=False),
     Column("output", json_column()),
     Column("error", json_column()),
@@ -111,9 +111,9 @@ claims = Table(
     metadata,
     _key("namespace"),
     _key("run"),
-    Column("run_uid", String, nullable=False),
-    Column("pod_uid", String, nullable=False),
-    Column("nonce", String, nullable=False),
+    Column("run_uid", text(), nullable=False),
+    Column("pod_uid", text(), nullable=False),
+    Column("nonce", text(), nullable=False),
     Column("granted_at", Moment, nullable=False),
     Column("answer", json_column(), nullable=False),
     Column("written", Boolean, nullable=False),
@@ -128,13 +128,13 @@ artifacts = Table(
     _key("namespace"),
     _key("run"),
     _key("name"),
-    Column("version", Integer, nullable=False),
+    Column("version", integer(), nullable=False),
     Column("size", BigInteger, nullable=False),
-    Column("sha256", String, nullable=False),
-    Column("content_type", String, nullable=False),
+    Column("sha256", text(), nullable=False),
+    Column("content_type", text(), nullable=False),
     Column("partial", Boolean, nullable=False),
     Column("created_at", Moment, nullable=False),
-    Column("blob", String, nullable=False),
+    Column("blob", text(), nullable=False),
     Index("artifacts_version", "namespace", "run", "version"),
 )
 
@@ -143,13 +143,13 @@ uploads = Table(
     metadata,
     _key("namespace"),
     _key("id"),
-    Column("project", String, nullable=False),
+    Column("project", text(), nullable=False),
     Column("size", BigInteger, nullable=False),
-    Column("sha256", String),
+    Column("sha256", text()),
     Column("created_at", Moment, nullable=False),
     Column("expires_at", Moment, nullable=False),
     Column("stored_at", Moment),
-    Column("blob", String, nullable=False),
+    Column("blob", text(), nullable=False),
 )
 
 api_keys = Table(
@@ -157,11 +157,11 @@ api_keys = Table(
     metadata,
     _key("namespace"),
     _key("id"),
-    Column("hash", String, nullable=False),
-    Column("name", String, nullable=False),
+    Column("hash", text(), nullable=False),
+    Column("name", text(), nullable=False),
     Column("scopes", json_column(), nullable=False),
     Column("projects", json_column()),
-    Column("plan", String),
+    Column("plan", text()),
     Column("created_at", Moment, nullable=False),
     Column("expires_at", Moment),
     Column("revoked_at", Moment),
@@ -174,8 +174,8 @@ idempotency = Table(
     _key("namespace"),
     _key("owner"),
     _key("key"),
-    Column("body_sha256", String, nullable=False),
-    Column("name", String, nullable=False),
+    Column("body_sha256", text(), nullable=False),
+    Column("name", text(), nullable=False),
     Column("created_at", Moment, nullable=False),
     Index("idempotency_created", "namespace", "created_at"),
 )
@@ -210,4 +210,28 @@ sequences = Table(
     _key("namespace"),
     _key("name"),
     Column("value", BigInteger, nullable=False),
+)
+
+# With SQLite, journals are files: only PostgreSQL has these two.
+journal_metadata = MetaData()
+
+journals = Table(
+    "journals",
+    journal_metadata,
+    _key("namespace"),
+    _key("kind"),
+    _key("name"),
+    Column("last", BigInteger, nullable=False),
+    Column("state", json_column(), nullable=False),
+    Column("sealed", Boolean, nullable=False),
+)
+
+journal_records = Table(
+    "journal_records",
+    journal_metadata,
+    _key("namespace"),
+    _key("kind"),
+    _key("name"),
+    Column("number", BigInteger, primary_key=True),
+    Column("record", Text, nullable=False),
 )

@@ -14,6 +14,9 @@ REMEMBERED = 10_000
 class Signals:
     """Rings of one process, by key."""
 
+    alone = True
+    """Whether nobody rings but this process, so that what did not ring has not changed."""
+
     def __init__(self) -> None:
         self._now = 0
         self._last: OrderedDict[str, int] = OrderedDict()
@@ -30,7 +33,10 @@ class Signals:
         return self._last.get(key, 0) > mark
 
     def ring(self, key: str) -> None:
-        """Wakes all who wait for the key."""
+        """Wakes all who wait for the key, in every replica."""
+        self._hear(key)
+
+    def _hear(self, key: str) -> None:
         self._now += 1
         self._last[key] = self._now
         self._last.move_to_end(key)
@@ -54,8 +60,12 @@ class Signals:
             if not waiting and self._waiting.get(key) is waiting:
                 del self._waiting[key]
 
+    def wake_all(self) -> None:
+        """Wakes everyone, where rings may have been missed."""
+        for key in list(self._waiting):
+            self._hear(key)
+
     def close(self) -> None:
         """Wakes everyone; nobody waits any more."""
         self._closed = True
-        for key in list(self._waiting):
-            self.ring(key)
+        self.wake_all()

@@ -1,16 +1,13 @@
 """The store as one thing: opened at start, closed at the end, handed to everyone. Called by `api.app`."""
 
-import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
 
-from sqlalchemy.exc import SQLAlchemyError
+from obstore.exceptions import BaseError
 
-from api.store.blobs import Blobs
-from api.store.buildlogs import BuildLogs
-from api.store.database import Database
+from api.store.blobs import Blobs, in_bucket, in_folder
 from api.store.errors import Missing, StoreUnavailable, Taken
 from api.store.events import Events
 from api.store.index.artifacts import Artifacts
@@ -23,24 +20,20 @@ from api.store.index.projects import Projects
 from api.store.index.runs import Runs
 from api.store.index.uploads import UploadRow, Uploads
 from api.store.index.usage import Usage
-from api.store.lock import DirectoryLock
-from api.store.migrate import migrate
+from api.store.kept import Kept, in_directory, in_postgres
 from api.store.record import Record
-from api.store.signals import Signals
-
-INDEX = "index.sqlite3"
 
 
 class Store:
     """What one namespace's facade keeps. Every call raises StoreUnavailable where it cannot be answered."""
 
-    def __init__(self, directory: Path, namespace: str, database: Database, lock: DirectoryLock) -> None:
+    def __init__(self, namespace: str, kept: Kept, blobs: Blobs) -> None:
+        database = kept.database
         self.namespace = namespace
         self.database = database
-        self._lock = lock
-        self._changes = Signals()
-        self.projects = Projects(database, namespace, self._changes)
-        self.deployments = Deployments(database, namespace, self._changes)
+        self._kept = kept
+        self.projects = Projects(database, namespace, kept.changes)
+        self.deployments = Deployments(database, namespace, kept.changes)
         self.runs = Runs(database, namespace)
         self.claims = Claims(database, namespace)
         self.places = Places(database, namespace)
@@ -49,32 +42,35 @@ class Store:
         self.keys = Keys(database, namespace)
         self.usage = Usage(database, namespace)
         self.idempotency = IdempotencyKeys(database, namespace)
-        self.events = Events(database, namespace, directory / "events" / namespace)
+        self.events = Events(database, namespace, kept.eventlogs, kept.told)
         self.record = Record(database, namespace, self.events)
-        self.blobs = Blobs(directory / "blobs")
-        self.buildlogs = BuildLogs(directory / "buildlogs" / namespace)
+        self.blobs = blobs
+        self.leader = kept.leader
+        self.buildlogs = kept.buildlogs
 
     @classmethod
-    async def open(cls, directory: Path, namespace: str) -> "Store":
-        """Opens or makes the store in `directory`, with the present schema. Raises StoreUnavailable."""
+    async def open(
+        cls, directory: Path, namespace: str, database_url: str | None = None, blobs_url: str | None = None
+    ) -> "Store":
+        """Opens or makes the store, with the present schema. Raises StoreUnavailable.
+
+        Without a `database_url` index and logs are in `directory`, which no other process may have open;
+        without a `blobs_url` blobs are there.
+        """
         try:
-            lock = await asyncio.to_thread(DirectoryLock, directory)
-        except OSError as error:
-            raise StoreUnavailable(f"the store in {directory} cannot be opened: {error}") from error
-        try:
-            await asyncio.to_thread(migrate, directory / INDEX)
-        except (OSError, SQLAlchemyError) as error:
-            lock.release()
-            raise StoreUnavailable(f"the index in {directory} cannot be opened: {error}") from error
-        return cls(directory, namespace, Database(directory / INDEX), lock)
+            blobs = in_folder(directory / "blobs") if blobs_url is None else in_bucket(blobs_url)
+        except (OSError, ValueError, BaseError) as error:
+            raise StoreUnavailable(f"the store of blobs cannot be opened: {error}") from error
+        kept = (
+            await in_directory(directory, namespace)
+            if database_url is None
+            else await in_postgres(database_url, namespace)
+        )
+        return cls(namespace, kept, blobs)
 
     async def close(self) -> None:
         """Closes all; waiting readers return."""
-        self._changes.close()
-        self.events.signals.close()
-        self.buildlogs.signals.close()
-        await self.database.close()
-        self._lock.release()
+        await self._kept.close()
 
     async def ready(self) -> None:
         """Returns if the store can read and write. Raises StoreUnavailable."""

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, func, select
-from sqlalchemy.dialects.sqlite import insert
 
 from api.store.database import Database
 from api.store.page import Page
 from api.store.schema import artifacts, runs
+from api.store.upsert import insert
 from crds.reasons import RunReason
 
 _OWN_ENDS = (
@@ -121,7 +121,7 @@ class Artifacts:
                 "blob": blob,
             }
             await connection.execute(
-                insert(artifacts)
+                insert(connection, artifacts)
                 .values(**key, **values)
                 .on_conflict_do_update(index_elements=list(key), set_=values)
             )

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.schema import run_counts
+from api.store.upsert import insert
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ async def move(
 
 async def add(connection: AsyncConnection, namespace: str, place: Place, step: int) -> None:
     """Counts `step` more runs at a place."""
-    first = insert(run_counts).values(
+    first = insert(connection, run_counts).values(
         namespace=namespace,
         project=place.project,
         deployment=place.deployment or "",

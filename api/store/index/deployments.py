@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Row, Select, and_, case, delete, func, or_, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from api.store.columns import moment
 from api.store.database import Database, next_ord
@@ -153,7 +152,7 @@ class Deployments:
                 await connection.execute(update(deployments).where(here).values(**values))
             else:
                 await connection.execute(
-                    insert(deployments).values(
+                    deployments.insert().values(
                         namespace=self._namespace,
                         name=deployment.name,
                         ord=await next_ord(connection, self._namespace),

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from api.store.database import Database
 from api.store.schema import api_keys
+from api.store.upsert import insert
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Keys:
         values["projects"] = None if key.projects is None else sorted(key.projects)
         async with self._database.write() as connection:
             await connection.execute(
-                insert(api_keys)
+                insert(connection, api_keys)
                 .values(namespace=self._namespace, **values)
                 .on_conflict_do_update(index_elements=["namespace", "id"], set_=values)
             )

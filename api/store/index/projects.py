@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import func, select, update
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.database import Database, next_ord
@@ -112,7 +111,7 @@ class Projects:
                 )
             else:
                 order = await next_ord(connection, self._namespace)
-                await connection.execute(insert(projects).values(**key, **values, ord=order))
+                await connection.execute(projects.insert().values(**key, **values, ord=order))
             if project.active and values["activated_at"]:
                 await self._stamp(connection, project.active, values["activated_at"])
         self._signals.ring("deployments")

@@ -7,13 +7,13 @@ A tombstone keeps a run's name and end for ever, because a name executes once.
 from datetime import datetime
 
 from sqlalchemy import case, delete, func, or_, select, update
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.columns import moment
 from api.store.index import counts
 from api.store.index.counts import Place
 from api.store.schema import deployments, projects, removed_projects, runs, usage_days
+from api.store.upsert import insert
 
 LIVE = ("pending", "running")
 
@@ -22,7 +22,9 @@ async def remove_project(
     connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime
 ) -> None:
     """Removes all that belongs to the Project of this uid. Repeating it changes nothing."""
-    gone = insert(removed_projects).values(namespace=namespace, uid=uid, name=name, removed_at=now)
+    gone = insert(connection, removed_projects).values(
+        namespace=namespace, uid=uid, name=name, removed_at=now
+    )
     await connection.execute(gone.on_conflict_do_nothing())
     await connection.execute(
         delete(projects).where(

@@ -10,12 +10,12 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from sqlalchemy import Table, func, select, update
-from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.database import Database
 from api.store.index.runs import ENDED
 from api.store.schema import artifacts, deployments, projects, runs, usage_days
+from api.store.upsert import insert
 
 BUILT = ("active", "failed", "superseded")
 
@@ -140,7 +140,9 @@ class Usage:
         if uid is None or used == Measures():
             return
         day = at.astimezone(UTC).date().isoformat()
-        first = insert(usage_days).values(namespace=self._namespace, project_uid=uid, day=day, **asdict(used))
+        first = insert(connection, usage_days).values(
+            namespace=self._namespace, project_uid=uid, day=day, **asdict(used)
+        )
         await connection.execute(
             first.on_conflict_do_update(
                 index_elements=["namespace", "project_uid", "day"],

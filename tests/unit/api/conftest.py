@@ -17,11 +17,12 @@ from api.config import parse
 from api.keyring import Key
 from api.openapi import examples
 from api.services import SERVICES
-from api.store.eventlog import EventLog, Said
+from api.store.eventlog import Said
 from api.store.index.claims import Asked
 from api.store.index.keys import KeyRow
+from api.store.kept import INDEX
 from api.store.migrate import migrate
-from api.store.store import INDEX, Store
+from api.store.store import Store
 from crds import keys, objects
 from crds.kube import Kube
 from crds.times import format_second
@@ -161,10 +162,9 @@ class Yard:
             }
             for line in lines
         ]
-        async with self.store.events.shelf.hold(run) as log:
-            assert isinstance(log, EventLog)
+        async with self.store.events.hold(run) as log:
             said = log.seq
-            log.say([Said(said + n, "log", d) for n, d in enumerate(data, 1)])
+            await log.say([Said(said + n, "log", d) for n, d in enumerate(data, 1)])
         self.store.events.told(run)
 
     async def end(self, raw: Any, phase: str, **status: Any) -> None:

@@ -14,8 +14,9 @@ from api import accounting
 from api.prices import Prices, parse_prices
 from api.store.eventlog import EventLog, Said
 from api.store.index.usage import EndedBuild, Measures
+from api.store.kept import INDEX
 from api.store.migrate import migrate
-from api.store.store import INDEX, Store
+from api.store.store import Store
 from api.translate import usage
 from crds import objects
 from tests.unit.api.conftest import NOW
@@ -32,9 +33,9 @@ async def use(yard, run, *tokens):
     """A run of 90 s with a file and these usage events ends."""
     raw = await yard.run(run, "crew")
     await yard.claim(raw)
-    async with yard.store.events.shelf.hold(run) as log:
+    async with yard.store.events.hold(run) as log:
         data = [{"model": "m", "prompt_tokens": p, "completion_tokens": c} for p, c in tokens]
-        log.say([Said(n, "usage", one) for n, one in enumerate(data, 1)])
+        await log.say([Said(n, "usage", one) for n, one in enumerate(data, 1)])
     await yard.file(run, "report.md", b"x" * 100)
     await yard.end(raw, "Succeeded", result={"output": "{}"}, durationMs=90_000)
 

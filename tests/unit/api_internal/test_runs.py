@@ -248,7 +248,7 @@ async def test_a_version_whose_sender_gave_up_does_not_replace_the_one_sent_sinc
     head = [f"PUT /internal/v1/runs/{run}/artifacts/a HTTP/1.1"]
     head += [f"{name}: {value}" for name, value in {**sent, **WHO, **bearer(run)}.items()]
     blob = tmp_path / "data" / "blobs" / "crews" / "runs" / run / sent["X-Crewyard-Sha256"]
-    async with store.events.shelf.hold(run):
+    async with store.events.hold(run):
         _, writer = await asyncio.open_connection(pods.host, pods.port)
         writer.write("\r\n".join([*head, "", ""]).encode() + old)
         async with asyncio.timeout(5):

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from api.store.blobs import Blobs
-from api.store.buildlogs import BuildLogs, Chunk
+from api.store.blobs import Blobs, in_bucket, in_folder
+from api.store.buildlogs import Chunk, FileBuildLogs
 from api.store.errors import Mismatch, Missing, Taken, TooLarge
+from api.store.signals import Signals
 from api.store.store import Store
 from tests.unit.api_store import given
 
@@ -26,8 +27,20 @@ async def whole(parts: AsyncIterator[bytes]) -> bytes:
     return b"".join([part async for part in parts])
 
 
-async def test_a_blob_comes_back_whole_and_in_ranges(tmp_path: Path) -> None:
-    blobs = Blobs(tmp_path / "blobs")
+@pytest.fixture(params=["folder", "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Where the bytes end as files: in a directory of ours, or in that of an S3 server."""
+    return tmp_path / "blobs" if request.param == "folder" else request.getfixturevalue("bucket").new()
+
+
+@pytest.fixture
+def blobs(place: Path, request: pytest.FixtureRequest) -> Blobs:
+    if request.node.callspec.params["place"] == "folder":
+        return in_folder(place)
+    return in_bucket(f"s3://{place.name}/some/prefix")
+
+
+async def test_a_blob_comes_back_whole_and_in_ranges(blobs: Blobs) -> None:
     stored = await blobs.put("crews/a/b", chunks(DATA), len(DATA), SHA)
     assert (stored.size, stored.sha256) == (len(DATA), SHA)
     assert await whole(blobs.read("crews/a/b")) == DATA
@@ -50,12 +63,11 @@ async def test_a_blob_comes_back_whole_and_in_ranges(tmp_path: Path) -> None:
     ],
 )
 async def test_other_bytes_than_announced_leave_nothing(
-    tmp_path: Path, size: int, sha256: str, error: type[Exception]
+    blobs: Blobs, place: Path, size: int, sha256: str, error: type[Exception]
 ) -> None:
-    blobs = Blobs(tmp_path / "blobs")
     with pytest.raises(error):
         await blobs.put("crews/a", chunks(DATA), size, sha256)
-    assert not [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+    assert not [path for path in place.rglob("*") if path.is_file()]
 
 
 async def test_an_upload_is_stored_once(store: Store) -> None:
@@ -121,12 +133,12 @@ async def test_artifacts_of_a_run_that_did_not_end_by_itself_are_partial(
 
 
 async def test_build_logs_take_each_chunk_once_per_container(tmp_path: Path) -> None:
-    logs = BuildLogs(tmp_path)
+    logs = FileBuildLogs(tmp_path, Signals())
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(1, "one\n"), Chunk(2, "two\n")]) == 2
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(2, "two\n"), Chunk(3, "three\n")]) == 3
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(5, "five\n")]) == 3
     assert await logs.append("dep-a", "pod-2", "kaniko", [Chunk(1, "built\n")]) == 1
-    reopened = BuildLogs(tmp_path)
+    reopened = FileBuildLogs(tmp_path, Signals())
     assert await reopened.append("dep-a", "pod-1", "assemble", [Chunk(3, "three\n")]) == 3
     page = await reopened.read("dep-a")
     assert page.text == "one\ntwo\nthree\nbuilt\n"
@@ -136,7 +148,7 @@ async def test_build_logs_take_each_chunk_once_per_container(tmp_path: Path) -> 
 
 
 async def test_a_build_log_is_followed(tmp_path: Path) -> None:
-    logs = BuildLogs(tmp_path)
+    logs = FileBuildLogs(tmp_path, Signals())
     page = await logs.read("dep-a")
     waiting = asyncio.create_task(logs.wait("dep-a", page.mark, 30))
     await asyncio.sleep(0)

@@ -175,8 +175,14 @@ async def test_what_is_unwritten_is_found_by_an_index_among_all_claims_ever(stor
     event.remove(Engine, "before_cursor_execute", note)
     (query,) = (statement for statement in asked if "claims" in statement)
     async with store.database.read() as connection:
-        plan = (await connection.exec_driver_sql("EXPLAIN QUERY PLAN " + query, ("crews", 10, 0))).all()
-    assert "claims_written (namespace=? AND written=?)" in str(plan[0])
+        if connection.dialect.name == "sqlite":
+            plan = (await connection.exec_driver_sql("EXPLAIN QUERY PLAN " + query, ("crews", 10, 0))).all()
+            assert "claims_written (namespace=? AND written=?)" in str(plan[0])
+        else:
+            # A table that is almost empty would be read whole, unless that is forbidden.
+            await connection.exec_driver_sql("SET enable_seqscan = off")
+            plan = (await connection.exec_driver_sql("EXPLAIN " + query, ("crews", 10))).all()
+            assert "claims_written" in str(plan)
 
 
 @pytest.mark.parametrize(

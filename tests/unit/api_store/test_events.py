@@ -74,8 +74,8 @@ def test_an_artifact_version_is_told_once_also_after_reopening(
 
 
 async def say(store: Store, run: str, *numbers: int) -> None:
-    async with store.events.shelf.hold(run) as log:
-        log.say([Said(number, "log", {"message": str(number)}) for number in numbers])
+    async with store.events.hold(run) as log:
+        await log.say([Said(number, "log", {"message": str(number)}) for number in numbers])
     store.events.told(run)
 
 
@@ -166,10 +166,10 @@ async def test_appending_and_ending_at_once_never_puts_an_event_behind_the_end(s
         async def talk(run: str = run) -> int:
             stored = 0
             while True:
-                async with store.events.shelf.hold(run) as log:
+                async with store.events.hold(run) as log:
                     if not await store.claims.holds(run, "pod", "nonce"):
                         return stored
-                    stored = log.say([Said(stored + 1, "log", {})])
+                    stored = await log.say([Said(stored + 1, "log", {})])
 
         talking = asyncio.create_task(talk())
         await asyncio.sleep(0.03)

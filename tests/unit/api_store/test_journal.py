@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.store.journal import STRIDE, Journal
@@ -16,6 +16,7 @@ from api.store.journal import STRIDE, Journal
 records = st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=40), max_size=3), max_size=30)
 
 
+@settings(deadline=None)
 @given(batches=st.lists(records, max_size=8), segment=st.integers(1, 400), data=st.data())
 def test_what_was_appended_is_read_from_every_position(
     tmp_path_factory: pytest.TempPathFactory,

@@ -141,6 +141,7 @@ async def test_half_accepted_runs_are_found_again(store: Store) -> None:
     assert (await store.runs.accept(REQUEST, some.NOW, USE))[1]
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(
@@ -149,10 +150,14 @@ async def test_half_accepted_runs_are_found_again(store: Store) -> None:
     )
 )
 async def test_totals_equal_what_is_listed(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]]
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+    engine: str,
+    steps: list[tuple[int, str]],
 ) -> None:
     place: Path = tmp_path_factory.mktemp("totals")
-    store = await Store.open(place, "crews")
+    url = None if engine == "sqlite" else request.getfixturevalue("postgres").database("filled")
+    store = await Store.open(place, "crews", url)
     try:
         await some.yard(store)
         for number, phase in steps:

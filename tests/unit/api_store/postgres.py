@@ -1,0 +1,104 @@
+"""A real PostgreSQL in a directory of its own, on a Unix socket, for the tests of the store.
+
+It ends with the test process, however that ends. Durability is left to the tests
+that ask for the sessions' settings: nothing here needs to survive.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+PROGRAMS = Path("/usr/lib/postgresql/15/bin")
+MISSING = "no PostgreSQL 15: `make up` installs the package postgresql-15"
+_USER = "postgres"
+PASSWORD = "not-to-be-logged"
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Called between fork and exec: the kernel ends the program when this process is gone."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+
+
+class Server:
+    """The server. `socket` is its directory; databases are made from the template `filled`, if it was."""
+
+    def __init__(self) -> None:
+        # pytest's own directories are closed to the user that PostgreSQL runs as.
+        self.directory = Path(tempfile.mkdtemp(prefix="crewyard-postgres-"))
+        self._as = {"user": _USER, "group": _USER, "extra_groups": ()} if os.geteuid() == 0 else {}
+        if self._as:
+            shutil.chown(self.directory, _USER, _USER)
+        password = self.directory / "password"
+        password.write_text(PASSWORD)
+        password.chmod(0o644)
+        self._run(
+            "initdb", "-D", "data", "-U", "crewyard", "--pwfile=password", "--auth=scram-sha-256",
+            "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync",
+        )  # fmt: skip
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def _run(self, program: str, *arguments: str) -> None:
+        subprocess.run(
+            [PROGRAMS / program, *arguments],
+            cwd=self.directory, check=True, capture_output=True, timeout=60, **self._as,  # type: ignore[call-overload]
+        )  # fmt: skip
+
+    def start(self) -> None:
+        """Starts it; returns once it answers."""
+        settings = {
+            "listen_addresses": "", "unix_socket_directories": str(self.directory), "fsync": "off",
+            "full_page_writes": "off", "max_connections": "200", "shared_buffers": "32MB",
+        }  # fmt: skip
+        argv = [str(PROGRAMS / "postgres"), "-D", "data"]
+        argv += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        log = (self.directory / "log").open("ab")
+        self._process = subprocess.Popen(
+            argv, cwd=self.directory, stdout=log, stderr=log, preexec_fn=die_with_parent, **self._as  # type: ignore[call-overload]
+        )  # fmt: skip
+        log.close()
+        end = time.monotonic() + 30
+        while True:
+            try:
+                self.sql("postgres", "select 1")
+                return
+            except subprocess.CalledProcessError:
+                if time.monotonic() > end or self._process.poll() is not None:
+                    raise
+            time.sleep(0.05)
+
+    def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        """Ends it: SIGQUIT as a crash would."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(30)
+            self._process = None
+
+    def sql(self, database: str, text: str) -> str:
+        """What psql prints for a statement."""
+        return subprocess.run(
+            [PROGRAMS / "psql", "-h", self.directory, "-U", "crewyard", "-d", database, "-XAtqc", text],
+            env={"PGPASSWORD": PASSWORD}, check=True, capture_output=True, timeout=30, text=True,
+        ).stdout.strip()  # fmt: skip
+
+    def database(self, template: str = "template0") -> str:
+        """A new database; gives its URL."""
+        name = f"t{uuid.uuid4().hex}"
+        self.sql("postgres", f"create database {name} template {template}")
+        return self.url(name)
+
+    def url(self, name: str, host: Path | None = None) -> str:
+        """The URL of a database, through this server's socket or another one's."""
+        return f"postgresql+asyncpg://crewyard:{PASSWORD}@/{name}?host={host or self.directory}"
+
+    def close(self) -> None:
+        """Ends it and removes all."""
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
