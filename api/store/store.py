@@ -60,7 +60,8 @@ class Store:
         try:
             blobs = in_folder(directory / "blobs") if blobs_url is None else in_bucket(blobs_url)
         except (OSError, ValueError, BaseError) as error:
-            raise StoreUnavailable(f"the store of blobs cannot be opened: {error}") from error
+            where = directory / "blobs" if blobs_url is None else "CREWYARD_BLOBS_URL"
+            raise StoreUnavailable(f"the store of blobs, {where}, cannot be opened: {error}") from error
         kept = (
             await in_directory(directory, namespace)
             if database_url is None
