@@ -43,6 +43,12 @@ async def test_one_file_too_many_is_said(yard, crew):
     assert "a run keeps 1000 files" in said
 
 
+async def test_an_output_without_a_place_fails_the_run(crew):
+    run = await crew.run("files:no_room", seconds=180)
+    assert (run["status"], run["error"]["reason"]) == ("failed", "ArtifactsLost")
+    assert "output" in run["error"]["message"]
+
+
 async def test_hostile_names_arrive_or_are_said(yard, crew):
     run = await crew.run("files:hostile", input={"names": HOSTILE})
     listed = {item["name"] for item in await yard.get(f"/v1/runs/{run['id']}/artifacts", per_page="100")}

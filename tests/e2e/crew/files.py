@@ -26,3 +26,9 @@ def hostile(inputs):
 def too_many(inputs):
     """Writes one file more than a run keeps."""
     many({"count": 1001})
+
+
+def no_room(inputs):
+    """Leaves no place for its output, which is too large to be kept elsewhere than in a file."""
+    many({"count": 1000})
+    return "x" * 100_000
