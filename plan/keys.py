@@ -32,17 +32,17 @@ def dependencies_key(
         parts["tree"] = tree
     if declaration.private_index:
         parts["private_index"] = {"name": index, "tools": list(declaration.build_requires)}
-    return _digest(parts)
+    return digest(parts)
 
 
 def tree_hash(entries: Iterable[tuple[str, bool, str]]) -> str:
     """What a source tree contains: over (path, executable, SHA-256 of the bytes), in any order."""
-    return _digest({"kind": "tree", "files": [[path, bool(run), sha] for path, run, sha in sorted(entries)]})
+    return digest({"kind": "tree", "files": [[path, bool(run), sha] for path, run, sha in sorted(entries)]})
 
 
 def build_key(tree: str, plan: Plan, dependencies: str, runner: str) -> str:
     """What a crew's image is built from: equal keys mean images that do the same."""
-    return _digest(
+    return digest(
         {
             "kind": "build",
             "tree": tree,
@@ -53,6 +53,7 @@ def build_key(tree: str, plan: Plan, dependencies: str, runner: str) -> str:
     )
 
 
-def _digest(value: object) -> str:
+def digest(value: object) -> str:
+    """The SHA-256, in hexadecimal, of a JSON value in its canonical form."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -6,11 +6,14 @@ installation, and sees all that those before it did: whoever reads and then writ
 in one needs no other lock. Readers never wait for it.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from api.store.errors import StoreUnavailable
 from api.store.schema import sequences
 from api.store.upsert import insert
 
@@ -37,6 +40,20 @@ class Database(ABC):
         """Returns if the index can be written. Raises StoreUnavailable."""
         async with self.write() as connection:
             await _count(connection, "", "ready")
+
+
+@asynccontextmanager
+async def turn(lock: asyncio.Lock, seconds: float) -> AsyncIterator[None]:
+    """This process's turn to write, waited for in order. Raises StoreUnavailable after `seconds`."""
+    try:
+        async with asyncio.timeout(seconds):
+            await lock.acquire()
+    except TimeoutError as error:
+        raise StoreUnavailable("the index is busy; try again") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 async def next_ord(connection: AsyncConnection, namespace: str) -> int:

@@ -17,8 +17,7 @@ from contextlib import asynccontextmanager
 from sqlalchemy import BigInteger, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.database import Database
-from api.store.errors import StoreUnavailable
+from api.store.database import Database, turn
 from api.store.postgres_engine import dispose, engine, lock_number, translated
 
 PATIENCE = 3.0
@@ -48,17 +47,9 @@ class Postgres(Database):
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
         """As `Database.write`."""
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self._turn.acquire()
-        except TimeoutError as error:
-            raise StoreUnavailable("the index is busy; try again") from error
-        try:
-            async with translated(PATIENCE), self._writer.begin() as connection:
-                await connection.execute(_WRITING)
-                yield connection
-        finally:
-            self._turn.release()
+        async with turn(self._turn, PATIENCE), translated(PATIENCE), self._writer.begin() as connection:
+            await connection.execute(_WRITING)
+            yield connection
 
     @asynccontextmanager
     async def alone(self, name: str) -> AsyncIterator[AsyncConnection]:

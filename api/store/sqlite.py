@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import event, exc
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from api.store.database import Database
+from api.store.database import Database, turn
 from api.store.errors import StoreUnavailable
 
 BUSY_MS = 1500
@@ -40,16 +40,8 @@ class Sqlite(Database):
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
         """As `Database.write`."""
-        try:
-            async with asyncio.timeout(PATIENCE):
-                await self._turn.acquire()
-        except TimeoutError as error:
-            raise StoreUnavailable("the index is busy; try again") from error
-        try:
-            async with _translated(), self._writer.begin() as connection:
-                yield connection
-        finally:
-            self._turn.release()
+        async with turn(self._turn, PATIENCE), _translated(), self._writer.begin() as connection:
+            yield connection
 
     async def close(self) -> None:
         """As `Database.close`."""

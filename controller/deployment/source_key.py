@@ -5,11 +5,9 @@ the files, the crew chosen of them, base and service images (the latter holds pl
 and runner), and where dependencies come from. Called by `controller.deployment.reconcile`.
 """
 
-import hashlib
-import json
-
 from controller.config import Config
 from crds.objects import Deployment, Project
+from plan.keys import digest
 
 
 def source_key(deployment: Deployment, project: Project, tree: str | None, config: Config) -> str | None:
@@ -18,7 +16,7 @@ def source_key(deployment: Deployment, project: Project, tree: str | None, confi
     files = {"archive": archive.get("sha256")} if archive else {"tree": tree}
     if not any(files.values()):
         return None
-    return _digest(
+    return digest(
         {
             **files,
             "crew": deployment.spec.get("crew"),
@@ -51,8 +49,3 @@ def recorded_tree(deployment: Deployment, project: Project) -> str | None:
     return (
         str(recorded.get("tree") or "") or None if same and recorded.get("commit") == git["commit"] else None
     )
-
-
-def _digest(value: object) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()

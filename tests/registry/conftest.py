@@ -11,6 +11,7 @@ import tarfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,17 @@ def _start(place: Path, more: str = "", delete: bool = True) -> tuple[subprocess
     return process, Registry(address, log)
 
 
+@contextmanager
+def _served(place: Path, more: str = "", delete: bool = True) -> Iterator[Registry]:
+    """A registry whose files are in the new directory `place`."""
+    place.mkdir()
+    process, running = _start(place, more, delete)
+    try:
+        yield running
+    finally:
+        _stop(process)
+
+
 def _stop(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
@@ -84,37 +96,22 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 def registry(tmp_path: Path) -> Iterator[Registry]:
     if shutil.which("docker-registry") is None:
         pytest.skip("docker-registry is not installed (Debian package docker-registry)")
-    place = tmp_path / "registry"
-    place.mkdir()
-    process, running = _start(place)
-    try:
+    with _served(tmp_path / "registry") as running:
         yield running
-    finally:
-        _stop(process)
 
 
 @pytest.fixture
 def second_registry(tmp_path: Path) -> Iterator[Registry]:
     """Another one like `registry`, which knows nothing of it."""
-    place = tmp_path / "second"
-    place.mkdir()
-    process, running = _start(place)
-    try:
+    with _served(tmp_path / "second") as running:
         yield running
-    finally:
-        _stop(process)
 
 
 @pytest.fixture
 def registry_without_delete(tmp_path: Path) -> Iterator[Registry]:
     """One as registries often are set up: what was pushed stays."""
-    place = tmp_path / "keeping"
-    place.mkdir()
-    process, running = _start(place, delete=False)
-    try:
+    with _served(tmp_path / "keeping", delete=False) as running:
         yield running
-    finally:
-        _stop(process)
 
 
 @pytest.fixture
@@ -122,14 +119,11 @@ def guarded_registry(tmp_path: Path) -> Iterator[Registry]:
     """Like `registry`, but it wants the name crew and the password open-sesame."""
     if shutil.which("docker-registry") is None:
         pytest.skip("docker-registry is not installed (Debian package docker-registry)")
-    place = tmp_path / "guarded"
-    place.mkdir()
-    (place / "htpasswd").write_text(f"crew:{_PASSWORD_HASH}\n")
-    process, running = _start(place, f"auth: {{htpasswd: {{realm: test, path: {place}/htpasswd}}}}\n")
-    try:
+    passwords = tmp_path / "htpasswd"
+    passwords.write_text(f"crew:{_PASSWORD_HASH}\n")
+    more = f"auth: {{htpasswd: {{realm: test, path: {passwords}}}}}\n"
+    with _served(tmp_path / "guarded", more) as running:
         yield running
-    finally:
-        _stop(process)
 
 
 @pytest.fixture
