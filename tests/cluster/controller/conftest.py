@@ -87,10 +87,11 @@ class Yard:
         """A Run as kubectl makes it."""
         return Run(await self.kube.create(kinds.RUN, {"metadata": {"name": name}, "spec": spec}))
 
-    async def claim(self, name: str) -> None:
-        """Plays the facade that grants a claim."""
-        found = await self.until(kinds.POD, name, lambda _: True)
-        claim = {"podUid": found["metadata"]["uid"], "time": format_time(datetime.now(UTC))}
+    async def claim(self, name: str, uid: str | None = None) -> None:
+        """Plays the facade that grants a claim, to the pod that there is or to the one of that uid."""
+        if uid is None:
+            uid = (await self.until(kinds.POD, name, lambda _: True))["metadata"]["uid"]
+        claim = {"podUid": uid, "time": format_time(datetime.now(UTC))}
         await self.kube.patch(kinds.RUN, name, {"status": {"claim": claim}}, "status")
 
     async def report(self, name: str, outcome: str, **more: Any) -> None:

@@ -104,10 +104,25 @@ async def test_a_claimed_pod_that_goes_before_it_is_recorded_is_not_made_again(y
     await yard.deployment("dep-a", image=NO_IMAGE)
     await yard.run("run-a", deployment="dep-a")
     pod = await yard.until(kinds.POD, "run-a", lambda _: True)
-    await asyncio.gather(yard.claim("run-a"), yard.kube.delete(kinds.POD, "run-a", grace_seconds=0))
+    uid = pod["metadata"]["uid"]
+    await asyncio.gather(yard.claim("run-a", uid), yard.kube.delete(kinds.POD, "run-a", grace_seconds=0))
     run = await yard.ended("run-a")
     assert (run.phase, run.error["reason"]) == ("Failed", "PodDeleted")
-    assert run.status["pod"]["uid"] == run.claim["podUid"] == pod["metadata"]["uid"]
+    assert run.status["pod"]["uid"] == run.claim["podUid"] == uid
+
+
+async def test_a_pod_made_again_just_before_the_first_ones_claim_lands_is_removed(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image=NO_IMAGE)
+    await yard.run("run-a", deployment="dep-a")
+    first = (await yard.until(kinds.POD, "run-a", lambda _: True))["metadata"]["uid"]
+    await yard.kube.delete(kinds.POD, "run-a", grace_seconds=0)
+    await yard.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first)
+    await yard.claim("run-a", first)
+    assert (await yard.ended("run-a")).error["reason"] == "PodDeleted"
+    async with asyncio.timeout(60):
+        while (pod := await yard.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
+            await asyncio.sleep(0.1)
 
 
 async def test_the_pod_is_restricted_and_goes_with_its_run(yard):
