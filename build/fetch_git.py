@@ -1,7 +1,7 @@
 """One commit's tree over http(s), by pygit2, into a checked tree. Called by build.fetch.
 
 No checkout, no hooks, no filters: blobs are read from the fetched objects. Every
-connection goes through build.gate. Submodules and large-file pointers are not
+connection goes through outbound.gate. Submodules and large-file pointers are not
 followed; a symbolic link becomes a copy of the file of the tree it points to.
 """
 
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from build.addresses import Rules
 from build.errors import (
     CONTEXT_INVALID,
     CONTEXT_TOO_LARGE,
@@ -24,11 +23,12 @@ from build.errors import (
     Infrastructure,
     Refused,
 )
-from build.gate import Gate
 from build.git_remote import Denied, Oversized, fetch_commit
 from build.logs import Log
 from build.settings import GitCredentials, GitSource, Limits, Network
 from build.tree import SourceTree, TreeBuilder
+from outbound.addresses import Rules
+from outbound.gate import Gate
 
 _ATTEMPTS = 4
 # What a remote may say beside the objects: the list of its branches and tags.

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from build.errors import Infrastructure
-from build.gate import Gate
 from build.settings import GitCredentials, GitSource
+from outbound.gate import Gate
 
 _CONNECT_MS = 10_000
 _SILENCE_MS = 60_000

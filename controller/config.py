@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from build.addresses import Rules
 from crds.limits import Plans, parse_plans
+from outbound.addresses import Rules
 
 T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")

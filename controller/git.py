@@ -2,7 +2,7 @@
 
 pygit2 blocks, so listings work in a few threads of their own, and fetches, which
 unpack what a stranger sends, in processes of their own; every connection goes
-through `build.gate`, which checks address and certificate in the same moment.
+through `outbound.gate`, which checks address and certificate in the same moment.
 Called by `controller.project.source`.
 """
 
@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 
 import pygit2
 
-from build.addresses import Rules
-from build.gate import Gate
 from controller.config import Config
 from controller.git_remote import callbacks, gated, too_slow
 from controller.git_worker import Fetches
 from controller.repository import Commit, GitProblem, Head, Remote, choose
+from outbound.addresses import Rules
+from outbound.gate import Gate
 
 THREADS = 8
 

@@ -17,10 +17,10 @@ from typing import Any
 
 import pygit2
 
-from build.addresses import Rules
-from build.gate import Gate
 from controller.git_remote import MAX_BYTES, callbacks, gated
 from controller.repository import Commit, GitProblem, Head, Remote, subject
+from outbound.addresses import Rules
+from outbound.gate import Gate
 
 MAX_REQUEST = 1 << 20
 MEMORY = 160 << 20

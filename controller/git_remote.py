@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import pygit2
 
-from build.addresses import Rules
-from build.gate import Gate
 from controller.repository import GitProblem, Remote, meaning
+from outbound.addresses import Rules
+from outbound.gate import Gate
 
 T = TypeVar("T")
 CONNECT_SECONDS = 10

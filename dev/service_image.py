@@ -13,7 +13,7 @@ from dev.progress import Progress
 from dev.settings import REGISTRY, REPOSITORY, Settings
 
 REPOSITORY_NAME = "crewyard/service"
-PACKAGES = ("api", "build", "controller", "crds", "plan", "runner")
+PACKAGES = ("api", "build", "controller", "crds", "outbound", "plan", "runner")
 _FILES = ("Dockerfile", "requirements/service.txt")
 _LEFT_OUT = {"__pycache__"}
 

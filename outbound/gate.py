@@ -16,9 +16,9 @@ import ssl
 import threading
 from typing import Any, cast
 
-from build.addresses import AddressRefused, Resolver, Rules, checked, system_resolver
-from build.gate_deadline import Deadline
-from build.gate_messages import adapted, answer, inside, same_server, target_of, without_credentials
+from outbound.addresses import AddressRefused, Resolver, Rules, checked, system_resolver
+from outbound.gate_deadline import Deadline
+from outbound.gate_messages import adapted, answer, inside, same_server, target_of, without_credentials
 
 _HEAD_BYTES = 64 << 10
 _CHUNK = 64 << 10

@@ -1,6 +1,6 @@
 """Which network addresses a source may be fetched from. Pure but for the resolver that is handed in.
 
-Called by build.gate for every connection that fetching makes, so that redirects
+Called by outbound.gate for every connection that fetching makes, so that redirects
 and names that change their address are covered as well.
 """
 

@@ -1,4 +1,4 @@
-"""The heads of HTTP messages that pass build.gate, rewritten so that the way leads through it. Pure."""
+"""The heads of HTTP messages that pass outbound.gate, rewritten so that the way leads through it. Pure."""
 
 from urllib.parse import SplitResult, urlsplit
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.addresses import AddressRefused, Rules, checked, system_resolver
-from build.gate import Gate
+from outbound.addresses import AddressRefused, Rules, checked, system_resolver
+from outbound.gate import Gate
 
 PODS = Rules.parse([], ["10.244.0.0/16", "fd00:10::/64"])
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from build.addresses import Rules
 from build.errors import Infrastructure
-from build.gate import Gate
-from build.gate_messages import adapted, same_server
 from build.git_remote import Denied, fetch_commit
 from build.settings import GitCredentials, GitSource
+from outbound.addresses import Rules
+from outbound.gate import Gate
+from outbound.gate_messages import adapted, same_server
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 

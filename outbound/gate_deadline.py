@@ -1,4 +1,4 @@
-"""The time after which every connection of a gate ends, however much still drips in. Called by build.gate."""
+"""After this time every connection of a gate ends, however much still drips in. Called by outbound.gate."""
 
 import contextlib
 import socket
