@@ -11,17 +11,26 @@ middle of a transaction loses its connection, and with it the lock.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
+import structlog
 from sqlalchemy import BigInteger, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.database import Database, turn
+from api.store.errors import StoreUnavailable
 from api.store.postgres_engine import dispose, engine, lock_number, translated
+from api.store.postgres_marks import Marks
+
+log = structlog.get_logger()
 
 PATIENCE = 3.0
 """Seconds that a transaction may take, waiting included; a client is promised an answer in 5."""
+CLEARING_UP = 1.5
+"""Seconds more, where it must be found out whether a transaction was committed."""
 READERS = 8
 APPENDERS = 8
 _WRITING = select(func.pg_advisory_xact_lock(literal(lock_number("index"), BigInteger)))
@@ -37,6 +46,7 @@ class Postgres(Database):
         )
         self._appenders = engine(url, APPENDERS)
         self._turn = asyncio.Lock()
+        self._marks = Marks()
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
@@ -46,10 +56,26 @@ class Postgres(Database):
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
-        """As `Database.write`."""
-        async with turn(self._turn, PATIENCE), translated(PATIENCE), self._writer.begin() as connection:
-            await connection.execute(_WRITING)
-            yield connection
+        """As `Database.write`. An answer to COMMIT that is lost is found out on another connection."""
+        end = time.monotonic() + PATIENCE
+        async with turn(self._turn, PATIENCE):
+            mark, pid = None, 0
+            try:
+                async with translated(end - time.monotonic()), self._writer.connect() as connection:
+                    await connection.execute(_WRITING)
+                    yield connection
+                    mark = await self._marks.leave(connection)
+                    pid = await _server_pid(connection)
+                    await connection.commit()
+            except StoreUnavailable:
+                if mark is None or not await self._kept(mark, pid):
+                    raise
+
+    async def _kept(self, mark: int, pid: int) -> bool:
+        async with translated(CLEARING_UP), self._appenders.connect() as connection:
+            kept = await self._marks.kept(connection, mark, pid)
+        log.warning("the answer to a commit was lost", committed=kept)
+        return kept
 
     @asynccontextmanager
     async def alone(self, name: str) -> AsyncIterator[AsyncConnection]:
@@ -69,3 +95,8 @@ class Postgres(Database):
         """As `Database.close`."""
         for one in (self._writer, self._readers, self._appenders):
             await dispose(one)
+
+
+async def _server_pid(connection: AsyncConnection) -> int:
+    raw: Any = (await connection.get_raw_connection()).driver_connection
+    return int(raw.get_server_pid())
