@@ -17,12 +17,16 @@ from api.store.database import Database, next_ord
 from api.store.eventlogs import Held
 from api.store.events import Events
 from api.store.index import counts
+from api.store.index.burial import is_buried
 from api.store.index.counts import Place
 from api.store.index.deployments import owner_project
 from api.store.index.removal import is_removed
 from api.store.index.runs import ENDED, LIVE
 from api.store.schema import claims, deployments, projects, runs
+from api.store.upsert import insert
+from crds import names
 from crds.objects import Run
+from crds.times import parse_time
 
 
 class Record:
@@ -74,6 +78,8 @@ class Record:
         row = await self._row(connection, run.name)
         owner = owner_project(run)
         if row is None:
+            if await is_buried(connection, self._namespace, run.name):
+                return False
             await self._insert(connection, run, owner, now)
             row = await self._row(connection, run.name)
             if row is None:
@@ -81,6 +87,8 @@ class Record:
         elif row.uid not in (None, run.uid) or (row.uid and row.version >= int(run.resource_version or 0)):
             return False
         values = change.values(run, row.started_at, now)
+        if run.claim and row.started_at is None:
+            await self._restore_claim(connection, run)
         if row.uid is None and "inputRef" in run.spec:
             values |= await self._other_input(connection, run)
         if row.status == "running" and values["status"] == "pending":
@@ -131,6 +139,26 @@ class Record:
         if not hidden:
             place = Place(project or "", run.deployment, "pending")
             await counts.move(connection, self._namespace, None, place)
+
+    async def _restore_claim(self, connection: AsyncConnection, run: Run) -> None:
+        """The object knows of a claim that the index has lost: nobody is given the run once more.
+
+        The nonce is lost with it, so that the pod that has the run is told to stop.
+        """
+        told = run.claim or {}
+        lost = insert(connection, claims).values(
+            namespace=self._namespace,
+            run=run.name,
+            run_uid=run.uid,
+            pod_uid=str(told.get("podUid") or ""),
+            nonce="",
+            granted_at=parse_time(told["time"]) if told.get("time") else run.created,
+            answer={"deployment_id": names.id_of(run.deployment) if run.deployment else None},
+            written=True,
+            result=None if run.result is None else dict(run.result),
+            result_written=run.result is not None,
+        )
+        await connection.execute(lost.on_conflict_do_nothing())
 
     async def _other_input(self, connection: AsyncConnection, run: Run) -> dict[str, Any]:
         """An object of the row's name that names another input was not made here: the row's is not its."""

@@ -96,6 +96,7 @@ runs = Table(
     Column("terminal", json_column()),
     Column("terminal_id", BigInteger),
     Column("accounted", Boolean, nullable=False, default=False, server_default=false()),
+    Column("sealed", Boolean, nullable=False, default=False, server_default=false()),
     # With `hidden` in each, a page far back is found in the index alone.
     Index("runs_ord", "namespace", "hidden", "ord"),
     Index("runs_project_ord", "namespace", "hidden", "project", "ord"),
@@ -103,7 +104,39 @@ runs = Table(
     Index("runs_project_status_ord", "namespace", "hidden", "project", "status", "ord"),
     Index("runs_deployment_ord", "namespace", "hidden", "deployment", "ord"),
     Index("runs_accounted", "namespace", "accounted"),
-    Index("runs_present", "namespace", "present", "status"),
+    # What ended long ago, whose object, log and record are to go, is found without a look at the others.
+    Index("runs_present", "namespace", "present", "completed_at", "project"),
+    Index("runs_sealed", "namespace", "sealed", "completed_at"),
+    Index("runs_project_end", "namespace", "project", "completed_at"),
+)
+
+archives = Table(
+    "archives",
+    metadata,
+    _key("namespace"),
+    _key("run"),
+    Column("blob", text(), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("blocks", json_column(), nullable=False),
+    Column("cleared", Boolean, nullable=False),
+    Index("archives_cleared", "namespace", "cleared"),
+)
+
+tombstones = Table(
+    "tombstones",
+    metadata,
+    _key("namespace"),
+    _key("name"),
+    Column("uid", text()),
+    Column("ended_at", Moment, nullable=False),
+)
+
+remains = Table(
+    "remains",
+    metadata,
+    _key("namespace"),
+    _key("kind"),
+    _key("name"),
 )
 
 claims = Table(
@@ -150,6 +183,7 @@ uploads = Table(
     Column("expires_at", Moment, nullable=False),
     Column("stored_at", Moment),
     Column("blob", text(), nullable=False),
+    Index("uploads_expires", "namespace", "expires_at"),
 )
 
 api_keys = Table(

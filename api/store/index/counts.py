@@ -6,7 +6,7 @@ Called within the transactions that make or change rows of runs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.schema import run_counts
@@ -48,6 +48,31 @@ async def add(connection: AsyncConnection, namespace: str, place: Place, step: i
             set_={"count": run_counts.c.count + step},
         )
     )
+
+
+async def forget(connection: AsyncConnection, namespace: str, place: Place) -> None:
+    """Drops a place where nothing is counted any more."""
+    await connection.execute(
+        delete(run_counts).where(
+            run_counts.c.namespace == namespace,
+            run_counts.c.project == place.project,
+            run_counts.c.deployment == (place.deployment or ""),
+            run_counts.c.status == place.status,
+            run_counts.c.count == 0,
+        )
+    )
+
+
+async def projects(connection: AsyncConnection, namespace: str, after: str, limit: int) -> Sequence[str]:
+    """Names of projects that have runs, in their order, behind the name `after`."""
+    query = (
+        select(run_counts.c.project)
+        .where(run_counts.c.namespace == namespace, run_counts.c.project > after)
+        .distinct()
+        .order_by(run_counts.c.project)
+        .limit(limit)
+    )
+    return (await connection.execute(query)).scalars().all()
 
 
 async def total(

@@ -9,6 +9,7 @@ from sqlalchemy import Row, Select, and_, case, delete, func, or_, select, updat
 
 from api.store.columns import moment
 from api.store.database import Database, next_ord
+from api.store.index import burial
 from api.store.index.removal import is_removed
 from api.store.page import Page
 from api.store.schema import deployments, projects
@@ -162,15 +163,15 @@ class Deployments:
         self._signals.ring("deployments")
 
     async def remove(self, name: str, uid: str) -> None:
-        """The object is gone."""
+        """The object is gone: the row goes, and its build log after it."""
         async with self._database.write() as connection:
-            await connection.execute(
-                delete(deployments).where(
-                    deployments.c.namespace == self._namespace,
-                    deployments.c.name == name,
-                    deployments.c.uid == uid,
-                )
+            gone = delete(deployments).where(
+                deployments.c.namespace == self._namespace,
+                deployments.c.name == name,
+                deployments.c.uid == uid,
             )
+            if (await connection.execute(gone.returning(deployments.c.name))).one_or_none():
+                await burial.leave(connection, self._namespace, burial.BUILD, name)
         self._signals.ring("deployments")
 
     def mark(self) -> int:

@@ -9,7 +9,8 @@ from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.database import Database, next_ord
-from api.store.index.removal import is_removed, remove_project
+from api.store.errors import StoreUnavailable
+from api.store.index.removal import bury_runs, is_removed, remove_project
 from api.store.page import Page
 from api.store.schema import deployments, projects
 from api.store.signals import Signals
@@ -85,15 +86,16 @@ class Projects:
         of another uid under the same name first removes all that belonged to the old one.
         """
         version = int(project.resource_version or 0)
+        async with self._database.read() as connection:
+            row = await self._news(connection, project)
+        if row and row.uid not in (None, project.uid):
+            await self.remove(project.name, row.uid, datetime.now(UTC))
         async with self._database.write() as connection:
-            query = select(projects.c.uid, projects.c.version).where(
-                projects.c.namespace == self._namespace, projects.c.name == project.name
-            )
-            row = (await connection.execute(query)).one_or_none()
-            if (row and row.version >= version) or await is_removed(connection, self._namespace, project.uid):
+            row = await self._news(connection, project)
+            if row is None:
                 return
-            if row and row.uid != project.uid:
-                await remove_project(connection, self._namespace, project.name, row.uid, datetime.now(UTC))
+            if row.uid not in (None, project.uid):
+                raise StoreUnavailable(f"the project {project.name} is being replaced; try again")
             activated = project.status.get("activatedAt")
             values = {
                 "uid": project.uid,
@@ -105,7 +107,7 @@ class Projects:
                 "status": dict(project.status),
             }
             key = {"namespace": self._namespace, "name": project.name}
-            if row and row.uid == project.uid:
+            if row.uid:
                 await connection.execute(
                     update(projects).where(*(projects.c[k] == v for k, v in key.items())).values(**values)
                 )
@@ -117,10 +119,30 @@ class Projects:
         self._signals.ring("deployments")
 
     async def remove(self, name: str, uid: str, now: datetime) -> None:
-        """The object is gone: the row goes with its deployments; its runs leave only tombstones."""
-        async with self._database.write() as connection:
-            await remove_project(connection, self._namespace, name, uid, now)
+        """The object is gone: the row goes with its deployments; its runs leave only tombstones.
+
+        The row goes last, with the last of the runs: a crash before leaves it to be found, and nothing of
+        another project of that name is shown until then.
+        """
+        done = False
+        while not done:
+            async with self._database.write() as connection:
+                done = await bury_runs(connection, self._namespace, name, uid, now)
+                if done:
+                    await remove_project(connection, self._namespace, name, uid, now)
         self._signals.ring("deployments")
+
+    async def _news(self, connection: AsyncConnection, project: objects.Project) -> Any:
+        """What is known of the name, uid None where nothing is; None where the object is no news."""
+        if await is_removed(connection, self._namespace, project.uid):
+            return None
+        version = int(project.resource_version or 0)
+        query = select(
+            func.max(projects.c.uid).label("uid"),
+            func.coalesce(func.max(projects.c.version), -1).label("version"),
+        ).where(projects.c.namespace == self._namespace, projects.c.name == project.name)
+        row = (await connection.execute(query)).one()
+        return row if row.version < version else None
 
     async def _stamp(self, connection: AsyncConnection, deployment: str, activated_at: Any) -> None:
         # Kept in the deployment's own row, so that it stays known once another one is active.

@@ -1,27 +1,41 @@
-"""What goes with a Project: its row, its deployments, its usage, and its runs but for their tombstones.
+"""What goes with a Project: its row, its deployments, its usage, its uploads; its runs leave tombstones.
 
-Called within the transaction that learns that a Project is gone or was made anew.
-A tombstone keeps a run's name and end for ever, because a name executes once.
+Called by `api.store.index.projects`, which learns that a Project is gone or was made anew.
 """
 
 from datetime import datetime
 
-from sqlalchemy import case, delete, func, or_, select, update
+from sqlalchemy import delete, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.columns import moment
-from api.store.index import counts
-from api.store.index.counts import Place
-from api.store.schema import deployments, projects, removed_projects, runs, usage_days
+from api.store.index import burial
+from api.store.schema import deployments, projects, remains, removed_projects, runs, uploads, usage_days
 from api.store.upsert import insert
 
-LIVE = ("pending", "running")
+BATCH = 200
+"""Runs buried in one transaction: others who write wait for no more."""
+
+
+async def bury_runs(connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime) -> bool:
+    """Buries a batch of the runs of a Project; gives whether these were all."""
+    query = (
+        select(runs.c.name)
+        .where(
+            runs.c.namespace == namespace,
+            runs.c.project == name,
+            or_(runs.c.project_uid == uid, runs.c.project_uid.is_(None)),
+        )
+        .limit(BATCH)
+    )
+    found = (await connection.execute(query)).scalars().all()
+    await burial.bury(connection, namespace, found, now)
+    return len(found) < BATCH
 
 
 async def remove_project(
     connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime
 ) -> None:
-    """Removes all that belongs to the Project of this uid. Repeating it changes nothing."""
+    """Removes all that belongs to the Project of this uid, but its runs. Repeating it changes nothing."""
     gone = insert(connection, removed_projects).values(
         namespace=namespace, uid=uid, name=name, removed_at=now
     )
@@ -31,37 +45,24 @@ async def remove_project(
             projects.c.namespace == namespace, projects.c.name == name, projects.c.uid == uid
         )
     )
-    await connection.execute(
-        delete(deployments).where(
-            deployments.c.namespace == namespace,
-            deployments.c.project == name,
-            or_(deployments.c.project_uid == uid, deployments.c.project_uid.is_(None)),
-        )
+    belong = (
+        deployments.c.namespace == namespace,
+        deployments.c.project == name,
+        or_(deployments.c.project_uid == uid, deployments.c.project_uid.is_(None)),
     )
+    logs = select(literal(namespace), literal(burial.BUILD), deployments.c.name).where(*belong)
+    await connection.execute(
+        insert(connection, remains).from_select(["namespace", "kind", "name"], logs).on_conflict_do_nothing()
+    )
+    await connection.execute(delete(deployments).where(*belong))
     await connection.execute(
         delete(usage_days).where(usage_days.c.namespace == namespace, usage_days.c.project_uid == uid)
     )
-    belongs = (
-        runs.c.namespace == namespace,
-        runs.c.project == name,
-        or_(runs.c.project_uid == uid, runs.c.project_uid.is_(None)),
-        runs.c.hidden.is_(False),
-    )
-    shown = (
-        select(runs.c.deployment, runs.c.status, func.count().label("amount"))
-        .where(*belongs)
-        .group_by(runs.c.deployment, runs.c.status)
-    )
-    for row in (await connection.execute(shown)).all():
-        await counts.add(connection, namespace, Place(name, row.deployment, row.status), -row.amount)
+    # As if they had expired long ago: their bytes go with the next look at uploads.
     await connection.execute(
-        update(runs)
-        .where(*belongs)
-        .values(
-            hidden=True,
-            completed_at=func.coalesce(runs.c.completed_at, moment(now)),
-            status=case((runs.c.status.in_(LIVE), "canceled"), else_=runs.c.status),
-        )
+        update(uploads)
+        .where(uploads.c.namespace == namespace, uploads.c.project == name)
+        .values(expires_at=burial.LONG_AGO, stored_at=None)
     )
 
 
