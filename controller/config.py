@@ -49,6 +49,9 @@ class Config:
     registry: str
     controller_url: str = ""
     """Where build pods reach this process; empty, they wait for the kubelet to tell their answers."""
+    public_url: str = ""
+    """Where people reach the facade, for links in what GitHub is told; empty, there are none."""
+    github_url: str = "https://api.github.com"
     registry_insecure: bool = False
     registry_secret: str = ""
     net_allow: tuple[str, ...] = ()
@@ -88,6 +91,8 @@ def parse(environment: Mapping[str, str]) -> Config:
         kaniko_image=read("CREWYARD_KANIKO_IMAGE", str, "", required=True),
         base_images=read("CREWYARD_BASE_IMAGES", _images, {}, required=True),
         registry=read("CREWYARD_REGISTRY", _registry, "", required=True),
+        public_url=read("CREWYARD_PUBLIC_URL", _url, ""),
+        github_url=read("CREWYARD_GITHUB_URL", _url, "https://api.github.com"),
         registry_insecure=read("CREWYARD_REGISTRY_INSECURE", _flag, False),
         registry_secret=read("CREWYARD_REGISTRY_SECRET", str, ""),
         net_allow=read("CREWYARD_NET_ALLOW", _networks, ()),

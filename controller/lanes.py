@@ -1,12 +1,12 @@
-"""Two work queues behind one `add`: what talks to git repositories, and all the rest.
+"""Three work queues behind one `add`: what talks to git repositories, what talks to GitHub, and all the rest.
 
-A slow repository then never holds up a run. Called by everyone who enqueues.
+A slow repository, or GitHub, then never holds up a run. Called by everyone who enqueues.
 """
 
 from collections.abc import Callable
 
 from controller.queue import Key, WorkQueue
-from controller.triggers import SOURCE
+from controller.triggers import GITHUB, SOURCE
 
 
 class Lanes:
@@ -15,6 +15,7 @@ class Lanes:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.main = WorkQueue(clock)
         self.sources = WorkQueue(clock)
+        self.reports = WorkQueue(clock)
 
     def add(self, key: Key, after: float = 0.0) -> None:
         """Asks for a look at `key`, now or in `after` seconds."""
@@ -25,4 +26,4 @@ class Lanes:
         self._lane(key).forget(key)
 
     def _lane(self, key: Key) -> WorkQueue:
-        return self.sources if key.plural == SOURCE else self.main
+        return {SOURCE: self.sources, GITHUB: self.reports}.get(key.plural, self.main)

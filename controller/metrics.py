@@ -75,6 +75,12 @@ class Metrics:
         self.polls = Counter(
             "crewyard_git_poll_total", "Looks at git repositories.", ("result",), registry=self.registry
         )
+        self.github = Counter(
+            "crewyard_github_failures_total",
+            "Times that GitHub could not be told about a Deployment.",
+            ("result",),
+            registry=self.registry,
+        )
         self.builds = Histogram(
             "crewyard_build_duration_seconds",
             "From a Deployment's creation to its image or failure.",

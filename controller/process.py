@@ -17,6 +17,8 @@ from controller.config import Config
 from controller.deployment.begin import Begin
 from controller.deployment.reconcile import DeploymentReconciler
 from controller.git import Git
+from controller.github.client import GitHub
+from controller.github.reconcile import GitHubReconciler
 from controller.health import Vitals, application
 from controller.known import Known
 from controller.lanes import Lanes
@@ -36,6 +38,7 @@ from crds.kube import Kube
 
 LOG = structlog.get_logger("controller")
 SOURCE_WORKERS = 8
+REPORT_WORKERS = 4
 KOPF_EXIT = 5.0
 JSON_DEPTH = 40_000
 """The apiserver takes objects nested 10,000 deep; one that we could not read would be in every list."""
@@ -53,6 +56,7 @@ class Process:
         self.resync = Resync(kube, self.known, self.observer, time.monotonic)
         self.recorder = Recorder(kube, self.metrics)
         self._git = Git(config)
+        self._github = GitHub(config.github_url)
         self._began = time.monotonic()
         self.actor = actor = Actor(kube, self.known, self.observer, self.lanes, self.recorder, self.metrics)
         looks = Looks()
@@ -74,6 +78,7 @@ class Process:
                 triggers.ADMISSION: AdmissionReconciler(actor, config).reconcile,
                 kinds.DEPLOYMENT.plural: DeploymentReconciler(actor, config, begin, self._answers).reconcile,
                 kinds.PROJECT.plural: ProjectReconciler(actor, looks, retainer).reconcile,
+                triggers.GITHUB: GitHubReconciler(actor, config, self._github).reconcile,
                 triggers.SOURCE: SourceReconciler(actor, config, self._git, looks).reconcile,
             },
             self.metrics,
@@ -89,6 +94,7 @@ class Process:
             lambda: (
                 Reading(("main",), self.lanes.main.depth),
                 Reading(("sources",), self.lanes.sources.depth),
+                Reading(("reports",), self.lanes.reports.depth),
             ),
         )
         add(
@@ -116,6 +122,7 @@ class Process:
             self.recorder.run(),
             *(self.lanes.main.work(self._reconciler.handle) for _ in range(self.config.workers)),
             *(self.lanes.sources.work(self._reconciler.handle) for _ in range(SOURCE_WORKERS)),
+            *(self.lanes.reports.work(self._reconciler.handle) for _ in range(REPORT_WORKERS)),
         ]
         tasks = [asyncio.create_task(work) for work in works]
         kopf_stop = asyncio.Event()
@@ -141,6 +148,7 @@ class Process:
                     async with asyncio.timeout(KOPF_EXIT):
                         await watching
             await self._git.close()
+            await self._github.close()
 
     async def serve(self, host: str = "0.0.0.0") -> web.AppRunner:
         """Starts the pages for kubelet and Prometheus, and what build pods call; the caller cleans up."""

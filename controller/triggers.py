@@ -13,6 +13,8 @@ ADMISSION = "admission"
 """A key of this kind names a Project whose queue of Runs is to be looked at."""
 SOURCE = "sources"
 """A key of this kind names a Project whose git repository is to be looked at."""
+GITHUB = "github"
+"""A key of this kind names a Deployment that GitHub is to be told about."""
 
 
 COMPONENT_PRUNE = "prune"
@@ -44,12 +46,23 @@ def source(name: str) -> Key:
     return Key(SOURCE, name)
 
 
+def github(name: str) -> Key:
+    """The key of what GitHub knows of a Deployment."""
+    return Key(GITHUB, name)
+
+
 def waiting_runs(known: Known, *, project: str | None = None, deployment: str | None = None) -> Iterator[Key]:
     """The Runs that have no pod yet and wait for that Project or Deployment."""
     for raw in known.all(kinds.RUN):
         view = Run(raw)
         if not view.ended and not view.pod and (view.project == project or view.deployment == deployment):
             yield run(view.name)
+
+
+def deployments_of(known: Known, project: str) -> Iterator[str]:
+    """The names of a project's Deployments."""
+    views = map(Deployment, known.all(kinds.DEPLOYMENT))
+    return (view.name for view in views if view.project == project)
 
 
 def unbuilt(known: Known, project: str) -> Iterator[Key]:
@@ -70,6 +83,9 @@ def keys_of(kind: Kind, obj: Mapping[str, Any], known: Known) -> Iterator[Key]:
         build = Deployment(obj)
         yield deployment(build.name)
         yield project(build.project)
+        owner = known.get(kinds.PROJECT, build.project)
+        if owner is not None and "github" in Project(owner).spec:
+            yield github(build.name)
         yield from waiting_runs(known, deployment=build.name)
     elif kind == kinds.PROJECT:
         view = Project(obj)
@@ -77,6 +93,8 @@ def keys_of(kind: Kind, obj: Mapping[str, Any], known: Known) -> Iterator[Key]:
         yield source(view.name)
         yield from unbuilt(known, view.name)
         yield from waiting_runs(known, project=view.name)
+        if "github" in view.spec:
+            yield from (github(name) for name in deployments_of(known, view.name))
 
 
 def _of_run(view: Run, known: Known) -> Iterator[Key]:

@@ -20,6 +20,10 @@ COMPONENT_RUN = "run"
 COMPONENT_BUILD = "build"
 
 ANNOTATION_REQUESTED_AT = f"{GROUP}/requestedAt"
+ANNOTATION_GITHUB = f"{GROUP}/github"
+"""On a Deployment: what GitHub was told of it last, written by the controller."""
+ANNOTATION_CLOSED = f"{GROUP}/closed"
+"""On a preview: its pull request is closed, so that it can go."""
 
 RUN_PREFIX = "run-"
 DEPLOYMENT_PREFIX = "dep-"

@@ -10,6 +10,7 @@ from typing import Any
 
 from controller.project.order import place
 from crds import conditions
+from crds.names import ANNOTATION_CLOSED
 from crds.objects import Deployment, Project
 from crds.times import parse_time
 
@@ -25,7 +26,7 @@ def beyond(project: Project, deployments: Sequence[Deployment], needed: Collecti
     """The Deployments to remove, those of the oldest order first.
 
     `needed` are named by live Runs. Never the active one, the head's, one that is
-    asked for by a rollback, nor one that is not at its end.
+    asked for by a rollback, nor one that is not at its end. Previews of closed pull requests go at once.
     """
     there = [deployment for deployment in deployments if not deployment.deleting]
     ranks = _ranks(there)
@@ -44,7 +45,9 @@ def beyond(project: Project, deployments: Sequence[Deployment], needed: Collecti
             and (previews or not head or _commit(deployment) != head)
         ]
         able.sort(key=lambda deployment: ranks[deployment.name])
-        found.extend(able[: max(0, len(group) - kept)])
+        closed = [deployment for deployment in able if _closed(deployment)]
+        rest = [deployment for deployment in able if not _closed(deployment)]
+        found.extend((*closed, *rest[: max(0, len(group) - len(closed) - kept)]))
     return found
 
 
@@ -93,6 +96,10 @@ def unused(project: Project, deployments: Iterable[Deployment], now: datetime) -
         for index, entry in enumerate(newest)
         if _long_ago(entry["usedAt"], now) or (index >= MOST_KEYS - ROOM and entry["key"] not in named)
     ]
+
+
+def _closed(deployment: Deployment) -> bool:
+    return deployment.preview and ANNOTATION_CLOSED in deployment.annotations
 
 
 def _long_ago(day: str, now: datetime) -> bool:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from build.prune_settings import read_prune_settings
 from controller.project import prune, prune_pod, retention
 from controller.project.prune import Kept
+from crds.names import ANNOTATION_CLOSED
 from crds.objects import Pod
 from crds.times import format_second
 
@@ -249,3 +250,17 @@ def test_the_pod_is_told_what_its_program_reads(make, secured):
     told = read_prune_settings({e["name"]: e["value"] for e in container["env"] if "value" in e})
     assert told.repository == "registry:5000/team/crews/demo"
     assert (told.images, told.dependencies) == (removal.images, removal.dependencies)
+
+
+def test_previews_of_closed_pull_requests_go_whatever_their_number(make):
+    previews = [one(make, f"dep-{i}", "preview", 100 - i, i + 1) for i in range(3)]
+    previews[2].raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
+    gone = retention.beyond(make.project(), previews, set())
+    assert [d.name for d in gone] == ["dep-2"]
+    assert retention.beyond(make.project(), previews, {"dep-2"}) == []
+
+
+def test_the_mark_of_a_closed_pull_request_on_another_deployment_means_nothing(make):
+    plain = one(make, "dep-0", "superseded", 100, 1)
+    plain.raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
+    assert retention.beyond(make.project(), [plain], set()) == []

@@ -1,0 +1,130 @@
+"""Telling GitHub about one Deployment, and asking it whether a preview's pull request is still open.
+
+Nothing waits for it: it has a queue and workers of its own, and a GitHub that is
+away, slow or wrong costs no build and no activation. What was told is recorded
+after it was told, so that after a crash the same is told again, which changes
+nothing there. Called by `controller.reconciler` under the key `github/<deployment>`.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from controller import triggers
+from controller.apply import Actor
+from controller.config import Config
+from controller.decision import Note, Patch
+from controller.github.client import GitHub, GitHubProblem
+from controller.github.credentials import Credentials, CredentialsProblem, of_secret
+from controller.github.report import Report, annotation, pull_request, report, told
+from controller.queue import backoff
+from crds import kinds
+from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
+from crds.objects import Deployment, Project
+
+REFUSED = 600.0
+"""Seconds until something that GitHub refused is tried again: somebody may have put it right."""
+PACE = 40.0
+"""Back-off of a GitHub that is away, in units of the queue's: 2 s, 4 s, … up to twenty minutes."""
+PREVIEW_LOOK = 300.0
+"""Seconds between two looks at the pull request of a preview."""
+
+
+@dataclass
+class Memory:
+    """What only this process needs to know: failures in a row, and what was already said about one."""
+
+    failures: dict[str, int] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
+    looked: dict[str, datetime] = field(default_factory=dict)
+
+    def forget(self, name: str) -> None:
+        """The Deployment is gone."""
+        for table in (self.failures, self.said, self.looked):
+            table.pop(name, None)
+
+
+@dataclass(frozen=True)
+class GitHubReconciler:
+    """The reconcile of what GitHub knows of a Deployment."""
+
+    actor: Actor
+    config: Config
+    github: GitHub
+    memory: Memory = field(default_factory=Memory)
+
+    async def reconcile(self, name: str) -> None:
+        """Brings GitHub up to date about one Deployment. Raises what the apiserver refuses."""
+        raw = self.actor.known.get(kinds.DEPLOYMENT, name)
+        deployment = Deployment(raw) if raw else None
+        found = self.actor.known.get(kinds.PROJECT, deployment.project) if deployment else None
+        project = Project(found) if found else None
+        if deployment is None or project is None:
+            self.memory.forget(name)
+            self.actor.queue.forget(triggers.github(name))
+            return
+        now = datetime.now(UTC)
+        wanted = report(project, deployment, self.config.public_url, now)
+        if wanted is None:
+            return
+        try:
+            await self._tell(project, deployment, wanted)
+            self.memory.failures.pop(name, None)
+            await self._look_at_pull_request(project, deployment, wanted, now)
+        except (GitHubProblem, CredentialsProblem) as problem:
+            self._failed(deployment, problem)
+
+    async def _tell(self, project: Project, deployment: Deployment, wanted: Report) -> None:
+        before = told(deployment)
+        if not wanted.news(before):
+            return
+        credentials = await self._credentials(project)
+        if wanted.commit_news(before):
+            await self.github.tell_commit(credentials, wanted)
+        there = before.deployment if before else await self.github.deployment(credentials, wanted)
+        await self.github.tell_deployment(credentials, wanted, there, wanted.state)
+        value = {"metadata": {"annotations": {ANNOTATION_GITHUB: annotation(wanted, there)}}}
+        # Without a resourceVersion the annotation would do too, but another state may be there by now.
+        patch = Patch(kinds.DEPLOYMENT, deployment.name, value, deployment.resource_version, None)
+        await self.actor.patch(patch)
+
+    async def _look_at_pull_request(
+        self, project: Project, deployment: Deployment, wanted: Report, now: datetime
+    ) -> None:
+        """A preview whose pull request is closed is marked; the Project's retention then removes it."""
+        number = pull_request(deployment)
+        if not deployment.preview or number is None or ANNOTATION_CLOSED in deployment.annotations:
+            return
+        last = self.memory.looked.get(deployment.name)
+        if last is not None and (left := PREVIEW_LOOK - (now - last).total_seconds()) > 0:
+            self.actor.queue.add(triggers.github(deployment.name), left)
+            return
+        credentials = await self._credentials(project)
+        still = await self.github.is_open(credentials, wanted.repository, number)
+        self.memory.looked[deployment.name] = now
+        if still:
+            self.actor.queue.add(triggers.github(deployment.name), PREVIEW_LOOK)
+            return
+        before = told(deployment)
+        if before is not None:
+            await self.github.tell_deployment(credentials, wanted, before.deployment, "inactive")
+        value = {"metadata": {"annotations": {ANNOTATION_CLOSED: f"pull request {number}"}}}
+        await self.actor.patch(
+            Patch(kinds.DEPLOYMENT, deployment.name, value, deployment.resource_version, None)
+        )
+
+    async def _credentials(self, project: Project) -> Credentials:
+        name = str(project.spec["github"]["secretRef"]["name"])
+        return of_secret(await self.actor.kube.get(kinds.SECRET, name), name)
+
+    def _failed(self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem) -> None:
+        name, text = deployment.name, str(problem)
+        count = self.memory.failures.get(name, 0) + 1
+        self.memory.failures[name] = count
+        passing = isinstance(problem, GitHubProblem) and problem.passing
+        if not passing and self.memory.said.get(name) != text:
+            self.memory.said[name] = text
+            note = Note("GitHubNotTold", text, True)
+            self.actor.recorder.note(kinds.DEPLOYMENT, deployment.raw, note, datetime.now(UTC))
+        self.actor.metrics.github.labels("passing" if passing else "refused").inc()
+        after = problem.after if isinstance(problem, GitHubProblem) else 0.0
+        self.actor.queue.add(triggers.github(name), max(after, PACE * backoff(count)) if passing else REFUSED)

@@ -1,0 +1,174 @@
+"""What GitHub gets to know: real controller and apiserver, and a server that speaks GitHub's endpoints."""
+
+import asyncio
+import base64
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from controller.github import reconcile
+from crds import kinds
+from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
+from tests.cluster.controller.conftest import Yard, controller, settings
+from tests.githubserver import APP, INSTALLATION, REPOSITORY, TOKEN, github_server
+
+SHA, OTHER = "a" * 40, "b" * 40
+
+
+@pytest.fixture
+async def github():
+    async with github_server() as server:
+        yield server
+
+
+@pytest.fixture
+async def yard(kube, github, monkeypatch):
+    monkeypatch.setattr(reconcile, "REFUSED", 0.3)
+    monkeypatch.setattr(reconcile, "PACE", 0.5)
+    monkeypatch.setattr(reconcile, "PREVIEW_LOOK", 0.3)
+    config = settings(kube.namespace, github_url=github.url, public_url="https://crews.example.org")
+    async with controller(kube, config) as process:
+        yield Yard(kube, config, process)
+
+
+async def secret(yard, **data):
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+    body = {"metadata": {"name": "github"}, "data": encoded}
+    if await yard.kube.get(kinds.SECRET, "github"):
+        await yard.kube.patch(kinds.SECRET, "github", {"data": encoded})
+    else:
+        await yard.kube.create(kinds.SECRET, body)
+
+
+async def project(yard):
+    return await yard.project(github={"repository": REPOSITORY, "secretRef": {"name": "github"}})
+
+
+async def until(holds, seconds=20):
+    async with asyncio.timeout(seconds):
+        while not holds():
+            await asyncio.sleep(0.05)
+
+
+async def told(yard, name, state):
+    return await yard.until(
+        kinds.DEPLOYMENT,
+        name,
+        lambda o: (o["metadata"].get("annotations") or {}).get(ANNOTATION_GITHUB, "").startswith(state),
+    )
+
+
+async def test_a_deployment_is_told_from_its_beginning_to_its_end(yard, github):
+    await secret(yard, token=TOKEN)
+    await project(yard)
+    await yard.deployment("dep-a", gitSha=SHA)
+    await yard.active("dep-a")
+    await told(yard, "dep-a", "success")
+    assert github.states(SHA)[-1] == "success"
+    assert set(github.states(SHA)) <= {"pending", "success"}
+    last = github.statuses[-1]
+    assert last["context"] == "crewyard/demo"
+    assert last["target_url"] == "https://crews.example.org/v1/deployments/dep_a/logs"
+    (made,) = github.deployments
+    assert (made["environment"], made["auto_merge"], made["required_contexts"]) == ("demo", False, [])
+    assert made["states"][-1] == "success"
+
+    await yard.deployment("dep-b", gitSha=OTHER)
+    await yard.active("dep-b")
+    await told(yard, "dep-b", "success")
+    await told(yard, "dep-a", "inactive")
+    assert github.states(SHA)[-1] == "success"
+    assert made["states"][-1] == "inactive"
+
+    await yard.kube.patch(kinds.DEPLOYMENT, "dep-a", {"spec": {"activation": 1}})
+    await told(yard, "dep-a", "success")
+    assert made["states"][-1] == "success"
+    assert len(github.deployments) == 2
+
+
+async def test_a_failure_is_told_with_its_reason(yard, github):
+    await secret(yard, token=TOKEN)
+    await project(yard)
+    body = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}, "gitSha": SHA}
+    await yard.kube.create(kinds.DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": body})
+    error = {"reason": "DependencyResolution", "message": "no version of nothing fits"}
+    await yard.kube.patch(
+        kinds.DEPLOYMENT, "dep-a", {"status": {"phase": "Failed", "error": error}}, "status"
+    )
+    await told(yard, "dep-a", "failure")
+    assert github.states(SHA)[-1] == "failure"
+    assert github.statuses[-1]["description"] == "DependencyResolution: no version of nothing fits"
+    assert github.deployments[0]["states"][-1] == "failure"
+
+
+async def test_an_app_speaks_with_a_token_that_it_is_lent(yard, github):
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    github.public_key = public.decode()
+    await secret(
+        yard, githubAppID=APP, githubAppInstallationID=INSTALLATION, githubAppPrivateKey=pem.decode()
+    )
+    await project(yard)
+    await yard.deployment("dep-a", gitSha=SHA)
+    await told(yard, "dep-a", "success")
+    assert github.lent == 1
+
+
+async def test_a_github_that_is_away_costs_nothing_but_time(yard, github):
+    await secret(yard, token=TOKEN)
+    github.failing = [502] * 6
+    await project(yard)
+    await yard.deployment("dep-a", gitSha=SHA)
+    await yard.active("dep-a")
+    await told(yard, "dep-a", "success")
+    assert len(github.deployments) == 1
+
+
+async def test_a_wrong_token_is_said_once_and_taken_when_it_is_right(yard, github):
+    await secret(yard, token="wrong")
+    await project(yard)
+    await yard.deployment("dep-a", gitSha=SHA)
+    await yard.active("dep-a")
+    await until(lambda: github.asked > 4)
+    events = [e for e in (await yard.kube.list(kinds.EVENT)).items if e["reason"] == "GitHubNotTold"]
+    assert len(events) == 1
+    assert "401" in events[0]["message"]
+    assert "spec.github.secretRef" in events[0]["message"]
+    await secret(yard, token=TOKEN)
+    await told(yard, "dep-a", "success")
+
+
+async def test_after_a_restart_nothing_is_told_twice(yard, kube, github):
+    await secret(yard, token=TOKEN)
+    await project(yard)
+    await yard.deployment("dep-a", gitSha=SHA)
+    await yard.active("dep-a")
+    await told(yard, "dep-a", "success")
+    before = (len(github.statuses), len(github.deployments))
+    async with controller(kube, replace(yard.config, kopf=False)) as second:
+        await until(lambda: second.resync.last is not None)
+        await asyncio.sleep(1)
+    assert (len(github.statuses), len(github.deployments)) == before
+
+
+async def test_a_preview_goes_when_its_pull_request_is_closed(yard, github):
+    await secret(yard, token=TOKEN)
+    await project(yard)
+    await yard.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await told(yard, "dep-a", "success")
+    assert github.deployments[0]["environment"] == "demo/pull-7"
+    await asyncio.sleep(0.5)
+    found = await yard.kube.get(kinds.DEPLOYMENT, "dep-a")
+    assert ANNOTATION_CLOSED not in found["metadata"]["annotations"]
+    github.closed.add(7)
+    await yard.until(
+        kinds.DEPLOYMENT, "dep-a", lambda o: ANNOTATION_CLOSED in (o["metadata"].get("annotations") or {})
+    )
+    assert github.deployments[0]["states"][-1] == "inactive"

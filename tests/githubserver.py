@@ -1,0 +1,139 @@
+"""A server that speaks GitHub's endpoints for commit statuses, deployments and pull requests, for tests.
+
+    async with github_server() as github:
+        github.url          # http://127.0.0.1:40123
+        github.statuses     # what was told of commits
+
+It holds what it is told, refuses wrong tokens as GitHub does, and fails where `github.failing` says so.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import jwt
+from aiohttp import web
+
+from crds.times import format_second
+
+TOKEN = "a token for tests only"
+APP, INSTALLATION = "11", "22"
+REPOSITORY = "team/crew"
+
+
+@dataclass
+class GitHubServer:
+    """What it was told, and how it behaves."""
+
+    url: str = ""
+    public_key: str = ""
+    statuses: list[dict[str, Any]] = field(default_factory=list)
+    deployments: list[dict[str, Any]] = field(default_factory=list)
+    closed: set[int] = field(default_factory=set)
+    failing: list[int] = field(default_factory=list)
+    """Statuses of the next answers, one each."""
+    lent: int = 0
+    asked: int = 0
+
+    def states(self, sha: str) -> list[str]:
+        """The states of a commit, in the order in which they were told."""
+        return [status["state"] for status in self.statuses if status["sha"] == sha]
+
+    async def _gate(self, request: web.Request) -> None:
+        self.asked += 1
+        if self.failing:
+            raise _failure(self.failing.pop(0))
+        given = request.headers.get("Authorization", "")
+        if given not in (f"token {TOKEN}", "token lent"):
+            raise _failure(401)
+        if request.match_info.get("repository") not in (None, REPOSITORY):
+            raise _failure(404)
+
+    async def status(self, request: web.Request) -> web.Response:
+        await self._gate(request)
+        body = await request.json()
+        assert body["state"] in ("error", "failure", "pending", "success")
+        assert len(body.get("description", "")) <= 140
+        self.statuses.append({**body, "sha": request.match_info["sha"]})
+        return web.json_response({"id": len(self.statuses)}, status=201)
+
+    async def listed(self, request: web.Request) -> web.Response:
+        await self._gate(request)
+        wanted = request.query
+        found = [
+            d
+            for d in self.deployments
+            if (d["sha"], d["environment"]) == (wanted["sha"], wanted["environment"])
+        ]
+        return web.json_response(found)
+
+    async def create(self, request: web.Request) -> web.Response:
+        await self._gate(request)
+        body = await request.json()
+        made = {**body, "sha": body["ref"], "id": 1000 + len(self.deployments), "states": []}
+        self.deployments.append(made)
+        return web.json_response(made, status=201)
+
+    async def deployment_status(self, request: web.Request) -> web.Response:
+        await self._gate(request)
+        body = await request.json()
+        assert body["state"] in (
+            "error",
+            "failure",
+            "inactive",
+            "in_progress",
+            "queued",
+            "pending",
+            "success",
+        )
+        found = next(d for d in self.deployments if d["id"] == int(request.match_info["id"]))
+        found["states"].append(body["state"])
+        return web.json_response({"id": 1}, status=201)
+
+    async def pull(self, request: web.Request) -> web.Response:
+        await self._gate(request)
+        number = int(request.match_info["number"])
+        return web.json_response({"state": "closed" if number in self.closed else "open"})
+
+    async def lend(self, request: web.Request) -> web.Response:
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        claims = jwt.decode(given, self.public_key, algorithms=["RS256"])
+        assert (scheme.lower(), claims["iss"], request.match_info["id"]) == ("bearer", APP, INSTALLATION)
+        self.lent += 1
+        until = format_second(datetime.now(UTC) + timedelta(hours=1))
+        return web.json_response({"token": "lent", "expires_at": until}, status=201)
+
+
+def _failure(code: int) -> web.HTTPException:
+    kinds = {
+        401: web.HTTPUnauthorized,
+        403: web.HTTPForbidden,
+        404: web.HTTPNotFound,
+        502: web.HTTPBadGateway,
+    }
+    return kinds[code](text='{"message": "no"}', content_type="application/json")
+
+
+@asynccontextmanager
+async def github_server() -> AsyncIterator[GitHubServer]:
+    """The server on a free port of loopback, while the block is open."""
+    github = GitHubServer()
+    app = web.Application()
+    repository = "/repos/{repository:[^/]+/[^/]+}"
+    app.router.add_post(f"{repository}/statuses/{{sha}}", github.status)
+    app.router.add_get(f"{repository}/deployments", github.listed)
+    app.router.add_post(f"{repository}/deployments", github.create)
+    app.router.add_post(f"{repository}/deployments/{{id}}/statuses", github.deployment_status)
+    app.router.add_get(f"{repository}/pulls/{{number}}", github.pull)
+    app.router.add_post("/app/installations/{id}/access_tokens", github.lend)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    github.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield github
+    finally:
+        await runner.cleanup()

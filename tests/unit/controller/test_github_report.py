@@ -1,0 +1,117 @@
+"""What GitHub is told of a Deployment, by its state."""
+
+import base64
+
+import pytest
+
+from controller.github.credentials import App, CredentialsProblem, Token, of_secret
+from controller.github.report import Told, annotation, report, told
+from crds.names import ANNOTATION_GITHUB
+
+SHA = "a" * 40
+URL = "https://crews.example.org"
+
+
+def project(make):
+    return make.project(github={"repository": "team/crew", "secretRef": {"name": "github"}})
+
+
+def of(make, **more):
+    more = {"gitSha": SHA, **more}
+    return report(project(make), make.deployment("dep-a", **more), URL, make.now)
+
+
+@pytest.mark.parametrize(
+    ("phase", "built", "state", "commit"),
+    [
+        ("Pending", False, "queued", "pending"),
+        ("Building", False, "in_progress", "pending"),
+        ("Active", True, "success", "success"),
+        ("Superseded", True, "inactive", "success"),
+        ("Failed", False, "failure", "failure"),
+    ],
+)
+def test_each_phase_has_its_states(make, phase, built, state, commit):
+    found = of(make, phase=phase, built=built)
+    assert (found.state, found.commit_state) == (state, commit)
+    assert (found.context, found.environment, found.transient) == ("crewyard/demo", "demo", False)
+    assert found.log_url == f"{URL}/v1/deployments/dep_a/logs"
+
+
+def test_a_failure_says_why_within_githubs_limit(make):
+    error = {"reason": "DependencyResolution", "message": "no version\nfits " + "x" * 300}
+    found = of(make, phase="Failed", built=False, status={"error": error})
+    assert found.description.startswith("DependencyResolution: no version fits xxx")
+    assert len(found.description) == 140
+    assert found.description.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("preview", "environment"), [({}, "demo/preview"), ({"pullRequest": 7}, "demo/pull-7")]
+)
+def test_a_built_preview_is_a_success_in_an_environment_of_its_own(make, preview, environment):
+    found = of(make, phase="Superseded", preview=preview)
+    assert (found.state, found.environment, found.transient) == ("success", environment, True)
+
+
+@pytest.mark.parametrize("sha", ["", "main", "A" * 40, "a" * 39, "../" + "a" * 37])
+def test_what_is_no_commit_is_not_told(make, sha):
+    assert of(make, gitSha=sha) is None
+
+
+def test_a_project_without_github_tells_nothing(make):
+    assert report(make.project(), make.deployment(gitSha=SHA), URL, make.now) is None
+
+
+def test_what_happened_long_before_is_no_news(make):
+    old = {"creationTimestamp": make.ago(3 * 86400)}
+    assert of(make, metadata=old) is None
+    known = {**old, "annotations": {ANNOTATION_GITHUB: "success 12"}}
+    assert of(make, metadata=known, phase="Superseded").news(Told("success", 12))
+
+
+def test_the_annotation_is_read_back(make):
+    found = of(make, phase="Active")
+    text = annotation(found, 42)
+    assert told(make.deployment(metadata={"annotations": {ANNOTATION_GITHUB: text}})) == Told("success", 42)
+    assert not found.news(Told("success", 42))
+
+
+@pytest.mark.parametrize("text", ["", "success", "success x", "42", "success 4 2", "SUCCESS 4"])
+def test_an_annotation_of_others_counts_as_none(make, text):
+    assert told(make.deployment(metadata={"annotations": {ANNOTATION_GITHUB: text}})) is None
+
+
+def test_a_rollback_changes_no_commit_status(make):
+    again = of(make, phase="Active")
+    assert again.news(Told("inactive", 1))
+    assert not again.commit_news(Told("inactive", 1))
+
+
+def secret(**data):
+    return {"data": {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}}
+
+
+def test_a_secret_holds_a_token_or_an_app():
+    assert of_secret(secret(token=" t \n"), "s") == Token("t")
+    app = secret(githubAppID="1", githubAppInstallationID="2", githubAppPrivateKey="PEM")
+    assert of_secret(app, "s") == App("1", "2", "PEM")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (None, "there is no Secret s"),
+        (secret(), "neither token nor a whole App"),
+        (secret(githubAppID="1"), "githubAppInstallationID, githubAppPrivateKey are missing"),
+        (
+            secret(githubAppID="1/..", githubAppInstallationID="2", githubAppPrivateKey="canary"),
+            "githubAppID of the Secret s must be a number",
+        ),
+        ({"data": {"token": "/w=="}}, "token of the Secret s is no text"),
+    ],
+)
+def test_another_secret_is_refused_by_the_name_of_its_key(given, said):
+    with pytest.raises(CredentialsProblem, match=said) as caught:
+        of_secret(given, "s")
+    assert "canary" not in str(caught.value)
