@@ -1,5 +1,6 @@
 """`PUT /internal/v1/runs/{run}/artifacts/{name}`: a file of a crew, stored before it is answered."""
 
+import hashlib
 import re
 from datetime import UTC, datetime
 
@@ -33,7 +34,9 @@ async def put(yard: Yard, request: web.Request) -> web.Response:
     if not await yard.store.claims.holds(run, pod, nonce):
         raise Refusal(409, NOT_YOURS)
     await _room(yard, run, name, request.content_length)
-    blob = f"{yard.config.namespace}/runs/{run}/{sha256}"
+    # A name has its own bytes: several are stored at once, and what one replaces no other may need.
+    own = hashlib.sha256(name.encode()).hexdigest()[:16]
+    blob = f"{yard.config.namespace}/runs/{run}/{sha256}-{own}"
     try:
         await yard.store.blobs.put(blob, request.content.iter_any(), request.content_length, sha256)
     except (Mismatch, TooLarge) as error:
@@ -53,6 +56,13 @@ async def _record(
         if request.transport is None or request.transport.is_closing():
             # The runner sends it again, or a newer version, which this one must not replace.
             raise Refusal(503, "the connection was closed before the file was stored")
+        try:
+            # Others may have been stored since this one began.
+            await _room(yard, run, name, request.content_length or 0)
+        except Refusal:
+            if before is None or before.blob != blob:
+                await yard.store.blobs.delete(blob)
+            raise
         row = await yard.store.artifacts.put(
             run,
             name,

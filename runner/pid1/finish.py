@@ -117,7 +117,7 @@ class Finish(threading.Thread):
         named = end.get("output_artifact")
         attempt = 0
         while True:
-            stored = self._upload.stored
+            stored = dict(self._upload.stored)
             result: dict[str, object] = {
                 "outcome": self._verdict.outcome,
                 "reason": self._verdict.reason,

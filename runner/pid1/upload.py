@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import threading
 import time
 
 from runner.pid1 import encode, files, signals
-from runner.pid1.content import Changed, content_type, digest, encoded, pieces
-from runner.pid1.facade import Away, Facade, Lost, insist, parsed
+from runner.pid1.content import Changed
+from runner.pid1.facade import Away, Facade, Lost
+from runner.pid1.lanes import Lanes
 from runner.pid1.queue import Events
+from runner.pid1.transfer import Refused, transfer
 from runner.pid1.until import Until
-from runner.pid1.wire import Answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
-_FAULTS = frozenset(
-    {400, 404, 405, 411, 413, 414, 431}
-)  # of the request itself, but not named by the protocol
-_FAULTS_BORNE = 6  # then it is the file, and the others and the result shall not wait for it
 _REST = 9  # pauses are so many times as long as the work before them
 _SAID = 100  # dropped names that are said one by one
 
@@ -29,15 +24,17 @@ _SAID = 100  # dropped names that are said one by one
 class Upload(threading.Thread):
     """Uploads a file when nobody writes it and it is unchanged for a second; at the end all.
 
-    Read it once the thread has ended: `stored` by name (bytes, sha256), `over` what is above the run's limits
-    and `refused` what could not be stored, with the reason; `away` why the rest could not be.
+    Several are on their way at once. Read it once the thread has ended: `stored` by name (bytes, sha256),
+    `over` what is above the run's limits and `refused` what could not be stored, with the reason; `away` why
+    the rest could not be.
     """
 
     def __init__(
-        self, facade: Facade, events: Events, until: Until, root: str, limits: dict[str, int], settle: float
-    ) -> None:
+        self, connect: Callable[[], Facade], events: Events, until: Until, root: str,
+        limits: dict[str, int], settle: float,
+    ) -> None:  # fmt: skip
         super().__init__(name="upload", daemon=True)
-        self._facade = facade
+        self._lanes = Lanes(connect)
         self._events = events
         self._until = until
         self._root = root
@@ -46,6 +43,7 @@ class Upload(threading.Thread):
         self._seen: dict[str, tuple[files.Signature, float]] = {}
         self._versions: dict[str, files.Signature] = {}
         self._said: set[str] = set()
+        self._saying = threading.Lock()
         self._ending = threading.Event()
         self._looked = 0.0  # seconds of work that the last look took
         self.stored: dict[str, tuple[int, str]] = {}
@@ -95,18 +93,23 @@ class Upload(threading.Thread):
             held = files.being_written() if fresh else set()
             fresh = [file for file in fresh if (file.device, file.signature[0]) not in held]
         self._looked = time.thread_time() - begun
-        calm = True
-        for file in fresh:
+        changed: list[str] = []
+
+        def one(facade: Facade, file: files.Found) -> None:
             if not final and self._ending.is_set():
-                break  # the final scan takes the rest, with the right mark
+                return  # the final scan takes the rest, with the right mark
             try:
-                self._store(file)
+                self._store(facade, file)
             except Changed:
-                calm = False
+                changed.append(file.name)
+            except Refused as reason:
+                self._refuse(file, str(reason))
             except OSError as error:
                 if final:
                     self._refuse(file, f"it cannot be read ({error.strerror})")
-        return calm
+
+        self._lanes.send(fresh, self._fits, one)
+        return not changed
 
     def _forget(self, found: set[str]) -> None:
         """A crew may make and remove files for hours: of those that are gone, only the stored are kept."""
@@ -121,57 +124,28 @@ class Upload(threading.Thread):
             return False
         return now - since >= self._settle
 
-    def _store(self, file: files.Found) -> None:
-        trouble = self._above_limit(file)
-        if trouble:
-            self._versions[file.name] = file.signature
-            self.over[file.name] = trouble
-            self._say(file.name, f"{_shown(file.name)} is not stored: {trouble}.")
-            return
-        descriptor = files.open_inside(self._root, file.path)
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or _differs(descriptor, file):
-                raise Changed
-            sha256 = digest(descriptor, file.size)
-            path = encoded(file.name)
-            kind = content_type(file.name)
-            partial = self.partial
-            faults = 0
-
-            def put() -> Answer:
-                nonlocal faults
-                if _differs(descriptor, file):
-                    raise Changed
-                body = _whole(descriptor, file)
-                answer = self._facade.artifact(path, body, file.size, sha256, kind, partial)
-                faults += answer.status in _FAULTS
-                # A mapped file changes without a trace until the kernel writes it: the facade noticed.
-                if answer.status == 400 and digest(descriptor, file.size) != sha256:
-                    raise Changed
-                return answer if faults < _FAULTS_BORNE or answer.status not in _FAULTS else Answer(422, b"")
-
-            answer = insist(put, frozenset({200, 422}), self._until.pause)
-        finally:
-            os.close(descriptor)
-        said = parsed(answer)
-        if answer.status == 422:
-            reason = f"the service refused it ({said.get('error') or 'no reason was given'})"
-            self._refuse(file, reason if answer.body else "the service answered 4xx to it again and again")
-            return
+    def _store(self, facade: Facade, file: files.Found) -> None:
+        sha256 = transfer(facade, self._root, file, self.partial, self._until.pause)
         self._versions[file.name] = file.signature
         self._seen.pop(file.name, None)
         self.refused.pop(file.name, None)
         self.over.pop(file.name, None)
         self.stored[file.name] = (file.size, sha256)
 
-    def _above_limit(self, file: files.Found) -> str:
-        others = {name: size for name, (size, _) in self.stored.items() if name != file.name}
-        if len(others) >= self._limits["artifacts"]:
-            return f"a run keeps {self._limits['artifacts']} files"
-        if sum(others.values()) + file.size > self._limits["artifact_bytes"]:
-            return f"a run keeps {self._limits['artifact_bytes']} bytes of files"
-        return ""
+    def _fits(self, file: files.Found, count: int, size: int) -> bool:
+        """Whether there is place for it beside `count` files of `size` bytes that are just being sent."""
+        others = [stored for name, (stored, _) in self.stored.items() if name != file.name]
+        if len(others) + count >= self._limits["artifacts"]:
+            trouble = f"a run keeps {self._limits['artifacts']} files"
+        elif sum(others) + size + file.size > self._limits["artifact_bytes"]:
+            trouble = f"a run keeps {self._limits['artifact_bytes']} bytes of files"
+        else:
+            return True
+        if not count:
+            self._versions[file.name] = file.signature
+            self.over[file.name] = trouble
+            self._say(file.name, f"{_shown(file.name)} is not stored: {trouble}.")
+        return False
 
     def _refuse(self, file: files.Found, reason: str) -> None:
         self._versions[file.name] = file.signature
@@ -179,11 +153,12 @@ class Upload(threading.Thread):
         self._say(file.name, f"{_shown(file.name)} is not stored: {reason}.")
 
     def _say(self, name: str, message: str) -> None:
-        if name in self._said or len(self._said) > _SAID:
-            return
-        self._said.add(name)
-        if len(self._said) > _SAID:
-            message = "More artifacts are not stored; they are not named here."
+        with self._saying:
+            if name in self._said or len(self._said) > _SAID:
+                return
+            self._said.add(name)
+            if len(self._said) > _SAID:
+                message = "More artifacts are not stored; they are not named here."
         self._events.put(
             encode.stamp(time.time_ns()), [("log", encode.log("artifacts: " + message, "warning"))]
         )
@@ -191,17 +166,3 @@ class Upload(threading.Thread):
 
 def _shown(name: str) -> str:
     return repr(name.encode("utf-8", "backslashreplace").decode()[:200])
-
-
-def _whole(descriptor: int, file: files.Found) -> Iterator[bytes]:
-    """The file's bytes, the last of them only if it is the same still."""
-    left = file.size
-    for piece in pieces(descriptor, file.size):
-        left -= len(piece)
-        if not left and _differs(descriptor, file):
-            raise Changed
-        yield piece
-
-
-def _differs(descriptor: int, file: files.Found) -> bool:
-    return files.Found(file.name, file.path, os.fstat(descriptor)).signature != file.signature

@@ -48,8 +48,8 @@ class Work:
         echo = Echo(sys.stdout.fileno())
         self._intake = Intake(child, self._events, echo, limits["log_lines"], limits["event_bytes"])
         self._upload = Upload(
-            Facade(settings, nonce), self._events, self._files_until, os.path.join(settings.app, "artifacts"),
-            limits, settings.scan_seconds,
+            lambda: Facade(settings, nonce), self._events, self._files_until,
+            os.path.join(settings.app, "artifacts"), limits, settings.scan_seconds,
         )  # fmt: skip
         self._storage: Storage = watch(settings, os.environ)
         self._full: str | None = None

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from api.internal import artifacts
 from api.store.store import Store
 from runner.crewyard_runtime.events import check
 from tests.unit.api_internal.conftest import Mint, Pods
 from tests.unit.api_store import given
+from tests.unit.api_store.test_bytes import whole
 
 CLAIM = {"protocol": 1, "run_uid": "run-uid", "pod_uid": "pod", "nonce": "nonce"}
 HOLDER = {"pod_uid": "pod", "nonce": "nonce"}
@@ -238,6 +240,34 @@ async def test_wrong_bytes_are_not_an_artifact(pods: Pods, store: Store, bearer:
     assert (await store.events.read(run, 1, 10)).events == ()
 
 
+async def test_files_sent_at_once_are_all_there_and_never_more_than_a_run_keeps(
+    pods: Pods, store: Store, bearer: Mint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(artifacts.RUN_LIMITS, "artifacts", 5)
+    await given.yard(store)
+    run = await given.claimed(store)
+    answers = await asyncio.gather(*(put(pods, run, f"{n}", b"same", bearer(run)) for n in range(9)))
+    assert sorted(status for status, _ in answers) == [200] * 5 + [422] * 4
+    page = await store.artifacts.page(run, 0, 10)
+    assert [await whole(store.blobs.read(row.blob)) for row in page.items] == [b"same"] * 5
+
+
+async def test_bytes_that_another_file_gives_up_meanwhile_are_kept(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    await given.yard(store)
+    run = await given.claimed(store)
+    await put(pods, run, "a", b"first", bearer(run))
+    async with store.events.hold(run):
+        changed = asyncio.create_task(put(pods, run, "a", b"second", bearer(run)))
+        await asyncio.sleep(0.3)
+        same = asyncio.create_task(put(pods, run, "b", b"first", bearer(run)))
+        await asyncio.sleep(0.3)
+    assert [(await changed)[0], (await same)[0]] == [200, 200]
+    row = await store.artifacts.get(run, "b")
+    assert row is not None and await whole(store.blobs.read(row.blob)) == b"first"
+
+
 async def test_a_version_whose_sender_gave_up_does_not_replace_the_one_sent_since(
     pods: Pods, store: Store, bearer: Mint, tmp_path: Path
 ) -> None:
@@ -247,12 +277,12 @@ async def test_a_version_whose_sender_gave_up_does_not_replace_the_one_sent_sinc
     sent = {"Host": "x", "Content-Length": "3", "X-Crewyard-Sha256": hashlib.sha256(old).hexdigest()}
     head = [f"PUT /internal/v1/runs/{run}/artifacts/a HTTP/1.1"]
     head += [f"{name}: {value}" for name, value in {**sent, **WHO, **bearer(run)}.items()]
-    blob = tmp_path / "data" / "blobs" / "crews" / "runs" / run / sent["X-Crewyard-Sha256"]
+    blobs = tmp_path / "data" / "blobs" / "crews" / "runs" / run
     async with store.events.hold(run):
         _, writer = await asyncio.open_connection(pods.host, pods.port)
         writer.write("\r\n".join([*head, "", ""]).encode() + old)
         async with asyncio.timeout(5):
-            while not blob.exists():
+            while not list(blobs.glob(f"{sent['X-Crewyard-Sha256']}*")):
                 await asyncio.sleep(0.01)
         writer.close()
         await writer.wait_closed()

@@ -46,6 +46,7 @@ class Facade:
     poison: str = ""  # an event that holds this is answered 422
     keep_no_events: bool = False  # as where the disk has lost what was acknowledged: nothing follows on it
     keep_bodies: bool = True
+    artifact_seconds: float = 0  # that each takes to be stored
 
     nonce: str = ""
     claims: int = 0
@@ -53,6 +54,8 @@ class Facade:
     events: list[dict[str, Any]] = field(default_factory=list)
     batches: int = 0
     artifacts: dict[str, list[Stored]] = field(default_factory=dict)
+    storing: int = 0
+    most_at_once: int = 0
     result: dict[str, Any] | None = None
     results: int = 0
     violations: list[str] = field(default_factory=list)
@@ -155,6 +158,15 @@ class Facade:
         return web.json_response({"acknowledged": len(self.events)})
 
     async def _artifact(self, request: web.Request) -> web.Response:
+        self.storing += 1
+        self.most_at_once = max(self.most_at_once, self.storing)
+        try:
+            await asyncio.sleep(self.artifact_seconds)
+            return await self._take(request)
+        finally:
+            self.storing -= 1
+
+    async def _take(self, request: web.Request) -> web.Response:
         name = "/".join(unquote(part) for part in request.raw_path.split("/artifacts/", 1)[1].split("/"))
         headers = request.headers
         if not self._holder({"pod_uid": headers["X-Crewyard-Pod"], "nonce": headers["X-Crewyard-Nonce"]}):

@@ -173,6 +173,16 @@ async def test_a_result_that_comes_too_early_is_sent_again_with_what_is_missing(
     assert {name: len(one) for name, one in facade.artifacts.items()} == {"a": 2, "b": 1}
 
 
+async def test_four_files_are_sent_at_once_and_the_result_waits_for_all(pod: Any, facade: Any) -> None:
+    facade.artifact_seconds = 0.1
+    pod.crew(
+        "def kickoff():\n    for n in range(9): open(f'artifacts/{n}', 'w').write('x' * n)\n    return 'done'"
+    )
+    await pod.run()
+    assert facade.most_at_once == 4
+    assert facade.result["artifacts"] == {"count": 9, "bytes": 36}
+
+
 async def test_a_large_file_is_streamed(pod: Any, facade: Any) -> None:
     facade.keep_bodies = False
     pod.crew(
