@@ -69,7 +69,7 @@ e2e: $(STAMP) up ## end-to-end tests
 fuzz: $(STAMP) up ## 10,000 requests made up from the API's description
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_FUZZ_EXAMPLES=200 CREWYARD_FUZZ_CASES=10000 $(BIN)/pytest tests/cluster/api_http/test_fuzz.py
 
-tools: ## act, actionlint and versitygw (an S3 server), which tests use
+tools: ## act, actionlint, kstatus and versitygw (an S3 server), which tests use
 	@$(PYTHON) -m dev tools
 
 bench: $(STAMP) up ## measurements, each against its peer, to bench/results

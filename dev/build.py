@@ -74,7 +74,8 @@ VERSITYGW = Tool(
     "-s -w",
     "about a minute the first time",
 )
-TESTED_WITH = (ACT, ACTIONLINT, VERSITYGW)
+KSTATUS = Tool("kstatus", ".", "-s -w", "some seconds the first time")
+TESTED_WITH = (ACT, ACTIONLINT, KSTATUS, VERSITYGW)
 
 
 def key(tool: Tool, go_version: str) -> str:
@@ -135,7 +136,7 @@ def link(settings: Settings, kubernetes: Path) -> None:
 
 
 def workflow_tools(settings: Settings, progress: Progress) -> None:
-    """Has act, actionlint and versitygw in `bin`. Raises GroundError."""
+    """Has act, actionlint, kstatus and versitygw in `bin`. Raises GroundError."""
     settings.bin.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)
     for tool in TESTED_WITH:
