@@ -13,7 +13,7 @@ from api.keyring import Key, Keyring
 from api.limits import RateLimiter
 from api.metrics import Metrics
 from api.plans import BestPlan
-from api.routes import ENDPOINTS, description, uploads
+from api.routes import ENDPOINTS, description, hooks, uploads
 from api.services import SERVICES, Services
 from api.store.store import Store
 from api.streams import Streams
@@ -89,6 +89,7 @@ def client_side(
     for endpoint in ENDPOINTS:
         endpoint.mount(app)
     uploads.mount_content(app)
+    hooks.mount(app)
     description.mount(app, config.public_url)
 
     async def end_streams(_: web.Application) -> None:

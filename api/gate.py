@@ -28,7 +28,7 @@ STREAMED = web.RequestKey("streamed", bool)
 ANONYMOUS_PER_MINUTE = 60
 """Requests a minute of an address that shows no valid key."""
 SIGNED_PER_MINUTE = 600
-"""Uploads a minute of one address, each of which a key asked for before; many builders share an address."""
+"""Uploads and webhooks a minute of one address, which many builders, or a git host's projects, share."""
 _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _log = structlog.get_logger("api")
 
@@ -40,8 +40,8 @@ def template(request: web.Request) -> str:
 
 
 def signed(request: web.Request) -> bool:
-    """Whether the address itself carries the permission (an upload's PUT), so that no key is asked for."""
-    return request.match_info.route.name == "upload-content"
+    """Whether the request carries its permission itself (an upload's PUT, a webhook): no key is asked for."""
+    return request.match_info.route.name in ("upload-content", "git-hook")
 
 
 @web.middleware

@@ -19,6 +19,8 @@ MANAGED_BY = "crewyard"
 COMPONENT_RUN = "run"
 COMPONENT_BUILD = "build"
 
+ANNOTATION_PUSHED_AT = f"{GROUP}/pushedAt"
+"""On a Project: when a webhook last told of a push, which brings the next look forward."""
 ANNOTATION_REQUESTED_AT = f"{GROUP}/requestedAt"
 ANNOTATION_GITHUB = f"{GROUP}/github"
 """On a Deployment: what GitHub was told of it last, written by the controller."""

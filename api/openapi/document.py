@@ -33,6 +33,7 @@ _TAGS = {
     "deployments": "Deployments",
     "runs": "Runs",
     "api-keys": "API keys",
+    "hooks": "Webhooks",
 }
 _ABOUT = (
     "Crews (multi-agent Python programs) as deployments and runs on Kubernetes. A single object comes as "

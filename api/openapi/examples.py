@@ -136,6 +136,14 @@ KEY = {
     "last_used_at": None,
 }
 KEY_CREATED = {**KEY, "key": "crw_K3yK3yK3yK_…"}
+HOOK = {
+    "ref": "refs/heads/main",
+    "after": "1f7a7a4c0d7e3b6f0a8f5d2c9b4e6a1d3c5f7e9b",
+    "repository": {"full_name": "team/research", "default_branch": "main"},
+}
+HOOK_SIGNATURE = f"sha256={DIGEST}"
+HOOK_TAKEN = {"effect": "look", "reason": "the repository is looked at now"}
+HOOK_PING = {"effect": "none", "reason": "a ping; the webhook works"}
 _USED = {
     "runs": 12,
     "run_seconds": 340.5,

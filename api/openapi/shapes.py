@@ -182,6 +182,17 @@ USAGE = shape(
         "total": shape("UsageTotal", _MEASURES),
     },
 )
+HOOK = shape(
+    "Delivery",
+    {
+        "effect": {
+            "type": "string",
+            "enum": ["look", "close", "none"],
+            "description": "`look`: the repository is looked at now; `close`: previews go; or nothing.",
+        },
+        "reason": {"type": "string", "description": "For people."},
+    },
+)
 ERROR = shape(
     "Error",
     {

@@ -8,11 +8,12 @@ from api import health, media, pages
 from api.encoding import encode
 from api.openapi.document import document
 from api.openapi.operation import Answer, Open
-from api.routes import ENDPOINTS, uploads
+from api.routes import ENDPOINTS, hooks, uploads
 
 OPEN = (
     *health.OPEN,
     *uploads.OPEN,
+    *hooks.OPEN,
     Open(
         "GET",
         "/openapi.json",

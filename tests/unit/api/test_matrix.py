@@ -117,5 +117,5 @@ async def test_no_operation_is_for_a_bad_key(two, state):
 
 async def test_what_needs_no_key_needs_none(two):
     for method, path, found in DESCRIPTION.operations():
-        if not found["security"] and path != "/v1/uploads/{id}/content":
+        if not found["security"] and path != "/v1/uploads/{id}/content" and "/hooks/" not in path:
             assert (await two.call(method, path, bearer=""))[0] == 200, path

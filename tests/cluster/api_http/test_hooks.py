@@ -1,0 +1,159 @@
+"""Webhooks against a real apiserver: what is signed has one effect, what is not has none."""
+
+import hashlib
+import hmac
+import json
+import random
+
+import pytest
+
+from crds.kinds import DEPLOYMENT, PROJECT, SECRET
+from crds.names import ANNOTATION_PUSHED_AT
+from crds.objects import Deployment
+
+SECRET_TEXT = "a secret of the webhook"
+URL = "https://git.example.com/team/crew.git"
+PUSH = {"ref": "refs/heads/main", "repository": {"full_name": "team/crew", "default_branch": "main"}}
+
+
+def signed(
+    body: bytes, secret: str = SECRET_TEXT, event: str = "push", delivery: str = "1"
+) -> dict[str, str]:
+    """The headers of a delivery as GitHub makes it."""
+    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return {
+        "Content-Type": "application/json",
+        "X-GitHub-Event": event,
+        "X-GitHub-Delivery": delivery,
+        "X-Hub-Signature-256": f"sha256={digest}",
+    }
+
+
+@pytest.fixture
+async def hooked(yard):
+    """The project crew with a webhook, and others without."""
+    await yard.kube.create(
+        SECRET, {"metadata": {"name": "hook"}, "stringData": {"token": f"{SECRET_TEXT}\n"}}
+    )
+    await yard.kube.create(SECRET, {"metadata": {"name": "empty"}, "stringData": {"token": ""}})
+    git = {"url": URL}
+    for name, hook in (("crew", "hook"), ("bare", None), ("empty", "empty"), ("lost", "nowhere")):
+        webhook = {"webhook": {"secret_ref": {"name": hook}}} if hook else {}
+        await yard.data("POST", "/v1/projects", {"name": name, "source": {"git": git}, **webhook})
+    return yard
+
+
+async def deliver(yard, body, headers, project="crew"):
+    path = f"/v1/hooks/git/{project}"
+    # The fixture's key is not needed.
+    return await yard.call("POST", path, data=body, headers={"Authorization": "", **headers})
+
+
+async def pushed_at(yard, project="crew"):
+    found = await yard.kube.get(PROJECT, project)
+    return (found["metadata"].get("annotations") or {}).get(ANNOTATION_PUSHED_AT)
+
+
+async def test_a_push_asks_for_a_look_once_and_changes_nothing_else(hooked):
+    body = json.dumps(PUSH).encode()
+    before = await hooked.kube.get(PROJECT, "crew")
+    status, found, headers = await deliver(hooked, body, signed(body))
+    assert (status, found["data"]["effect"]) == (202, "look") and headers["X-RateLimit-Limit"]
+    first = await pushed_at(hooked)
+    assert first
+    after = await hooked.kube.get(PROJECT, "crew")
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["generation"] == before["metadata"]["generation"]
+    # The host repeats it; somebody repeats it under another id, which is not signed.
+    for delivery in ("1", "2"):
+        status, found, _ = await deliver(hooked, body, signed(body, delivery=delivery))
+        assert (status, found["data"]["effect"]) == (202, "none")
+    assert await pushed_at(hooked) == first
+    other = json.dumps({**PUSH, "after": "b" * 40}).encode()
+    assert (await deliver(hooked, other, signed(other, delivery="3")))[0] == 202
+    assert await pushed_at(hooked) > first
+
+
+async def test_what_is_not_signed_is_refused_alike_whatever_is_wrong(hooked):
+    body, answers = json.dumps(PUSH).encode(), set()
+    for project, headers in (
+        ("crew", signed(body, "another")),
+        ("crew", {"Content-Type": "application/json", "X-GitHub-Event": "push"}),
+        ("crew", {**signed(body), "X-Gitlab-Token": "another"}),
+        ("bare", signed(body)),
+        ("bare", signed(body, "")),
+        ("empty", signed(body, "")),
+        ("lost", signed(body, "")),
+        ("nobody", signed(body)),
+        ("NoName", signed(body)),
+    ):
+        status, found, _ = await deliver(hooked, body, headers, project)
+        assert status == 404, (project, headers)
+        answers.add(json.dumps(found))
+    assert len(answers) == 1
+    for project in ("crew", "bare", "empty", "lost"):
+        assert await pushed_at(hooked, project) is None
+
+
+async def test_of_hundreds_of_changed_deliveries_none_has_an_effect(hooked):
+    draw, body = random.Random(4), json.dumps(PUSH).encode()
+    for _ in range(300):
+        headers, sent = signed(body), bytearray(body)
+        if draw.random() < 0.5:
+            sent[draw.randrange(len(sent))] ^= 1 << draw.randrange(7)
+        else:
+            at = draw.randrange(7, 71)
+            text = headers["X-Hub-Signature-256"]
+            other = draw.choice([letter for letter in "0123456789abcdef" if letter != text[at]])
+            headers["X-Hub-Signature-256"] = text[:at] + other + text[at + 1 :]
+        assert (await deliver(hooked, bytes(sent), headers))[0] == 404
+    assert await pushed_at(hooked) is None
+
+
+async def test_pings_other_branches_and_types_of_content(hooked):
+    body = json.dumps({"zen": "Keep it simple.", "repository": PUSH["repository"]}).encode()
+    assert (await deliver(hooked, body, signed(body, event="ping")))[0] == 200
+    body = json.dumps({**PUSH, "ref": "refs/heads/next"}).encode()
+    status, found, _ = await deliver(hooked, body, signed(body))
+    assert (status, found["data"]["effect"]) == (202, "none")
+    assert "refs/heads/main" in found["data"]["reason"]
+    status, _, _ = await deliver(hooked, body, {**signed(body), "Content-Type": "text/plain"})
+    assert status == 415
+    status, _, _ = await deliver(hooked, b"{", signed(b"{"))
+    assert status == 400
+    assert await pushed_at(hooked) is None
+    gitlab = {
+        "Content-Type": "application/json",
+        "X-Gitlab-Event": "Push Hook",
+        "X-Gitlab-Token": SECRET_TEXT,
+    }
+    said = json.dumps({"ref": "refs/heads/main", "project": {"path_with_namespace": "team/crew"}}).encode()
+    assert (await deliver(hooked, said, {**gitlab, "X-Gitlab-Event-UUID": "u"}))[1]["data"][
+        "effect"
+    ] == "look"
+
+
+async def test_a_large_push_is_a_hint_that_is_not_read_and_a_larger_one_is_refused(hooked):
+    large = json.dumps({**PUSH, "ref": "refs/heads/next", "commits": ["x" * 100] * 20_000}).encode()
+    status, found, _ = await deliver(hooked, large, signed(large))
+    assert (status, found["data"]["effect"]) == (202, "look")
+    status, _, _ = await deliver(hooked, b"x", {**signed(b"x"), "Content-Length": str(30 << 20)})
+    assert status == 413
+
+
+async def test_a_closed_pull_request_marks_its_previews_and_no_others(hooked):
+    source = {"git": {"url": URL, "commit": "a" * 40}}
+    for name, preview in (("dep-a", {"pullRequest": 7}), ("dep-b", {"pullRequest": 8}), ("dep-c", None)):
+        spec = {"project": "crew", "source": source, **({"preview": preview} if preview else {})}
+        made = await hooked.kube.create(DEPLOYMENT, {"metadata": {"name": name}, "spec": spec})
+        await hooked.store.deployments.observe(Deployment(made))
+    said = {"action": "closed", "number": 7, "repository": PUSH["repository"]}
+    body = json.dumps(said).encode()
+    status, found, _ = await deliver(hooked, body, signed(body, event="pull_request"))
+    assert (status, found["data"]["effect"]) == (202, "close")
+    marked = [
+        item["metadata"]["name"]
+        for item in (await hooked.kube.list(DEPLOYMENT)).items
+        if "crewyard.dev/closed" in (item["metadata"].get("annotations") or {})
+    ]
+    assert marked == ["dep-a"]
