@@ -12,6 +12,7 @@ from typing import Any
 
 import kopf
 
+from controller.forgetful import NoEssence, NoProgress
 from controller.observer import Observer
 from controller.resync import OURS
 from crds import kinds, names
@@ -54,6 +55,8 @@ def settings() -> kopf.OperatorSettings:
     chosen.posting.enabled = False
     chosen.peering.standalone = True
     chosen.persistence.finalizer = f"{names.GROUP}/unused"
+    chosen.persistence.diffbase_storage = NoEssence()
+    chosen.persistence.progress_storage = NoProgress()
     chosen.watching.chunk_size = 500
     chosen.watching.server_timeout = 25
     chosen.watching.inactivity_timeout = 30

@@ -8,24 +8,22 @@ Only merge patches are offered, never a whole-object PUT: one writer per field.
 """
 
 import asyncio
-import json
-import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
+from urllib.request import getproxies_environment
 
 import aiohttp
 from kubernetes.aio import client, config
 
 from crds import errors
+from crds.decoding import decoded, refusal
 from crds.kinds import Kind
 
 REQUEST_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 5.0
 PAGE = 500
-DEEPEST = 40_000
-"""Levels of a JSON text that are read; 60,000 fit into a thread's stack."""
 Object = dict[str, Any]
 
 
@@ -66,6 +64,8 @@ class Kube:
         except config.ConfigException:
             await config.load_kube_config(client_configuration=settings)
         settings.connection_pool_maxsize = 64
+        # Else ~/.netrc and the environment are read again at every call, on another thread.
+        settings.client_session_kwargs = {"trust_env": bool(getproxies_environment())}
         return cls(client.ApiClient(settings), namespace, field_manager)
 
     async def close(self) -> None:
@@ -94,7 +94,7 @@ class Kube:
             raise errors.Unavailable(0, "Unreachable", f"the apiserver cannot be reached: {error}") from error
         response: aiohttp.ClientResponse = answer.response
         if response.status >= 400:
-            raise errors.from_status(response.status, _status(await _read(response)))
+            raise errors.from_status(response.status, refusal(await _read(response)))
         return response
 
     async def call(
@@ -219,33 +219,8 @@ class Kube:
             response.close()
 
 
-def decoded(raw: bytes) -> Any:
-    """The JSON value, however deeply it is nested. Raises ValueError where it is none.
-
-    The apiserver keeps objects of 10,000 levels, and what their managers own in as many again: one such
-    object must not keep all others from being listed.
-    """
-    try:
-        return json.loads(raw)
-    except RecursionError:
-        before = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(before, DEEPEST))
-        try:
-            return json.loads(raw)
-        finally:
-            sys.setrecursionlimit(before)
-
-
 async def _read(response: aiohttp.ClientResponse) -> bytes:
     try:
         return await response.read()
     except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError) as error:
         raise errors.Unavailable(0, "Unreachable", f"the apiserver's answer broke off: {error}") from error
-
-
-def _status(body: bytes) -> Mapping[str, Any]:
-    try:
-        found = json.loads(body)
-    except ValueError:
-        return {"message": body[:500].decode(errors="replace")}
-    return found if isinstance(found, dict) else {}

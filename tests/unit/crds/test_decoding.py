@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from crds.kube import decoded
+from crds.decoding import decoded
 
 
 @pytest.mark.parametrize("levels", [1, 900, 1500, 10_000, 20_000])
