@@ -66,8 +66,11 @@ class Actor:
         except errors.Conflict:
             return
 
-    async def patch(self, patch: Patch) -> dict[str, Any]:
-        """Patches an object if it still has that resourceVersion. Raises Conflict."""
+    async def patch(self, patch: Patch, by: Key | None = None) -> dict[str, Any]:
+        """Patches an object if it still has that resourceVersion. Raises Conflict.
+
+        `by` is the key that is being worked at and needs no other look for it.
+        """
         body = {
             **patch.body,
             "metadata": {**patch.body.get("metadata", {}), "resourceVersion": patch.resource_version},
@@ -79,26 +82,28 @@ class Actor:
             self._unlearn(patch.kind, patch.name)
             raise
         self.metrics.writes.labels(patch.kind.plural, "patch").inc()
-        self._learn(patch.kind, changed)
+        self._learn(patch.kind, changed, by)
         return changed
 
     async def perform(self, kind: Kind, obj: Mapping[str, Any], key: Key, decision: Decision) -> None:
         """Performs a Decision about `obj`."""
         view = Object(obj)
+        # A decision about a Run is whole: what its own writes change asks for no other look at it.
+        by = key if kind == kinds.RUN else None
         for child in decision.create:
             await self.create(child, view.uid)
         for gone in decision.delete:
             await self.delete(gone)
         newest: dict[tuple[Kind, str], Mapping[str, Any]] = {(kind, view.name): obj}
         for patch in decision.before:
-            await self._follow(patch, newest)
+            await self._follow(patch, newest, by)
         if decision.status is not None:
             try:
-                await self._write(kind, view.name, decision.status, newest)
+                await self._write(kind, view.name, decision.status, newest, by)
             except errors.Invalid as error:
                 await self._write_less(kind, obj, decision, error, newest)
         for patch in decision.after:
-            await self._follow(patch, newest)
+            await self._follow(patch, newest, by)
         now = datetime.now(UTC)
         for note in decision.events:
             self.recorder.note(kind, obj, note, now)
@@ -113,10 +118,11 @@ class Actor:
         name: str,
         status: Mapping[str, Any],
         newest: dict[tuple[Kind, str], Mapping[str, Any]],
+        by: Key | None = None,
     ) -> None:
         change = difference(Object(newest[kind, name]).status, status)
         if change:
-            await self._follow(Patch(kind, name, {"status": change}, ""), newest)
+            await self._follow(Patch(kind, name, {"status": change}, ""), newest, by)
 
     async def _write_less(
         self,
@@ -142,17 +148,19 @@ class Actor:
         self.metrics.refused.labels(kind.plural, "retried").inc()
         raise refusal
 
-    async def _follow(self, patch: Patch, newest: dict[tuple[Kind, str], Mapping[str, Any]]) -> None:
+    async def _follow(
+        self, patch: Patch, newest: dict[tuple[Kind, str], Mapping[str, Any]], by: Key | None
+    ) -> None:
         """Applies one of several patches; what an earlier one of them changed is no conflict."""
         before = newest.get((patch.kind, patch.name))
         if before is not None:
             patch = replace(patch, resource_version=Object(before).resource_version)
-        newest[patch.kind, patch.name] = await self.patch(patch)
+        newest[patch.kind, patch.name] = await self.patch(patch, by)
 
-    def _learn(self, kind: Kind, obj: Mapping[str, Any]) -> None:
+    def _learn(self, kind: Kind, obj: Mapping[str, Any], by: Key | None = None) -> None:
         # As if the watch had shown it, which will then be no news: others may wait for this change.
         if kind in _WATCHED:
-            self.observer.saw(kind, obj)
+            self.observer.saw(kind, obj, by)
 
     def _unlearn(self, kind: Kind, name: str) -> None:
         if kind in _WATCHED:
