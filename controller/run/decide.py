@@ -13,7 +13,7 @@ from controller import owner, triggers
 from controller.config import Config
 from controller.decision import NOTHING, Decision, Delete, Note
 from controller.queue import Key
-from controller.run import accept, record, start, status
+from controller.run import accept, giveback, record, start, status
 from controller.run.end import CANCELED, End, failed, of_pod, of_pod_reason, of_result
 from controller.run.pod import deadline
 from crds import conditions, kinds
@@ -47,6 +47,8 @@ def decide(seen: Observed, now: datetime, config: Config) -> Decision:
         return Decision(requeue_after=left) if left > 0 else ending(run, reported, now, pod=seen.pod)
     if seen.pod is None and record.uid(run) is None:
         return _without_pod(seen, now)
+    if seen.pod is not None and giveback.in_vain(run, seen.pod):
+        return giveback.give_back(run, seen.pod, triggers.run(run.name), now)
     if seen.pod is None or seen.pod.finished:
         return ending(run, of_pod(run, seen.pod), now, pod=seen.pod)
     return _with_pod(seen, seen.pod, now, config)
@@ -128,7 +130,8 @@ def _with_pod(seen: Observed, pod: Pod, now: datetime, config: Config) -> Decisi
         began = start.look(pod, now, timing)
         if began.end is not None:
             return ending(run, began.end, now, (_removal(pod),), pod)
-        unseen = record.LATE - (now - pod.created).total_seconds()
+        shown_after = record.SLOW if began.reason == status.STARTING else record.LATE
+        unseen = shown_after - (now - pod.created).total_seconds()
         if run.pod is None and unseen > 0:
             # Most starts are claimed before anybody could read that they have begun.
             return Decision(requeue_after=min(unseen, began.again))

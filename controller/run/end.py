@@ -75,7 +75,7 @@ def of_pod(run: Run, pod: Pod | None) -> End:
             RunReason.OOM_KILLED,
             "the crew used more memory than its limit; raise spec.run.resources.limits.memory of the Project",
         )
-    told = _message(ended)
+    told = said_by(ended)
     if told.get("outcome") in ("failed", "stopped"):
         return _of_outcome(run, pod, told)
     if pod.deleting:
@@ -130,7 +130,7 @@ def of_pod_reason(pod: Pod) -> End | None:
 
 def _of_exit(run: Run, ended: Mapping[str, Any]) -> End:
     code = int(ended.get("exitCode") or 0)
-    said = str(_message(ended).get("message") or ended.get("message") or ended.get("reason") or "").strip()
+    said = str(said_by(ended).get("message") or ended.get("message") or ended.get("reason") or "").strip()
     why = f": {said}" if said else ""
     if code == EXIT_REFUSED:
         return failed(
@@ -153,7 +153,8 @@ def _of_exit(run: Run, ended: Mapping[str, Any]) -> End:
     return failed(RunReason.RUNNER_LOST, f"{message}{why}; {AGAIN}")
 
 
-def _message(ended: Mapping[str, Any]) -> Mapping[str, Any]:
+def said_by(ended: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The runner's termination message, {} where there is none that can be read."""
     try:
         found = json.loads(str(ended.get("message") or ""))
     except (ValueError, RecursionError):  # the crew may have written anything

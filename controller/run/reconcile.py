@@ -8,6 +8,7 @@ from controller.apply import Actor
 from controller.config import Config
 from controller.decision import Decision
 from controller.run.decide import Observed, decide
+from controller.run.giveback import in_vain
 from controller.run.observe import Observer
 from crds import kinds
 from crds.reasons import RUN_ENDS
@@ -29,8 +30,8 @@ class RunReconciler:
             return
         seen = await observer.whole(run)
         decision = decide(seen, datetime.now(UTC), self.config)
-        if _ends(decision) and seen.run.result is None:
-            # Memory may lag behind: an end that nobody reported is decided on what etcd has now.
+        if (_ends(decision) and seen.run.result is None) or in_vain(seen.run, seen.pod):
+            # Memory may lag behind: what nobody reported is decided on what etcd has now.
             fresh = await observer.run(name, live=True)
             if fresh is None:
                 return

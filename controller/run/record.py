@@ -14,7 +14,9 @@ from crds import names
 from crds.objects import Pod, Run
 
 LATE = 3.0
-"""Seconds from a pod's creation (which is told in whole ones) until a start that is not claimed is shown."""
+"""Seconds from a pod's creation (which is told in whole ones) until what keeps it from starting is shown."""
+SLOW = 15.0
+"""The same where nothing keeps it: on a busy node many pods start one after the other."""
 
 
 def uid(run: Run) -> str | None:

@@ -1,7 +1,9 @@
 """What keeps a pod from starting, and for how long that is borne. Pure; called by `controller.run.decide`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from controller.config import Timing
 from controller.run import status
@@ -42,7 +44,11 @@ def look(pod: Pod, now: datetime, timing: Timing) -> Start:
             f"the image could not be pulled: {message}; check the registry and spec.pod.imagePullSecrets",
         )
         return _until(since, limit, now, status.IMAGE_PULL, f"The image is not there yet: {message}", end)
-    limit = timing.start_timeout + (RUNNING_MARGIN if "running" in state else 0)
+    limit = timing.start_timeout
+    if "running" in state:
+        # The runner counts from its own start, before which its image may have been pulled.
+        since = _began(state["running"]) or since
+        limit += RUNNING_MARGIN
     why = f" ({reason}: {message})" if message else ""
     end = failed(
         RunReason.START_TIMEOUT,
@@ -51,6 +57,11 @@ def look(pod: Pod, now: datetime, timing: Timing) -> Start:
     stuck = reason.isalnum() and reason not in ("ContainerCreating", "PodInitializing")
     shown = (reason, f"The pod does not start: {message}") if stuck else (status.STARTING, _STARTING)
     return _until(since, limit, now, *shown, end)
+
+
+def _began(running: Mapping[str, Any]) -> datetime | None:
+    told = running.get("startedAt")
+    return parse_time(str(told)) if told else None
 
 
 _STARTING = "The pod is being started."

@@ -56,6 +56,12 @@ def queued(run: Run, project: str, deployment: str, limit: int, now: datetime) -
     return {**_status(run, RunPhase.PENDING, wanted, now), "project": project, "deployment": deployment}
 
 
+def given_back(run: Run, message: str, now: datetime) -> dict[str, Any]:
+    """A Run whose pod had no place at the facade: it is in the queue again, without a pod."""
+    wanted = [*_unfinished(QUEUED, message), Condition(conditions.ADMITTED, False, QUEUED, message)]
+    return {**_status(run, RunPhase.PENDING, wanted, now), "pod": None}
+
+
 def refused(run: Run, reason: str, message: str, now: datetime) -> dict[str, Any]:
     """A Run that has its turn but whose pod cannot be made; since when, its condition Admitted says."""
     wanted = [*_unfinished(reason, message), Condition(conditions.ADMITTED, None, reason, message)]

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _TRY = 5.0
+WAITED = "the facade let this run wait for a place"
+"""The controller knows by these words, in the termination message, that nothing has failed."""
 _LIMITS = {
     "event_bytes": 65536, "log_lines": 1_000_000, "artifacts": 1000, "artifact_bytes": 1 << 30,
     "output_bytes": 32768,
@@ -59,6 +61,7 @@ def claim(facade: Facade, until: float, pause: Callable[[float], bool]) -> Grant
     `pause(seconds)` is true when the pod is asked to stop.
     """
     attempt = 0
+    waited = False
     while True:
         attempt += 1
         wait = delay(attempt, chance())
@@ -71,13 +74,13 @@ def claim(facade: Facade, until: float, pause: Callable[[float], bool]) -> Grant
             if isinstance(said, Granted | Refused):
                 return said
             if isinstance(said, float):
-                attempt, wait, trouble = 0, said, "the facade let this run wait for a place"
+                attempt, wait, trouble, waited = 0, said, WAITED, True
             else:
                 trouble = said
         if pause(max(0.0, min(wait, until - now()))):
             return NotClaimed("the pod was stopped before the run was claimed", stopped=True)
         if now() >= until:
-            return NotClaimed(trouble, stopped=False)
+            return NotClaimed(f"{WAITED}, last: {trouble}" if waited else trouble, stopped=False)
 
 
 def understand(answer: Answer, at: float) -> Granted | Refused | float | str:

@@ -131,5 +131,16 @@ async def test_claim_result_and_pod_are_written_once(kube):
         {"result": {"outcome": "failed"}},
         {"pod": {"uid": "v"}},
         {"claim": None},
+        {"pod": None},
     ):
         await refused(kube.patch(RUN, "run-a", {"status": again}, "status"), "written once")
+
+
+async def test_a_pod_that_did_not_claim_the_run_can_be_taken_back(kube):
+    await kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "p"}})
+    await kube.patch(RUN, "run-a", {"status": {"pod": {"name": "run-a", "uid": "u"}}}, "status")
+    claimed = {"pod": None, "claim": {"podUid": "u", "time": "2026-11-21T10:00:00Z"}}
+    for again in ({"pod": {"uid": "v"}}, claimed, None):
+        await refused(kube.patch(RUN, "run-a", {"status": again}, "status"), "written once")
+    await kube.patch(RUN, "run-a", {"status": {"pod": None}}, "status")
+    await kube.patch(RUN, "run-a", {"status": {"pod": {"name": "run-a", "uid": "v"}}}, "status")

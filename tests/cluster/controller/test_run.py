@@ -1,7 +1,9 @@
 """Runs against a real apiserver and kubelet; the facade's two writes are played by the test."""
 
 import asyncio
+import json
 
+from controller.run.giveback import WAITED
 from crds import kinds
 from crds.objects import Pod, Run
 from tests.cluster.controller.conftest import condition
@@ -236,6 +238,27 @@ async def test_a_pod_deleted_from_outside_fails_the_run_and_is_not_made_again(ya
     assert (run.phase, run.error["reason"]) == ("Failed", "PodDeleted")
     await asyncio.sleep(1.5)
     assert await yard.kube.get(kinds.POD, "run-a") is None
+
+
+async def test_a_pod_without_a_place_at_the_facade_gives_its_run_back(yard):
+    await yard.project()
+    await yard.deployment("dep-a", image=NO_IMAGE)
+    await yard.run("run-a", deployment="dep-a")
+    recorded = await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
+    first = recorded["status"]["pod"]["uid"]
+    # As the kubelet tells of a runner that was told to wait until its start timeout.
+    told = json.dumps({"outcome": None, "message": f"The run was not claimed: {WAITED}", "reported": False})
+    ended = {"exitCode": 78, "message": told, "startedAt": None, "finishedAt": None}
+    status = {"name": "crew", "image": NO_IMAGE, "imageID": "", "ready": False, "restartCount": 0}
+    status["state"] = {"terminated": ended}
+    body = {"status": {"phase": "Failed", "containerStatuses": [status]}}
+    await yard.kube.patch(kinds.POD, "run-a", body, "status")
+    await yard.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first)
+    found = Run(await yard.kube.get(kinds.RUN, "run-a"))
+    assert found.phase == "Pending"
+    await yard.claim("run-a")
+    await yard.report("run-a", "succeeded")
+    assert (await yard.ended("run-a")).phase == "Succeeded"
 
 
 async def test_an_image_that_is_not_there_is_given_up_after_a_while(yard):

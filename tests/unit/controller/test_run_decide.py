@@ -121,19 +121,20 @@ def test_a_start_writes_nothing_until_it_is_claimed_or_late(make, look):
 
     early = at(1)
     assert early.status is None and not early.enqueue
-    assert early.requeue_after == pytest.approx(2)
-    late = at(3)
+    assert early.requeue_after == pytest.approx(14)
+    late = at(15)
     assert condition(late, "Succeeded") == ("Unknown", "Starting")
     assert condition(late, "Admitted") == ("True", "Admitted")
     assert late.status["pod"] == {"name": "run-a", "uid": "uid-run-a"}
     assert (late.status["project"], late.status["deployment"]) == ("demo", "dep-a")
     waiting = [{"name": "crew", "state": {"waiting": {"reason": "ErrImagePull", "message": "m"}}}]
+    assert at(2, containerStatuses=waiting).status is None
     assert condition(at(4, containerStatuses=waiting), "Succeeded") == ("Unknown", "ImagePull")
 
 
 def test_what_a_pod_was_made_for_counts_although_another_deployment_is_active_by_now(make, look):
     project = make.project(status={"activeDeployment": "dep-b"})
-    pod = make.pod(metadata={"creationTimestamp": make.ago(9)}, conditions=make.scheduled())
+    pod = make.pod(metadata={"creationTimestamp": make.ago(19)}, conditions=make.scheduled())
     assert look(make.run(), project, pod=pod).status["deployment"] == "dep-a"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runner.pid1.claim import Granted, Refused, understand
+from runner.pid1.claim import WAITED, Granted, Refused, understand
 from runner.pid1.wire import Answer
 
 CREW = """
@@ -90,6 +90,14 @@ async def test_a_facade_that_never_comes_ends_the_pod_at_the_start_timeout(pod: 
     assert (ended.code, list((pod.app / "artifacts").iterdir())) == (78, [])
     assert 0.4 < ended.seconds < 3
     assert "did not answer" in ended.termination["message"]
+
+
+async def test_a_pod_without_a_place_says_so_at_the_start_timeout(pod: Any, facade: Any) -> None:
+    pod.crew(CREW)
+    facade.claim_states = [{"state": "wait", "retry_after_seconds": 0.2}] * 2 + [503] * 100
+    ended = await pod.run(START_TIMEOUT="0.8")
+    assert (ended.code, list((pod.app / "artifacts").iterdir())) == (78, [])
+    assert WAITED in ended.termination["message"]
 
 
 async def test_a_pod_that_is_stopped_before_its_claim_ends_at_once(pod: Any, facade: Any) -> None:
