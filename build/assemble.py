@@ -16,6 +16,7 @@ from build.registry import Repository
 from build.runner_files import runner_files
 from build.settings import GitSource, Settings
 from build.tree import SourceTree
+from outbound.repository_url import shown
 from plan.keys import build_key
 
 # What the dependency image has already, with owners and modes that must stay.
@@ -105,8 +106,6 @@ def _labels(settings: Settings, tree: SourceTree, build: str) -> dict[str, str]:
         "crewyard.dev/build-key": build,
     }
     if isinstance(settings.source, GitSource):
-        from build.fetch_git import shown_url  # of no use to archives
-
         labels["org.opencontainers.image.revision"] = settings.source.commit
-        labels["org.opencontainers.image.source"] = shown_url(settings.source.url)
+        labels["org.opencontainers.image.source"] = shown(settings.source.url)
     return labels

@@ -1,7 +1,7 @@
-"""One commit's tree over http(s), by pygit2, into a checked tree. Called by build.fetch.
+"""One commit's tree by http(s) or ssh, by pygit2, into a checked tree. Called by build.fetch.
 
 No checkout, no hooks, no filters: blobs are read from the fetched objects. Every
-connection goes through outbound.gate. Submodules and large-file pointers are not
+connection goes by a way out of ours. Submodules and large-file pointers are not
 followed; a symbolic link becomes a copy of the file of the tree it points to.
 """
 
@@ -13,122 +13,59 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
-from build.errors import (
-    CONTEXT_INVALID,
-    CONTEXT_TOO_LARGE,
-    GIT_AUTH_FAILED,
-    GIT_NOT_FOUND,
-    Infrastructure,
-    Refused,
-)
-from build.git_remote import Denied, Oversized, fetch_commit
+from build.errors import CONTEXT_INVALID, GIT_NOT_FOUND, Refused
+from build.git_failure import Failed, refusal
 from build.logs import Log
-from build.settings import GitCredentials, GitSource, Limits, Network
+from build.settings import GitSource, Limits, Network
 from build.tree import SourceTree, TreeBuilder
+from outbound.access import Access
 from outbound.addresses import Rules
-from outbound.gate import Gate
+from outbound.repository_url import harmless, parse, shown
 
 _ATTEMPTS = 4
-# What a remote may say beside the objects: the list of its branches and tags.
-_TALK_BYTES = 16 << 20
 # As long as a path can be on Linux.
 _LINK_BYTES = 4095
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_ACCESS = "Check the Secret named by the project's source.git.secretRef."
 
 
-def fetch_git(
-    source: GitSource, credentials: GitCredentials, network: Network, limits: Limits, log: Log
-) -> SourceTree:
+def fetch_git(source: GitSource, access: Access, network: Network, limits: Limits, log: Log) -> SourceTree:
     """The files of `source.commit` below `source.path`. Raises Refused or Infrastructure."""
     check_url(source.url)
     if not _COMMIT.fullmatch(source.commit):
-        raise Refused(
-            GIT_NOT_FOUND, f"{source.commit!r} is no commit id", "A commit id has 40 hexadecimal digits."
-        )
+        what = f"{harmless(source.commit, 80)!r} is no commit id"
+        raise Refused(GIT_NOT_FOUND, what, "A commit id has 40 hexadecimal digits.")
     rules = Rules.parse(network.allow, network.deny)
     place = Path(tempfile.mkdtemp(prefix="git-"))
     try:
-        log.line(f"fetching {shown_url(source.url)} at {source.commit}")
-        repository = _fetch(source, credentials, rules, limits, place, log)
+        log.line(f"fetching {shown(source.url)} at {source.commit}")
+        repository = _fetch(source, access, rules, limits, place, log)
         return _read(repository, source, limits, log)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
 def check_url(url: str) -> None:
-    """Only plain http and https addresses pass. Raises Refused(GitNotFound)."""
-    hint = "Use an https:// address; names and passwords belong into a Secret (source.git.secretRef)."
-    parts = urlsplit(url)
-    clean = url.isprintable() and " " not in url and "\\" not in url
-    if parts.scheme not in ("http", "https") or not parts.hostname or not clean:
-        raise Refused(GIT_NOT_FOUND, f"the git address {url!r} is not an http(s) address", hint)
-    if parts.hostname.startswith("-") or parts.username or parts.password:
-        raise Refused(GIT_NOT_FOUND, f"the git address {shown_url(url)} holds more than host and path", hint)
+    """Only plain https, http and ssh addresses pass. Raises Refused(GitNotFound)."""
+    try:
+        parse(url)
+    except ValueError as error:
+        hint = "Use https:// or ssh://; names and passwords belong into a Secret (source.git.secretRef)."
+        raise Refused(GIT_NOT_FOUND, f"the git address {shown(url)!r}: {error}", hint) from None
 
 
-def shown_url(url: str) -> str:
-    """`url` without what may be a secret in it: user, password, query."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+def _fetch(source: GitSource, access: Access, rules: Rules, limits: Limits, place: Path, log: Log) -> Any:
+    from build.git_remote import fetch_commit
 
-
-def _fetch(
-    source: GitSource, credentials: GitCredentials, rules: Rules, limits: Limits, place: Path, log: Log
-) -> Any:
-    where = shown_url(source.url)
     for attempt in range(_ATTEMPTS):
-        with Gate(rules, most=limits.context_bytes + _TALK_BYTES, ca=credentials.ca, home=source.url) as gate:
-            try:
-                return fetch_commit(source, credentials, limits.context_bytes, place / str(attempt), gate)
-            except (Denied, Infrastructure, Oversized) as error:
-                if gate.exceeded or isinstance(error, Oversized):
-                    raise Refused(
-                        CONTEXT_TOO_LARGE,
-                        f"{where} sends more than {limits.context_bytes} bytes for one commit",
-                        "Keep large files out of the repository.",
-                    ) from None
-                if gate.refusals:
-                    raise Refused(
-                        GIT_NOT_FOUND,
-                        f"{where}: {gate.refusals[0]}, and this installation does not fetch from it",
-                        "Use another address, or ask an administrator to allow it (CREWYARD_NET_ALLOW).",
-                    ) from None
-                if gate.untrusted:
-                    raise Refused(
-                        GIT_AUTH_FAILED,
-                        f"the certificate of {gate.untrusted[0]}",
-                        "Put its authority's certificate into the Secret as ca.crt (source.git.secretRef).",
-                    ) from None
-                if isinstance(error, Denied):
-                    used = bool(credentials.username or credentials.bearer)
-                    raise _refusal(error, where, source, used) from None
-                if attempt + 1 == _ATTEMPTS:
-                    if gate.unknown:
-                        raise Refused(
-                            GIT_NOT_FOUND,
-                            f"there is no host {gate.unknown[0]} ({where})",
-                            "Check the address.",
-                        ) from None
-                    raise
-                log.line(f"fetching failed, trying again: {error}")
+        try:
+            return fetch_commit(source, access, rules, limits.context_bytes, place / str(attempt))
+        except Failed as failed:
+            if not failed.may_pass or attempt + 1 == _ATTEMPTS:
+                raise refusal(failed, source, access, limits.context_bytes) from None
+            log.line(f"fetching failed, trying again: {failed}")
         time.sleep(0.3 * 2**attempt)
-    raise Infrastructure(f"{where} could not be fetched")
-
-
-def _refusal(error: Denied, where: str, source: GitSource, with_credentials: bool) -> Refused:
-    if error.kind == "auth":
-        what = "refuses the credentials" if with_credentials else "asks for credentials, or does not exist"
-        return Refused(GIT_AUTH_FAILED, f"{where} {what}", _ACCESS)
-    if error.kind == "commit":
-        return Refused(
-            GIT_NOT_FOUND,
-            f"{where} has no commit {source.commit}",
-            "It was never pushed, or was removed by a forced push.",
-        )
-    return Refused(GIT_NOT_FOUND, f"{where} is no git repository ({error})", "Check the address.")
+    raise AssertionError("the last attempt has raised")
 
 
 def _read(repository: Any, source: GitSource, limits: Limits, log: Log) -> SourceTree:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from build.json_object import JsonObject, json_variable, variable
+from outbound.access import Access
 
 
 @dataclass(frozen=True)
@@ -24,16 +25,6 @@ class ArchiveSource:
 
     upload: str
     sha256: str
-
-
-@dataclass(frozen=True)
-class GitCredentials:
-    """Of the Project's Secret; `ca` is a PEM bundle trusted besides the system's."""
-
-    username: str = ""
-    password: str = field(default="", repr=False)
-    bearer: str = field(default="", repr=False)
-    ca: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -87,7 +78,7 @@ class Settings:
     network: Network
     limits: Limits
     dependencies_key: str | None
-    git: GitCredentials
+    git: Access
     registry_auth: str = field(repr=False)
     private_index: str = ""
     index: IndexCredentials = IndexCredentials()
@@ -124,11 +115,13 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         network=Network(tuple(network.values.get("allow", ())), tuple(network.values.get("deny", ()))),
         limits=Limits(**{k: int(v) for k, v in limits.values.items() if k in Limits.__dataclass_fields__}),
         dependencies_key=dependencies.values.get("key"),
-        git=GitCredentials(
+        git=Access(
             environ.get("GIT_USERNAME", ""),
             environ.get("GIT_PASSWORD", ""),
             environ.get("GIT_BEARER_TOKEN", ""),
             environ.get("GIT_CA_CRT", ""),
+            environ.get("GIT_IDENTITY", ""),
+            environ.get("GIT_KNOWN_HOSTS", ""),
         ),
         registry_auth=environ.get("REGISTRY_AUTH", ""),
         private_index=str(build.values.get("private_index") or ""),

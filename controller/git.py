@@ -1,28 +1,32 @@
 """Looking at git repositories: the head of a reference, and one commit's subject and tree.
 
-pygit2 blocks, so listings work in a few threads of their own, and fetches, which
-unpack what a stranger sends, in processes of their own; every connection goes
-through `outbound.gate`, which checks address and certificate in the same moment.
-Called by `controller.project.source`.
+pygit2 blocks. Listings by http, which most looks are, work in threads; what takes
+more than that, ssh, long listings and all fetches, which unpack what a stranger
+sends, works in processes of its own. Every connection goes by a way out that checks
+the address in the same moment. Called by `controller.project.source`.
 """
 
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.parse import urlsplit
-
-import pygit2
+from weakref import WeakValueDictionary
 
 from controller.config import Config
-from controller.git_remote import callbacks, gated, too_slow
+from controller.git_problem import check, too_slow
+from controller.git_remote import TooLong, listed
 from controller.git_worker import Fetches
-from controller.repository import Commit, GitProblem, Head, Remote, choose
+from controller.repository import Commit, Head, Remote
 from outbound.addresses import Rules
-from outbound.gate import Gate
 
-THREADS = 8
+THREADS = 32
+OF_ONE_HOST = 8
+"""Listings of one host at the same time: a slow one leaves threads for the others."""
+SHORT = 1 << 20
+"""Bytes of a listing in a thread, some 15,000 branches and tags; longer ones take memory we do not have."""
+_REMEMBERED = 1000
 
 
 class Git:
@@ -32,7 +36,9 @@ class Git:
         self._rules = Rules.parse(config.net_allow, config.net_deny)
         self._timeout = config.timing.git_timeout
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="git")
+        self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._fetches = Fetches(config.net_allow, config.net_deny)
+        self._long: dict[str, None] = {}
 
     async def close(self) -> None:
         """Starts no more work; what a thread is at ends by its own time limits."""
@@ -41,38 +47,40 @@ class Git:
 
     async def head(self, remote: Remote, ref: dict[str, str]) -> Head:
         """Where `ref` (branch, tag or commit; the default branch if empty) is. Raises GitProblem."""
-        _check(remote)
+        check(remote, ref)
         if "commit" in ref:
             return Head(ref["commit"], ref["commit"])
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(self._timeout):
-                heads = await loop.run_in_executor(
-                    self._pool, lambda: gated(remote, self._rules, self._timeout, lambda g: _list(remote, g))
-                )
-        except TimeoutError:
-            raise too_slow(remote, self._timeout) from None
-        return choose(heads, ref)
+        if not remote.ssh and remote.url not in self._long:
+            try:
+                return await self._short(remote, ref)
+            except TooLong:
+                self._remember(remote.url)
+        return await self._fetches.head(remote, ref, self._timeout)
 
     async def commit(self, remote: Remote, head: Head, path: str) -> Commit:
         """Subject and tree of a commit. Raises GitProblem."""
-        _check(remote)
+        check(remote, {})
         return await self._fetches.commit(remote, head, path, self._timeout)
 
+    async def _short(self, remote: Remote, ref: Mapping[str, str]) -> Head:
+        host = self._hosts.setdefault(remote.host, asyncio.Semaphore(OF_ONE_HOST))
+        async with host:
+            working = asyncio.get_running_loop().run_in_executor(self._pool, self._list, remote, ref)
+            try:
+                async with asyncio.timeout(self._timeout):
+                    return await working
+            except TimeoutError:
+                raise too_slow(remote, self._timeout) from None
 
-def _check(remote: Remote) -> None:
-    if urlsplit(remote.url).scheme not in ("http", "https"):
-        raise GitProblem(
-            "UnsupportedScheme", "only https:// and http:// are read; change spec.source.git.url"
-        )
+    def _list(self, remote: Remote, ref: Mapping[str, str]) -> Head:
+        place = tempfile.mkdtemp(prefix="git-")
+        try:
+            return listed(remote, ref, self._rules, self._timeout, SHORT, Path(place))
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
 
-
-def _list(remote: Remote, gate: Gate) -> dict[str, str]:
-    place = tempfile.mkdtemp(prefix="git-")
-    try:
-        repository = pygit2.init_repository(str(Path(place)), bare=True)
-        anonymous = repository.remotes.create_anonymous(gate.address(remote.url))
-        found = anonymous.list_heads(callbacks=callbacks(remote))
-        return {str(head.name): str(head.oid) for head in found}
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    def _remember(self, url: str) -> None:
+        """The next listing of `url` needs no first try; those seen last are kept."""
+        self._long[url] = None
+        while len(self._long) > _REMEMBERED:
+            del self._long[next(iter(self._long))]

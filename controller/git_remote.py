@@ -1,79 +1,123 @@
-"""pygit2 on one remote: through the gate, with its credentials, and what its errors mean.
+"""pygit2 on one remote: a listing of its heads, or one commit, by a way out that is open for as long.
 
-Called by `controller.git` for listings, and by `controller.git_child` for fetches.
+Called by `controller.git` for short listings by http, and by `controller.git_child` for all else.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pygit2
 
-from controller.repository import GitProblem, Remote, meaning
+from controller.git_problem import meaning, no_commit
+from controller.repository import Commit, GitProblem, Head, Remote, choose, refname, subject
 from outbound.addresses import Rules
-from outbound.gate import Gate
+from outbound.git_access import AccessDenied, callbacks, confine, way
+from outbound.one_commit import CommitMissing, fetch_one
+from outbound.trouble import Kind, trouble
 
 T = TypeVar("T")
 CONNECT_SECONDS = 10
 SILENCE_SECONDS = 30
-MAX_BYTES = 100 << 20
-"""Of one look at a remote."""
+MAX_LISTING = 24 << 20
+"""Bytes of one list of branches and tags: some 350,000 of them."""
+MAX_COMMIT = 100 << 20
+"""Bytes of one commit; the list of branches and tags may come with it."""
+_BRANCHES = 10
+_CODECS = ("iso-8859-1", "iso8859-1", "latin-1", "latin1", "windows-1252", "shift_jis", "euc-jp", "gbk")
+Work = Callable[[Any, Any, Callable[[], pygit2.RemoteCallbacks]], T]
 
 
-def gated(remote: Remote, rules: Rules, seconds: float, work: Callable[[Gate], T]) -> T:
-    """What `work` gives on a gate that is open for `seconds`. Raises GitProblem."""
-    pygit2.settings.server_connect_timeout = CONNECT_SECONDS * 1000
-    pygit2.settings.server_timeout = SILENCE_SECONDS * 1000
-    with Gate(
+class TooLong(Exception):
+    """The list has more bytes than were allowed."""
+
+
+def listed(
+    remote: Remote, ref: Mapping[str, str], rules: Rules, seconds: float, most: int, place: Path
+) -> Head:
+    """Where `ref` is, by a listing of at most `most` bytes. Raises GitProblem, and TooLong."""
+
+    def work(_: Any, far: Any, ask: Callable[[], pygit2.RemoteCallbacks]) -> dict[str, str]:
+        return relevant(far.list_heads(callbacks=ask()), ref)
+
+    return choose(_talked(remote, rules, seconds, most, place, work), ref)
+
+
+def fetched(remote: Remote, head: Head, path: str, rules: Rules, seconds: float, place: Path) -> Commit:
+    """Subject and tree of a commit. Raises GitProblem, and MemoryError or OSError where a limit was met."""
+
+    def work(near: Any, far: Any, ask: Callable[[], pygit2.RemoteCallbacks]) -> Commit:
+        name = head.name if head.name.startswith(("refs/", "HEAD")) else ""
+        try:
+            commit = fetch_one(near, far, head.commit, ask, name)
+        except CommitMissing:
+            raise no_commit(remote, head) from None
+        text = commit.raw_message.decode(_codec(commit.message_encoding), "replace")
+        return Commit(subject(text), _tree(commit, path))
+
+    try:
+        return _talked(remote, rules, seconds, MAX_COMMIT + MAX_LISTING, place, work)
+    except TooLong:
+        raise MemoryError from None
+
+
+def relevant(heads: Iterable[Any], ref: Mapping[str, str]) -> dict[str, str]:
+    """Of a repository's heads the one that `ref` names, and a few branches should it be missing. Pure."""
+    name, kept, branches = refname(ref), dict[str, str](), 0
+    for head in heads:
+        found = str(head.name)
+        branches += found.startswith("refs/heads/")
+        if not kept or found in (name, f"{name}^{{}}") or branches <= _BRANCHES:
+            kept[found] = str(head.oid)
+    return kept
+
+
+def _talked(remote: Remote, rules: Rules, seconds: float, most: int, place: Path, work: Work[T]) -> T:
+    access = remote.access
+    with way(
+        remote.url,
         rules,
+        access,
         connect_timeout=CONNECT_SECONDS,
         idle_timeout=SILENCE_SECONDS,
         total_timeout=seconds,
-        most=MAX_BYTES,
-        ca=remote.ca,
-        home=remote.url,
-    ) as gate:
+        most=most,
+    ) as through:
+        confine(place / "home", CONNECT_SECONDS, SILENCE_SECONDS, through, access)
+        near = pygit2.init_repository(str(place / "repository"), bare=True)
+        far = near.remotes.create_anonymous(through.address(remote.url))
         try:
-            return work(gate)
-        except (pygit2.GitError, KeyError, ValueError, OSError) as error:
-            raise _problem(error, remote, seconds, gate) from error
+            return work(near, far, lambda: callbacks(remote.url, access, through))
+        except (pygit2.GitError, AccessDenied, KeyError, ValueError, OSError, MemoryError) as error:
+            if exhausted(error):
+                raise MemoryError from None
+            found = trouble(error, remote.url, access, through)
+            if found.kind is Kind.TOO_LARGE:
+                raise TooLong from None
+            raise meaning(found, remote, seconds) from error
 
 
-def _problem(error: Exception, remote: Remote, seconds: float, gate: Gate) -> GitProblem:
-    if gate.exceeded:
-        return GitProblem("RepositoryTooLarge", f"one commit has more than {MAX_BYTES >> 20} MiB")
-    if gate.refusals:
-        return GitProblem(
-            "AddressRefused", f"{gate.refusals[0]}; the installation's CREWYARD_NET_ALLOW can name it"
+def exhausted(error: Exception) -> bool:
+    """Whether a limit of this process was met."""
+    low = str(error).lower()
+    words = ("out of memory", "cannot allocate", "failed to mmap", "failed to allocate", "file too large")
+    return isinstance(error, MemoryError) or any(word in low for word in words)
+
+
+def _tree(commit: pygit2.Commit, path: str) -> str:
+    if not path.strip("/"):
+        return str(commit.tree.id)
+    found: Any = None
+    with contextlib.suppress(KeyError, ValueError):
+        found = commit.tree[path.strip("/")]
+    if not isinstance(found, pygit2.Tree):
+        raise GitProblem(
+            "PathNotFound", f"the head has no directory {path}; push it, or correct spec.source.git.path"
         )
-    if gate.untrusted:
-        return GitProblem(
-            "CertificateInvalid",
-            f"the certificate of {gate.untrusted[0]}; put its issuer into ca.crt of the Secret",
-        )
-    if gate.deadline.over:
-        return too_slow(remote, seconds)
-    return meaning(str(error), remote, bool(gate.unknown))
+    return str(found.id)
 
 
-def too_slow(remote: Remote, seconds: float) -> GitProblem:
-    """The problem of a remote that took too long."""
-    message = f"{remote.host} did not answer within {seconds:.0f} s"
-    return GitProblem("Unreachable", message, passing=True)
-
-
-def callbacks(remote: Remote) -> pygit2.RemoteCallbacks:
-    """The credentials of a remote, given once: the same answer to a second question would be a loop."""
-
-    class Callbacks(pygit2.RemoteCallbacks):  # type: ignore[misc,unused-ignore]
-        asked = False
-
-        def credentials(self, url: str, username_from_url: str | None, allowed_types: Any) -> Any:
-            if self.asked or not (remote.username or remote.password):
-                raise ValueError("authentication is required")
-            self.asked = True
-            return pygit2.UserPass(remote.username, remote.password)
-
-        def custom_headers(self) -> list[str] | None:
-            return [f"Authorization: Bearer {remote.bearer}"] if remote.bearer else None
-
-    return Callbacks()
+def _codec(said: str | None) -> str:
+    """The encoding that a commit says it has, where it is one of letters; else UTF-8."""
+    return said if said and said.lower() in _CODECS else "utf-8"

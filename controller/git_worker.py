@@ -1,6 +1,6 @@
-"""Fetches in child processes, so that no repository can exhaust the controller. Called by `controller.git`.
+"""Talk with remotes in child processes, so that none can exhaust the controller. Called by `controller.git`.
 
-A child serves one fetch and ends. The next one is started meanwhile and waits,
+A child serves one question and ends. The next one is started meanwhile and waits,
 since its imports take longer than a fetch; one that is not needed for a while is
 let go.
 """
@@ -17,24 +17,30 @@ from asyncio.subprocess import PIPE, Process
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
-from controller.git_child import too_large
-from controller.git_remote import too_slow
+from controller.git_problem import too_large, too_many, too_slow
 from controller.repository import Commit, GitProblem, Head, Remote
 
 AT_ONCE = 2
 """Fetches at the same time: their memory together with ours stays below the pod's."""
+LISTINGS = 4
+"""Listings at the same time, which take little."""
+OF_ONE_HOST = 2
+"""Listings of one host at the same time: a slow one leaves places for the others."""
 SPARE_SECONDS = 300.0
 _ROOT = Path(__file__).resolve().parents[1]
 _PASSED_ON = ("PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "LD_LIBRARY_PATH")
 
 
 class Fetches:
-    """Fetches of commits, at most two at a time. `allow` and `deny` are networks in CIDR form."""
+    """Listings and fetches, a few at a time. `allow` and `deny` are networks in CIDR form."""
 
     def __init__(self, allow: tuple[str, ...], deny: tuple[str, ...]) -> None:
         self._network = {"allow": list(allow), "deny": list(deny)}
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._listings = asyncio.Semaphore(LISTINGS)
+        self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._spare: asyncio.Task[Process] | None = None
         self._letting_go: asyncio.TimerHandle | None = None
         self._closed = False
@@ -43,14 +49,16 @@ class Fetches:
         """Subject and tree of a commit, within `seconds` from its turn on. Raises GitProblem."""
         request = {"remote": asdict(remote), "head": asdict(head), "path": path, "seconds": seconds}
         async with self._places:
-            place = tempfile.mkdtemp(prefix="git-")
-            try:
-                told = await self._ask({**request, **self._network, "place": place}, remote, seconds)
-            finally:
-                await asyncio.to_thread(shutil.rmtree, place, True)
-        if problem := told.get("problem"):
-            raise GitProblem(str(problem["reason"]), str(problem["message"]), bool(problem["passing"]))
+            told = await self._ask(request, remote, seconds)
         return Commit(str(told["subject"]), str(told["tree"]))
+
+    async def head(self, remote: Remote, ref: dict[str, str], seconds: float) -> Head:
+        """Where `ref` is, within `seconds` from its turn on. Raises GitProblem."""
+        request = {"remote": asdict(remote), "ref": ref, "seconds": seconds}
+        host = self._hosts.setdefault(remote.host, asyncio.Semaphore(OF_ONE_HOST))
+        async with host, self._listings:
+            told = await self._ask(request, remote, seconds)
+        return Head(str(told["head"]["name"]), str(told["head"]["commit"]))
 
     async def close(self) -> None:
         """Lets the waiting child go, and starts no other."""
@@ -61,6 +69,17 @@ class Fetches:
                 await _end(await spare)
 
     async def _ask(self, request: dict[str, Any], remote: Remote, seconds: float) -> dict[str, Any]:
+        """What a child answers to `request`, in a directory that is removed then. Raises GitProblem."""
+        place = tempfile.mkdtemp(prefix="git-")
+        try:
+            told = await self._said({**request, **self._network, "place": place}, remote, seconds)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, place, True)
+        if problem := told.get("problem"):
+            raise GitProblem(str(problem["reason"]), str(problem["message"]), bool(problem["passing"]))
+        return told
+
+    async def _said(self, request: dict[str, Any], remote: Remote, seconds: float) -> dict[str, Any]:
         child = await self._child()
         try:
             async with asyncio.timeout(seconds):
@@ -73,7 +92,7 @@ class Fetches:
             told = json.loads(said)
             if isinstance(told, dict):
                 return told
-        raise _death(child.returncode or 0, remote)
+        raise _death(child.returncode or 0, remote, "ref" in request)
 
     async def _child(self) -> Process:
         """The waiting child, or a new one; another one is started for the next fetch."""
@@ -128,9 +147,9 @@ async def _end(child: Process) -> None:
     await child.wait()
 
 
-def _death(code: int, remote: Remote) -> GitProblem:
+def _death(code: int, remote: Remote, listing: bool = False) -> GitProblem:
     """What it means that a child ended without an answer."""
     if code in (-signal.SIGKILL, -signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS):
-        return too_large()
-    message = f"the fetch from {remote.host} broke off; it is tried again by itself"
+        return too_many() if listing else too_large()
+    message = f"the talk with {remote.host} broke off; it is tried again by itself"
     return GitProblem("Unreachable", message, passing=True)

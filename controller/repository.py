@@ -1,10 +1,14 @@
 """A git repository as the Project's owner knows it: its address, its heads, and what goes wrong with it.
 
-Pure. Called by what does the talking (`controller.git`, `controller.git_child`), and by `controller.project`.
+Pure. Called by what does the talking (`controller.git`, `controller.git_child`) and by `controller.project`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
+
+from outbound.access import Access
+from outbound.repository_url import harmless
 
 MAX_SUBJECT = 500
 
@@ -28,11 +32,26 @@ class Remote:
     password: str = field(default="", repr=False)
     bearer: str = field(default="", repr=False)
     ca: str = field(default="", repr=False)
+    identity: str = field(default="", repr=False)
+    known_hosts: str = field(default="", repr=False)
+
+    @property
+    def access(self) -> Access:
+        """What opens it."""
+        return Access(self.username, self.password, self.bearer, self.ca, self.identity, self.known_hosts)
+
+    @property
+    def ssh(self) -> bool:
+        """Whether it is read by ssh."""
+        return self.url.startswith("ssh:")
 
     @property
     def host(self) -> str:
-        """The host, for back-off."""
-        return urlsplit(self.url).netloc
+        """The host, for back-off and for people: without a user, bounded, harmless."""
+        try:
+            return harmless(urlsplit(self.url).netloc.rpartition("@")[2])
+        except ValueError:
+            return "(no host)"
 
 
 @dataclass(frozen=True)
@@ -51,47 +70,28 @@ class Commit:
     tree: str
 
 
-def choose(heads: dict[str, str], ref: dict[str, str]) -> Head:
-    """The head that `ref` names among all of a repository. Raises GitProblem. Pure."""
+def refname(ref: Mapping[str, str]) -> str:
+    """The full name of what `ref` asks for; HEAD where it asks for nothing. Pure."""
+    if branch := ref.get("branch"):
+        return f"refs/heads/{branch}"
+    return f"refs/tags/{ref['tag']}" if ref.get("tag") else "HEAD"
+
+
+def choose(heads: Mapping[str, str], ref: Mapping[str, str]) -> Head:
+    """The head that `ref` names among those of a repository. Raises GitProblem. Pure."""
     if not heads:
         raise GitProblem("EmptyRepository", "the repository has no commit yet; push one")
-    if branch := ref.get("branch"):
-        name, what = f"refs/heads/{branch}", f"branch {branch}"
-    elif tag := ref.get("tag"):
-        name, what = f"refs/tags/{tag}", f"tag {tag}"
-    else:
-        name, what = "HEAD", "default branch"
+    name = refname(ref)
     commit = heads.get(f"{name}^{{}}") or heads.get(name)
     if commit is None:
-        reason = "TagNotFound" if "tag" in ref else "BranchNotFound"
-        there = sorted(n.removeprefix("refs/heads/") for n in heads if n.startswith("refs/heads/"))[:10]
+        what = next((f"{kind} {ref[kind]}" for kind in ("branch", "tag") if ref.get(kind)), "default branch")
+        there = sorted(harmless(n[11:], 60) for n in heads if n.startswith("refs/heads/"))[:10]
         raise GitProblem(
-            reason,
-            f"the repository has no {what}; push it, or correct spec.source.git.ref "
+            "TagNotFound" if ref.get("tag") else "BranchNotFound",
+            f"the repository has no {harmless(what)}; push it, or correct spec.source.git.ref "
             f"(branches: {', '.join(there) or 'none'})",
         )
     return Head(name, commit)
-
-
-def meaning(text: str, remote: Remote, unknown_host: bool) -> GitProblem:
-    """What an error of libgit2 means to the owner of the Project. Pure."""
-    low, host = text.lower(), remote.host
-    given = bool(remote.username or remote.password or remote.bearer)
-    if unknown_host:
-        return GitProblem("GitNotFound", f"there is no host {host}; correct spec.source.git.url")
-    if any(word in low for word in ("status code: 401", "status code: 403", "authentication", "credential")):
-        hint = (
-            "check the Secret named in spec.source.git.secretRef"
-            if given
-            else "name a Secret with username and password in spec.source.git.secretRef, if it exists at all"
-        )
-        return GitProblem("GitAuthFailed", f"{host} refused access to the repository; {hint}")
-    if any(f"status code: {code}" in low for code in (400, 404, 405, 410)) or "not found" in low:
-        message = f"there is no repository at {remote.url}; correct spec.source.git.url"
-        return GitProblem("GitNotFound", message)
-    if "content-type" in low or "invalid http response" in low:
-        return GitProblem("GitNotFound", f"{remote.url} is no git repository; correct spec.source.git.url")
-    return GitProblem("Unreachable", f"{host} could not be read; it is tried again by itself", passing=True)
 
 
 def subject(message: str) -> str:

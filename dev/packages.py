@@ -31,15 +31,19 @@ PACKAGES = {
     "mount": "mount",
     "modprobe": "kmod",
     "mmdebstrap": "mmdebstrap",
+    "sshd": "openssh-server",
     "catatonit": "catatonit",
     "/usr/lib/postgresql/15/bin/postgres": "postgresql-15",
     "/usr/lib/postgresql/15/bin/psql": "postgresql-client-15",
+    "redis-server": "redis-server",
     "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }
 _UNITS = {
     "containerd": "containerd.service",
     "docker-registry": "docker-registry.service",
+    "openssh-server": "ssh.service",
     "postgresql-15": "postgresql.service",
+    "redis-server": "redis-server.service",
 }
 # What `su` and `sudo` leave out of PATH: iptables and what dpkg calls, and where Go unpacks to.
 _DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/go/bin")

@@ -1,8 +1,8 @@
-"""The only way out while a source is fetched: a small relay on loopback that checks every connection.
+"""The way out to http and https servers: a small relay on loopback that checks every connection.
 
 libgit2 resolves names and follows redirects by itself; here each of its
 connections goes to an address that was checked in the same moment. Called by
-build.fetch_git. It is no proxy, since libgit2 ignores one for plain http and
+outbound.git_access. It is no proxy, since libgit2 ignores one for plain http and
 hangs on an untrusted certificate behind one: `/https/host:port/path` stands for
 the far address, redirects are rewritten likewise, and TLS is spoken from here,
 with the certificate checked against the far host.
@@ -16,46 +16,25 @@ import ssl
 import threading
 from typing import Any, cast
 
-from outbound.addresses import AddressRefused, Resolver, Rules, checked, system_resolver
-from outbound.gate_deadline import Deadline
+from outbound.addresses import AddressRefused
 from outbound.gate_messages import adapted, answer, inside, same_server, target_of, without_credentials
+from outbound.way import Way
 
 _HEAD_BYTES = 64 << 10
 _CHUNK = 64 << 10
 _ACCEPT = 1.0
 
 
-class Gate:
-    """A context manager; `refusals` is what it turned away, `untrusted` hosts whose certificate is not valid.
+class Gate(Way):
+    """A way to http and https servers, wherever they redirect to.
 
-    With a `home`, credentials reach no other server than that address's, wherever it redirects to.
-    `ca` are certificates in PEM form that are trusted besides the system's.
-    `unknown` are hosts that have no address at all. At most `most` bytes come in
-    through all connections together, then `exceeded` is set and all of them end.
-    Connecting and idling are bounded by `connect_timeout` and `idle_timeout`, in seconds;
-    `total_timeout` seconds after the beginning every connection ends, however much it still drips,
-    and `deadline.over` is set.
+    With a `home`, credentials reach no other server than that address's.
+    `ca` are certificates in PEM form that are trusted besides the system's;
+    `untrusted` are hosts whose certificate is not valid.
     """
 
-    def __init__(
-        self,
-        rules: Rules,
-        resolve: Resolver = system_resolver,
-        connect_timeout: float = 10.0,
-        idle_timeout: float = 60.0,
-        total_timeout: float = 900.0,
-        most: int = 1 << 30,
-        ca: str = "",
-        home: str = "",
-    ) -> None:
-        self.rules, self.resolve = rules, resolve
-        self.exceeded = False
-        self._left, self._lock = most, threading.Lock()
-        self.connect_timeout, self.idle_timeout = connect_timeout, idle_timeout
-        self.deadline = Deadline(total_timeout)
-        self.refusals: list[str] = []
-        self.unknown: list[str] = []
-        self.untrusted: list[str] = []
+    def __init__(self, *about: Any, ca: str = "", home: str = "", **more: Any) -> None:
+        super().__init__(*about, **more)
         self._ca, self.home = ca, home
         self._context: ssl.SSLContext | None = None
         self._server = _Server(("127.0.0.1", 0), _Connection)
@@ -64,26 +43,18 @@ class Gate:
         self._server.socket.settimeout(_ACCEPT)
         self._here = f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def __enter__(self) -> "Gate":
+    def open(self) -> None:
+        """Connections are taken from now on."""
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True, name="gate").start()
-        self.deadline.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.deadline.stop()
+    def close(self) -> None:
+        """And no more."""
         self._server.shutdown()
         self._server.server_close()
 
     def address(self, url: str) -> str:
         """What to ask for in place of `url`, so that the way leads through here."""
         return f"{self._here}{inside(url)}"
-
-    def take(self, count: int) -> bool:
-        """Counts bytes that came in; False once they are too many."""
-        with self._lock:
-            self._left -= count
-            self.exceeded = self._left < 0
-            return not self.exceeded
 
     def secured(self, plain: socket.socket, host: str) -> socket.socket:
         """TLS over `plain`, with the certificate of `host`. Raises OSError."""
@@ -102,25 +73,6 @@ class Gate:
             if isinstance(error, ssl.SSLCertVerificationError):
                 self.untrusted.append(f"{host}: {error.verify_message}")
             raise
-
-    def connect(self, host: str, port: int) -> socket.socket:
-        """A connection to a checked address of `host`. Raises AddressRefused or OSError."""
-        try:
-            addresses = checked(host, port, self.rules, self.resolve)
-        except AddressRefused as error:
-            self.refusals.append(str(error))
-            raise
-        except socket.gaierror as error:
-            if error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)):
-                self.unknown.append(host)
-            raise
-        last: OSError = OSError(f"{host} has no address")
-        for address in addresses[:8]:
-            try:
-                return socket.create_connection((address, port), timeout=self.connect_timeout)
-            except OSError as error:
-                last = error
-        raise last
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -154,8 +106,6 @@ class _Connection(socketserver.BaseRequestHandler):
             return
         try:
             upstream = gate.connect(host, port)
-            gate.deadline.admit(upstream)
-            upstream.settimeout(gate.idle_timeout)
             if scheme == "https":
                 upstream = gate.secured(upstream, host)
         except AddressRefused:

@@ -144,11 +144,16 @@ class GitServer:
 
     def create(self, name: str) -> Repository:
         """A new, empty repository `name`, or the one that is there."""
-        path = self.root / f"{name}.git"
+        return self.repository(self.root, name)
+
+    @staticmethod
+    def repository(root: Path, name: str, *options: str) -> Repository:
+        """The same below `root`, without serving it; `options` are those of `git init`."""
+        path = root / f"{name}.git"
         if not path.exists():
             path.mkdir(parents=True)
             repository = Repository(path)
-            repository._git("init", "--quiet", "--bare", "--initial-branch=main")
+            repository._git("init", "--quiet", "--bare", "--initial-branch=main", *options)
             # As the large hosts do: any reachable commit can be asked for by its id.
             repository.configure("uploadpack.allowReachableSHA1InWant", "true")
         return Repository(path)

@@ -23,6 +23,8 @@ _GIT = (
     ("GIT_PASSWORD", "password"),
     ("GIT_BEARER_TOKEN", "bearerToken"),
     ("GIT_CA_CRT", "ca.crt"),
+    ("GIT_IDENTITY", "identity"),
+    ("GIT_KNOWN_HOSTS", "known_hosts"),
 )
 
 

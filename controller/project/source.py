@@ -129,6 +129,8 @@ class SourceReconciler:
             data.get("password", ""),
             data.get("bearerToken", ""),
             data.get("ca.crt", ""),
+            data.get("identity", ""),
+            data.get("known_hosts", ""),
         )
 
 

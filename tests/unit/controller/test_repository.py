@@ -1,8 +1,8 @@
-"""Choosing a head, and what a git error means to the owner of the Project."""
+"""Choosing a head, and what is shown of a commit."""
 
 import pytest
 
-from controller.repository import GitProblem, Head, Remote, choose, meaning, subject
+from controller.repository import GitProblem, Head, choose, subject
 
 HEADS = {
     "HEAD": "1" * 40,
@@ -40,25 +40,6 @@ def test_what_is_not_there_is_named_with_what_is(heads, ref, reason, words):
     assert problem.value.reason == reason
     assert words in problem.value.message
     assert not problem.value.passing
-
-
-@pytest.mark.parametrize(
-    ("text", "unknown", "reason", "passing"),
-    [
-        ("unexpected http status code: 401", False, "GitAuthFailed", False),
-        ("authentication is required", False, "GitAuthFailed", False),
-        ("unexpected http status code: 404", False, "GitNotFound", False),
-        ("invalid content-type: text/html", False, "GitNotFound", False),
-        ("failed to resolve address", True, "GitNotFound", False),
-        ("unexpected http status code: 502", False, "Unreachable", True),
-        ("connection reset", False, "Unreachable", True),
-    ],
-)
-def test_errors_are_told_apart(text, unknown, reason, passing):
-    remote = Remote("https://git.example.org/x.git", "me", "hunter2")
-    problem = meaning(text, remote, unknown)
-    assert (problem.reason, problem.passing) == (reason, passing)
-    assert "hunter2" not in problem.message
 
 
 def test_a_subject_is_one_printable_line():

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from build.errors import Infrastructure
-from build.git_remote import Denied, fetch_commit
-from build.settings import GitCredentials, GitSource
+from build.git_failure import Failed
+from build.git_remote import fetch_commit
+from build.settings import GitSource
+from outbound.access import Access
 from outbound.addresses import Rules
-from outbound.gate import Gate
 from outbound.gate_messages import adapted, same_server
+from outbound.trouble import Kind
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
@@ -79,11 +80,10 @@ def test_no_spelling_of_a_redirect_leads_past_the_gate(
     url = f"http://git.example.org:{outer.port}/x"
     allowed = {"git.example.org": "127.0.0.1", "127.0.0.1": "169.254.169.254"}
     rules = Rules.parse(["127.0.0.1/32"], [])
-    with (
-        Gate(rules, resolve=lambda host, port: [allowed[host]], home=url) as gate,
-        pytest.raises((Denied, Infrastructure)),
-    ):
-        fetch_commit(GitSource(url, "a" * 40), GitCredentials(bearer="word"), 1 << 20, tmp_path / "r", gate)
+    source = GitSource(url, "a" * 40)
+    with pytest.raises(Failed):
+        resolve = lambda host, port: [allowed[host]]  # noqa: E731
+        fetch_commit(source, Access(bearer="word"), rules, 1 << 20, tmp_path, resolve=resolve)
     assert outer.seen
     assert not inner.seen
 
@@ -108,12 +108,10 @@ def test_a_server_that_drips_is_left_when_the_time_is_over(tmp_path: Path) -> No
     url = f"http://127.0.0.1:{server.port}/x"
     try:
         # Far below the silence that is allowed, which never comes.
-        with (
-            Gate(Rules.parse(["127.0.0.1/32"], []), total_timeout=0.3) as gate,
-            pytest.raises((Denied, Infrastructure)),
-        ):
-            fetch_commit(GitSource(url, "a" * 40), GitCredentials(), 1 << 20, tmp_path / "r", gate)
-        assert gate.deadline.over and len(server.seen) == 1
+        rules = Rules.parse(["127.0.0.1/32"], [])
+        with pytest.raises(Failed) as failed:
+            fetch_commit(GitSource(url, "a" * 40), Access(), rules, 1 << 20, tmp_path, total_timeout=0.3)
+        assert failed.value.trouble.kind is Kind.LATE and len(server.seen) == 1
     finally:
         server.close()
 

@@ -1,8 +1,9 @@
-"""After this time every connection of a gate ends, however much still drips in. Called by outbound.gate."""
+"""After this time every connection of a way out ends, however much still drips in. Called by outbound.way."""
 
 import contextlib
 import socket
 import threading
+import time
 
 
 class Deadline:
@@ -10,6 +11,7 @@ class Deadline:
 
     def __init__(self, seconds: float) -> None:
         self.over = False
+        self._seconds, self._end = seconds, time.monotonic() + seconds
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._alarm = threading.Timer(seconds, self._expire)
@@ -17,17 +19,22 @@ class Deadline:
 
     def start(self) -> None:
         """The time begins."""
+        self._end = time.monotonic() + self._seconds
         self._alarm.start()
 
     def stop(self) -> None:
         """It is not needed any more."""
         self._alarm.cancel()
 
+    def left(self) -> float:
+        """Seconds until the time is over; 0 or less once it is."""
+        return self._end - time.monotonic()
+
     def admit(self, stream: socket.socket) -> None:
         """Lets a connection live until the time is over. Raises TimeoutError where it is."""
         with self._lock:
             if self.over:
-                raise TimeoutError("the time of this gate is over")
+                raise TimeoutError("the time of this way out is over")
             self._open.add(stream)
 
     def release(self, stream: socket.socket) -> None:

@@ -1,0 +1,81 @@
+"""What goes wrong with a repository is told with a stable word and the next step, and nothing secret."""
+
+import pytest
+
+from controller.git_problem import check, meaning
+from controller.repository import GitProblem, Remote
+from outbound.trouble import Kind, Trouble
+
+HTTPS = Remote("https://git.example.org/x.git", "me", "hunter2")
+SSH = Remote("ssh://git@git.example.org:2222/x.git", identity="hunter2", known_hosts="hunter2")
+KEY = "SHA256:abc (ssh-ed25519)"
+SECRET = "the Secret of spec.source.git.secretRef"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "remote", "reason", "words"),
+    [
+        (Trouble(Kind.AUTH), HTTPS, "GitAuthFailed", ["git.example.org refused access", f"check {SECRET}"]),
+        (
+            Trouble(Kind.AUTH),
+            Remote(HTTPS.url),
+            "GitAuthFailed",
+            ["name a Secret with username and password"],
+        ),
+        (Trouble(Kind.AUTH), SSH, "GitAuthFailed", ["did not take the key", "public half"]),
+        (
+            Trouble(Kind.AUTH),
+            Remote(SSH.url),
+            "GitAuthFailed",
+            ["refused access", "private key into identity"],
+        ),
+        (Trouble(Kind.IDENTITY), SSH, "GitAuthFailed", ["cannot be read", "without a passphrase"]),
+        (Trouble(Kind.REPOSITORY), SSH, "GitNotFound", ["no repository at ssh://git.example.org:2222/x.git"]),
+        (Trouble(Kind.NO_GIT), HTTPS, "GitNotFound", ["is no git repository", "spec.source.git.url"]),
+        (Trouble(Kind.NO_HOST), HTTPS, "GitNotFound", ["no host git.example.org"]),
+        (Trouble(Kind.SHA256), HTTPS, "UnsupportedRepository", ["sha256", "40 digits"]),
+        (
+            Trouble(Kind.ADDRESS, "x is at 10.0.0.1"),
+            HTTPS,
+            "AddressRefused",
+            ["x is at", "CREWYARD_NET_ALLOW"],
+        ),
+        (Trouble(Kind.CERTIFICATE, "x: expired"), HTTPS, "CertificateInvalid", ["x: expired", "ca.crt"]),
+        (
+            Trouble(Kind.HOST_KEY_UNKNOWN, KEY),
+            SSH,
+            "HostKeyUnknown",
+            [KEY, "ssh-keyscan -p 2222 git.example.org"],
+        ),
+        (Trouble(Kind.HOST_KEY_CHANGED, KEY), SSH, "HostKeyMismatch", [KEY, "not the one in known_hosts"]),
+        (Trouble(Kind.TOO_LARGE), HTTPS, "RepositoryTooLarge", ["100 MiB"]),
+        (Trouble(Kind.LATE), HTTPS, "Unreachable", ["within 60 s"]),
+        (Trouble(Kind.AWAY), HTTPS, "Unreachable", ["tried again"]),
+        (Trouble(Kind.COMMIT), HTTPS, "Unreachable", ["tried again"]),
+    ],
+)
+def test_trouble_is_told_with_the_next_step(trouble, remote, reason, words):
+    problem = meaning(trouble, remote, 60)
+    assert (problem.reason, problem.passing) == (reason, reason == "Unreachable")
+    assert [word for word in words if word not in problem.message] == []
+    assert "hunter2" not in problem.message and len(problem.message) < 800
+
+
+def test_every_kind_of_trouble_is_told():
+    assert all(meaning(Trouble(kind, KEY), SSH, 60).message for kind in Kind)
+
+
+@pytest.mark.parametrize(
+    ("url", "ref", "reason"),
+    [
+        ("file:///etc", {}, "UnsupportedScheme"),
+        ("ext::sh -c true", {}, "UnsupportedScheme"),
+        (HTTPS.url, {"commit": "a" * 64}, "UnsupportedRepository"),
+        (HTTPS.url, {"commit": "--upload-pack=true"}, "GitNotFound"),
+    ],
+)
+def test_what_is_not_even_asked(url, ref, reason):
+    with pytest.raises(GitProblem) as error:
+        check(Remote(url), ref)
+    assert error.value.reason == reason and not error.value.passing
+    check(HTTPS, {"commit": "a" * 40})
