@@ -9,7 +9,7 @@ import hashlib
 import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -32,6 +32,8 @@ FIRST_SECONDS = 4.0
 """Until the first byte of an answer."""
 NEXT_SECONDS = 20.0
 """Until the next bytes; a whole answer takes as long as its reader."""
+LISTED = 1000
+"""Blobs told of at once."""
 SCHEMES = ("s3", "gs", "az")
 
 
@@ -41,6 +43,15 @@ class Stored:
 
     size: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A blob that is there."""
+
+    key: str
+    size: int
+    modified: datetime
 
 
 class _Check:
@@ -136,6 +147,19 @@ class Blobs:
             raise Missing("the stored bytes are gone") from error
         except (BaseError, OSError) as error:
             raise StoreUnavailable(f"the object store cannot answer: {_first_line(error)}") from error
+
+    async def below(self, folder: str) -> AsyncIterator[list[Listed]]:
+        """All blobs below a folder, in no order, a thousand at a time."""
+        try:
+            chunks = aiter(obstore.list(self._reading, folder, chunk_size=LISTED))
+            while True:
+                async with asyncio.timeout(NEXT_SECONDS):
+                    chunk = await anext(chunks, None)
+                if chunk is None:
+                    return
+                yield [Listed(found["path"], found["size"], found["last_modified"]) for found in chunk]
+        except (BaseError, OSError) as error:
+            raise StoreUnavailable(f"the object store cannot list: {_first_line(error)}") from error
 
     async def delete(self, key: str) -> None:
         """Removes a blob; no error where it is gone."""

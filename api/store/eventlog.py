@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from api.store.journal import Journal, Record
+import structlog
+
+from api.store.damage import mend_files
+from api.store.journal import Damaged, Journal, Record
+
+logger = structlog.get_logger()
 
 LOOK = 1000
 MAX_TOKENS = 10**9
@@ -30,6 +35,16 @@ class EventLog:
     """The journal of one run and the greatest numbers in it."""
 
     def __init__(self, directory: Path) -> None:
+        """Opens the log; one that is damaged is mended first, as far as it can be."""
+        self._directory = directory
+        try:
+            self._open(directory)
+        except Damaged as error:
+            lost = mend_files(directory)
+            logger.error("a damaged event log was mended", run=directory.name, lost=lost, error=str(error))
+            self._open(directory)
+
+    def _open(self, directory: Path) -> None:
         self._journal = Journal(directory)
         self.seq = 0
         self.version = 0
@@ -67,8 +82,12 @@ class EventLog:
             self.version = version
 
     def read(self, after: int, limit: int) -> list[Record]:
-        """Up to `limit` records after the first `after` ones."""
+        """Up to `limit` records after the first `after` ones. Raises Damaged."""
         return self._journal.read(after, limit)
+
+    def lines(self, after: int, limit: int) -> list[bytes]:
+        """As `read`, as they are on the disk."""
+        return self._journal.lines(after, limit)
 
     def tokens(self) -> tuple[int, int]:
         """The prompt and completion tokens of all `usage` events."""
@@ -80,6 +99,8 @@ class EventLog:
 
     def remove(self) -> None:
         """Deletes the log."""
+        for left in self._directory.glob("*.new"):
+            left.unlink()
         self._journal.remove()
 
 

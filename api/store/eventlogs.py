@@ -4,16 +4,22 @@ One holds a run's log at a time, in the whole installation: who appends, and who
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from api.store.damage import mend_files
+from api.store.errors import StoreUnavailable
 from api.store.eventlog import EventLog, Said
-from api.store.journal import Record
+from api.store.journal import Damaged, Record, record
 from api.store.shelf import Shelf, off
+
+logger = structlog.get_logger()
+Found = TypeVar("Found")
 
 
 class Held(ABC):
@@ -57,6 +63,18 @@ class EventLogs(ABC):
 
         `said`: how many there are, where that is known because the run has ended.
         """
+
+    @abstractmethod
+    async def lines(self, run: str, after: int, limit: int) -> list[bytes]:
+        """As `read`, of a log that is sealed: whole lines of JSON, as they go into an archive."""
+
+    @abstractmethod
+    async def clear(self, run: str) -> bool:
+        """Deletes a piece of a log that is sealed; gives whether nothing is left. May be repeated."""
+
+    @abstractmethod
+    async def forget(self, run: str) -> None:
+        """Deletes the rest, after `clear`: that there was a log."""
 
     @abstractmethod
     async def tokens(self, run: str) -> tuple[int, int]:
@@ -103,9 +121,45 @@ class FileEventLogs(EventLogs):
         log = await self._shelf.open(run)
         last = log.last if said is None else said
         count = min(limit, last - after)
-        return last, await off(lambda: log.read(after, count)) if count > 0 else []
+        return last, await self._mended(run, lambda log: log.read(after, count)) if count > 0 else []
+
+    async def lines(self, run: str, after: int, limit: int) -> list[bytes]:
+        """As `EventLogs.lines`."""
+        return await self._mended(run, lambda log: whole(log.lines(after, limit)))
+
+    async def clear(self, run: str) -> bool:
+        """As `EventLogs.clear`."""
+        async with self._shelf.hold(run) as log:
+            await off(log.remove)
+            await self._shelf.drop(run)
+        return True
+
+    async def forget(self, run: str) -> None:
+        """As `EventLogs.forget`."""
 
     async def tokens(self, run: str) -> tuple[int, int]:
         """As `EventLogs.tokens`."""
+        return await self._mended(run, lambda log: log.tokens())
+
+    async def _mended(self, run: str, work: Callable[[EventLog], Found]) -> Found:
+        """What `work` gives; where the log turns out to be damaged, once it is mended."""
         log = await self._shelf.open(run)
-        return await off(log.tokens)
+        try:
+            return await off(lambda: work(log))
+        except Damaged:
+            async with self._shelf.hold(run):
+                lost = await off(lambda: mend_files(self._shelf.place(run)))
+                await self._shelf.drop(run)
+        logger.error("a damaged event log was mended", run=run, lost=lost)
+        again = await self._shelf.open(run)
+        try:
+            return await off(lambda: work(again))
+        except Damaged as error:
+            raise StoreUnavailable(f"the log of {run} is damaged") from error
+
+
+def whole(lines: list[bytes]) -> list[bytes]:
+    """The lines, all of which are records. Raises Damaged."""
+    for line in lines:
+        record(line)
+    return lines

@@ -2,7 +2,8 @@
 
 A record is one line of JSON. A line counts once it is on disk with its end; a
 torn last line, which a killed process or machine leaves, is cut when the journal
-is opened. All calls block and run in threads; one caller appends at a time
+is opened. A line in the middle that is no record is Damaged: nothing behind it is
+touched (`api.store.damage` mends it). All calls block and run in threads; one caller appends at a time
 (`api.store.shelf`), anyone reads. Called by event logs and build logs.
 """
 
@@ -20,6 +21,10 @@ READ_BYTES = 4 * 1024 * 1024
 """The most that one read gives, however many records were asked for."""
 
 Record = dict[str, Any]
+
+
+class Damaged(Exception):
+    """The disk gave back something else than was written, within the journal."""
 
 
 class Journal:
@@ -71,8 +76,15 @@ class Journal:
         return self.last
 
     def read(self, after: int, limit: int) -> list[Record]:
-        """Up to `limit` records with numbers above `after`, in order; fewer where they are large."""
-        found: list[Record] = []
+        """Up to `limit` records with numbers above `after`, in order; fewer where they are large.
+
+        Raises Damaged.
+        """
+        return [record(line) for line in self.lines(after, limit)]
+
+    def lines(self, after: int, limit: int) -> list[bytes]:
+        """As `read`, as they are on the disk."""
+        found: list[bytes] = []
         last, room = self.last, READ_BYTES
         number = after + 1
         while number <= last and len(found) < limit and room > 0:
@@ -81,18 +93,20 @@ class Journal:
             stop = min(last, following - 1, after + limit)
             with self._path(first).open("rb") as file:
                 positions = self._positions(first)
+                if (number - first) // STRIDE >= len(positions):
+                    raise Damaged(f"lines are missing in {self._path(first)}")
                 file.seek(positions[(number - first) // STRIDE])
                 for _ in range((number - first) % STRIDE):
                     file.readline()
                 while number <= stop and room > 0:
                     line = file.readline()
                     room -= len(line)
-                    found.append(json.loads(line))
+                    found.append(line)
                     number += 1
         return found
 
     def marked(self, marker: bytes) -> Iterator[Record]:
-        """The records whose line holds `marker`, in order; the others are not parsed."""
+        """The records whose line holds `marker`, in order; the others are not parsed. Raises Damaged."""
         last, firsts = self.last, list(self._firsts)
         for place, first in enumerate(firsts):
             stop = firsts[place + 1] if place + 1 < len(firsts) else last + 1
@@ -100,11 +114,11 @@ class Journal:
                 for _ in range(first, stop):
                     line = file.readline()
                     if marker in line:
-                        yield json.loads(line)
+                        yield record(line)
 
     def remove(self) -> None:
-        """Deletes all records."""
-        for first in self._firsts:
+        """Deletes all records, the last ones first: what a crash leaves is a journal too."""
+        for first in reversed(self._firsts):
             self._path(first).unlink(missing_ok=True)
         self._firsts, self._index, self.last, self._size = [], {}, 0, 0
         if self._directory.is_dir():
@@ -140,11 +154,13 @@ def _starts(path: Path) -> list[int]:
 
 
 def _whole_lines(path: Path) -> list[int]:
-    """The positions of the whole records of the last segment; cuts what follows them."""
+    """The positions of the whole records of the last segment; cuts a torn end. Raises Damaged."""
     starts, position = [], 0
     with path.open("r+b") as file:
         for line in file:
-            if not line.endswith(b"\n") or not _is_record(line):
+            if not is_record(line):
+                if any(is_record(behind) for behind in file):
+                    raise Damaged(f"there are records behind a line of {path} that is none")
                 file.truncate(position)
                 os.fsync(file.fileno())
                 break
@@ -153,11 +169,24 @@ def _whole_lines(path: Path) -> list[int]:
     return starts
 
 
-def _is_record(line: bytes) -> bool:
+def record(line: bytes) -> Record:
+    """The record of a line. Raises Damaged."""
     try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
+        found = json.loads(line)
+    except ValueError as error:
+        raise Damaged("a line of a journal is no JSON") from error
+    if not isinstance(found, dict):
+        raise Damaged("a line of a journal is no record")
+    return found
+
+
+def is_record(line: bytes) -> bool:
+    """Whether a line is whole, and a record."""
+    try:
+        record(line)
+    except Damaged:
         return False
+    return line.endswith(b"\n")
 
 
 def _sync_up(directory: Path) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from obstore.exceptions import BaseError
 
+from api.store.archive import ArchivedEventLogs
 from api.store.blobs import Blobs, in_bucket, in_folder
 from api.store.errors import Missing, StoreUnavailable, Taken
 from api.store.events import Events
+from api.store.index.archives import Archives
 from api.store.index.artifacts import Artifacts
 from api.store.index.claims import Claims
 from api.store.index.deployments import Deployments
@@ -42,7 +44,9 @@ class Store:
         self.keys = Keys(database, namespace)
         self.usage = Usage(database, namespace)
         self.idempotency = IdempotencyKeys(database, namespace)
-        self.events = Events(database, namespace, kept.eventlogs, kept.told)
+        self.archives = Archives(database, namespace)
+        self.eventlogs = ArchivedEventLogs(kept.eventlogs, self.archives, blobs, namespace)
+        self.events = Events(database, namespace, self.eventlogs, kept.told)
         self.record = Record(database, namespace, self.events)
         self.blobs = blobs
         self.leader = kept.leader

@@ -57,7 +57,7 @@ class TableEventLogs(EventLogs):
     @asynccontextmanager
     async def hold(self, run: str) -> AsyncIterator[Held]:
         """As `EventLogs.hold`."""
-        async with self._database.alone(f"log/{self._namespace}/{run}") as connection:
+        async with self._database.alone(self._lock(run)) as connection:
             yield _HeldRows(self._tables, connection, run, await self._tables.head(connection, run))
 
     async def seq(self, run: str) -> int:
@@ -70,6 +70,25 @@ class TableEventLogs(EventLogs):
         async with self._database.read() as connection:
             last = (await self._tables.head(connection, run)).last if said is None else said
             return last, await self._tables.read(connection, run, after, min(limit, last - after))
+
+    async def lines(self, run: str, after: int, limit: int) -> list[bytes]:
+        """As `EventLogs.lines`."""
+        async with self._database.read() as connection:
+            found = await self._tables.texts(connection, run, after, limit)
+        return [text.encode() + b"\n" for text in found]
+
+    async def clear(self, run: str) -> bool:
+        """As `EventLogs.clear`."""
+        async with self._database.alone(self._lock(run)) as connection:
+            return await self._tables.shrink(connection, run, BATCH)
+
+    async def forget(self, run: str) -> None:
+        """As `EventLogs.forget`."""
+        async with self._database.alone(self._lock(run)) as connection:
+            await self._tables.remove(connection, run)
+
+    def _lock(self, run: str) -> str:
+        return f"log/{self._namespace}/{run}"
 
     async def tokens(self, run: str) -> tuple[int, int]:
         """As `EventLogs.tokens`."""

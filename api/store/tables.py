@@ -75,6 +75,10 @@ class Tables:
 
     async def read(self, connection: AsyncConnection, name: str, after: int, limit: int) -> list[Record]:
         """Up to `limit` records with numbers above `after`, in order; fewer where they are large."""
+        return [json.loads(text) for text in await self.texts(connection, name, after, limit)]
+
+    async def texts(self, connection: AsyncConnection, name: str, after: int, limit: int) -> Sequence[str]:
+        """As `read`, as they are stored."""
         if limit <= 0:
             return []
         sizes = (
@@ -93,7 +97,7 @@ class Tables:
             .where(func.coalesce(sizes.c.before, 0) < READ_BYTES)
             .order_by(sizes.c.number)
         )
-        return [json.loads(text) for text in (await connection.execute(query)).scalars()]
+        return (await connection.execute(query)).scalars().all()
 
     async def marked(
         self, connection: AsyncConnection, name: str, marker: str, after: int, limit: int
@@ -110,6 +114,18 @@ class Tables:
             .limit(limit)
         )
         return [(number, json.loads(text)) for number, text in await connection.execute(query)]
+
+    async def shrink(self, connection: AsyncConnection, name: str, amount: int) -> bool:
+        """Deletes up to `amount` records, the first ones; gives whether none is left. Its own row stays."""
+        here = self._records(name)
+        first = (
+            await connection.execute(select(func.min(journal_records.c.number)).where(here))
+        ).scalar_one()
+        if first is None:
+            return True
+        gone = journal_records.c.number < first + amount
+        found = await connection.execute(delete(journal_records).where(here, gone))
+        return found.rowcount < amount
 
     async def remove(self, connection: AsyncConnection, name: str) -> None:
         """Deletes a journal."""
