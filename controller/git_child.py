@@ -18,8 +18,8 @@ from typing import Any
 
 import pygit2
 
-from controller.git_problem import too_large, too_many
-from controller.git_remote import MAX_COMMIT, MAX_LISTING, TooLong, fetched, listed
+from controller.git_problem import MAX_COMMIT, MAX_LISTING, too_large, too_many
+from controller.git_remote import TooLong, fetched, listed
 from controller.repository import GitProblem, Head, Remote
 from outbound.addresses import Rules
 

@@ -10,6 +10,10 @@ from controller.repository import GitProblem, Head, Remote
 from outbound.repository_url import harmless, parse, shown
 from outbound.trouble import Kind, Trouble, keyscan
 
+MAX_LISTING = 16 << 20
+"""Bytes of one list of branches and tags: more than 200,000 of them."""
+MAX_COMMIT = 100 << 20
+"""Bytes of one commit; the list of branches and tags may come with it."""
 _SECRET = "the Secret of spec.source.git.secretRef"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -63,7 +67,7 @@ def too_large() -> GitProblem:
     """The problem of a commit that cannot be fetched or unpacked within the limits."""
     return GitProblem(
         "RepositoryTooLarge",
-        "one commit has more than 100 MiB, or unpacks to more than is allowed; "
+        f"one commit has more than {MAX_COMMIT >> 20} MiB, or unpacks to more than is allowed; "
         "keep large files out of the repository",
     )
 
@@ -72,7 +76,7 @@ def too_many() -> GitProblem:
     """The problem of a repository that advertises more than is listened to."""
     return GitProblem(
         "TooManyRefs",
-        "the list of the repository's branches and tags is too long to be read (24 MiB); "
+        f"the list of the repository's branches and tags has more than {MAX_LISTING >> 20} MiB; "
         "delete those that are not needed, or name a repository with fewer",
     )
 

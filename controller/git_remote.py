@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pygit2
 
-from controller.git_problem import meaning, no_commit
+from controller.git_problem import MAX_COMMIT, MAX_LISTING, meaning, no_commit
 from controller.repository import Commit, GitProblem, Head, Remote, choose, refname, subject
 from outbound.addresses import Rules
 from outbound.git_access import AccessDenied, callbacks, confine, way
@@ -20,10 +20,6 @@ from outbound.trouble import Kind, trouble
 T = TypeVar("T")
 CONNECT_SECONDS = 10
 SILENCE_SECONDS = 30
-MAX_LISTING = 24 << 20
-"""Bytes of one list of branches and tags: some 350,000 of them."""
-MAX_COMMIT = 100 << 20
-"""Bytes of one commit; the list of branches and tags may come with it."""
 _BRANCHES = 10
 _CODECS = ("iso-8859-1", "iso8859-1", "latin-1", "latin1", "windows-1252", "shift_jis", "euc-jp", "gbk")
 Work = Callable[[Any, Any, Callable[[], pygit2.RemoteCallbacks]], T]

@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes, urlsplit, urlunsplit
 PORTS = {"http": 80, "https": 443, "ssh": 22}
 _MOST = 2048
 _LETTERS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+")
-_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?|[0-9a-f:.]*:[0-9a-f:.]*")
+_HOST = re.compile(r"([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 _SECRETS = "names and passwords belong into the Secret of source.git.secretRef"
 
@@ -46,7 +46,7 @@ def parse(url: str) -> Place:
         raise ValueError(f"the address holds a user or password; {_SECRETS}")
     if "@" in parts.netloc and not _USER.fullmatch(user):
         raise ValueError("the user in the address is no name")
-    if not _HOST.fullmatch(host) or port == 0:
+    if not _HOST.fullmatch(parts.netloc.rpartition("@")[2]) or not host or port == 0:
         raise ValueError("the address has no valid host and port")
     if parts.scheme == "ssh" and (not parts.path.strip("/") or parts.query):
         raise ValueError("the address is not of the form ssh://git@host/path")
