@@ -5,6 +5,7 @@ Called by `POST /v1/runs`; what a crash left half done is completed by `api.proj
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -42,7 +43,7 @@ async def accept_run(
     if row.uid is not None:
         return row
     try:
-        await complete(store, kube, row, now)
+        return await complete(store, kube, row, now)
     except (errors.Unavailable, StoreUnavailable):
         if idempotency is None and not await store.runs.withdraw(name, now, gone=False):
             # The object was made all the same, and seen: whoever is told otherwise starts a second run.
@@ -56,11 +57,13 @@ async def accept_run(
     except Missing:
         await store.runs.withdraw(name, now, gone=True)
         raise
-    return await store.runs.get(name) or row
 
 
-async def complete(store: Store, kube: Kube, row: RunDetail, now: datetime) -> None:
-    """Makes the object of an accepted row and records its uid. May be repeated. Raises as `accept_run`."""
+async def complete(store: Store, kube: Kube, row: RunDetail, now: datetime) -> RunDetail:
+    """Makes the object of an accepted row and records its uid; gives the row with it.
+
+    May be repeated. Raises as `accept_run`.
+    """
     project = await store.projects.get(row.project)
     if project is None:
         raise Missing(f"there is no project {row.project}", "deployment")
@@ -72,7 +75,9 @@ async def complete(store: Store, kube: Kube, row: RunDetail, now: datetime) -> N
         if found is None or not _made_of(found["spec"], body["spec"]):
             raise
         made = found
-    await store.record.observe(Run(made), now)
+    run = Run(made)
+    await store.record.observe(run, now)
+    return replace(row, uid=run.uid)
 
 
 def manifest(row: RunDetail, project_uid: str) -> dict[str, Any]:

@@ -8,7 +8,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any
+
+from jsonschema.protocols import Validator
 
 from api import errors, validation
 
@@ -25,6 +28,11 @@ class Parameter:
     default: Any = None
     description: str = ""
     example: Any = None
+
+    @cached_property
+    def checker(self) -> Validator:
+        """What its values must fit."""
+        return validation.validator(self.schema)
 
 
 def parse(parameters: Iterable[Parameter], given: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -65,7 +73,7 @@ def _value(parameter: Parameter, text: str) -> Any:
         if not _INTEGER.fullmatch(text):
             raise errors.invalid(f"{parameter.name} must be an integer, not {text[:100]!r}", parameter.name)
         value = int(text)
-    failed = next(validation.validator(parameter.schema).iter_errors(value), None)
+    failed = next(parameter.checker.iter_errors(value), None)
     if failed is not None:
         raise errors.invalid(f"{parameter.name} {validation.sentence(failed)}", parameter.name)
     return value

@@ -32,6 +32,23 @@ class Database(ABC):
         Raises StoreUnavailable, with nothing changed.
         """
 
+    def brief_read(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        """As `read`, for statements that each touch few rows, found by an index: they may stop all others."""
+        return self.read()
+
+    def brief_write(self, durable: bool = True) -> AbstractAsyncContextManager[AsyncConnection]:
+        """As `write`, for such statements. What is not `durable` may be lost with the machine's power, and
+        then with it what came after it: it must be found again by itself.
+        """
+        return self.write()
+
+    @property
+    def generation(self) -> int | None:
+        """A number that is another one after every change, or None: while one is made, or where others make
+        changes too. What was read from beginning to end within one generation still holds in it.
+        """
+        return None
+
     @abstractmethod
     async def close(self) -> None:
         """Closes all connections."""

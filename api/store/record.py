@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, and_, select, update
+from sqlalchemy import JSON, and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store import change, inputs
@@ -28,6 +28,17 @@ from crds import names
 from crds.objects import Run
 from crds.times import parse_time
 
+_ROW = select(
+    runs.c.name,
+    runs.c.uid,
+    runs.c.version,
+    runs.c.project,
+    runs.c.deployment,
+    runs.c.status,
+    runs.c.hidden,
+    runs.c.started_at,
+).where(runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("name"))
+
 
 class Record:
     """Keeps the rows of one namespace's runs."""
@@ -40,7 +51,10 @@ class Record:
     async def observe(self, run: Run, now: datetime) -> None:
         """The row becomes what the object says, unless it is known better or the name was executed before."""
         async with self._log(run.name, run.ended) as log:
-            async with self._database.write() as connection:
+            # What is read again from the object after a loss need not wait for the disk. An end is not: the
+            # object goes on the strength of it; nor a cancellation, on which a pod is refused.
+            writing = self._database.write() if run.ended else self._database.brief_write(durable=run.cancel)
+            async with writing as connection:
                 turned = await self._observe(connection, run, log, now)
             if turned:
                 self._events.turned(run.name)
@@ -184,17 +198,8 @@ class Record:
         return {"terminal": event, "terminal_id": said + 2 if claimed else 1}
 
     async def _row(self, connection: AsyncConnection, name: str) -> Any:
-        query = select(
-            runs.c.name,
-            runs.c.uid,
-            runs.c.version,
-            runs.c.project,
-            runs.c.deployment,
-            runs.c.status,
-            runs.c.hidden,
-            runs.c.started_at,
-        ).where(runs.c.namespace == self._namespace, runs.c.name == name)
-        return (await connection.execute(query)).one_or_none()
+        here = {"namespace": self._namespace, "name": name}
+        return (await connection.execute(_ROW, here)).one_or_none()
 
     async def _update(self, connection: AsyncConnection, row: Any, values: dict[str, Any]) -> None:
         here = and_(runs.c.namespace == self._namespace, runs.c.name == row.name)

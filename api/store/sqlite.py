@@ -3,6 +3,7 @@
 SQLite allows one writer at a time: with one connection behind a lock the queue
 for it is ours, fair and bounded, and `database is locked` only comes from
 outside. Readers see the last commit and never wait for the writer (WAL).
+How statements reach SQLite: `api.store.sqlite_connection`.
 """
 
 import asyncio
@@ -16,10 +17,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from api.store.database import Database, turn
 from api.store.errors import StoreUnavailable
+from api.store.sqlite_connection import Connection, connect
 
-BUSY_MS = 1500
 PATIENCE = 3.0
-"""Seconds to wait for a connection: with BUSY_MS less than what a client is promised (5 s)."""
+"""Seconds to wait for a connection: with LOCKED_SECONDS less than what a client is promised (5 s)."""
 READERS = 4
 
 
@@ -30,18 +31,48 @@ class Sqlite(Database):
         self._writer = _engine(path, "BEGIN IMMEDIATE", 1)
         self._readers = _engine(path, "BEGIN", READERS)
         self._turn = asyncio.Lock()
+        self._generation = 0
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
         """As `Database.read`."""
-        async with _translated(), self._readers.begin() as connection:
+        async with _translated(), _transaction(self._readers, brief=False) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def brief_read(self) -> AsyncIterator[AsyncConnection]:
+        """As `Database.brief_read`."""
+        async with _translated(), _transaction(self._readers, brief=True) as connection:
             yield connection
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
         """As `Database.write`."""
-        async with turn(self._turn, PATIENCE), _translated(), self._writer.begin() as connection:
+        async with self._write(brief=False) as connection:
             yield connection
+
+    @asynccontextmanager
+    async def brief_write(self, durable: bool = True) -> AsyncIterator[AsyncConnection]:
+        """As `Database.brief_write`."""
+        async with self._write(brief=True, durable=durable) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _write(self, brief: bool, durable: bool = True) -> AsyncIterator[AsyncConnection]:
+        async with (
+            turn(self._turn, PATIENCE),
+            _translated(),
+        ):
+            try:
+                async with _transaction(self._writer, brief, durable) as connection:
+                    yield connection
+            finally:
+                self._generation += 1
+
+    @property
+    def generation(self) -> int | None:
+        """As `Database.generation`: no other process writes."""
+        return None if self._turn.locked() else self._generation
 
     async def close(self) -> None:
         """As `Database.close`."""
@@ -57,27 +88,38 @@ async def _translated() -> AsyncIterator[None]:
         raise StoreUnavailable(f"the index cannot answer: {error.__class__.__name__}: {error}") from error
 
 
-def _engine(path: Path, begin: str, size: int) -> AsyncEngine:
-    engine = create_async_engine(
-        f"sqlite+aiosqlite:///{path}", pool_size=size, max_overflow=0, pool_timeout=PATIENCE
-    )
+@asynccontextmanager
+async def _transaction(
+    engine: AsyncEngine, brief: bool, durable: bool = True
+) -> AsyncIterator[AsyncConnection]:
+    async with engine.connect() as connection:
+        raw: Any = (await connection.get_raw_connection()).driver_connection
+        raw.brief, raw.durable = brief, durable
+        async with connection.begin():
+            yield connection
 
-    @event.listens_for(engine.sync_engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
-        # The driver would begin transactions by itself, too late for a snapshot.
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        for pragma in (
-            f"busy_timeout = {BUSY_MS}",
-            "journal_mode = WAL",
-            "synchronous = FULL",
-            "foreign_keys = ON",
-        ):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
+
+def _engine(path: Path, begin: str, size: int) -> AsyncEngine:
+    pragmas = {
+        "journal_mode": "WAL",
+        "synchronous": "FULL",
+        "foreign_keys": "ON",
+    }
+
+    async def opened(*_arguments: Any, **_more: Any) -> Connection:
+        return await connect(path, begin != "BEGIN", pragmas)
+
+    engine = create_async_engine(
+        "sqlite+aiosqlite:///index",
+        async_creator=opened,
+        pool_size=size,
+        max_overflow=0,
+        pool_timeout=PATIENCE,
+    )
 
     @event.listens_for(engine.sync_engine, "begin")
     def start(connection: Any) -> None:
+        # The driver would begin transactions by itself, too late for a snapshot.
         connection.exec_driver_sql(begin)
 
     return engine

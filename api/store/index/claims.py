@@ -160,7 +160,7 @@ class Claims:
     async def get(self, run: str) -> ClaimRow | None:
         """A run's claim, or None."""
         query = self._select().where(claims.c.run == run)
-        async with self._database.read() as connection:
+        async with self._database.brief_read() as connection:
             row = (await connection.execute(query)).one_or_none()
         return ClaimRow(**row._mapping) if row else None
 

@@ -6,7 +6,7 @@ Called within the transactions that make or change rows of runs.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.schema import run_counts
@@ -73,25 +73,3 @@ async def projects(connection: AsyncConnection, namespace: str, after: str, limi
         .limit(limit)
     )
     return (await connection.execute(query)).scalars().all()
-
-
-async def total(
-    connection: AsyncConnection,
-    namespace: str,
-    project: str | None,
-    deployment: str | None,
-    status: str | None,
-    projects: Sequence[str] | None,
-) -> int:
-    """How many shown runs match."""
-    query = select(func.coalesce(func.sum(run_counts.c.count), 0)).where(run_counts.c.namespace == namespace)
-    for column, value in (
-        (run_counts.c.project, project),
-        (run_counts.c.deployment, deployment),
-        (run_counts.c.status, status),
-    ):
-        if value is not None:
-            query = query.where(column == value)
-    if projects is not None:
-        query = query.where(run_counts.c.project.in_(projects))
-    return int((await connection.execute(query)).scalar_one())

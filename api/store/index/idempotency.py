@@ -31,7 +31,7 @@ class IdempotencyKeys:
 
     async def find(self, use: Idempotency, now: datetime) -> str | None:
         """The object name this use made before, or None. Raises Taken where the body was another."""
-        async with self._database.read() as connection:
+        async with self._database.brief_read() as connection:
             return await _find(connection, self._namespace, use, now)
 
     async def put(self, use: Idempotency, name: str, now: datetime) -> str:

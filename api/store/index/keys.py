@@ -45,7 +45,7 @@ class Keys:
     async def get(self, key_id: str) -> KeyRow | None:
         """One key, also a revoked or expired one, or None: always exactly one look-up."""
         query = select(*_WHOLE).where(api_keys.c.namespace == self._namespace, api_keys.c.id == key_id)
-        async with self._database.read() as connection:
+        async with self._database.brief_read() as connection:
             row = (await connection.execute(query)).one_or_none()
         return _row(row) if row else None
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.database import Database, next_ord
@@ -33,6 +33,9 @@ class ProjectRow:
 
 
 _WHOLE = [projects.c[field.name] for field in fields(ProjectRow)]
+_ONE = select(*_WHOLE).where(
+    projects.c.namespace == bindparam("namespace"), projects.c.name == bindparam("name")
+)
 
 
 class Projects:
@@ -45,9 +48,9 @@ class Projects:
 
     async def get(self, name: str) -> ProjectRow | None:
         """One project, or None."""
-        query = select(*_WHOLE).where(projects.c.namespace == self._namespace, projects.c.name == name)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        here = {"namespace": self._namespace, "name": name}
+        async with self._database.brief_read() as connection:
+            row = (await connection.execute(_ONE, here)).one_or_none()
         return ProjectRow(**row._mapping) if row else None
 
     async def page(self, offset: int, limit: int, names: frozenset[str] | None = None) -> Page[ProjectRow]:
@@ -55,7 +58,7 @@ class Projects:
         query = select(*_WHOLE).where(projects.c.namespace == self._namespace)
         if names is not None:
             query = query.where(projects.c.name.in_(sorted(names)))
-        async with self._database.read() as connection:
+        async with self._database.brief_read() as connection:
             count = select(func.count()).select_from(query.subquery())
             total = int((await connection.execute(count)).scalar_one())
             query = query.order_by(projects.c.ord.desc()).offset(offset).limit(limit)

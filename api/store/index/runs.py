@@ -5,11 +5,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Row, bindparam, delete, select, update
 
 from api import ulid
 from api.store.database import Database, next_ord
-from api.store.index import counts
+from api.store.index import counts, listing
 from api.store.index.counts import Place
 from api.store.index.idempotency import Idempotency, remember
 from api.store.page import Page
@@ -20,6 +20,8 @@ from crds import names
 
 LIVE = ("pending", "running")
 ENDED = ("succeeded", "failed", "canceled")
+NEAR = 2000
+"""Rows that are skipped in less than a millisecond."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,11 @@ class RunRequest:
     timeout: str | None = None
 
 
-_LISTED = [runs.c[field.name] for field in fields(RunRow)]
+_LISTED = tuple(field.name for field in fields(RunRow))
 _WHOLE = [runs.c[field.name] for field in fields(RunDetail)]
+_ONE = select(*_WHOLE).where(
+    runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("name"), runs.c.hidden.is_(False)
+)
 
 
 def _detail(row: Row[Any]) -> RunDetail:
@@ -86,11 +91,9 @@ class Runs:
 
     async def get(self, name: str) -> RunDetail | None:
         """One run by object name, or None."""
-        query = select(*_WHOLE).where(
-            runs.c.namespace == self._namespace, runs.c.name == name, runs.c.hidden.is_(False)
-        )
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).one_or_none()
+        here = {"namespace": self._namespace, "name": name}
+        async with self._database.brief_read() as connection:
+            row = (await connection.execute(_ONE, here)).one_or_none()
         return _detail(row) if row else None
 
     async def page(
@@ -103,24 +106,20 @@ class Runs:
         projects: frozenset[str] | None = None,
     ) -> Page[RunRow]:
         """A page, newest first. `deployment` is an object name; `projects` bounds what a key may see."""
-        shown = (runs.c.namespace == self._namespace, runs.c.hidden.is_(False))
-        found = select(runs.c.ord).where(*shown)
-        for column, value in (
-            (runs.c.project, project),
-            (runs.c.deployment, deployment),
-            (runs.c.status, status),
-        ):
-            if value is not None:
-                found = found.where(column == value)
-        bound = None if projects is None else sorted(projects)
-        if bound is not None:
-            found = found.where(runs.c.project.in_(bound))
-        # Which rows is answered by an index alone; only those of the page are read.
-        found = found.order_by(runs.c.ord.desc()).offset(offset).limit(limit)
-        query = select(*_LISTED).where(*shown, runs.c.ord.in_(found)).order_by(runs.c.ord.desc())
-        async with self._database.read() as connection:
-            total = await counts.total(connection, self._namespace, project, deployment, status, bound)
-            rows = (await connection.execute(query)).all() if total > offset else []
+        asked: dict[str, Any] = {
+            "project": project,
+            "deployment": deployment,
+            "status": status,
+            "projects": None if projects is None else sorted(projects),
+        }
+        given = listing.filters(**asked)
+        values = {"namespace": self._namespace, **{name: asked[name] for name in given}}
+        near = offset < NEAR
+        async with self._database.brief_read() if near else self._database.read() as connection:
+            total = int((await connection.execute(listing.total(given), values)).scalar_one())
+            query = listing.page(given, _LISTED)
+            values |= {"offset": offset, "limit": limit}
+            rows = (await connection.execute(query, values)).all() if total > offset else []
         return Page(tuple(RunRow(**row._mapping) for row in rows), total)
 
     async def accept(
@@ -130,7 +129,7 @@ class Runs:
 
         The same idempotency gives the name it made before. Raises Taken for another body.
         """
-        async with self._database.write() as connection:
+        async with self._database.brief_write() as connection:
             name = names.RUN_PREFIX + ulid.new()
             if idempotency is not None:
                 first = await remember(connection, self._namespace, idempotency, name, now)

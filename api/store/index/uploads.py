@@ -59,7 +59,7 @@ class Uploads:
     async def get(self, upload: str) -> UploadRow | None:
         """One upload, or None."""
         query = select(*_WHOLE).where(uploads.c.namespace == self._namespace, uploads.c.id == upload)
-        async with self._database.read() as connection:
+        async with self._database.brief_read() as connection:
             row = (await connection.execute(query)).one_or_none()
         return UploadRow(**row._mapping) if row else None
 
