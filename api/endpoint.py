@@ -19,6 +19,8 @@ from api.gate import CALLER
 from api.openapi.operation import Answer
 from api.pagination import Page
 from api.parameters import Parameter
+from api.remembered import Answer as Told
+from api.remembered import Remembered
 from api.services import SERVICES, Services
 
 NOTHING: Mapping[str, Any] = {"type": "object", "additionalProperties": False, "maxProperties": 0}
@@ -54,6 +56,7 @@ Serve = Callable[[Call], Awaitable[web.StreamResponse]]
 class Endpoint:
     """An operation. `produces`: the media types it can answer with, the default first.
 
+    `remembers`: it answers from rows alone, so that the same answer holds until one changes.
     `summary`, `answers`, `refusals`, `headers` and `example` describe it (`api.openapi`); tests hold it so.
     """
 
@@ -71,6 +74,7 @@ class Endpoint:
     headers: tuple[Parameter, ...] = ()
     example: Any = None
     takes: str = media.JSON
+    remembers: bool = False
 
     @property
     def description(self) -> str:
@@ -80,10 +84,25 @@ class Endpoint:
     def handler(self) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """What aiohttp calls."""
         checker = validation.validator(self.body if self.body is not None else NOTHING)
+        told = Remembered()
 
         async def handle(request: web.Request) -> web.StreamResponse:
             caller = request[CALLER]
             caller.require(self.scope)
+            if not self.remembers:
+                return await answer(request, caller)
+            database = request.app[SERVICES].store.database
+            before = database.generation
+            question = (request.rel_url.raw_path_qs, request.headers.get("Accept"), caller.projects)
+            known = told.get(before, question)
+            if known is not None:
+                return web.Response(body=known.body, headers=known.headers)
+            made = await answer(request, caller)
+            if isinstance(made, web.Response) and made.status == 200 and isinstance(made.body, bytes):
+                told.put(before, database.generation, question, Told(made.body, dict(made.headers)))
+            return made
+
+        async def answer(request: web.Request, caller: Caller) -> web.StreamResponse:
             chosen = media.choose(request.headers.get("Accept"), self.produces)
             query = parameters.parse(self.query, request.query.items())
             given: Mapping[str, Any] = {}

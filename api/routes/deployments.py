@@ -160,6 +160,7 @@ ENDPOINTS = (
         "/v1/deployments",
         many,
         "read",
+        remembers=True,
         query=(
             Parameter(
                 "project",
@@ -192,6 +193,7 @@ ENDPOINTS = (
         "/v1/deployments/{id}",
         get,
         "read",
+        remembers=True,
         summary="Get a deployment",
         answers=(one(shapes.DEPLOYMENT, examples.DEPLOYMENT),),
     ),

@@ -148,6 +148,7 @@ ENDPOINTS = (
         "/v1/runs",
         many,
         "read",
+        remembers=True,
         query=(
             Parameter("project", schemas.PROJECT_NAME, description="A project's name."),
             Parameter("deployment", schemas.DEPLOYMENT_ID, description="A deployment's id."),
@@ -175,6 +176,7 @@ ENDPOINTS = (
         "/v1/runs/{id}",
         get,
         "read",
+        remembers=True,
         summary="Get a run",
         answers=(operation.one(shapes.RUN, examples.RUN),),
     ),
