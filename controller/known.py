@@ -6,7 +6,7 @@ what creates or ends something rests on preconditions, names and write-once
 fields at the apiserver.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -67,6 +67,7 @@ class Known:
             kind.plural: {} for kind in (*kinds.OWN, kinds.POD)
         }
         self._gone: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._changes: Counter[str] = Counter()
 
     def put(self, kind: Kind, obj: Mapping[str, Any]) -> bool:
         """Keeps a version of an object; False where that version or a newer one is here already."""
@@ -75,6 +76,7 @@ class Known:
         if before is not None and version(before) >= version(obj):
             return False
         table[obj["metadata"]["name"]] = slim(kind, obj)
+        self._changes[kind.plural] += 1
         return True
 
     def remove(self, kind: Kind, name: str, uid: str | None = None) -> bool:
@@ -83,6 +85,7 @@ class Known:
         if before is None or (uid and before["metadata"].get("uid") != uid):
             return False
         del self._objects[kind.plural][name]
+        self._changes[kind.plural] += 1
         if kind == kinds.POD:
             self._gone[str(before["metadata"].get("uid"))] = before
             while len(self._gone) > MOST_GONE:
@@ -100,6 +103,10 @@ class Known:
     def all(self, kind: Kind) -> Iterator[dict[str, Any]]:
         """All of a kind, as of now."""
         return iter(list(self._objects[kind.plural].values()))
+
+    def changes(self, kind: Kind) -> int:
+        """How often anything of a kind changed: the same number says that nothing did."""
+        return self._changes[kind.plural]
 
     def count(self, kind: Kind) -> int:
         """How many of a kind are known."""

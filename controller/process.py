@@ -15,6 +15,7 @@ from controller.answers import Answers, routes
 from controller.apply import Actor
 from controller.config import Config
 from controller.deployment.begin import Begin
+from controller.deployment.line import Line
 from controller.deployment.reconcile import DeploymentReconciler
 from controller.git import Git
 from controller.github.client import GitHub
@@ -65,6 +66,7 @@ class Process:
         begin = Begin(
             actor,
             config,
+            Line(self.known, config),
             looks.tree_of,
             lambda: self.resync.last is not None,
             retainer.condemned,

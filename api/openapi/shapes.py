@@ -88,8 +88,18 @@ DEPLOYMENT_CREATED = shape("DeploymentCreated", _DEPLOYMENT)
 DEPLOYMENT_ITEM = shape("DeploymentItem", {**_DEPLOYMENT, **_ENDED}, ("error",))
 DEPLOYMENT = shape(
     "Deployment",
-    {**_DEPLOYMENT, **_ENDED, "git_sha": nullable(TEXT), "build_logs_url": ADDRESS},
-    ("error",),
+    {
+        **_DEPLOYMENT,
+        **_ENDED,
+        "git_sha": nullable(TEXT),
+        "build_logs_url": ADDRESS,
+        "queue_position": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Its place in the queue of builds; only while it waits there.",
+        },
+    },
+    ("queue_position", "error"),
 )
 
 _RUN = {

@@ -27,9 +27,14 @@ def created(row: DeploymentRow) -> dict[str, Any]:
     return {key: shown[key] for key in ("id", "project", "status", "message", "created_at")}
 
 
-def single(row: DeploymentRow, public_url: str) -> dict[str, Any]:
-    """A deployment by itself."""
+def single(row: DeploymentRow, public_url: str, position: int | None = None) -> dict[str, Any]:
+    """A deployment by itself.
+
+    `queue_position` only where it waits for a place to be built in; 1 is the next.
+    """
     shown = item(row)
+    if position is not None:
+        shown["queue_position"] = position
     return {
         **shown,
         "git_sha": row.git_sha,

@@ -6,13 +6,14 @@ builds than the caps. Called by `controller.deployment.reconcile`.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from controller import triggers
 from controller.apply import Actor
 from controller.config import Config
 from controller.deployment import queue, status, twin
+from controller.deployment.line import Line, View
 from controller.deployment.source_key import recorded_tree, source_key
 from crds import conditions, kinds, names
 from crds.objects import Deployment, Pod, Project
@@ -20,9 +21,6 @@ from crds.objects import Deployment, Pod, Project
 BUILDING = "status.phase=Building"
 LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 BUILDS = f"{names.LABEL_COMPONENT}={names.COMPONENT_BUILD}"
-FIRST = 10
-"""So many of those who wait are told of their new position at once, the others within `LATER` seconds."""
-LATER = 5.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,7 @@ class Begin:
 
     actor: Actor
     config: Config
+    line: Line
     tree_of: Callable[[Deployment], str | None] = lambda _: None
     ready: Callable[[], bool] = lambda: True
     condemned: Callable[[str], frozenset[str] | None] = lambda _: frozenset()
@@ -59,31 +58,31 @@ class Begin:
         said = conditions.find(deployment.conditions, conditions.READY) or {}
         if said.get("reason") != status.QUEUED or deployment.generation != said.get("observedGeneration"):
             return False
-        key = deployment.status.get("sourceKey")
-        if key and twin.built_twin(deployment, key, self._known(), self._going(deployment)):
+        key, view = deployment.status.get("sourceKey"), self.line.view()
+        if key and (deployment.project, key) in view.built and self._twin(deployment, key):
             return False
-        return said.get("message") == self.known_queue(deployment)
+        return deployment.name not in view.first and said.get("message") == self._why(deployment)
 
     def known_queue(self, deployment: Deployment) -> str:
         """Why it must wait as far as is known; empty where it may begin."""
-        known = self._known()
-        pods = map(Pod, self.actor.known.all(kinds.POD))
-        taken = queue.busy(known, pods, {other.name: other for other in known})
-        return queue.judge(deployment, self._line(known), taken, self.config)
+        view = self.line.view()
+        # One that never had a look stands in line from now on.
+        may = view.first if deployment.name in view.first else self._first(deployment, view, None)
+        return "" if deployment.name in may else self._why(deployment)
 
     async def live_queue(self, deployment: Deployment) -> str:
         """The same on what the apiserver has now; to be called under `lock`."""
         listing = await self.actor.kube.list(kinds.DEPLOYMENT, fields=BUILDING)
         pods = await self.actor.kube.list(kinds.POD, BUILDS, LIVE)
-        known = self._known()
-        by_name = {other.name: other for other in known}
+        view = self.line.view()
+        by_name = {other.name: other for other in view.deployments}
         taken = queue.busy(map(Deployment, listing.items), map(Pod, pods.items), by_name)
         taken.pop(deployment.name, None)
-        return queue.judge(deployment, self._line(known), taken, self.config)
+        return "" if deployment.name in self._first(deployment, view, taken) else self._why(deployment)
 
     async def living_twin(self, deployment: Deployment, key: str) -> Deployment | None:
         """A built one with that key, as the apiserver has it now; to be called under `removing`."""
-        found = twin.built_twin(deployment, key, self._known(), self._going(deployment))
+        found = self._twin(deployment, key)
         raw = await self.actor.kube.get(kinds.DEPLOYMENT, found.name) if found else None
         if raw is None:
             return None
@@ -91,26 +90,27 @@ class Begin:
 
     def earlier_twin(self, deployment: Deployment, key: str) -> Deployment | None:
         """An earlier one with that key which is being built, or will be."""
-        return twin.building_twin(deployment, key, self._known())
+        return twin.building_twin(deployment, key, self.line.view().deployments)
 
     def wake(self) -> None:
-        """A place is free, or the queue is another one: those who wait are looked at, the first at once."""
-        known = [other for other in self._known() if queue.waiting(other)]
-        line = sorted((other for other in known if queue.stands_in_line(other)), key=queue.place)
-        for index, other in enumerate(line):
-            self.actor.queue.add(triggers.deployment(other.name), 0.0 if index < FIRST else LATER)
-        for other in known:
+        """A place is free, or the line is another one: those who may begin are looked at."""
+        view = self.line.view()
+        for name in view.first:
+            self.actor.queue.add(triggers.deployment(name))
+        for other in view.deployments:
             ready = conditions.find(other.conditions, conditions.READY) or {}
-            if ready.get("reason") == status.SAME_SOURCE:
+            if ready.get("reason") == status.SAME_SOURCE and queue.waiting(other):
                 self.actor.queue.add(triggers.deployment(other.name))
 
-    def _going(self, deployment: Deployment) -> frozenset[str]:
-        return self.condemned(deployment.project) or frozenset()
+    def _first(self, deployment: Deployment, view: View, taken: Mapping[str, str] | None) -> frozenset[str]:
+        if taken is None:
+            taken = queue.busy(view.deployments, (), {})
+        line = {other.name: other for other in (*view.standing, deployment)}
+        return queue.first(line.values(), taken, self.config)
 
-    def _known(self) -> list[Deployment]:
-        return [Deployment(raw) for raw in self.actor.known.all(kinds.DEPLOYMENT)]
+    def _why(self, deployment: Deployment) -> str:
+        return queue.why(deployment.project, self.config)
 
-    def _line(self, known: list[Deployment]) -> list[Deployment]:
-        """Those who wait for a place; one whose Project is not there yet holds up nobody."""
-        there = {raw["metadata"]["name"] for raw in self.actor.known.all(kinds.PROJECT)}
-        return [other for other in known if queue.stands_in_line(other) and other.project in there]
+    def _twin(self, deployment: Deployment, key: str) -> Deployment | None:
+        going = self.condemned(deployment.project) or frozenset()
+        return twin.built_twin(deployment, key, self.line.view().deployments, going)

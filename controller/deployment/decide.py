@@ -20,7 +20,6 @@ from crds.reasons import BuildReason
 MAX_BROKEN = 3
 MAX_NEEDS = 2
 WAITS_AGAIN = 15.0
-REFUSED_AGAIN = 10.0
 REMOVAL_AGAIN = 1.0
 _DOING = {
     ASSEMBLE: (status.ASSEMBLING, "The source is fetched, checked and appended to its image."),
@@ -86,12 +85,12 @@ def _build(seen: Observed, project: Project, steps: Attempts, now: datetime, con
         return _built(seen, project, said, now)
     if isinstance(said, answer.Needs):
         if _count(steps, answer.Needs) > MAX_NEEDS:
-            return _fail(seen, _vanishing(said), now)
+            return fail(seen, _vanishing(said), now)
         return _next(seen, project, steps, DEPENDENCIES, said, now, config)
     if isinstance(said, answer.Done):
         return _next(seen, project, steps, ASSEMBLE, None, now, config)
     if isinstance(said, answer.Failure):
-        return _fail(seen, said, now)
+        return fail(seen, said, now)
     return _again(seen, project, steps, said, latest.kind, now, config)
 
 
@@ -114,22 +113,6 @@ def _first(seen: Observed, project: Project, steps: Attempts, now: datetime, con
         decision = _next(seen, project, steps, ASSEMBLE, None, now, config)
         return replace(decision, status={**(decision.status or {}), "sourceKey": seen.key})
     return Decision(status={**waits, "sourceKey": seen.key}, after=adoption, requeue_after=WAITS_AGAIN)
-
-
-def refused(seen: Observed, why: str, final: bool, now: datetime, config: Config) -> Decision:
-    """The Decision where the apiserver does not take a build pod, perhaps for a quota: that can pass."""
-    left = config.timing.unschedulable - (now - seen.deployment.created).total_seconds()
-    if final or left <= 0:
-        hint = "Look at spec.build.resources of the Project, and at the namespace's quota and policies."
-        return _fail(
-            seen, answer.Failure(BuildReason.BUILD_FAILED, f"no build pod can be made: {why}", hint), now
-        )
-    message = f"The build pod was refused: {why}"
-    wanted = status.pending(seen.deployment, status.POD_REFUSED, message, now)
-    if seen.deployment.status.get("buildPod"):
-        wanted = status.building(seen.deployment, None, status.POD_REFUSED, message, now)
-    again = min(REFUSED_AGAIN, left + 1.0)
-    return Decision(status=wanted, events=(Note(status.POD_REFUSED, message, True),), requeue_after=again)
 
 
 def _said(step: Step) -> object:
@@ -193,7 +176,7 @@ def _again(
     if count > MAX_BROKEN:
         message = f"{broken.message} (after {count} attempts)"
         hint = "The installation is at fault rather than the crew; see the pods' events."
-        return _fail(seen, answer.Failure(broken.reason, message, hint, broken.log), now)
+        return fail(seen, answer.Failure(broken.reason, message, hint, broken.log), now)
     ended = patience.ended(steps.latest.pod) if steps.latest and steps.latest.pod else None
     pause = config.timing.build_retry * 2.0 ** (count - 1)
     left = (ended + timedelta(seconds=pause) - now).total_seconds() if ended else 0.0
@@ -219,7 +202,7 @@ def _wait(
     wanted = status.building(deployment, name, _DOING[kind][0], message, now)
     removal = (Delete(kinds.POD, build.name, build.uid, 0),)
     if waits.failure is not None:
-        return replace(_fail(seen, waits.failure, now), delete=removal)
+        return replace(fail(seen, waits.failure, now), delete=removal)
     if waits.left > 0:
         adoption = owner.adoption(kinds.DEPLOYMENT, deployment, project)
         return Decision(status=wanted, after=adoption, requeue_after=waits.left)
@@ -248,7 +231,8 @@ def _built(seen: Observed, project: Project, said: answer.Built, now: datetime) 
     )
 
 
-def _fail(seen: Observed, failure: answer.Failure, now: datetime) -> Decision:
+def fail(seen: Observed, failure: answer.Failure, now: datetime) -> Decision:
+    """The end of a build."""
     return Decision(
         status=status.failed(seen.deployment, failure, now),
         events=(Note(failure.reason, failure.message, True),),

@@ -1,10 +1,11 @@
-"""The queue of builds: who may begin, and who waits at which position. Pure.
+"""The queue of builds: who may begin, and what those who wait are told. Pure.
 
 First in, first out by creation, within the caps of the installation and of each
 project; a project at its cap does not hold up others behind it. Called by
-`controller.deployment.reconcile`.
+`controller.deployment.line` and `begin`.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
 from controller.config import Config
@@ -63,57 +64,31 @@ def busy(
     return found
 
 
-def judge(
-    deployment: Deployment,
-    line: Collection[Deployment],
-    taken: Mapping[str, str],
-    config: Config,
-) -> str:
-    """Why a Deployment must wait, for people, given all that stand in line and the places taken.
+def first(line: Collection[Deployment], taken: Mapping[str, str], config: Config) -> frozenset[str]:
+    """The names of those in line that may begin, given the places taken."""
+    projects = Counter(taken.values())
+    found = set()
+    for other in sorted(line, key=place):
+        if projects.total() >= config.max_builds:
+            break
+        if other.name not in taken and projects[other.project] < config.max_builds_per_project:
+            projects[other.project] += 1
+            found.add(other.name)
+    return frozenset(found)
 
-    Empty where it may begin.
+
+def why(project: str, config: Config) -> str:
+    """What one waits for, for people.
+
+    It says nothing that changes while the line moves on: else each step would be written to all who wait.
+    The position is computed when it is read.
     """
-    projects = list(taken.values())
-    ahead = 0
-    queue = sorted({other.name: other for other in (*line, deployment)}.values(), key=place)
-    queue = [other for other in queue if other.name not in taken]
-    for other in queue:
-        free = len(projects) < config.max_builds
-        own = projects.count(other.project) < config.max_builds_per_project
-        if free and own:
-            if other.name == deployment.name:
-                return ""
-            projects.append(other.project)
-            continue
-        ahead += 1
-        if other.name == deployment.name:
-            reason = _project_full(deployment, config) if not own else _installation_full(config)
-            total = ahead + _waiting_behind(queue, deployment, projects, config)
-            return f"Position {ahead} of {total} in the queue of builds: {reason}."
-    return ""
+    most, own = config.max_builds, config.max_builds_per_project
+    return (
+        f"Waiting in the queue of builds: {_builds(most)} at once in the installation, "
+        f"{_builds(own)} of project {project}."
+    )
 
 
-def _waiting_behind(
-    queue: Collection[Deployment], deployment: Deployment, projects: Collection[str], config: Config
-) -> int:
-    """How many behind a waiting Deployment wait too."""
-    taken, count = list(projects), 0
-    for other in queue:
-        if place(other) <= place(deployment):
-            continue
-        free = len(taken) < config.max_builds
-        if free and taken.count(other.project) < config.max_builds_per_project:
-            taken.append(other.project)
-        else:
-            count += 1
-    return count
-
-
-def _project_full(deployment: Deployment, config: Config) -> str:
-    most = config.max_builds_per_project
-    return f"project {deployment.project} has {most} {'build' if most == 1 else 'builds'} at once"
-
-
-def _installation_full(config: Config) -> str:
-    most = config.max_builds
-    return f"the installation has {most} {'build' if most == 1 else 'builds'} at once"
+def _builds(count: int) -> str:
+    return f"{count} build" if count == 1 else f"{count} builds"

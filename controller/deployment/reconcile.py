@@ -10,9 +10,10 @@ from controller.config import Config
 from controller.decision import Decision, Delete
 from controller.deployment import queue
 from controller.deployment.begin import BUILDS, Begin
-from controller.deployment.decide import WAITS_AGAIN, Observed, decide, refused
+from controller.deployment.decide import WAITS_AGAIN, Observed, decide
 from controller.deployment.heard import as_ended
 from controller.deployment.patience import STOP_GRACE
+from controller.deployment.refusal import refused
 from crds import errors, kinds, names
 from crds.objects import Deployment, Pod, Project
 

@@ -3,6 +3,7 @@
 From then on its phase follows the Project (`controller.project.phases`).
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -51,6 +52,17 @@ def building(
     """A Deployment that `pod` builds; None leaves the recorded one."""
     status = _status(deployment, DeploymentPhase.BUILDING, _unbuilt(reason, message), now)
     return {**status, "buildPod": pod} if pod else status
+
+
+def refused(deployment: Deployment, message: str, begun: bool, now: datetime) -> dict[str, Any]:
+    """A Deployment whose pod is refused for the time being; since when, its condition Built says."""
+    phase = DeploymentPhase.BUILDING if begun else DeploymentPhase.PENDING
+    wanted = _unbuilt(POD_REFUSED, message)
+    told = [
+        replace(condition, status=False) if condition.type == conditions.BUILT else condition
+        for condition in wanted
+    ]
+    return _status(deployment, phase, told, now)
 
 
 def built(deployment: Deployment, answer: Built, now: datetime) -> dict[str, Any]:

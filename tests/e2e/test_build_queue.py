@@ -1,6 +1,5 @@
 """Builds in line: their positions, their log while they go on, and what is left of one that is deleted."""
 
-import asyncio
 import time
 
 from tests.e2e.yard import eventually
@@ -75,17 +74,11 @@ async def test_builds_wait_in_line(yard, workshops):
     first = [await shop.deploy(slow(8)) for shop in shops]
     second = await shops[0].deploy({"main.py": "def kickoff(inputs):\n    return 2\n"})
 
-    async def told() -> list[str]:
-        shown = await asyncio.gather(shops[2].object(first[2]), shops[0].object(second))
-        found = []
-        for one in shown:
-            ready = next(c for c in one["status"]["conditions"] if c["type"] == "Ready")
-            found.append(ready["message"] if one["status"]["phase"] == "Pending" else "")
-        return found
+    async def positions() -> list[int | None]:
+        shown = [await yard.get(f"/v1/deployments/{one}") for one in (first[2], second)]
+        return [one.get("queue_position") for one in shown]
 
-    # The first to wait is told anew when another joins behind it.
-    messages = await eventually(told, lambda seen: all("of 2" in text for text in seen), 15)
-    assert "osition 1 of 2" in messages[0] and "osition 2 of 2" in messages[1], messages
+    await eventually(positions, lambda seen: seen == [1, 2], 15)
     assert (await yard.get(f"/v1/deployments/{first[2]}"))["status"] == "pending"
 
     most = 0

@@ -14,10 +14,13 @@ from api.store.index.removal import is_removed
 from api.store.page import Page
 from api.store.schema import deployments, projects
 from api.store.signals import Signals
-from crds import objects
+from crds import conditions, objects
 from crds.kinds import PROJECT
 from crds.reasons import STATUS_OF_PHASE
 from crds.times import parse_time
+
+QUEUED = "Queued"
+"""The reason of Ready while it waits for a place to be built in."""
 
 
 @dataclass(frozen=True)
@@ -104,27 +107,68 @@ class Deployments:
         self._namespace = namespace
         self._signals = signals
 
+    def _shown(self) -> Select[Any]:
+        # What belonged to an earlier project of the same name is not shown, also before it is collected.
+        joined = and_(
+            projects.c.namespace == deployments.c.namespace, projects.c.name == deployments.c.project
+        )
+        return (
+            select(*_COLUMNS)
+            .select_from(deployments.outerjoin(projects, joined))
+            .where(
+                deployments.c.namespace == self._namespace,
+                or_(
+                    projects.c.uid.is_(None),
+                    deployments.c.project_uid.is_(None),
+                    deployments.c.project_uid == projects.c.uid,
+                ),
+            )
+        )
+
     async def get(self, name: str) -> DeploymentRow | None:
         """One deployment by object name, or None."""
-        here = {"namespace": self._namespace, "name": name}
-        async with self._database.brief_read() as connection:
-            row = (await connection.execute(_ONE, here)).one_or_none()
+        async with self._database.read() as connection:
+            row = (await connection.execute(self._shown().where(deployments.c.name == name))).one_or_none()
         return _row(row) if row else None
 
     async def page(
         self, project: str, offset: int, limit: int, status: str | None = None
     ) -> Page[DeploymentRow]:
         """A page of a project's deployments, newest first, of one status if given. Unknown project: empty."""
-        query = _SHOWN.where(deployments.c.project == project)
+        query = self._shown().where(deployments.c.project == project)
         if status is not None:
             query = query.where(_STATUS.in_([status]))
-        async with self._database.brief_read() as connection:
-            here = {"namespace": self._namespace}
+        async with self._database.read() as connection:
             count = select(func.count()).select_from(query.subquery())
-            total = int((await connection.execute(count, here)).scalar_one())
+            total = int((await connection.execute(count)).scalar_one())
             query = query.order_by(deployments.c.ord.desc()).offset(offset).limit(limit)
-            rows = (await connection.execute(query, here)).all()
+            rows = (await connection.execute(query)).all()
         return Page(tuple(_row(row) for row in rows), total)
+
+    async def queue_position(self, row: DeploymentRow) -> int | None:
+        """How many stand in the queue of builds up to this one; None where it does not stand there.
+
+        Computed from the rows when it is read: stored, each step of the queue would be written to all.
+        """
+        if row.status != "pending" or _waits_for(row) != QUEUED:
+            return None
+        earlier = or_(
+            deployments.c.created_at < row.created_at,
+            and_(deployments.c.created_at == row.created_at, deployments.c.name < row.name),
+        )
+        query = (
+            select(func.count())
+            .select_from(deployments)
+            .where(
+                deployments.c.namespace == self._namespace,
+                deployments.c.phase == "pending",
+                # Ready comes first in what the controller writes.
+                deployments.c.conditions[0]["reason"].as_string() == QUEUED,
+                earlier,
+            )
+        )
+        async with self._database.read() as connection:
+            return int((await connection.execute(query)).scalar_one()) + 1
 
     async def known(self) -> dict[str, tuple[str, int]]:
         """uid and last seen resourceVersion, by name, of all rows."""
@@ -187,6 +231,12 @@ class Deployments:
         `timeout` seconds.
         """
         await self._signals.wait("deployments", mark, timeout)
+
+
+def _waits_for(row: DeploymentRow) -> str | None:
+    """The reason of Ready."""
+    ready = conditions.find(row.conditions, conditions.READY)
+    return str(ready.get("reason")) if ready else None
 
 
 def owner_project(thing: objects.Object) -> str | None:

@@ -121,7 +121,7 @@ def message(o) -> str:
     return next(c["message"] for c in o["status"]["conditions"] if c["type"] == "Ready")
 
 
-async def test_positions_are_told_and_a_free_place_is_taken_at_once(still):
+async def test_a_free_place_is_taken_at_once_and_writes_nothing_to_those_who_go_on_waiting(still):
     yard = still
     for project in ("a", "b", "c"):
         await yard.project(project)
@@ -130,19 +130,28 @@ async def test_positions_are_told_and_a_free_place_is_taken_at_once(still):
         await create(yard, name, project)
         await yard.until(kinds.DEPLOYMENT, name, lambda o: condition(o, "Ready")[1] != "Pending")
     assert await building(yard.kube) == {"dep-1", "dep-3"}
-    await yard.until(kinds.DEPLOYMENT, "dep-2", lambda o: message(o).startswith("Position 1 of "))
-    await yard.until(kinds.DEPLOYMENT, "dep-4", lambda o: message(o).startswith("Position 2 of "))
-    await yard.until(kinds.DEPLOYMENT, "dep-5", lambda o: message(o).startswith("Position 3 of 3 in"))
+    behind = [f"dep-6{number}" for number in range(10)]
+    for name in behind:
+        await create(yard, name, "abc"[int(name[-1]) % 3])
+    queued = ["dep-2", "dep-4", "dep-5", *behind]
+    for name in queued:
+        found = await yard.until(kinds.DEPLOYMENT, name, lambda o: condition(o, "Ready")[1] == "Queued")
+        assert message(found).startswith("Waiting in the queue of builds: 2 builds at once")
+        await yard.until(kinds.DEPLOYMENT, name, lambda o: o["metadata"].get("ownerReferences"))
+    versions = await written(yard.kube)
     await yard.kube.delete(kinds.DEPLOYMENT, "dep-1")
     await yard.until(kinds.DEPLOYMENT, "dep-2", lambda o: o["status"].get("buildPod"), 5)
-    await yard.until(kinds.DEPLOYMENT, "dep-4", lambda o: message(o).startswith("Position 1 of 2 in"))
     await yard.built("dep-3")
     await yard.until(kinds.DEPLOYMENT, "dep-4", lambda o: o["status"].get("buildPod"), 5)
-    await yard.until(kinds.DEPLOYMENT, "dep-5", lambda o: message(o).startswith("Position 1 of 1 in"))
-    # Nothing is written while nothing happens.
-    before = (await yard.kube.get(kinds.DEPLOYMENT, "dep-5"))["metadata"]["resourceVersion"]
-    await asyncio.sleep(3)
-    assert (await yard.kube.get(kinds.DEPLOYMENT, "dep-5"))["metadata"]["resourceVersion"] == before
+    await asyncio.sleep(1.5)
+    after = await written(yard.kube)
+    assert {name for name in queued if after[name] != versions[name]} == {"dep-2", "dep-4"}
+
+
+async def written(kube) -> dict[str, str]:
+    """The versions of all Deployments."""
+    listing = await kube.list(kinds.DEPLOYMENT)
+    return {found.name: found.resource_version for found in map(Deployment, listing.items)}
 
 
 async def test_there_are_never_more_builds_than_the_caps_whatever_happens_to_the_controller(kube):

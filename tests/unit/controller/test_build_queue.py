@@ -1,14 +1,16 @@
-"""Who may begin a build, and who waits at which position."""
+"""Who may begin a build, and who waits."""
 
-import re
 from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.deployment.queue import busy, judge, place
+from controller.deployment.line import Line
+from controller.deployment.queue import busy, first, place, why
 from controller.deployment.source_key import recorded_tree, source_key
 from controller.deployment.twin import building_twin, built_twin
+from controller.known import Known
+from crds import kinds
 
 ENTRIES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=12)
 
@@ -25,14 +27,11 @@ def test_the_queue_is_fair_within_the_caps(make, config, entries, most, most_eac
     line = [waiting(make, f"dep-{i}", project, age) for i, (project, age) in enumerate(entries)]
     running = data.draw(st.integers(0, most))
     taken = {f"dep-r{i}": f"p{i}" for i in range(running)}
-    said = {d.name: judge(d, line, taken, config) for d in line}
-    begin = [d for d in line if not said[d.name]]
+    may = first(line, taken, config)
+    begin = [d for d in line if d.name in may]
     assert len(begin) + running <= most
     assert all(sum(d.project == p for d in begin) <= most_each for p in "abc")
-    waits = sorted((d for d in line if said[d.name]), key=place)
-    for position, deployment in enumerate(waits, 1):
-        found = re.match(r"Position (\d+) of (\d+) in the queue of builds: ", said[deployment.name])
-        assert (int(found[1]), int(found[2])) == (position, len(waits))
+    waits = sorted((d for d in line if d.name not in may), key=place)
     # Nobody waits although there is room for it, and nobody is overtaken by the same project.
     for deployment in waits:
         own = [d for d in begin if d.project == deployment.project]
@@ -41,19 +40,33 @@ def test_the_queue_is_fair_within_the_caps(make, config, entries, most, most_eac
 
 
 def test_a_project_at_its_cap_holds_up_nobody_behind_it(make, config):
-    first, second, third = (
+    one, two, three = (
         waiting(make, "dep-1", "a", 30),
         waiting(make, "dep-2", "b", 20),
         waiting(make, "dep-3", "c", 10),
     )
-    line, taken = [first, second, third], {"dep-0": "a"}
-    assert judge(first, line, taken, config) == (
-        "Position 1 of 2 in the queue of builds: project a has 1 build at once."
+    assert first([one, two, three], {"dep-0": "a"}, config) == {"dep-2"}
+    assert why("a", config) == (
+        "Waiting in the queue of builds: 2 builds at once in the installation, 1 build of project a."
     )
-    assert judge(second, line, taken, config) == ""
-    assert judge(third, line, taken, config) == (
-        "Position 2 of 2 in the queue of builds: the installation has 2 builds at once."
-    )
+
+
+def test_a_long_line_is_looked_through_once_for_each_change(make, config):
+    known = Known()
+    for raw in (make.project("a"), make.project("b")):
+        known.put(kinds.PROJECT, raw.raw)
+    for number in range(20):
+        known.put(kinds.DEPLOYMENT, waiting(make, f"dep-{number:02d}", "ab"[number % 2], 90 - number).raw)
+    line = Line(known, config)
+    view = line.view()
+    assert (line.view() is view, view.first) == (True, {"dep-00", "dep-01"})
+    known.put(kinds.POD, make.pod().raw)
+    assert line.view() is view
+    building = waiting(make, "dep-00", "a", 90).raw
+    known.put(kinds.DEPLOYMENT, {**building, "status": {"buildPod": "dep-00-a1"}})
+    assert line.view().first == {"dep-01"}
+    known.remove(kinds.PROJECT, "b")
+    assert line.view().first == set()
 
 
 def test_places_are_taken_by_what_builds_and_by_pods_that_were_not_recorded(make):

@@ -5,8 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from controller.deployment import status
 from controller.deployment.attempts import ANNOTATION_STEP, attempts
-from controller.deployment.decide import Observed, decide, refused
+from controller.deployment.decide import Observed, decide
+from controller.deployment.refusal import refused
 
 NEEDS = {
     "outcome": "dependencies",
@@ -169,14 +171,26 @@ def test_a_pod_that_can_never_start_fails_the_build_with_its_reason(
 
 
 def test_a_pod_that_the_apiserver_refuses_is_waited_for_and_then_given_up(make, config):
-    young = Observed(make.deployment(built=False), make.project(), [])
-    waits = refused(young, "exceeded quota", False, make.now, config)
-    assert waits.status["phase"] == "Pending" and 0 < waits.requeue_after <= 10
-    assert refused(young, "limits: Invalid value", True, make.now, config).status["phase"] == "Failed"
-    old = make.deployment(built=False, metadata={"creationTimestamp": make.ago(3601)})
-    given_up = refused(Observed(old, make.project(), []), "exceeded quota", False, make.now, config)
+    # It has been in the queue for hours: the hour begins with the first refusal.
+    long_ago = {"creationTimestamp": make.ago(9000)}
+
+    def at(seconds, status, final=False):
+        seen = Observed(make.deployment(built=False, metadata=long_ago, status=status), make.project(), [])
+        return refused(seen, "exceeded quota", final, make.now + timedelta(seconds=seconds), config)
+
+    first = at(0, {})
+    assert first.status["phase"] == "Pending" and 0 < first.requeue_after <= 10
+    assert [note.reason for note in first.events] == ["PodRefused"]
+    again = at(3590, first.status)
+    assert again.status["phase"] == "Pending" and not again.events
+    given_up = at(3601, again.status)
     assert given_up.status["error"]["reason"] == "BuildFailed"
     assert "exceeded quota" in given_up.status["error"]["message"]
+    # Whatever came between begins the hour anew.
+    building = make.deployment(built=False, status=first.status)
+    between = status.building(building, "dep-a-a1", "Assembling", "m", make.now)
+    assert at(9999, between).status["phase"] == "Building"
+    assert at(0, {}, final=True).status["phase"] == "Failed"
 
 
 @pytest.mark.parametrize("more", [{"reason": "DeadlineExceeded"}, {}])
