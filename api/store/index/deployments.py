@@ -107,42 +107,26 @@ class Deployments:
         self._namespace = namespace
         self._signals = signals
 
-    def _shown(self) -> Select[Any]:
-        # What belonged to an earlier project of the same name is not shown, also before it is collected.
-        joined = and_(
-            projects.c.namespace == deployments.c.namespace, projects.c.name == deployments.c.project
-        )
-        return (
-            select(*_COLUMNS)
-            .select_from(deployments.outerjoin(projects, joined))
-            .where(
-                deployments.c.namespace == self._namespace,
-                or_(
-                    projects.c.uid.is_(None),
-                    deployments.c.project_uid.is_(None),
-                    deployments.c.project_uid == projects.c.uid,
-                ),
-            )
-        )
-
     async def get(self, name: str) -> DeploymentRow | None:
         """One deployment by object name, or None."""
-        async with self._database.read() as connection:
-            row = (await connection.execute(self._shown().where(deployments.c.name == name))).one_or_none()
+        here = {"namespace": self._namespace, "name": name}
+        async with self._database.brief_read() as connection:
+            row = (await connection.execute(_ONE, here)).one_or_none()
         return _row(row) if row else None
 
     async def page(
         self, project: str, offset: int, limit: int, status: str | None = None
     ) -> Page[DeploymentRow]:
         """A page of a project's deployments, newest first, of one status if given. Unknown project: empty."""
-        query = self._shown().where(deployments.c.project == project)
+        query = _SHOWN.where(deployments.c.project == project)
         if status is not None:
             query = query.where(_STATUS.in_([status]))
-        async with self._database.read() as connection:
+        async with self._database.brief_read() as connection:
+            here = {"namespace": self._namespace}
             count = select(func.count()).select_from(query.subquery())
-            total = int((await connection.execute(count)).scalar_one())
+            total = int((await connection.execute(count, here)).scalar_one())
             query = query.order_by(deployments.c.ord.desc()).offset(offset).limit(limit)
-            rows = (await connection.execute(query)).all()
+            rows = (await connection.execute(query, here)).all()
         return Page(tuple(_row(row) for row in rows), total)
 
     async def queue_position(self, row: DeploymentRow) -> int | None:
