@@ -38,7 +38,7 @@ from crds import kinds
 from crds.kube import Kube
 
 LOG = structlog.get_logger("controller")
-SOURCE_WORKERS = 8
+SOURCE_WORKERS = 32
 REPORT_WORKERS = 4
 KOPF_EXIT = 5.0
 JSON_DEPTH = 40_000

@@ -1,36 +1,34 @@
 """Looking at Projects' repositories: when, with which credentials, and what is new.
 
 Apart from the Project's other work, so that a slow remote delays no rollback. An
-idle Project costs one listing of heads and no call to the apiserver. Called by
-`controller.reconciler` under the key `sources/<project>`.
+idle Project costs at most one listing of heads, shared with those that follow the
+same, and no write. Called by `controller.reconciler` under the key `sources/<project>`.
 """
 
-import base64
-import random
+import asyncio
 import time
 from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
 
 from controller import triggers
 from controller.apply import Actor
 from controller.config import Config
 from controller.git import Git
+from controller.project.credentials import remote_of
 from controller.project.looks import Look, Looks, Problem, begin
-from controller.queue import backoff
-from controller.repository import Commit, GitProblem, Remote
+from controller.project.patience import Patience
+from controller.project.places import Places
+from controller.project.schedule import AGAIN, Schedule
+from controller.project.shared import Shared
+from controller.repository import Commit, GitProblem, Head, Remote
 from crds import durations, kinds
+from crds.names import ANNOTATION_PUSHED_AT
 from crds.objects import Project
 
-HOST_BACKOFF = 20.0
-"""Back-off of hosts that fail, in units of the queue's: 1 s, 2 s, 4 s … up to the configured maximum."""
-
-
-@dataclass
-class Schedule:
-    """When each Project is looked at next, and which hosts are left alone until when; monotonic seconds."""
-
-    due: dict[str, float] = field(default_factory=dict)
-    failures: dict[str, int] = field(default_factory=dict)
-    rests: dict[str, float] = field(default_factory=dict)
+PARKED_AGAIN = 30.0
+"""Seconds after which a look that waits for a place tries by itself; it is told of one before."""
+LISTINGS = 10_000
+COMMITS = 1_000
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,14 @@ class SourceReconciler:
     git: Git
     looks: Looks
     schedule: Schedule = field(default_factory=Schedule)
+    places: Places = field(default_factory=Places)
+    heads: Shared[Head] = field(default_factory=lambda: Shared(time.monotonic, LISTINGS))
+    commits: Shared[Commit] = field(default_factory=lambda: Shared(time.monotonic, COMMITS))
+    fetching: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+    patience: Patience = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "patience", Patience(self.config.timing.poll_backoff_max))
 
     async def reconcile(self, name: str) -> None:
         """Looks at the repository if it is time, and tells the Project if something is new."""
@@ -50,88 +56,92 @@ class SourceReconciler:
         key = triggers.source(name)
         if project is None or project.git is None or project.deleting or project.git.get("suspend"):
             self.looks.forget(name)
-            self.schedule.due.pop(name, None)
+            self.schedule.forget(name)
+            self.places.forget(key)
             self.actor.queue.forget(key)
             return
-        now, before = time.monotonic(), self.looks.get(name)
-        asked = begin(project)
-        changed = before is None or (before.source, before.requested_at) != (asked.source, asked.requested_at)
-        demanded = self.looks.take_demand(name)
-        wait = self._wait(name, str(project.git["url"]), now, changed or demanded)
+        url, now = str(project.git["url"]), time.monotonic()
+        wait = self._wait(project, url, now)
         if wait > 0:
             self.actor.queue.add(key, wait)
             return
-        look = await self._look(project, asked, before)
-        pause = self._pause(project, look)
-        self.schedule.due[name] = time.monotonic() + pause
+        host = Remote(url).host
+        doubtful = self.patience.doubts(url, host)
+        if not self.places.take(key, host, doubtful):
+            self.actor.queue.add(key, PARKED_AGAIN)
+            return
+        try:
+            await self._work(project, url, host)
+        finally:
+            for other in self.places.free(host, doubtful):
+                self.actor.queue.add(other)
+
+    def _wait(self, project: Project, url: str, now: float) -> float:
+        """Seconds until this Project may be looked at; 0 where it may be now."""
+        name, before, asked = project.name, self.looks.get(project.name), begin(project)
+        changed = before is None or (before.source, before.requested_at) != (asked.source, asked.requested_at)
+        pushed = self.schedule.tell(name, project.annotations.get(ANNOTATION_PUSHED_AT, ""))
+        demanded = self.looks.take_demand(name)
+        if pushed or demanded or (changed and name not in self.schedule.wanted):
+            self.schedule.want(name, now)
+        if name in self.schedule.wanted:
+            return 0.0
+        return max(
+            0.0, self.schedule.due.get(name, 0.0) - now, self.patience.until(url, Remote(url).host) - now
+        )
+
+    async def _work(self, project: Project, url: str, host: str) -> None:
+        name, key, interval = project.name, triggers.source(project.name), self._interval(project)
+        before, wanted, now = self.looks.get(name), self.schedule.wanted.get(name), time.monotonic()
+        look, began = await self._look(project, before, self.schedule.since(name, now, interval))
+        self.schedule.looked(name, began, interval, wanted)
+        rest = self.patience.until(url, host) - time.monotonic()
+        pause = max(self.schedule.due[name] - time.monotonic(), rest, 0.001)
+        if wanted is not None and before is not None and look.commit == before.commit:
+            pause = min(pause, AGAIN)
+            self.schedule.due[name] = time.monotonic() + pause
         self.actor.queue.add(key, pause)
-        if self.looks.put(name, look) or demanded:
+        if self.looks.put(name, look) or wanted is not None:
             self.actor.queue.add(triggers.project(name))
 
-    def _wait(self, name: str, url: str, now: float, urgent: bool) -> float:
-        """Seconds until this Project may be looked at; 0 where it may be now."""
-        due = 0.0 if urgent else self.schedule.due.get(name, 0.0)
-        rest = 0.0 if urgent else self.schedule.rests.get(Remote(url).host, 0.0)
-        return max(0.0, due - now, rest - now)
-
-    async def _look(self, project: Project, asked: Look, before: Look | None) -> Look:
+    async def _look(self, project: Project, before: Look | None, since: float) -> tuple[Look, float]:
+        """What there is, and when the listing began that says so."""
+        asked, now = begin(project), time.monotonic()
         git = project.git or {}
-        host = Remote(str(git["url"])).host
+        url, ref, path = str(git["url"]), dict(git.get("ref") or {}), str(git.get("path") or "")
+        host, remote = Remote(url).host, None
         try:
-            remote = await self._remote(project)
-            head = await self.git.head(remote, dict(git.get("ref") or {}))
+            remote = await remote_of(self.actor.kube, project)
+            which = (remote, tuple(sorted(ref.items())))
+            head, began = await self.heads.get(which, since, lambda: self.git.head(remote, ref))
             found = _unchanged(project, asked, before, head.commit)
             if found is None:
-                found = await self.git.commit(remote, head, str(git.get("path") or ""))
+                what = (remote, head.commit, path)
+                found, _ = await self.commits.get(what, 0.0, lambda: self._fetch(remote, head, path))
         except GitProblem as problem:
             result = "unreachable" if problem.passing else "refused"
             self.actor.metrics.polls.labels(result).inc()
-            self._failed(host, problem)
-            return replace(asked, problem=Problem(problem.reason, problem.message, problem.passing))
-        self.schedule.failures.pop(host, None)
-        self.schedule.rests.pop(host, None)
+            if problem.passing:
+                self.patience.failed(url, host, time.monotonic())
+            elif remote is not None:
+                self.patience.answered(url, host, time.monotonic() - now)
+            told = Problem(problem.reason, problem.message, problem.passing)
+            return replace(asked, problem=told), now
+        self.patience.answered(url, host, time.monotonic() - now)
         same = before is not None and before.commit == head.commit
-        self.actor.metrics.polls.labels("unchanged" if same else "new").inc()
-        return replace(asked, name=head.name, commit=head.commit, tree=found.tree, subject=found.subject)
+        result = "shared" if began < now else "unchanged" if same else "new"
+        self.actor.metrics.polls.labels(result).inc()
+        look = replace(asked, name=head.name, commit=head.commit, tree=found.tree, subject=found.subject)
+        return look, began
 
-    def _failed(self, host: str, problem: GitProblem) -> None:
-        if problem.passing:
-            count = self.schedule.failures.get(host, 0) + 1
-            self.schedule.failures[host] = count
-            pause = min(self.config.timing.poll_backoff_max, HOST_BACKOFF * backoff(count))
-            self.schedule.rests[host] = time.monotonic() + pause
+    async def _fetch(self, remote: Remote, head: Head, path: str) -> Commit:
+        """One commit; a slow host takes one of the few places for fetches, and no more."""
+        async with self.fetching.setdefault(remote.host, asyncio.Lock()):
+            return await self.git.commit(remote, head, path)
 
-    def _pause(self, project: Project, look: Look) -> float:
-        """Seconds until the next look: the interval, a tenth more or less by chance, or the host's rest."""
+    def _interval(self, project: Project) -> float:
         git = project.git or {}
-        interval = durations.seconds(git["interval"]) if git.get("interval") else self.config.timing.poll
-        pause = interval * random.uniform(0.9, 1.1)
-        if look.problem is not None and look.problem.passing:
-            rest = self.schedule.rests.get(Remote(str(git["url"])).host, 0.0) - time.monotonic()
-            return max(pause, rest)
-        return pause
-
-    async def _remote(self, project: Project) -> Remote:
-        git = project.git or {}
-        url, name = str(git["url"]), (git.get("secretRef") or {}).get("name")
-        if not name:
-            return Remote(url)
-        secret = await self.actor.kube.get(kinds.SECRET, name)
-        if secret is None:
-            raise GitProblem("SecretNotFound", f"there is no Secret {name}; create it, or correct secretRef")
-        data = {
-            key: base64.b64decode(value).decode(errors="replace").strip()
-            for key, value in (secret.get("data") or {}).items()
-        }
-        return Remote(
-            url,
-            data.get("username", ""),
-            data.get("password", ""),
-            data.get("bearerToken", ""),
-            data.get("ca.crt", ""),
-            data.get("identity", ""),
-            data.get("known_hosts", ""),
-        )
+        return durations.seconds(git["interval"]) if git.get("interval") else self.config.timing.poll
 
 
 def _unchanged(project: Project, asked: Look, before: Look | None, commit: str) -> Commit | None:

@@ -165,6 +165,28 @@ async def test_a_failed_head_is_tried_again_when_it_is_asked_for(yard, server):
     assert found["spec"]["attempt"] == 2
 
 
+async def pushed(yard, text):
+    """What a webhook does."""
+    await yard.kube.patch(
+        kinds.PROJECT, "demo", {"metadata": {"annotations": {"crewyard.dev/pushedAt": text}}}
+    )
+
+
+async def test_a_push_brings_the_look_forward_and_tries_no_failed_commit_again(yard, server):
+    repository = server.create("crew")
+    first = repository.commit({"main.py": "1"}, "A commit")
+    await yard.project(source={"git": {"url": server.url("crew"), "interval": "1h"}})
+    one = await appears(yard, first)
+    failed = {"phase": "Failed", "error": {"reason": "BuildFailed", "message": "played"}}
+    await yard.kube.patch(kinds.DEPLOYMENT, one.name, {"status": failed}, "status")
+    await pushed(yard, "2999-01-01T00:00:00Z")
+    await asyncio.sleep(1.5)
+    assert len((await yard.kube.list(kinds.DEPLOYMENT)).items) == 1
+    second = repository.commit({"main.py": "2"}, "Another one")
+    await pushed(yard, "2999-01-01T00:00:01Z")
+    await appears(yard, second)
+
+
 async def built_one(yard, index):
     """A built Deployment that is active."""
     name = f"dep-{index}"
