@@ -18,7 +18,10 @@ from api.projector import kinds
 from api.projector.completion import FRESH, complete_all
 from api.projector.follow import Projection, follow
 from api.projector.kaniko import KanikoLogs
+from api.projector.keep import keep_round
+from api.projector.orphans import sweep
 from api.projector.prune import prune
+from api.projector.retain import Retainer
 from api.store.store import Store
 from crds.kube import Kube
 
@@ -26,6 +29,10 @@ log = structlog.get_logger()
 
 COMPLETE_EVERY = 30.0
 PRUNE_EVERY = 10.0
+KEEP_EVERY = 10.0
+KEEP_BUSY = 0.2
+"""Between two rounds while there is more to do: others write too."""
+SWEEP_EVERY = 6 * 3600.0
 FORGET_EVERY = 3600.0
 USES_EVERY = 10.0
 ACCOUNT_EVERY = 5.0
@@ -111,8 +118,19 @@ def _of_one(
 
     async def pruning() -> None:
         while True:
-            await prune(store, kube, datetime.now(UTC), config.run_ttl)
+            await prune(store, kube, datetime.now(UTC), config.run_ttl, config.record_ttl)
             await asyncio.sleep(min(PRUNE_EVERY, config.run_ttl))
+
+    async def keeping() -> None:
+        retainer = Retainer(store, config.record_ttl)
+        while True:
+            busy = await keep_round(store, retainer, datetime.now(UTC), config.seal_after)
+            await asyncio.sleep(KEEP_BUSY if busy else min(KEEP_EVERY, config.seal_after))
+
+    async def sweeping() -> None:
+        while True:
+            await sweep(store, datetime.now(UTC))
+            await asyncio.sleep(SWEEP_EVERY)
 
     async def forget() -> None:
         while True:
@@ -131,6 +149,8 @@ def _of_one(
         "build logs": lambda: follow(kube, logs.projection, lambda: None),
         "completion": complete,
         "pruning": pruning,
+        "keeping": keeping,
+        "sweeping": sweeping,
         "forgetting": forget,
         "accounting": accounting,
     }

@@ -39,6 +39,10 @@ class Config:
     port: int = 8080
     run_ttl: float = 600.0
     """How long an ended Run object stays in the cluster."""
+    record_ttl: float = 30 * 24 * 3600.0
+    """How long records of runs are kept, with events and artifacts, where their Project does not say."""
+    seal_after: float = 300.0
+    """How long after a run's end its events become one compressed blob."""
     upload_ttl: float = 3600.0
     """How long an upload's address holds."""
     max_upload: int = 100 * 1024 * 1024
@@ -91,6 +95,8 @@ def parse(environ: Mapping[str, str]) -> Config:
         log_level=level,
         port=int(_positive(environ, "CREWYARD_PORT", 8080, wrong)),
         run_ttl=_positive(environ, "CREWYARD_RUN_TTL", 600.0, wrong),
+        record_ttl=_positive(environ, "CREWYARD_RECORD_TTL", 30 * 24 * 3600.0, wrong),
+        seal_after=_positive(environ, "CREWYARD_SEAL_AFTER", 300.0, wrong),
         upload_ttl=_positive(environ, "CREWYARD_UPLOAD_TTL", 3600.0, wrong),
         prices=prices,
         database_url=_database(environ, wrong),

@@ -6,6 +6,7 @@ the object is the one that was seen: uid and resourceVersion are preconditions.
 
 from datetime import UTC, datetime, timedelta
 
+from api.projector.retain import object_seconds
 from api.store.store import Store
 from crds import errors
 from crds.kinds import RUN
@@ -15,10 +16,24 @@ from crds.objects import Run
 BATCH = 200
 
 
-async def prune(store: Store, kube: Kube, now: datetime, ttl: float) -> int:
-    """Deletes the objects of runs that ended more than `ttl` seconds before `now`; gives how many."""
+async def prune(store: Store, kube: Kube, now: datetime, run_ttl: float, record_ttl: float) -> int:
+    """Deletes the objects of runs that ended long enough before `now`; gives how many.
+
+    How long, in seconds, is said by `spec.retention.runs` of the Project, or by `run_ttl`; never longer than
+    the record is kept.
+    """
+    own = await store.records.retentions()
+    ended = now - timedelta(seconds=min(run_ttl, record_ttl))
+    doomed = list(await store.runs.prunable(ended, BATCH, but=own))
+    for project, retention in own.items():
+        ended = now - timedelta(seconds=object_seconds(retention, run_ttl, record_ttl))
+        doomed += await store.runs.prunable(ended, BATCH, project=project)
+    return await _delete(store, kube, doomed)
+
+
+async def _delete(store: Store, kube: Kube, doomed: list[tuple[str, str, int]]) -> int:
     deleted = 0
-    for name, uid, version in await store.runs.prunable(now - timedelta(seconds=ttl), BATCH):
+    for name, uid, version in doomed:
         try:
             if await kube.delete(RUN, name, uid=uid, resource_version=str(version)):
                 deleted += 1

@@ -19,6 +19,7 @@ from api.store.index.idempotency import IdempotencyKeys
 from api.store.index.keys import Keys
 from api.store.index.places import Places
 from api.store.index.projects import Projects
+from api.store.index.records import Records
 from api.store.index.runs import Runs
 from api.store.index.uploads import UploadRow, Uploads
 from api.store.index.usage import Usage
@@ -46,6 +47,7 @@ class Store:
         self.idempotency = IdempotencyKeys(database, namespace)
         self.archives = Archives(database, namespace)
         self.eventlogs = ArchivedEventLogs(kept.eventlogs, self.archives, blobs, namespace)
+        self.records = Records(database, namespace)
         self.events = Events(database, namespace, self.eventlogs, kept.told)
         self.record = Record(database, namespace, self.events)
         self.blobs = blobs

@@ -8,6 +8,9 @@ from api.store.postgres import Postgres
 from api.store.signals import Signals
 from api.store.tables import Tables
 
+AT_ONCE = 5000
+"""Chunks deleted in one transaction."""
+
 
 class TableBuildLogs(BuildLogs):
     """Build logs as rows."""
@@ -37,5 +40,9 @@ class TableBuildLogs(BuildLogs):
 
     async def remove(self, deployment: str) -> None:
         """As `BuildLogs.remove`."""
-        async with self._database.alone(f"build/{self._namespace}/{deployment}") as connection:
-            await self._tables.remove(connection, deployment)
+        done = False
+        while not done:
+            async with self._database.alone(f"build/{self._namespace}/{deployment}") as connection:
+                done = await self._tables.shrink(connection, deployment, AT_ONCE)
+                if done:
+                    await self._tables.remove(connection, deployment)

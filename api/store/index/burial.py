@@ -52,7 +52,8 @@ async def bury(connection: AsyncConnection, namespace: str, names: Sequence[str]
     shown = Counter(Place(row.project, row.deployment, row.status) for row in rows if not row.hidden)
     for place, amount in shown.items():
         await counts.add(connection, namespace, place, -amount)
-        await counts.forget(connection, namespace, place)
+    for project, deployment in {(place.project, place.deployment) for place in shown}:
+        await counts.forget(connection, namespace, project, deployment)
 
 
 async def leave(connection: AsyncConnection, namespace: str, kind: str, name: str) -> None:

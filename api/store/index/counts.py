@@ -50,14 +50,13 @@ async def add(connection: AsyncConnection, namespace: str, place: Place, step: i
     )
 
 
-async def forget(connection: AsyncConnection, namespace: str, place: Place) -> None:
-    """Drops a place where nothing is counted any more."""
+async def forget(connection: AsyncConnection, namespace: str, project: str, deployment: str | None) -> None:
+    """Drops the places of a deployment where nothing is counted any more."""
     await connection.execute(
         delete(run_counts).where(
             run_counts.c.namespace == namespace,
-            run_counts.c.project == place.project,
-            run_counts.c.deployment == (place.deployment or ""),
-            run_counts.c.status == place.status,
+            run_counts.c.project == project,
+            run_counts.c.deployment == (deployment or ""),
             run_counts.c.count == 0,
         )
     )

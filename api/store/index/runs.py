@@ -1,6 +1,6 @@
 """Runs as rows: every run ever. Called by accept and the routes of runs; `api.store.record` changes them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -213,8 +213,13 @@ class Runs:
         kept = [row for row in rows if not row.pop("withdrawn")]
         return withdrawn, [RunDetail(**row) for row in kept]
 
-    async def prunable(self, ended_before: datetime, limit: int) -> tuple[tuple[str, str, int], ...]:
-        """Name, uid and last seen resourceVersion of ended runs whose object is still there, oldest first."""
+    async def prunable(
+        self, ended_before: datetime, limit: int, project: str | None = None, but: Collection[str] = ()
+    ) -> tuple[tuple[str, str, int], ...]:
+        """Name, uid and last seen resourceVersion of ended runs whose object is still there, oldest first.
+
+        Of one project, or of all `but` some.
+        """
         query = (
             select(runs.c.name, runs.c.uid, runs.c.version)
             .where(
@@ -228,6 +233,10 @@ class Runs:
             .order_by(runs.c.completed_at)
             .limit(limit)
         )
+        if project is not None:
+            query = query.where(runs.c.project == project)
+        if but:
+            query = query.where(runs.c.project.not_in(but))
         async with self._database.read() as connection:
             return tuple((row.name, row.uid, row.version) for row in await connection.execute(query))
 

@@ -1,13 +1,14 @@
 """Uploads as rows: announced, then stored once. Called by the routes of uploads and by `Store.receive`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
 from api import ulid
 from api.store.database import Database
-from api.store.schema import uploads
+from api.store.schema import deployments, uploads
 
 PREFIX = "upl_"
 
@@ -62,6 +63,43 @@ class Uploads:
         async with self._database.brief_read() as connection:
             row = (await connection.execute(query)).one_or_none()
         return UploadRow(**row._mapping) if row else None
+
+    async def spend(self, expired_before: datetime, limit: int) -> list[UploadRow]:
+        """Uploads whose address expired before and that no build waits for; they count as never sent now."""
+        waiting = select(deployments.c.spec).where(
+            deployments.c.namespace == self._namespace,
+            deployments.c.accounted.is_(False),
+            deployments.c.phase.in_(("pending", "building")),
+        )
+        old = (uploads.c.namespace == self._namespace, uploads.c.expires_at < expired_before)
+        async with self._database.read() as connection:
+            if not (await connection.execute(select(uploads.c.id).where(*old).limit(1))).all():
+                return []
+        async with self._database.write() as connection:
+            specs = (await connection.execute(waiting)).scalars()
+            needed = [str(((spec.get("source") or {}).get("archive") or {}).get("upload")) for spec in specs]
+            query = select(*_WHOLE).where(*old, uploads.c.id.not_in(needed)).order_by(uploads.c.expires_at)
+            rows = [UploadRow(**row._mapping) for row in await connection.execute(query.limit(limit))]
+            # A deployment that is asked for now is told that the bytes are gone, before they are.
+            await connection.execute(
+                update(uploads)
+                .where(uploads.c.namespace == self._namespace, uploads.c.id.in_([row.id for row in rows]))
+                .values(stored_at=None)
+            )
+        return rows
+
+    async def remove(self, ids: Sequence[str]) -> None:
+        """Deletes rows, once their bytes are gone."""
+        async with self._database.write() as connection:
+            await connection.execute(
+                delete(uploads).where(uploads.c.namespace == self._namespace, uploads.c.id.in_(ids))
+            )
+
+    async def known(self, ids: Sequence[str]) -> set[str]:
+        """Which of these uploads there are."""
+        query = select(uploads.c.id).where(uploads.c.namespace == self._namespace, uploads.c.id.in_(ids))
+        async with self._database.read() as connection:
+            return set((await connection.execute(query)).scalars())
 
     async def stored(self, upload: str, sha256: str, now: datetime) -> None:
         """Records that the bytes are there."""

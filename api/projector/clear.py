@@ -1,0 +1,52 @@
+"""Deletes what is left of records that went: artifacts, event logs and their archives, build logs, uploads.
+
+Called by `api.background`. The note of what is left goes last, so each step may be repeated.
+"""
+
+from datetime import datetime, timedelta
+
+from api.store.archive import folder
+from api.store.index import burial
+from api.store.store import Store
+
+BATCH = 50
+ROWS = 500
+"""Rows of artifacts deleted in one transaction."""
+LATE = timedelta(days=1)
+"""How long an upload stays after its address has expired: somebody may still be sending, or building it."""
+
+
+async def clear_round(store: Store, limit: int = BATCH) -> int:
+    """Deletes what is left of some records; gives of how many."""
+    found = await store.records.left(limit)
+    for one in found:
+        if one.kind == burial.RUN:
+            await _clear_run(store, one.name)
+        elif one.kind == burial.BUILD and await store.deployments.get(one.name) is None:
+            await store.buildlogs.remove(one.name)
+    if found:
+        await store.records.settle(found)
+    return len(found)
+
+
+async def _clear_run(store: Store, run: str) -> None:
+    async for blobs in store.blobs.below(folder(store.namespace, run)):
+        for blob in blobs:
+            await store.blobs.delete(blob.key)
+    while not await store.eventlogs.clear(run):
+        pass
+    await store.eventlogs.forget(run)
+    while not await store.records.shrink_artifacts(run, ROWS):
+        pass
+    # Whoever still follows it learns that it is gone.
+    store.events.turned(run)
+
+
+async def upload_round(store: Store, now: datetime, limit: int = BATCH) -> int:
+    """Deletes uploads that expired, or were built, more than a day ago; gives how many."""
+    found = await store.uploads.spend(now - LATE, limit)
+    for one in found:
+        await store.blobs.delete(one.blob)
+    if found:
+        await store.uploads.remove([one.id for one in found])
+    return len(found)

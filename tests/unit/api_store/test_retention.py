@@ -1,0 +1,338 @@
+"""Records end, archive first: killed between any two steps nothing is lost and nothing is left."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from api.accounting import account
+from api.projector import retain
+from api.projector.keep import keep_round
+from api.projector.orphans import sweep
+from api.projector.retain import Retainer, object_seconds
+from api.store.buildlogs import Chunk
+from api.store.eventlog import Said
+from api.store.index.runs import RunRequest
+from api.store.schema import (
+    archives,
+    artifacts,
+    claims,
+    deployments,
+    remains,
+    run_counts,
+    runs,
+    tombstones,
+    uploads,
+    usage_days,
+)
+from api.store.store import Store
+from tests.unit.api_store import given
+from tests.unit.api_store.cuts import Cut, Cutter
+from tests.unit.api_store.postgres import Server
+
+DAY = 24 * 3600.0
+MONTH = 30 * DAY
+LATER = given.later(MONTH + 60)
+PLACES = {
+    "runs": (runs, "name"),
+    "claims": (claims, "run"),
+    "artifacts": (artifacts, "run"),
+    "archives": (archives, "run"),
+    "uploads": (uploads, "id"),
+    "remains": (remains, "name"),
+    "tombstones": (tombstones, "name"),
+    "deployments": (deployments, "name"),
+}
+
+
+async def chunks(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def rows(store: Store) -> dict[str, list[str]]:
+    found = {}
+    async with store.database.read() as connection:
+        for name, (table, column) in PLACES.items():
+            found[name] = sorted((await connection.execute(select(table.c[column]))).scalars())
+    return found
+
+
+async def keys(store: Store) -> list[str]:
+    return sorted([blob.key async for page in store.blobs.below("crews") for blob in page])
+
+
+async def finished(store: Store, at: datetime, spec: Any = None) -> str:
+    """A run with events and two artifacts that ended at a moment; its object is gone."""
+    run = await given.claimed(store)
+    async with store.events.hold(run) as log:
+        await log.say([Said(n, "log", {"message": f"line {n}"}) for n in range(1, 41)])
+        for version, name in enumerate(("a", "b"), 1):
+            blob = f"crews/runs/{run}/{name}"
+            await store.blobs.put(blob, chunks(b"abc"), 3, None)
+            await store.artifacts.put(run, name, 3, name, "text/plain", False, blob, at)
+            await log.stored(version, {"name": name})
+    ended = {"completionTime": at.isoformat().replace("+00:00", "Z")}
+    await store.record.observe(given.run(run, "Succeeded", **ended), at)
+    await store.record.vanish(run, "run-uid", at)
+    return run
+
+
+async def scenario(store: Store) -> tuple[str, str]:
+    """What is to go and what is to stay; gives an old and a new run."""
+    await given.yard(store)
+    old = await finished(store, given.later(5))
+    new = await finished(store, given.later(MONTH - 3600))
+    taken_back, _ = await store.runs.accept(RunRequest("demo", "dep-a", {}), given.NOW, None)
+    await store.runs.withdraw(taken_back, given.NOW, gone=True)
+    for late in (0, MONTH):
+        row = await store.uploads.create("demo", 3, None, given.later(late), given.later(late + 60))
+        await store.receive(row.id, chunks(b"abc"), given.later(late))
+    await store.deployments.observe(given.deployment("dep-b"))
+    await store.buildlogs.append("dep-b", "pod", "assemble", [Chunk(1, "text\n")])
+    await account(store)
+    await store.deployments.remove("dep-b", "uid-of-dep-b")
+    return old, new
+
+
+async def whole(store: Store, run: str) -> None:
+    """The run is there with all it had."""
+    page = await store.events.read(run, 0, 99)
+    assert [event.id for event in page.events] == list(range(1, 45)) and page.ended
+    assert [event.data["message"] for event in page.events[1:41]] == [f"line {n}" for n in range(1, 41)]
+    for row in (await store.artifacts.page(run, 0, 9)).items:
+        assert [part async for part in store.blobs.read(row.blob)] == [b"abc"]
+
+
+async def work(store: Store, record_ttl: float = MONTH) -> None:
+    retainer = Retainer(store, record_ttl)
+    while await keep_round(store, retainer, LATER, 300):
+        pass
+
+
+class Copies:
+    """Copies of one filled store, so that each cut begins with the same."""
+
+    def __init__(self, place: Path, server: Server | None, s3: Any) -> None:
+        self._place = place
+        self._server = server
+        self._s3 = s3
+        self._count = 0
+        self._name = ""
+        self._blobs: dict[str, bytes] = {}
+
+    async def fill(self) -> tuple[str, str]:
+        if self._server:
+            self._name = self._server.database("filled").split("@/")[1].split("?")[0]
+        store = await self._open(self._place / "first", self._name)
+        found = await scenario(store)
+        if self._server:
+            for key in await keys(store):
+                self._blobs[key] = b"".join([part async for part in store.blobs.read(key)])
+        await store.close()
+        # The last connection takes these along, in a thread of its own.
+        for _ in range(500):
+            if not list((self._place / "first").glob("index.sqlite3-*")):
+                break
+            await asyncio.sleep(0.01)
+        return found
+
+    async def copy(self) -> tuple[Store, Path, str]:
+        self._count += 1
+        place, name = self._place / str(self._count), ""
+        if self._server:
+            name = self._server.database(self._name).split("@/")[1].split("?")[0]
+        else:
+            shutil.copytree(self._place / "first", place)
+        self._bucket = f"s3://{self._s3.new().name}/x" if self._server else None
+        store = await self._open(place, name)
+        for key, data in self._blobs.items():
+            await store.blobs.put(key, chunks(data), len(data), None)
+        return store, place, name
+
+    async def open(self, place: Path, name: str) -> Store:
+        return await self._open(place, name)
+
+    _bucket: str | None = None
+
+    async def _open(self, place: Path, name: str) -> Store:
+        if self._server and self._bucket is None:
+            self._bucket = f"s3://{self._s3.new().name}/x"
+        url = self._server.url(name) if self._server else None
+        return await Store.open(place, "crews", url, self._bucket)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def copies(request: pytest.FixtureRequest, tmp_path: Path) -> Copies:
+    if request.param == "sqlite":
+        return Copies(tmp_path, None, None)
+    return Copies(tmp_path, request.getfixturevalue("postgres"), request.getfixturevalue("bucket"))
+
+
+async def test_killed_after_any_effect_nothing_is_lost_and_nothing_left(
+    copies: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = await copies.fill()
+    after, done = 0, False
+    end: Any = None
+    while not done:
+        store, place, name = await copies.copy()
+        cutter = Cutter(after or None)
+        with monkeypatch.context() as patched:
+            cutter.patch(store, patched)
+            try:
+                await work(store)
+                done = after > 0
+            except Cut:
+                pass
+        await whole(store, new)
+        await store.close()
+        store = await copies.open(place, name)
+        await whole(store, new)
+        if await store.runs.get(old):
+            await whole(store, old)
+        await work(store)
+        await whole(store, new)
+        found = await rows(store), await keys(store)
+        if after == 0:
+            end = found
+            assert cutter.seen > 15
+            check(found, old, new)
+        assert found == end
+        assert (await store.events.read(new, 0, 1)).total == 44
+        assert (await store.buildlogs.read("dep-b")).text == ""
+        await store.close()
+        # All of them with one engine; with the other, which takes longer for each, every third.
+        after += 3 if name else 1
+
+
+def check(found: Any, old: str, new: str) -> None:
+    tables, blobs = found
+    assert tables["runs"] == tables["claims"] == tables["archives"] == [new]
+    assert tables["artifacts"] == [new, new]
+    assert tables["remains"] == []
+    assert (len(tables["uploads"]), len(tables["tombstones"])) == (1, 2)
+    assert old in tables["tombstones"] and tables["deployments"] == ["dep-a"]
+    folders = [key.split("/")[2] for key in blobs]
+    assert sorted(set(folders)) == sorted([new, tables["uploads"][0]]) and len(blobs) == 4
+
+
+async def test_the_projects_own_time_counts_and_use_stays(store: Store) -> None:
+    await given.yard(store)
+    run = await finished(store, given.later(5))
+    await account(store)
+    async with store.database.read() as connection:
+        used = (await connection.execute(select(usage_days))).all()
+    await store.projects.observe(given.project(active="dep-a", retention={"records": "1000h"}))
+    await work(store)
+    await whole(store, run)
+    await store.projects.observe(given.project(active="dep-a", retention={"records": "700h"}))
+    await work(store, record_ttl=10 * MONTH)
+    assert await store.runs.get(run) is None
+    assert (await store.runs.page(0, 10)).total == 0
+    async with store.database.read() as connection:
+        assert (await connection.execute(select(usage_days))).all() == used != []
+        assert (await connection.execute(select(run_counts))).all() == []
+
+
+async def test_what_is_not_accounted_or_still_an_object_stays(store: Store) -> None:
+    await given.yard(store)
+    unaccounted = await finished(store, given.later(5))
+    await work(store)
+    await whole(store, unaccounted)
+    present = await given.accepted(store)
+    await store.record.observe(given.run(present, "Failed", completionTime="2026-11-21T10:00:30Z"), given.NOW)
+    await account(store)
+    await work(store)
+    assert await store.runs.get(unaccounted) is None
+    assert await store.runs.get(present) is not None
+    assert await store.runs.prunable(LATER, 9, project="demo") == await store.runs.prunable(
+        LATER, 9, but=["x"]
+    )
+    assert await store.runs.prunable(LATER, 9, but=["demo"]) == ()
+
+
+async def test_each_round_is_bounded_and_goes_on_behind_the_last(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retain, "PROJECTS", 2)
+    monkeypatch.setattr(retain, "BATCH", 3)
+    for name in ("a", "b", "c", "d", "e"):
+        for number in range(4):
+            ended = given.run(
+                f"run-{name}-{number}",
+                "Failed",
+                spec={"project": name},
+                completionTime="2026-11-21T10:00:30Z",
+            )
+            ended.raw["status"]["project"] = name  # type: ignore[index]
+            ended.raw["metadata"]["ownerReferences"] = []  # type: ignore[index]
+            await store.record.observe(ended, given.NOW)
+            await store.record.vanish(f"run-{name}-{number}", "run-uid", given.NOW)
+    await account(store)
+    retainer = Retainer(store, MONTH)
+    assert [await retainer.round(LATER) for _ in range(7)] == [6, 6, 3, 2, 2, 1, 0]
+
+
+async def test_an_upload_that_a_build_waits_for_stays(store: Store) -> None:
+    await given.yard(store)
+    row = await store.uploads.create("demo", 3, None, given.NOW, given.later(60))
+    await store.receive(row.id, chunks(b"abc"), given.NOW)
+    waiting = given.deployment("dep-w", "Building")
+    waiting.spec["source"] = {"archive": {"upload": row.id}}  # type: ignore[index]
+    await store.deployments.observe(waiting)
+    await work(store)
+    assert await keys(store) == [row.blob]
+    built = given.deployment("dep-w", "Failed")
+    built.spec["source"] = {"archive": {"upload": row.id}}  # type: ignore[index]
+    await store.deployments.observe(built)
+    await account(store)
+    await work(store)
+    assert await keys(store) == [] and await store.uploads.get(row.id) is None
+
+
+async def test_blobs_that_nothing_names_go_after_a_day(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path, "crews")
+    await given.yard(store)
+    live, run = await given.claimed(store), await finished(store, given.later(5))
+    await account(store)
+    now = datetime.now(given.NOW.tzinfo)
+    old = now - timedelta(days=5)
+    assert await store.records.born(old) == old
+    kept = [f"crews/runs/{live}/early", f"crews/runs/{run}/a", f"crews/runs/{run}/b", "crews/else/x"]
+    lost = [f"crews/runs/{run}/c", "crews/runs/run-x/d", "crews/uploads/upl_x", "crews/incoming/upl_x"]
+    for key in (*kept, *lost, "crews/runs/run-y/older"):
+        await store.blobs.put(key, chunks(b"abc"), 3, None)
+    assert await sweep(store, now) == 0
+    for path in (tmp_path / "blobs").rglob("*"):
+        days = 9 if path.name == "older" else 2
+        os.utime(path, (time.time() - days * DAY,) * 2)
+    assert await sweep(store, now) == 3
+    for path in (tmp_path / "blobs").rglob("*"):
+        os.utime(path, (time.time() - 9 * DAY,) * 2) if path.name == "older" else None
+    assert await keys(store) == sorted([*kept, f"crews/runs/{run}/c", "crews/runs/run-y/older"])
+    await keep_round(store, Retainer(store, MONTH), given.later(9999), 300)
+    assert await sweep(store, now) == 1
+    await whole(store, run)
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("retention", "seconds"),
+    [
+        (None, 600),
+        ({}, 600),
+        ({"runs": "1h"}, 3600),
+        ({"records": "1m"}, 60),
+        ({"runs": "1h", "records": "30m"}, 1800),
+        ({"runs": "nonsense", "records": 7}, 600),
+    ],
+)
+def test_an_object_stays_no_longer_than_its_record(retention: Any, seconds: float) -> None:
+    assert object_seconds(retention, 600, MONTH) == seconds
