@@ -24,6 +24,8 @@ from outbound.addresses import Rules
 from outbound.repository_url import harmless, parse, shown
 
 _ATTEMPTS = 4
+TOTAL_SECONDS = 900.0
+"""Of all attempts together."""
 # As long as a path can be on Linux.
 _LINK_BYTES = 4095
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -57,9 +59,13 @@ def check_url(url: str) -> None:
 def _fetch(source: GitSource, access: Access, rules: Rules, limits: Limits, place: Path, log: Log) -> Any:
     from build.git_remote import fetch_commit
 
+    end = time.monotonic() + TOTAL_SECONDS
     for attempt in range(_ATTEMPTS):
+        left = max(1.0, end - time.monotonic())
         try:
-            return fetch_commit(source, access, rules, limits.context_bytes, place / str(attempt))
+            return fetch_commit(
+                source, access, rules, limits.context_bytes, place / str(attempt), total_timeout=left
+            )
         except Failed as failed:
             if not failed.may_pass or attempt + 1 == _ATTEMPTS:
                 raise refusal(failed, source, access, limits.context_bytes) from None

@@ -19,7 +19,7 @@ class Failed(Exception):
     @property
     def may_pass(self) -> bool:
         """Whether the same fetch may well succeed a little later."""
-        return self.trouble.kind in (Kind.AWAY, Kind.LATE, Kind.NO_HOST)
+        return self.trouble.kind in (Kind.AWAY, Kind.NO_HOST)
 
 
 def refusal(failed: Failed, source: GitSource, access: Access, most: int) -> Refused | Infrastructure:

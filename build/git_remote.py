@@ -19,7 +19,6 @@ from outbound.trouble import Kind, Trouble, trouble
 
 CONNECT_SECONDS = 10
 SILENCE_SECONDS = 60
-TOTAL_SECONDS = 900
 # What a remote may say beside the objects: the list of its branches and tags.
 _TALK_BYTES = 24 << 20
 
@@ -29,14 +28,14 @@ def fetch_commit(
 ) -> pygit2.Repository:
     """A repository below the empty `place` that holds the commit, of at most `most` bytes. Raises Failed.
 
-    `limits` are those of the way out: others than ours for tests.
+    `limits` are those of the way out where they differ from ours.
     """
-    times = {
+    usual = {
         "connect_timeout": CONNECT_SECONDS,
         "idle_timeout": SILENCE_SECONDS,
-        "total_timeout": TOTAL_SECONDS,
+        "most": most + _TALK_BYTES,
     }
-    with way(source.url, rules, access, **{**times, "most": most + _TALK_BYTES, **limits}) as through:
+    with way(source.url, rules, access, **{**usual, **limits}) as through:
         confine(place / "home", CONNECT_SECONDS, SILENCE_SECONDS, through, access)
         near = pygit2.init_repository(str(place / "repository"), bare=True)
         far = near.remotes.create_anonymous(through.address(source.url))

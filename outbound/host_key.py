@@ -35,17 +35,23 @@ class HostKey:
 
 
 class Listener:
-    """Hears the host key in the bytes from a server, in whatever pieces they come. Keeps at most 128 KiB."""
+    """Hears the host key in the bytes from a server, in whatever pieces they come; keeps at most 128 KiB.
+
+    `strange` is set for a server that says a lot and nothing of ssh.
+    """
 
     def __init__(self) -> None:
         self._held = b""
         self._greeted = self._over = False
+        self._heard = 0
+        self.strange = False
 
     def hear(self, data: bytes) -> HostKey | None:
         """The host key, once, as soon as the bytes up to here hold it."""
         if self._over:
             return None
         self._held += data
+        self._heard += len(data)
         if not self._greeted and not self._greeting():
             return None
         while not self._over and len(self._held) >= 6:
@@ -71,7 +77,9 @@ class Listener:
             if line.startswith(b"SSH-"):
                 self._greeted = True
                 return True
-        if len(self._held) > _LARGEST_GREETING:
+        # Counted from the first byte: lines are dropped as they end, but there may be any number of them.
+        if self._heard > _LARGEST_GREETING:
+            self.strange = True
             self._end()
         return False
 

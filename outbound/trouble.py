@@ -54,7 +54,7 @@ def trouble(error: Exception, url: str, access: Access, way: Way) -> Trouble:
         known = pinned(access.known_hosts, place.host, place.port)
         kind = Kind.HOST_KEY_CHANGED if known else Kind.HOST_KEY_UNKNOWN
         return Trouble(kind, f"{way.shown.fingerprint} ({way.shown.kind or 'of no known kind'})")
-    if way.deadline.over:
+    if way.deadline.over or way.deadline.left() <= 0:
         return Trouble(Kind.LATE)
     if way.unknown:
         return Trouble(Kind.NO_HOST)

@@ -89,4 +89,6 @@ def _copy(client: socket.socket, upstream: socket.socket, tunnel: Tunnel) -> Non
                     return
                 # Before it is passed on: whoever asks for it has read it from here.
                 tunnel.shown = listener.hear(data) or tunnel.shown
+                if listener.strange:
+                    return
             others[side].sendall(data)

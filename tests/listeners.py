@@ -1,0 +1,72 @@
+"""Sockets that only count who comes, or treat whoever comes badly. For tests of the ways out."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+Treatment = Callable[[socket.socket], None]
+
+
+class Listener:
+    """Listens on a free port (or `port`) of `address` and keeps what each visitor sent first.
+
+    `treatment` gets every connection in a thread of its own; without one it is closed.
+    """
+
+    def __init__(self, address: str = "127.0.0.1", treatment: Treatment | None = None, port: int = 0) -> None:
+        self.over = threading.Event()
+        self.visits = 0
+        self._treatment = treatment
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        both = address == "::"
+        self._socket = socket.create_server((address, port), family=family, dualstack_ipv6=both)
+        self.port = int(self._socket.getsockname()[1])
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                visitor, _ = self._socket.accept()
+                self.visits += 1
+                threading.Thread(target=self._treat, args=(visitor,), daemon=True).start()
+
+    def _treat(self, visitor: socket.socket) -> None:
+        with visitor, contextlib.suppress(OSError):
+            visitor.settimeout(10)
+            if self._treatment:
+                self._treatment(visitor)
+
+    def close(self) -> None:
+        """Ends it, and whatever waits for `over`."""
+        self.over.set()
+        with contextlib.suppress(OSError):
+            # A mere close leaves the thread accepting.
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+@contextlib.contextmanager
+def listening(
+    address: str = "127.0.0.1", treatment: Treatment | None = None, port: int = 0
+) -> Iterator[Listener]:
+    """A Listener while the context is open."""
+    made = Listener(address, treatment, port)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@contextlib.contextmanager
+def deaf() -> Iterator[int]:
+    """A port that answers no attempt to connect: its queue is full and nobody accepts."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(server.getsockname())
+        yield int(server.getsockname()[1])
