@@ -1,5 +1,6 @@
 """`POST /internal/v1/runs/{run}/claim`: a pod asks for its run and gets it, or never does."""
 
+import asyncio
 import random
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,6 +21,8 @@ from crds.times import format_time
 PROTOCOLS = (1,)
 AGAIN = (0.1, 0.5)
 """Seconds after which a pod asks again for a run whose project has no place free."""
+LIVE_SECONDS = 3.0
+"""Less than a pod waits for an answer (5 s)."""
 RUN_LIMITS = {
     "event_bytes": 65536,
     "log_lines": 1_000_000,
@@ -40,11 +43,14 @@ async def claim(yard: Yard, request: web.Request) -> web.Response:
     if asked.run_uid != known.uid:
         return _refused("the token is of another run")
     now = datetime.now(UTC)
-    found = await yard.store.claims.ask(run, asked, None, now)
+    # What was decided before, and a pod that must wait, are answered from the rows alone.
+    found = await yard.store.claims.ask(run, asked, None, now, yard.config.plans)
     if isinstance(found, Unknown):
-        row = await yard.store.runs.get(run)
+        row, live = await asyncio.gather(yard.store.runs.get(run), _live(yard, run, asked))
+        if live.cancel or live.ended:
+            return _refused("the run was canceled" if live.cancel else "the run has ended")
         if row is None or row.uid is None or row.deployment is None:
-            row = await _look(yard, run, asked, now)
+            row = await _follow(yard, live, asked, now)
         answer = await _answer(yard, row, now)
         found = await yard.store.claims.ask(run, asked, answer, now, yard.config.plans)
     if isinstance(found, Denied):
@@ -85,15 +91,27 @@ async def _fail(yard: Yard, run: str, asked: Asked, message: str) -> None:
         )
 
 
-async def _look(yard: Yard, run: str, asked: Asked, now: datetime) -> RunDetail:
-    """The row, after reading the object once live: the pod may be faster than the watch."""
-    found = await yard.kube.get(RUN, run)
-    if found is None or found["metadata"]["uid"] != asked.run_uid:
+async def _live(yard: Yard, run: str, asked: Asked) -> Run:
+    """The object as etcd has it: a cancellation by kubectl counts before the watch has told of it.
+
+    Raises Refusal: 404 where it is gone, 503 where the apiserver is slow; the pod asks again.
+    """
+    try:
+        async with asyncio.timeout(LIVE_SECONDS):
+            found = await yard.kube.get(RUN, run)
+    except TimeoutError as error:
+        raise Refusal(503, "the apiserver does not answer; try again") from error
+    if found is None or found["metadata"]["uid"] != asked.run_uid or "deletionTimestamp" in found["metadata"]:
         raise Refusal(404, "there is no such run")
-    await yard.store.record.observe(Run(found), now)
-    if Run(found).deployment is None:
-        await _resolve(yard, run, asked)
-    row = await yard.store.runs.get(run)
+    return Run(found)
+
+
+async def _follow(yard: Yard, live: Run, asked: Asked, now: datetime) -> RunDetail:
+    """The row, brought to what the object says: the pod was faster than the watch."""
+    await yard.store.record.observe(live, now)
+    if live.deployment is None:
+        await _resolve(yard, live.name, asked)
+    row = await yard.store.runs.get(live.name)
     if row is None:
         raise Refusal(404, "the run was taken back")
     return row

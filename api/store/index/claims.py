@@ -56,7 +56,8 @@ class Claims:
         now: datetime,
         plans: Plans | None = None,
     ) -> Granted | Denied | Wait | Unknown:
-        """Gives the run to the pod, once. Without an `answer` to give, only tells what was decided before.
+        """Gives the run to the pod, once. Without an `answer` to give, only tells what was decided before,
+        and Wait where there is no place; Unknown where it could be given.
 
         `plans` are the installation's: the places are counted in the transaction that gives one, so that
         there are never more claimed runs than the plan allows; None counts none.
@@ -86,12 +87,14 @@ class Claims:
             verdict = decide(row, claim, asked)
             if verdict == "same" and claim is not None and row is not None:
                 return Granted(claim.answer, row.input, claim.granted_at, first=False)
-            if verdict == "unknown" or (verdict == "grant" and answer is None) or row is None:
+            if verdict == "unknown" or row is None:
                 return Unknown()
-            if verdict != "grant" or answer is None:
+            if verdict != "grant":
                 return Denied(verdict, nor_of_another=verdict == NO_INPUT)
             if plans and not await free_places(connection, self._namespace, row.project, plans):
                 return Wait()
+            if answer is None:
+                return Unknown()
             await connection.execute(
                 claims.insert().values(
                     namespace=self._namespace,

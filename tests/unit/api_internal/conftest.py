@@ -1,4 +1,4 @@
-"""The pods' routes over a real store, with an apiserver that cannot be reached."""
+"""The pods' routes over a real store, with an apiserver that shows Runs and takes no write."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -35,15 +35,60 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await opened.close()
 
 
+class Objects:
+    """The Runs that the apiserver has, by name: by default one that nobody has changed since."""
+
+    def __init__(self) -> None:
+        self.changed: dict[str, dict[str, Any]] = {}
+        self.away = False
+        self.looks = 0
+
+    async def run(self, request: web.Request) -> web.Response:
+        """A Run, with what was changed of it."""
+        self.looks += 1
+        name = request.match_info["name"]
+        metadata = {"name": name, "namespace": "crews", "uid": "run-uid", "resourceVersion": "900"}
+        metadata["creationTimestamp"] = "2026-11-21T10:00:00Z"
+        found: dict[str, Any] = {"metadata": metadata, "spec": {"project": "demo", "deployment": "dep-a"}}
+        return self._refusal() if self.away else web.json_response(found | self.changed.get(name, {}))
+
+    async def other(self, _request: web.Request) -> web.Response:
+        """Anything else."""
+        return self._refusal()
+
+    def _refusal(self) -> web.Response:
+        return web.json_response({"reason": "ServiceUnavailable", "message": "not now"}, status=503)
+
+
 @pytest.fixture
-async def pods(store: Store, tmp_path: Path) -> AsyncIterator[Pods]:
-    kube = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
+def objects() -> Objects:
+    return Objects()
+
+
+@pytest.fixture
+async def apiserver(objects: Objects) -> AsyncIterator[str]:
+    """Its address."""
+    app = web.Application()
+    app.router.add_get("/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/{name}", objects.run)
+    app.router.add_route("*", "/{rest:.*}", objects.other)
+    async with TestServer(app) as server:
+        yield str(server.make_url("")).rstrip("/")
+
+
+@pytest.fixture
+async def kube(apiserver: str) -> AsyncIterator[Kube]:
+    opened = Kube(client.ApiClient(client.Configuration(host=apiserver)), "crews")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def pods(store: Store, kube: Kube, tmp_path: Path) -> AsyncIterator[Pods]:
     config = Config("crews", "http://public", "http://internal", KEY, tmp_path)
     app = web.Application()
     routes.add(app, config, store, kube)
     async with TestClient(_Server(app)) as opened:
         yield opened
-    await kube.close()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from crds.kube import Kube
 async def main():
     place = Path(sys.argv[1])
     store = await Store.open(place, "crews")
-    kube = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
+    kube = Kube(client.ApiClient(client.Configuration(host=sys.argv[3])), "crews")
     app = web.Application()
     routes.add(app, Config("crews", "http://public", "http://internal", sys.argv[2], place), store, kube)
     runner = web.AppRunner(app)
@@ -41,9 +41,9 @@ BATCH = 20
 WHOLE = 1200
 
 
-async def serve(place: Path) -> tuple[asyncio.subprocess.Process, str]:
+async def serve(place: Path, apiserver: str) -> tuple[asyncio.subprocess.Process, str]:
     server = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", SERVER, str(place), KEY, stdout=asyncio.subprocess.PIPE
+        sys.executable, "-c", SERVER, str(place), KEY, apiserver, stdout=asyncio.subprocess.PIPE
     )
     assert server.stdout is not None
     port = int(await asyncio.wait_for(server.stdout.readline(), 30))
@@ -68,14 +68,16 @@ async def talk(address: str, run: str, headers: dict[str, str], acknowledged: li
                 return
 
 
-async def test_events_over_three_kills_are_whole_and_once(tmp_path: Path, bearer: Mint) -> None:
+async def test_events_over_three_kills_are_whole_and_once(
+    tmp_path: Path, bearer: Mint, apiserver: str
+) -> None:
     store = await Store.open(tmp_path / "data", "crews")
     await given.yard(store)
     run = await given.claimed(store)
     await store.close()
     acknowledged = [0]
     for kill in (True, True, True, False):
-        server, address = await serve(tmp_path / "data")
+        server, address = await serve(tmp_path / "data", apiserver)
         talking = asyncio.create_task(talk(address, run, bearer(run), acknowledged))
         if kill:
             await asyncio.sleep(0.12)
@@ -103,7 +105,9 @@ async def ask(
         return None
 
 
-async def test_claims_that_wait_over_kills_never_exceed_the_plan(tmp_path: Path, bearer: Mint) -> None:
+async def test_claims_that_wait_over_kills_never_exceed_the_plan(
+    tmp_path: Path, bearer: Mint, apiserver: str
+) -> None:
     store = await Store.open(tmp_path / "data", "crews")
     await given.yard(store)
     runs = [await given.accepted(store) for _ in range(6)]
@@ -119,7 +123,7 @@ async def test_claims_that_wait_over_kills_never_exceed_the_plan(tmp_path: Path,
                 await asyncio.sleep(0.01)
 
     for _ in range(3):
-        server, address = await serve(tmp_path / "data")
+        server, address = await serve(tmp_path / "data", apiserver)
         talking = [asyncio.create_task(pod(address, run)) for run in runs]
         await asyncio.sleep(0.3)
         os.kill(server.pid, signal.SIGKILL)
@@ -131,7 +135,7 @@ async def test_claims_that_wait_over_kills_never_exceed_the_plan(tmp_path: Path,
 
 
 async def test_a_result_that_was_kept_is_known_after_a_kill_and_no_other_is_taken(
-    tmp_path: Path, bearer: Mint
+    tmp_path: Path, bearer: Mint, apiserver: str
 ) -> None:
     store = await Store.open(tmp_path / "data", "crews")
     await given.yard(store)
@@ -146,7 +150,7 @@ async def test_a_result_that_was_kept_is_known_after_a_kill_and_no_other_is_take
         "last_event": 0,
         "artifacts": {"count": 0, "bytes": 0},
     }
-    server, address = await serve(tmp_path / "data")
+    server, address = await serve(tmp_path / "data", apiserver)
     async with aiohttp.ClientSession(headers=bearer(run)) as session:
         call = f"{address}/internal/v1/runs/{run}/result"
         # There is no apiserver to tell: the answer is kept back until the process dies.
@@ -161,7 +165,7 @@ async def test_a_result_that_was_kept_is_known_after_a_kill_and_no_other_is_take
     assert waiting.result is not None and waiting.result["output"] == '{"a":1}'
     await store.claims.written(run, result=True)
     await store.close()
-    server, address = await serve(tmp_path / "data")
+    server, address = await serve(tmp_path / "data", apiserver)
     async with aiohttp.ClientSession(headers=bearer(run)) as session:
         call = f"{address}/internal/v1/runs/{run}/result"
         assert await ask(session, call, said) == {}

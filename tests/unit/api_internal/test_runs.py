@@ -11,7 +11,7 @@ import pytest
 from api.internal import artifacts
 from api.store.store import Store
 from runner.crewyard_runtime.events import check
-from tests.unit.api_internal.conftest import Mint, Pods
+from tests.unit.api_internal.conftest import Mint, Objects, Pods
 from tests.unit.api_store import given
 from tests.unit.api_store.test_bytes import whole
 
@@ -104,7 +104,56 @@ async def test_a_token_of_an_earlier_run_of_the_name_is_refused(
     assert (await ask(pods, run, "claim", CLAIM, bearer(run, uid="old-uid")))[1]["state"] == "refused"
 
 
-async def test_a_run_that_nobody_knows_yet_is_asked_for_again(pods: Pods, bearer: Mint) -> None:
+@pytest.mark.parametrize("way", ["canceled", "ended", "deleted", "made anew"])
+async def test_what_the_watch_has_not_told_yet_is_seen_before_a_grant(
+    pods: Pods, store: Store, bearer: Mint, objects: Objects, way: str
+) -> None:
+    await given.yard(store)
+    run = await given.accepted(store)
+    metadata = {"name": run, "namespace": "crews", "uid": "run-uid", "resourceVersion": "900"}
+    metadata["creationTimestamp"] = "2026-11-21T10:00:00Z"
+    spec = {"project": "demo", "deployment": "dep-a"}
+    changes: dict[str, dict[str, Any]] = {
+        "canceled": {"spec": {**spec, "cancel": True}},
+        "ended": {"status": {"phase": "Failed", "error": {"reason": "PodDeleted", "message": "m"}}},
+        "deleted": {"metadata": {**metadata, "deletionTimestamp": "2026-11-21T10:00:00Z"}},
+        "made anew": {"metadata": {**metadata, "uid": "another"}},
+    }
+    objects.changed[run] = changes[way]
+    status, answer = await ask(pods, run, "claim", CLAIM, bearer(run))
+    assert status == 404 or (status, answer["state"]) == (200, "refused")
+    assert await store.claims.get(run) is None
+
+
+async def test_a_pod_that_waits_for_a_place_costs_the_apiserver_nothing(
+    pods: Pods, store: Store, bearer: Mint, objects: Objects
+) -> None:
+    await given.yard(store)
+    holders = [await given.claimed(store) for _ in range(2)]
+    run = await given.accepted(store)
+    for _ in range(3):
+        assert (await ask(pods, run, "claim", CLAIM, bearer(run)))[1]["state"] == "wait"
+    assert objects.looks == 0
+    await store.record.observe(given.run(holders[0], "Succeeded"), given.NOW)
+    assert (await ask(pods, run, "claim", CLAIM, bearer(run)))[1]["state"] == "granted"
+    assert objects.looks == 1
+
+
+async def test_without_the_apiserver_a_claim_is_asked_again_and_then_granted(
+    pods: Pods, store: Store, bearer: Mint, objects: Objects
+) -> None:
+    await given.yard(store)
+    run = await given.accepted(store)
+    objects.away = True
+    assert (await ask(pods, run, "claim", CLAIM, bearer(run)))[0] == 503
+    objects.away = False
+    assert (await ask(pods, run, "claim", CLAIM, bearer(run)))[1]["state"] == "granted"
+
+
+async def test_a_run_that_nobody_knows_yet_is_asked_for_again(
+    pods: Pods, bearer: Mint, objects: Objects
+) -> None:
+    objects.away = True
     status, answer = await ask(pods, "run-new", "claim", CLAIM, bearer("run-new"))
     assert (status, answer) == (503, {"error": "the service cannot answer now; try again"})
 
