@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from api.prices import Prices, parse_prices
 from api.store.blobs import check_url
 from api.store.postgres_engine import address
+from api.store.signing import Signer, parse_signer
 from crds.limits import Plans, parse_plans
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -50,6 +51,8 @@ class Config:
     """PostgreSQL with its password; None: SQLite in `data`."""
     blobs_url: str | None = None
     """A bucket; None: files in `data`."""
+    signer: Signer | None = None
+    """Signs addresses at which clients reach the bucket themselves; None: all goes through the facade."""
     prices: Prices | None = None
     """What use costs; None: nothing is said of cost."""
 
@@ -101,6 +104,7 @@ def parse(environ: Mapping[str, str]) -> Config:
         prices=prices,
         database_url=_database(environ, wrong),
         blobs_url=_bucket(environ, wrong),
+        signer=parse_signer(environ, wrong),
         max_upload=int(_positive(environ, "CREWYARD_MAX_UPLOAD", 100 * 1024 * 1024, wrong)),
     )
     if wrong:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from actions.workflow.console import Console
 from actions.workflow.credential import Credential
-from actions.workflow.errors import Failed, Refusal
+from actions.workflow.errors import Failed, Moved, Refusal
 from actions.workflow.stream import Message, Reader
 from actions.workflow.transport import TROUBLE, Body, exchange
 
@@ -74,10 +74,21 @@ class Api:
         self.repeated("the upload", send)
 
     def download(self, path: str, take: Callable[[HTTPResponse], T]) -> T:
-        """What `take` makes of the bytes; it is called anew for each try."""
+        """What `take` makes of the bytes; it is called anew for each try.
+
+        They may be in an object store, at an address that the service gives and that needs no key.
+        """
 
         def fetch() -> T:
-            with self._open("GET", path, None, {"Accept": "*/*"}, min(_CALL_SECONDS, self.left())) as answer:
+            headers, seconds = {"Accept": "*/*"}, min(_CALL_SECONDS, self.left())
+            try:
+                answer = self._open("GET", path, None, headers, seconds)
+            except Moved as moved:
+                there = moved.url
+            else:
+                with answer:
+                    return take(answer)
+            with exchange("GET", there, headers, None, seconds) as answer:
                 return take(answer)
 
         return self.repeated(path, fetch)

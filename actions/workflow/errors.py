@@ -17,6 +17,14 @@ class Failed(Exception):
         self.message, self.title, self.file, self.line = message, title, file, line
 
 
+class Moved(Failed):
+    """The answer is at another address (307): followed, without the key, by who expects it."""
+
+    def __init__(self, message: str, url: str) -> None:
+        super().__init__(message)
+        self.url = url
+
+
 class Stopped(BaseException):
     """The workflow was canceled: SIGINT or SIGTERM arrived. No `except Exception` may swallow it.
 

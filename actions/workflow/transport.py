@@ -1,4 +1,4 @@
-"""One HTTP exchange: no redirects (they would carry the key elsewhere), proxies as the environment says.
+"""One HTTP exchange: redirects are told, not followed (the key would go along); proxies as usual.
 
 Called by `actions.workflow.api`.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from http.client import HTTPResponse
 from typing import Any, Protocol, cast
 
-from actions.workflow.errors import Failed, Refusal
+from actions.workflow.errors import Failed, Moved, Refusal
 
 TROUBLE = (OSError, http.client.HTTPException)
 """What a broken connection raises."""
@@ -45,7 +45,8 @@ def exchange(
 ) -> HTTPResponse:
     """The answer, a success; the caller closes it. `seconds` bounds each wait for the network.
 
-    Raises Refusal for another answer, one of TROUBLE for a connection that fails, Failed for a redirect.
+    Raises Refusal for another answer, one of TROUBLE for a connection that fails, Moved where a GET is to be
+    repeated at another address, Failed for any other redirect.
     """
     if not url.lower().startswith(("http://", "https://")):
         raise Failed(f"The address of {method} is no http address.")
@@ -56,18 +57,23 @@ def exchange(
         answer = _opener.open(request, timeout=max(0.1, seconds))
     except urllib.error.HTTPError as error:
         with error:
-            raise _refusal(error, method, request.host) from None
+            raise _refusal(error, method, request) from None
     except ValueError as error:
         raise Failed(f"The address of {method} cannot be used: {error}.") from None
     return cast(HTTPResponse, answer)
 
 
-def _refusal(error: urllib.error.HTTPError, method: str, host: str) -> Exception:
+def _refusal(error: urllib.error.HTTPError, method: str, request: urllib.request.Request) -> Exception:
     if 300 <= error.code < 400:
-        return Failed(
-            f"{host} answered {method} with a redirect ({error.code}), which is not followed. "
+        message = (
+            f"{request.host} answered {method} with a redirect ({error.code}), which is not followed. "
             "Is the input api-url the API's own address?"
         )
+        there = str(error.headers.get("Location") or "")
+        # Never from https to what others can read.
+        if error.code == 307 and method == "GET" and there.startswith(("https://", f"{request.type}://")):
+            return Moved(message, there)
+        return Failed(message)
     raw = error.read(_ERROR_BYTES)
     code, message = "http", raw.decode("utf-8", "replace").strip()[:300] or str(error.reason)
     try:

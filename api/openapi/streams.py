@@ -37,5 +37,11 @@ _FILE = ("ETag", "Accept-Ranges", "Content-Disposition", "Cache-Control")
 FILE = (
     Answer(200, "The bytes.", {media.ANY: {}}, headers=_FILE),
     Answer(206, "The range of bytes.", {media.ANY: {}}, headers=(*_FILE, "Content-Range")),
+    Answer(
+        307,
+        "Where the installation says so: the bytes are at this address of the object store, for five "
+        "minutes. Ask there without the API key.",
+        headers=("Location", "ETag", "Cache-Control"),
+    ),
     Answer(304, "The caller has these bytes.", headers=("ETag",)),
 )

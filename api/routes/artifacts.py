@@ -7,7 +7,11 @@ from api.endpoint import Call, Endpoint
 from api.openapi import examples, shapes, streams
 from api.openapi.operation import page
 from api.routes import seen
+from api.store.index.artifacts import ArtifactRow
 from api.translate import artifacts, ranges
+
+DIRECT_SECONDS = 300
+"""How long an address in the bucket holds; a download that has begun goes on."""
 
 
 async def many(call: Call) -> web.StreamResponse:
@@ -29,6 +33,10 @@ async def get(call: Call) -> web.StreamResponse:
     headers = artifacts.headers(row)
     if ranges.matches(request.headers.get("If-None-Match"), artifacts.etag(row)):
         return web.Response(status=304, headers={"ETag": headers["ETag"]})
+    direct = _direct(call, row)
+    if direct is not None:
+        moved = {"Location": direct, "ETag": headers["ETag"], "Cache-Control": "no-store"}
+        return web.Response(status=307, headers=moved)
     # A range of another version than the one the caller has is of no use to it (RFC 9110, 13.1.5).
     wanted = request.headers.get("Range") if _same(request, artifacts.etag(row)) else None
     try:
@@ -56,6 +64,16 @@ async def get(call: Call) -> web.StreamResponse:
         await response.write(chunk)
     await response.write_eof()
     return response
+
+
+def _direct(call: Call, row: ArtifactRow) -> str | None:
+    """Where the whole file is read from the bucket itself; ranges go by our validators, so they stay here."""
+    signer, request = call.services.config.signer, call.request
+    if signer is None or not signer.files or request.method == "HEAD" or "Range" in request.headers:
+        return None
+    answer = artifacts.headers(row)
+    told = {name: answer[name] for name in ("Content-Type", "Content-Disposition", "Cache-Control")}
+    return signer.get(row.blob, told, call.services.now(), DIRECT_SECONDS)
 
 
 def _same(request: web.Request, etag: str) -> bool:

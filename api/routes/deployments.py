@@ -12,6 +12,7 @@ from api.openapi import examples, shapes
 from api.openapi.operation import one, page
 from api.parameters import Parameter
 from api.routes import seen
+from api.store.arrival import arrived
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.translate import deployments
@@ -67,7 +68,10 @@ async def create(call: Call) -> web.StreamResponse:
             await services.store.idempotency.put(use, row.name, services.now())
     else:
         upload = source.upload_of(body, project, services.config.public_url)
-        found = source.of_upload(await services.store.uploads.get(upload), project, services.now())
+        row_of = await services.store.uploads.get(upload)
+        if row_of is not None and row_of.project == project.name and services.config.signer is not None:
+            row_of = await arrived(services.store.uploads, services.store.blobs, row_of, services.now())
+        found = source.of_upload(row_of, project, services.now())
         name = f"{names.DEPLOYMENT_PREFIX}{ulid.new()}"
         if use is not None:
             name = await services.store.idempotency.put(use, name, services.now())

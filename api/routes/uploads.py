@@ -13,6 +13,7 @@ from api.openapi.operation import Open, one
 from api.parameters import Parameter
 from api.routes import seen
 from api.services import SERVICES
+from api.store import arrival
 from api.translate import uploads
 from crds import tokens
 
@@ -39,7 +40,11 @@ async def create(call: Call) -> web.StreamResponse:
     token = tokens.mint(
         config.token_key, "upload", config.namespace, row.id, project.uid, int(row.expires_at.timestamp())
     )
-    return answers.one(uploads.created(row, config.public_url, token), 201, uploads.path(row.id))
+    direct = None
+    if config.signer is not None:
+        left = int((row.expires_at - now).total_seconds())
+        direct = config.signer.put(arrival.key(row), row.size, row.sha256, now, left)
+    return answers.one(uploads.created(row, config.public_url, token, direct), 201, uploads.path(row.id))
 
 
 async def content(request: web.Request) -> web.StreamResponse:

@@ -161,6 +161,27 @@ class Blobs:
         except (BaseError, OSError) as error:
             raise StoreUnavailable(f"the object store cannot list: {_first_line(error)}") from error
 
+    async def size(self, key: str) -> int:
+        """How many bytes are stored. Raises Missing."""
+        try:
+            async with asyncio.timeout(FIRST_SECONDS):
+                return int((await obstore.head_async(self._reading, key))["size"])
+        except FileNotFoundError as error:
+            raise Missing("the bytes are not there") from error
+        except (BaseError, OSError) as error:
+            raise StoreUnavailable(f"the object store cannot answer: {_first_line(error)}") from error
+
+    async def copy(self, key: str, to: str) -> None:
+        """Stores the same bytes under another key, durably, replacing what is there. Raises Missing."""
+        try:
+            await obstore.copy_async(self._writing, key, to, overwrite=True)
+            if self._durable is not None:
+                await asyncio.to_thread(self._durable, to)
+        except FileNotFoundError as error:
+            raise Missing("the bytes are not there") from error
+        except (BaseError, OSError) as error:
+            raise StoreUnavailable(f"the object store cannot copy: {_first_line(error)}") from error
+
     async def delete(self, key: str) -> None:
         """Removes a blob; no error where it is gone."""
         try:

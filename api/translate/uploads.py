@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from api.store.index.uploads import UploadRow
+from api.store.signing import Signed
 from api.translate.moments import moment
 
 _PATH = re.compile(r"/v1/uploads/(upl_[a-z0-9]{1,60})/content", re.ASCII)
@@ -15,15 +16,18 @@ def path(upload: str) -> str:
     return f"/v1/uploads/{upload}/content"
 
 
-def created(row: UploadRow, public_url: str, token: str) -> dict[str, Any]:
-    """An upload as its creation is answered. Only `upload_url` carries the permission to write."""
+def created(row: UploadRow, public_url: str, token: str, direct: Signed | None = None) -> dict[str, Any]:
+    """An upload as its creation is answered. Only `upload_url` carries the permission to write.
+
+    `direct`: the address in the bucket that takes the place of ours.
+    """
     address = public_url + path(row.id)
     return {
         "id": row.id,
-        "upload_url": f"{address}?token={quote(token, safe='')}",
+        "upload_url": direct.url if direct else f"{address}?token={quote(token, safe='')}",
         "build_context_url": address,
         "method": "PUT",
-        "headers": {"Content-Type": "application/octet-stream"},
+        "headers": dict(direct.headers) if direct else {"Content-Type": "application/octet-stream"},
         "expires_at": moment(row.expires_at),
     }
 
