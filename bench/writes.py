@@ -15,7 +15,7 @@ from tests.e2e.yard import eventually
 
 COUNT = 20
 METRICS = "/api/v1/namespaces/crewyard-system/services/crewyard-controller:9090/proxy/metrics"
-_LINE = re.compile(r"^(\w+)\{([^}]*)\} ([0-9.e+]+)$", re.MULTILINE)
+_LINE = re.compile(r"^(\w+)(?:\{([^}]*)\})? ([0-9.e+]+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 _BUILD = (1, 2, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560)
@@ -47,6 +48,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.gauges = Gauges()
         self.registry.register(self.gauges)
+        ProcessCollector(registry=self.registry)
         self.reconciles = Counter(
             "crewyard_reconcile_total", "Reconciles.", ("kind", "result"), registry=self.registry
         )
