@@ -1,4 +1,4 @@
-"""Processor time that controller and facade have used so far, by their own metrics. Called by `bench.drain`."""
+"""Processor time that controller and facade have used so far, by their own metrics. For `bench.drain`."""
 
 from bench.ground import Ground
 from bench.writes import counted
