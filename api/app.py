@@ -8,6 +8,7 @@ from aiohttp import web
 from api import background, gate, health
 from api.body import MAX_BODY
 from api.config import Config
+from api.feeds import Feeds
 from api.internal import routes as internal
 from api.keyring import Key, Keyring
 from api.limits import RateLimiter
@@ -69,7 +70,8 @@ def client_side(
         )
 
     app = web.Application(middlewares=[gate.observe, gate.admit], client_max_size=MAX_BODY)
-    streams = Streams()
+    feeds = Feeds(store.events)
+    streams = Streams(feeds.look)
     metrics = Metrics()
     metrics.claims_given_up.set_function(lambda: store.claims.given_up)
     app[SERVICES] = Services(
@@ -80,6 +82,7 @@ def client_side(
         limiter=RateLimiter(),
         metrics=metrics,
         streams=streams,
+        feeds=feeds,
         best_plan=BestPlan(store.projects.plans, config.plans),
         caught_up=caught_up,
         now=now,

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from api import errors, sse
 from api.endpoint import Call
+from api.store.errors import Refused, StoreUnavailable
 
 _log = structlog.get_logger("api")
 
@@ -15,19 +16,19 @@ _log = structlog.get_logger("api")
 async def follow(call: Call, send: Callable[[sse.Stream], Awaitable[None]]) -> web.StreamResponse:
     """Opens a stream, lets `send` fill it, and accounts for it.
 
-    The reader's leaving, its slowness, the service's stop, the end of its key and the
-    disappearance of what is followed end it quietly: the answer has begun, so there is no other one
-    to give, and a reader resumes by its last id. What is followed is never touched.
+    The reader's leaving, its slowness, the service's stop, the end of its key, and that what is followed
+    has disappeared or cannot be read, end it quietly: the answer has begun, so there is no other one to
+    give, and a reader resumes by its last id. What is followed is never touched.
     """
     services, stream, caller = call.services, sse.Stream(call.request), call.caller
     expires = caller.expires_at
     left = None if expires is None else (expires - services.now()).total_seconds()
-    services.streams.enter(caller.key_id, left)
+    services.streams.enter(caller.key_id, left, stream)
     services.metrics.streams.inc()
     try:
         await stream.open()
         await send(stream)
-    except (ConnectionError, errors.ApiError):
+    except (ConnectionError, errors.ApiError, StoreUnavailable, Refused):
         pass
     except sse.SlowReader:
         _log.info("slow_reader_cut", path=call.request.path)

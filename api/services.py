@@ -7,6 +7,7 @@ from datetime import datetime
 from aiohttp import web
 
 from api.config import Config
+from api.feeds import Feeds
 from api.keyring import Keyring
 from api.limits import RateLimiter
 from api.metrics import Metrics
@@ -27,6 +28,7 @@ class Services:
     limiter: RateLimiter
     metrics: Metrics
     streams: Streams
+    feeds: Feeds
     best_plan: BestPlan
     caught_up: Callable[[], bool]
     """Whether all that lives in the cluster has been seen once since the start."""

@@ -1,65 +1,106 @@
-"""The event streams that are open, and whose. Called by `api.follow`, `api.app` and the routes of keys."""
+"""The event streams that are open, and whose. Called by `api.follow`, `api.app` and whoever revokes keys."""
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from api import errors
+from api import errors, sse
 
 REMEMBERED = 10_000
 """Revoked keys that are remembered: a stream of one may be about to open."""
+BEAT_SECONDS = 1.0
+"""How often all streams are looked at; one look at ten thousand idle ones takes some milliseconds."""
+
+
+@dataclass(slots=True)
+class _Open:
+    key_id: str
+    until: float
+    stream: sse.Stream | None
+    ended: bool = False
 
 
 class Streams:
-    """Every stream is a task; each can be ended so that its answer ends properly."""
+    """Every stream is a task; each can be ended so that its answer ends properly.
 
-    def __init__(self) -> None:
-        self._keys: dict[asyncio.Task[object], str] = {}
-        self._timers: dict[asyncio.Task[object], asyncio.TimerHandle] = {}
-        self._ended: set[asyncio.Task[object]] = set()
+    One beat looks after all of them, so that an idle stream costs neither a task nor a timer of its own:
+    signs of life, keys that expire, readers that have left.
+    """
+
+    def __init__(self, beside: Callable[[float], None] = lambda now: None) -> None:
+        """`beside` is called at every beat with the loop's time."""
+        self._open: dict[asyncio.Task[object], _Open] = {}
         self._revoked: OrderedDict[str, None] = OrderedDict()
+        self._beside = beside
+        self._timer: asyncio.TimerHandle | None = None
         self.closing = False
 
-    def enter(self, key_id: str, seconds: float | None = None) -> None:
+    def enter(self, key_id: str, seconds: float | None = None, stream: sse.Stream | None = None) -> None:
         """The current task is now a stream of this key, which holds for `seconds` more (None: for ever).
 
-        Raises the 401 where the key was revoked since it was checked.
+        Raises the 401 where the key was revoked since it was checked, the 503 where the service stops.
         """
         if key_id in self._revoked:
             raise errors.unauthorized()
-        task = _current()
-        self._keys[task] = key_id
-        if seconds is not None:
-            self._timers[task] = asyncio.get_running_loop().call_later(max(0.0, seconds), self._end, task)
+        if self.closing:
+            raise errors.unavailable()
+        until = float("inf") if seconds is None else asyncio.get_running_loop().time() + seconds
+        self._open[_current()] = _Open(key_id, until, stream)
+        if self._timer is None:
+            self._wind()
 
     def leave(self) -> None:
         """The current task's stream has ended."""
-        task = _current()
-        self._keys.pop(task, None)
-        self._ended.discard(task)
-        timer = self._timers.pop(task, None)
-        if timer is not None:
-            timer.cancel()
+        self._open.pop(_current(), None)
+        if not self._open and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def ended(self, task: asyncio.Task[object]) -> bool:
         """Whether the task was cancelled from here, and not by its connection."""
-        return self.closing or task in self._ended
+        found = self._open.get(task)
+        return self.closing or (found is not None and found.ended)
+
+    def holders(self) -> frozenset[str]:
+        """The keys that have streams open: those whose revocation elsewhere matters here."""
+        return frozenset(found.key_id for found in self._open.values())
 
     def revoke(self, key_id: str) -> None:
         """The key holds no longer: its streams end, and none opens any more."""
         self._revoked[key_id] = None
         if len(self._revoked) > REMEMBERED:
             self._revoked.popitem(last=False)
-        for task in [task for task, owner in self._keys.items() if owner == key_id]:
-            self._end(task)
+        self.end(key_id)
+
+    def end(self, key_id: str) -> None:
+        """The streams of this key, or of what else was shown, end; others may open."""
+        for task, found in self._open.items():
+            if found.key_id == key_id:
+                _end(task, found)
 
     def close(self) -> None:
         """Wakes every stream; each ends its answer properly, and its reader resumes elsewhere."""
         self.closing = True
-        for task in self._keys:
+        for task in self._open:
             task.cancel()
 
-    def _end(self, task: asyncio.Task[object]) -> None:
-        self._ended.add(task)
+    def _wind(self) -> None:
+        pause = min(BEAT_SECONDS, sse.KEEPALIVE_SECONDS / 2)
+        self._timer = asyncio.get_running_loop().call_later(pause, self._beat)
+
+    def _beat(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for task, found in self._open.items():
+            if found.until <= now or (found.stream is not None and not found.stream.beat(now)):
+                _end(task, found)
+        self._beside(now)
+        self._wind()
+
+
+def _end(task: asyncio.Task[object], found: _Open) -> None:
+    if not found.ended:
+        found.ended = True
         task.cancel()
 
 

@@ -6,11 +6,13 @@ from aiohttp import web
 
 from api import media, sse
 from api.endpoint import Call, Endpoint
+from api.feeds import LOOK_SECONDS
 from api.follow import follow
-from api.frames import frame, last_event_id
+from api.frames import Piece, frame, pieces
 from api.openapi import streams
 from api.routes import seen
 from api.store.index.deployments import DeploymentRow
+from api.translate import build_lines
 from crds import names
 
 PAGE = 200
@@ -43,53 +45,61 @@ async def get(call: Call) -> web.StreamResponse:
 async def _follow(call: Call, row: DeploymentRow) -> web.StreamResponse:
     """`log` messages, a line each, then one `end` with the deployment's status.
 
-    Ids stand where a line and a chunk end together: a reader that resumes misses nothing.
+    A line's id says up to where the log was given, so that a reader resumes after exactly that line.
     """
-    header = call.request.headers.get("Last-Event-ID")
-    if header is not None and header.strip() == END and _over(row):
+    header = (call.request.headers.get("Last-Event-ID") or "").strip()
+    if header == END and _over(row):
         return web.Response(status=204)
-    return await follow(call, lambda stream: _send(call, row, last_event_id(header), stream))
+    place, logs = build_lines.place(header), call.services.store.buildlogs
+    known = (await logs.read(row.name, place.start, PAGE)).text
+    if len(known) < place.given or (place.start and not (await logs.read(row.name, place.start - 1, 1)).text):
+        place = build_lines.BEGIN  # Not an id of this log: nothing must be hidden by it.
+    return await follow(call, lambda stream: _send(call, row, place, stream))
 
 
-async def _send(call: Call, row: DeploymentRow, position: int, stream: sse.Stream) -> None:
-    rest, store = "", call.services.store
+async def _send(call: Call, row: DeploymentRow, place: build_lines.Place, stream: sse.Stream) -> None:
+    """Reads as the reader takes; while it waits for its reader it holds nothing but its place."""
+    store, loop, text = call.services.store, asyncio.get_running_loop(), build_lines.Lines(place)
     while True:
         changed = store.deployments.mark()
         row = await seen.deployment(call, names.id_of(row.name))
         # Looked at before reading: what was written until the build's end is read below.
         over = _over(row)
-        page = await store.buildlogs.read(row.name, position, PAGE)
-        moved, position = page.next > position, page.next
-        *lines, rest = (rest + page.text).split("\n")
-        frames = [frame("log", {"message": line}) for line in lines]
-        if frames and not rest:
-            frames[-1] = frame("log", {"message": lines[-1]}, position)
-        if over and not moved:
-            frames += [frame("log", {"message": rest})] if rest else []
-            await stream.write([*frames, frame(END, _status(row), END)])
-            return
-        if frames:
-            await stream.write(frames)
-        if not moved:
-            await _wait(call, row, page.mark, changed, stream)
+        page = await store.buildlogs.read(row.name, text.start, PAGE)
+        moved, written = page.next > text.start, page.mark
+        found = text.feed(page.text, page.next)
+        ended = over and not moved
+        if ended:
+            found += text.end()
+        for piece in pieces(frame("log", line.data, line.place.id) for line in found):
+            stream.put(piece, loop.time())
+            place = found[piece.last - 1].place
+            if stream.full:
+                break
+        else:
+            if ended:
+                stream.put(Piece.of(frame(END, _status(row), END)), loop.time())
+                return
+        del page, found
+        if stream.full:
+            text = build_lines.Lines(place)
+            await stream.drained()
+        elif not moved:
+            await _wait(call, row, written, changed)
 
 
-async def _wait(call: Call, row: DeploymentRow, written: int, changed: int, stream: sse.Stream) -> None:
-    """Until there is more text or another status, or it is time for a sign of life."""
+async def _wait(call: Call, row: DeploymentRow, written: int, changed: int) -> None:
+    """Until there is more text or another status; not for ever, since a ring between replicas may be lost."""
     store = call.services.store
     waits = [
-        asyncio.ensure_future(store.buildlogs.wait(row.name, written, sse.KEEPALIVE_SECONDS)),
-        asyncio.ensure_future(store.deployments.wait(changed, sse.KEEPALIVE_SECONDS)),
+        asyncio.ensure_future(store.buildlogs.wait(row.name, written, LOOK_SECONDS)),
+        asyncio.ensure_future(store.deployments.wait(changed, LOOK_SECONDS)),
     ]
-    loop = asyncio.get_running_loop()
-    started = loop.time()
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for wait in waits:
             wait.cancel()
-    if loop.time() - started >= sse.KEEPALIVE_SECONDS:
-        await stream.keep_alive()
 
 
 def _status(row: DeploymentRow) -> dict[str, object]:

@@ -7,7 +7,7 @@ from aiohttp import web
 from api import answers, media, pagination, sse
 from api.endpoint import Call, Endpoint
 from api.follow import follow
-from api.frames import last_event_id
+from api.frames import last_event_id, pieces
 from api.openapi import streams
 from api.routes import seen
 from api.translate import events
@@ -30,31 +30,44 @@ async def get(call: Call) -> web.StreamResponse:
 
 async def _stream(call: Call, run: str, after: int) -> web.StreamResponse:
     store = call.services.store
-    first = await store.events.read(run, after, PAGE)
+    first = await store.events.read(run, after, 1)
     if after > first.total:
         # Not an id of this run: nothing must be hidden by it.
         after = 0
-        first = await store.events.read(run, after, PAGE)
-    if first.ended and not first.events and after:
+    elif first.ended and not first.events and after:
         return web.Response(status=204)  # EventSource stops here, instead of asking for ever.
+    return await follow(call, lambda stream: _send(call, run, after, stream))
 
-    async def send(stream: sse.Stream) -> None:
-        page, position, loop = first, after, asyncio.get_running_loop()
-        spoke = loop.time()
-        while True:
-            if page.events:
-                await stream.write(events.frames(page.events))
-                position, spoke = page.events[-1].id, loop.time()
+
+async def _send(call: Call, run: str, position: int, stream: sse.Stream) -> None:
+    """Reads as the reader takes; at the end of what there is, the run's feed gives what comes.
+
+    While it waits for its reader a stream holds nothing but its position.
+    """
+    services, limit, loop = call.services, PAGE, asyncio.get_running_loop()
+    while True:
+        page = await services.store.events.read(run, position, limit)
+        mark, more, begun = page.mark, bool(page.events), position
+        for piece in pieces(events.frames(page.events), position):
+            stream.put(piece, loop.time())
+            position = piece.last
+            if stream.full:
+                break
+        else:
             if page.ended:
                 return
-            if not page.events:
-                await store.events.wait(run, page.mark, max(0.0, spoke + sse.KEEPALIVE_SECONDS - loop.time()))
-                if loop.time() - spoke >= sse.KEEPALIVE_SECONDS:
-                    await stream.keep_alive()
-                    spoke = loop.time()
-            page = await store.events.read(run, position, PAGE)
-
-    return await follow(call, send)
+        del page
+        over = False
+        if not more:
+            position, over = await services.feeds.follow(run, position, mark, stream)
+        if over:
+            return
+        if stream.full:
+            # Few are read for a reader that takes few.
+            limit = max(1, position - begun)
+            await stream.drained()
+        else:
+            limit = min(PAGE, 2 * limit)
 
 
 async def logs(call: Call) -> web.StreamResponse:

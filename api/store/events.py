@@ -5,7 +5,7 @@ row, the last id + 1). A run that was never claimed has its terminal event alone
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -113,6 +113,19 @@ class Events:
     async def tokens(self, run: str) -> tuple[int, int]:
         """The prompt and completion tokens that a run told of."""
         return await self._logs.tokens(run)
+
+    def listen(self, run: str, mark: int, heard: Callable[[], None]) -> None:
+        """Calls `heard` whenever something happened to the run, at once if it did since `mark`.
+
+        One listens to a run at a time (`api.feeds`), until `unlisten`.
+        """
+        self._signals.listen(run, heard)
+        if self._signals.since(run, mark):
+            heard()
+
+    def unlisten(self, run: str) -> None:
+        """Ends what `listen` began."""
+        self._signals.unlisten(run)
 
     async def wait(self, run: str, mark: int, timeout: float) -> None:
         """Returns at once if something happened to the run since `mark`, else when it does or after

@@ -6,6 +6,7 @@ looking and waiting is not missed.
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
 
 REMEMBERED = 10_000
 """Keys whose last ring is remembered. A forgotten one costs its waiters one time-out, nothing else."""
@@ -21,6 +22,7 @@ class Signals:
         self._now = 0
         self._last: OrderedDict[str, int] = OrderedDict()
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
+        self._listening: dict[str, Callable[[], None]] = {}
         self._closed = False
 
     @property
@@ -45,6 +47,17 @@ class Signals:
         for future in self._waiting.pop(key, ()):
             if not future.done():
                 future.set_result(None)
+        listener = self._listening.get(key)
+        if listener is not None:
+            listener()
+
+    def listen(self, key: str, heard: Callable[[], None]) -> None:
+        """Calls `heard`, which must not fail nor wait, at every ring of the key; one listens to a key."""
+        self._listening[key] = heard
+
+    def unlisten(self, key: str) -> None:
+        """Ends what `listen` began."""
+        self._listening.pop(key, None)
 
     async def wait(self, key: str, mark: int, timeout: float) -> None:
         """Returns at once if the key rang since `mark`, else when it does, or after `timeout` seconds."""
@@ -62,7 +75,7 @@ class Signals:
 
     def wake_all(self) -> None:
         """Wakes everyone, where rings may have been missed."""
-        for key in list(self._waiting):
+        for key in {*self._waiting, *self._listening}:
             self._hear(key)
 
     def close(self) -> None:
