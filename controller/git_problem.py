@@ -44,7 +44,8 @@ def meaning(trouble: Trouble, remote: Remote, seconds: float) -> GitProblem:
         case Kind.REPOSITORY:
             return GitProblem("GitNotFound", f"there is no repository at {url}; correct spec.source.git.url")
         case Kind.NO_GIT:
-            return GitProblem("GitNotFound", f"{url} is no git repository; correct spec.source.git.url")
+            message = f"{url} is no git repository, or a shallow copy of one; correct spec.source.git.url"
+            return GitProblem("GitNotFound", message)
         case Kind.COMMIT:
             return GitProblem(
                 "Unreachable", f"{host} took back what it offered; it is tried again", passing=True
