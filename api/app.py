@@ -8,6 +8,7 @@ from aiohttp import web
 from api import background, gate, health
 from api.body import MAX_BODY
 from api.config import Config
+from api.context.arrival import Contexts
 from api.feeds import Feeds
 from api.internal import routes as internal
 from api.keyring import Key, Keyring
@@ -84,6 +85,7 @@ def client_side(
         streams=streams,
         feeds=feeds,
         best_plan=BestPlan(store.projects.plans, config.plans),
+        contexts=Contexts(config, store),
         caught_up=caught_up,
         now=now,
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from api.context.place import parse_hosts
 from api.prices import Prices, parse_prices
 from api.store.blobs import check_url
 from api.store.postgres_engine import address
@@ -51,6 +52,8 @@ class Config:
     """PostgreSQL with its password; None: SQLite in `data`."""
     blobs_url: str | None = None
     """A bucket; None: files in `data`."""
+    context_hosts: str = ""
+    """Other people's servers that a build context may be fetched from; none: only uploads."""
     signer: Signer | None = None
     """Signs addresses at which clients reach the bucket themselves; None: all goes through the facade."""
     prices: Prices | None = None
@@ -102,6 +105,7 @@ def parse(environ: Mapping[str, str]) -> Config:
         seal_after=_positive(environ, "CREWYARD_SEAL_AFTER", 300.0, wrong),
         upload_ttl=_positive(environ, "CREWYARD_UPLOAD_TTL", 3600.0, wrong),
         prices=prices,
+        context_hosts=_hosts(environ, wrong),
         database_url=_database(environ, wrong),
         blobs_url=_bucket(environ, wrong),
         signer=parse_signer(environ, wrong),
@@ -128,6 +132,15 @@ def _database(environ: Mapping[str, str], wrong: list[str]) -> str | None:
         address(text)
     except ValueError as error:
         wrong.append(f"CREWYARD_DATABASE_URL: {error}")
+    return text
+
+
+def _hosts(environ: Mapping[str, str], wrong: list[str]) -> str:
+    text = environ.get("CREWYARD_CONTEXT_HOSTS", "")
+    try:
+        parse_hosts(text)
+    except ValueError as error:
+        wrong.append(f"CREWYARD_CONTEXT_HOSTS: {error}")
     return text
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from aiohttp import web
 
 from api.config import Config
+from api.context.arrival import Contexts
 from api.feeds import Feeds
 from api.keyring import Keyring
 from api.limits import RateLimiter
@@ -30,6 +31,7 @@ class Services:
     streams: Streams
     feeds: Feeds
     best_plan: BestPlan
+    contexts: Contexts
     caught_up: Callable[[], bool]
     """Whether all that lives in the cluster has been seen once since the start."""
     now: Callable[[], datetime]

@@ -35,22 +35,15 @@ def defaults_of_commit(project: ProjectRow, commit: str) -> dict[str, Any]:
     return {"gitSha": commit, **({"crew": crew} if crew else {})}
 
 
-def upload_of(body: Json, project: ProjectRow, public_url: str) -> str:
-    """The id of the upload that a body names. Raises 400 (a foreign address), 409 (a followed project)."""
+def upload_of(body: Json, project: ProjectRow, public_url: str) -> str | None:
+    """The id of the upload that a body names; None for a foreign address. Raises 409 (a followed project)."""
     if "git" in (project.spec.get("source") or {}) and not body.get("override"):
         raise errors.conflict(
             f"the project {project.name} follows a git repository, which an upload would bypass; give "
             'source.git.commit instead of build_context_url, or add "override": true',
             field="build_context_url",
         )
-    upload = uploads.named_by(body["build_context_url"], public_url)
-    if upload is None:
-        raise errors.invalid(
-            "build_context_url must be the address of an upload here; POST /v1/uploads gives one, "
-            "and the address to PUT the archive to",
-            "build_context_url",
-        )
-    return upload
+    return uploads.named_by(body["build_context_url"], public_url)
 
 
 def of_upload(row: UploadRow | None, project: ProjectRow, now: datetime) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from api.routes import seen
 from api.store.arrival import arrived
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
+from api.store.index.uploads import UploadRow
 from api.translate import deployments
 from crds import conditions, names
 from crds import errors as kube_errors
@@ -67,17 +68,25 @@ async def create(call: Call) -> web.StreamResponse:
         if use is not None:
             await services.store.idempotency.put(use, row.name, services.now())
     else:
-        upload = source.upload_of(body, project, services.config.public_url)
-        row_of = await services.store.uploads.get(upload)
-        if row_of is not None and row_of.project == project.name and services.config.signer is not None:
-            row_of = await arrived(services.store.uploads, services.store.blobs, row_of, services.now())
-        found = source.of_upload(row_of, project, services.now())
+        found = source.of_upload(await _sent(call, project), project, services.now())
         name = f"{names.DEPLOYMENT_PREFIX}{ulid.new()}"
         if use is not None:
             name = await services.store.idempotency.put(use, name, services.now())
         row = await _made(call, project, name, deployments.spec(body, found))
     row = await _until(call, row, _looked_at, FIRST_STATUS_SECONDS)
     return answers.one(deployments.created(row), 201, f"/v1/deployments/{names.id_of(row.name)}")
+
+
+async def _sent(call: Call, project: ProjectRow) -> UploadRow | None:
+    """The archive that the body names, here; one of another server is fetched."""
+    services, now = call.services, call.services.now()
+    upload = source.upload_of(call.body, project, services.config.public_url)
+    if upload is None:
+        return await services.contexts.bring(call.body["build_context_url"], project.name, now)
+    row = await services.store.uploads.get(upload)
+    if row is None or row.project != project.name or services.config.signer is None:
+        return row
+    return await arrived(services.store.uploads, services.store.blobs, row, now)
 
 
 async def _of_commit(call: Call, project: ProjectRow) -> DeploymentRow:
