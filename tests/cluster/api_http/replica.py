@@ -1,0 +1,128 @@
+"""The facade as a process that a test may kill: for tests of replicas and of failing stores."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from crds import keys, tokens
+
+TOKEN_KEY = "a key that is only used by tests"
+
+
+@dataclass
+class Replica:
+    """One process. `settings` are its environment besides; `log` is what it said so far."""
+
+    namespace: str
+    directory: Path
+    settings: dict[str, str]
+    drawn: Any
+    process: asyncio.subprocess.Process | None = None
+    log: list[str] = field(default_factory=list)
+    before: tuple[str, ...] = ()
+    """A command in front of the interpreter."""
+
+    def __post_init__(self) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = int(free.getsockname()[1])
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._reader: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Starts it; returns once it is ready."""
+        record = {"id": self.drawn.key_id, "hash": self.drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
+        self.process = await asyncio.create_subprocess_exec(
+            *self.before, sys.executable, "-m", "api",
+            env={
+                **os.environ,
+                "CREWYARD_DATA": str(self.directory),
+                "CREWYARD_TOKEN_KEY": TOKEN_KEY,
+                "CREWYARD_NAMESPACE": self.namespace,
+                "CREWYARD_PUBLIC_URL": self.url,
+                "CREWYARD_PORT": str(self.port),
+                "CREWYARD_ADMIN_KEYS": json.dumps([record]),
+                **self.settings,
+            },
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        self._reader = asyncio.create_task(self._read(self.process))
+        async with asyncio.timeout(60), aiohttp.ClientSession(self.url) as session:
+            while True:
+                assert self.process.returncode is None, "".join(self.log)
+                try:
+                    async with session.get("/readyz") as answer:
+                        if answer.status == 200:
+                            return
+                except aiohttp.ClientError:
+                    pass
+                await asyncio.sleep(0.1)
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            self.log.append(line.decode())
+
+    @property
+    def leads(self) -> bool:
+        """Whether it has said so."""
+        return any("this replica leads" in line for line in self.log)
+
+    async def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Ends it: SIGKILL as a machine that is gone."""
+        if self.process is not None and self.process.returncode is None:
+            self.process.send_signal(how)
+            await asyncio.wait_for(self.process.wait(), 30)
+        if self._reader is not None:
+            await self._reader
+        self.process = None
+
+    async def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, float]:
+        """Status (0 without an answer), JSON body and seconds of one call with the admin key."""
+        begun = time.monotonic()
+        sent = {"Authorization": f"Bearer {self.drawn.text}", **headers}
+        try:
+            async with (
+                aiohttp.ClientSession(self.url) as session,
+                session.request(method, path, json=body, headers=sent, timeout=_LONG) as answer,
+            ):
+                found = await answer.json() if answer.content_type == "application/json" else None
+                if answer.status == 503:
+                    assert answer.headers["Retry-After"], "a 503 says when to try again"
+                return answer.status, found, time.monotonic() - begun
+        except aiohttp.ClientError:
+            return 0, None, time.monotonic() - begun
+
+    async def as_pod(self, run: str, uid: str, what: str, body: dict[str, Any]) -> Any:
+        """A call of a run's pod: its answer, None where it is to be repeated."""
+        token = tokens.mint(TOKEN_KEY, "run", self.namespace, run, uid, int(time.time()) + 600)
+        said = {"pod_uid": "pod", "nonce": "nonce-of-the-pod", **body}
+        try:
+            async with (
+                aiohttp.ClientSession(self.url) as session,
+                session.post(
+                    f"/internal/v1/runs/{run}/{what}",
+                    json=said, headers={"Authorization": f"Bearer {token}"}, timeout=_LONG,
+                ) as answer,
+            ):  # fmt: skip
+                assert answer.status in (200, 503), await answer.text()
+                return await answer.json() if answer.status == 200 else None
+        except aiohttp.ClientError:
+            return None
+
+
+_LONG = aiohttp.ClientTimeout(total=30)
+
+
+def draw() -> Any:
+    """An admin key for replicas."""
+    return keys.draw()

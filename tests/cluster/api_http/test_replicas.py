@@ -1,0 +1,148 @@
+"""Two facades on one PostgreSQL and one bucket: together they are one, and either may be killed."""
+
+import asyncio
+import json
+import signal
+
+import aiohttp
+import pytest
+
+from crds.kinds import DEPLOYMENT, PROJECT, RUN
+from crds.names import name_of
+from tests.cluster.api_http.replica import Replica, draw
+from tests.unit.api_store.conftest import postgres, s3_server
+
+__all__ = ["postgres", "s3_server"]
+
+SOURCE = {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}
+WHEN = "2026-11-21T10:00:00Z"
+
+
+@pytest.fixture
+async def pair(tmp_path, kube, postgres, s3_server):
+    """Two that are ready."""
+    settings = {
+        **s3_server.environment,
+        "CREWYARD_DATABASE_URL": postgres.database("filled"),
+        "CREWYARD_BLOBS_URL": f"s3://{s3_server.new().name}",
+    }
+    drawn = draw()
+    made = [Replica(kube.namespace, tmp_path / name, settings, drawn) for name in ("one", "two")]
+    await asyncio.gather(*(replica.start() for replica in made))
+    yield made
+    for replica in made:
+        await replica.end(signal.SIGKILL)
+
+
+async def until(look, seconds=30):
+    async with asyncio.timeout(seconds):
+        while not (found := await look()):
+            await asyncio.sleep(0.05)
+        return found
+
+
+async def accepted(kube, one, other):
+    """A run that was accepted at one and is read at the other at once, and its uid."""
+    spec = {"name": "crew", "source": {"git": {"url": SOURCE["git"]["url"]}}}
+    assert (await one.call("POST", "/v1/projects", spec))[0] == 201
+    assert (await other.call("GET", "/v1/projects/crew"))[0] == 200
+    await kube.create(
+        DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": {"project": "crew", "source": SOURCE}}
+    )
+    built = {"type": "Built", "status": "True", "reason": "Built", "message": "", "lastTransitionTime": WHEN}
+    image = f"registry.example/x@sha256:{'0' * 64}"
+    plan = {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11"}
+    status = {"phase": "Active", "image": image, "conditions": [built], "plan": plan}
+    await kube.patch(DEPLOYMENT, "dep-a", {"status": status}, "status")
+    active = {"activeDeployment": "dep-a", "activatedAt": WHEN}
+    await kube.patch(PROJECT, "crew", {"status": active}, "status")
+
+    async def is_active():
+        return (await other.call("GET", "/v1/projects/crew"))[1]["data"]["active_deployment_id"]
+
+    await until(is_active)
+    for _ in range(5):
+        status, found, _ = await one.call("POST", "/v1/runs", {"deployment": "crew", "input": {"a": 1}})
+        assert status == 201, found
+        run = found["data"]["id"]
+        assert (await other.call("GET", f"/v1/runs/{run}"))[0] == 200
+    return run, (await kube.get(RUN, name_of(run)))["metadata"]["uid"]
+
+
+class Reader:
+    """Follows a run's events at one replica, from what it has on."""
+
+    def __init__(self, run):
+        self.run, self.seen = run, []
+
+    async def follow(self, replica):
+        """To the end of the stream, however it ends; its status."""
+        headers = {"Authorization": f"Bearer {replica.drawn.text}", "Accept": "text/event-stream"}
+        if self.seen:
+            headers["Last-Event-ID"] = str(self.seen[-1][0])
+        number = kind = None
+        try:
+            async with (
+                aiohttp.ClientSession(replica.url) as session,
+                session.get(f"/v1/runs/{self.run}/events", headers=headers, timeout=None) as answer,
+            ):
+                async for line in answer.content:
+                    name, _, value = line.decode().rstrip("\n").partition(": ")
+                    if name == "id":
+                        number = int(value)
+                    elif name == "event":
+                        kind = value
+                    elif name == "data":
+                        self.seen.append((number, kind, json.loads(value).get("message")))
+                return answer.status
+        except aiohttp.ClientError:
+            return 0
+
+
+async def say(replicas, run, uid, numbers):
+    """The pod sends events until somebody has taken them, now to one and now to the other."""
+    for number in numbers:
+        event = {"seq": number, "type": "log", "time": None, "data": {"message": f"line {number}"}}
+        turn = number
+        async with asyncio.timeout(30):
+            while not await replicas[turn % 2].as_pod(run, uid, "events", {"events": [event]}):
+                turn += 1
+                await asyncio.sleep(0.05)
+
+
+async def test_either_may_be_killed_and_streams_go_on_at_the_other(pair, kube):
+    one, two = pair
+    await until(lambda: asyncio.sleep(0, one.leads or two.leads))
+    leader, other = (one, two) if one.leads else (two, one)
+    run, uid = await accepted(kube, other, leader)
+    name = name_of(run)
+    claim = {"protocol": 1, "run_uid": uid}
+    first = await other.as_pod(name, uid, "claim", claim)
+    assert first and first["state"] == "granted", other.log[-3:]
+    assert (await leader.as_pod(name, uid, "claim", claim))["state"] == "granted"
+    moving, staying = Reader(run), Reader(run)
+    at_leader = asyncio.create_task(moving.follow(leader))
+    at_other = asyncio.create_task(staying.follow(other))
+    await say(pair, name, uid, range(1, 31))
+    await until(lambda: asyncio.sleep(0, len(moving.seen) >= 20))
+    # The one that holds the stream and leads is gone, in the middle of it.
+    writing = asyncio.create_task(say(pair, name, uid, range(31, 61)))
+    await leader.end(signal.SIGKILL)
+    assert await at_leader == 0
+    again = asyncio.create_task(moving.follow(other))
+    await writing
+    await until(lambda: asyncio.sleep(0, other.leads))
+    status = {"phase": "Succeeded", "startTime": WHEN, "completionTime": WHEN, "durationMs": 5}
+    await kube.patch(RUN, name, {"status": status}, "status")
+    assert await asyncio.wait_for(asyncio.gather(again, at_other), 30) == [200, 200]
+    await leader.start()
+    late = Reader(run)
+    assert await late.follow(leader) == 200
+    for reader in (moving, staying, late):
+        assert [number for number, _, _ in reader.seen] == list(range(1, 63))
+        kinds = [kind for _, kind, _ in reader.seen]
+        assert kinds == ["run.started", *["log"] * 60, "run.completed"]
+        assert [text for _, kind, text in reader.seen if kind == "log"] == [
+            f"line {number}" for number in range(1, 61)
+        ]
+    assert await moving.follow(leader) == 204
