@@ -10,6 +10,8 @@ from api.body import MAX_BODY
 from api.config import Config
 from api.context.arrival import Contexts
 from api.feeds import Feeds
+from api.identity.holders import Holders
+from api.identity.tokens import Tokens
 from api.internal import routes as internal
 from api.keyring import Key, Keyring
 from api.limits import RateLimiter
@@ -73,6 +75,9 @@ def client_side(
     app = web.Application(middlewares=[gate.observe, gate.admit], client_max_size=MAX_BODY)
     feeds = Feeds(store.events)
     streams = Streams(feeds.look)
+    tokens = Tokens.of(config.identity, kube, store.workflows)
+    watched = Holders(streams, store.keys, tokens, now)
+    limiter = RateLimiter(config.rate_limit_url)
     metrics = Metrics()
     metrics.claims_given_up.set_function(lambda: store.claims.given_up)
     app[SERVICES] = Services(
@@ -80,7 +85,9 @@ def client_side(
         store=store,
         kube=kube,
         keyring=Keyring(fixed_keys or {}, look_up),
-        limiter=RateLimiter(),
+        tokens=tokens,
+        holders=watched,
+        limiter=limiter,
         metrics=metrics,
         streams=streams,
         feeds=feeds,
@@ -100,5 +107,10 @@ def client_side(
     async def end_streams(_: web.Application) -> None:
         streams.close()
 
+    async def close(_: web.Application) -> None:
+        await limiter.close()
+
     app.on_shutdown.append(end_streams)
+    app.on_cleanup.append(close)
+    app.cleanup_ctx.append(watched.watching)
     return app

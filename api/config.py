@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from api import counters
 from api.context.place import parse_hosts
+from api.identity.settings import Identity, parse_identity
 from api.prices import Prices, parse_prices
 from api.store.blobs import check_url
 from api.store.postgres_engine import address
@@ -58,6 +60,10 @@ class Config:
     """Signs addresses at which clients reach the bucket themselves; None: all goes through the facade."""
     prices: Prices | None = None
     """What use costs; None: nothing is said of cost."""
+    identity: Identity = field(default_factory=Identity)
+    """Whose tokens are taken besides keys."""
+    rate_limit_url: str | None = field(default=None, repr=False)
+    """A Redis or Valkey with its password, in which replicas count together; None: each counts by itself."""
 
 
 def parse(environ: Mapping[str, str]) -> Config:
@@ -87,9 +93,12 @@ def parse(environ: Mapping[str, str]) -> Config:
         prices = parse_prices(environ.get("CREWYARD_PRICES", ""))
     except ValueError as error:
         wrong.append(str(error))
+    public_url = _address(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong)
     config = Config(
         namespace=namespace,
-        public_url=_address(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong),
+        public_url=public_url,
+        identity=parse_identity(environ, public_url, wrong),
+        rate_limit_url=_counters(environ, wrong),
         internal_url=_address(
             environ, "CREWYARD_INTERNAL_URL", "http://crewyard-api.crewyard-system.svc:8080", wrong
         ),
@@ -152,6 +161,17 @@ def _bucket(environ: Mapping[str, str], wrong: list[str]) -> str | None:
         check_url(text)
     except ValueError as error:
         wrong.append(f"CREWYARD_BLOBS_URL: {error}")
+    return text
+
+
+def _counters(environ: Mapping[str, str], wrong: list[str]) -> str | None:
+    text = environ.get("CREWYARD_RATE_LIMIT_URL", "")
+    if not text:
+        return None
+    try:
+        counters.check_url(text)
+    except ValueError as error:
+        wrong.append(f"CREWYARD_RATE_LIMIT_URL: {error}")
     return text
 
 

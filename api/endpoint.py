@@ -14,8 +14,9 @@ from typing import Any
 from aiohttp import web
 
 from api import body, expect, media, parameters, validation
-from api.auth import Caller, Scope
+from api.caller import Caller
 from api.gate import CALLER
+from api.grants import Scope
 from api.openapi.operation import Answer
 from api.pagination import Page
 from api.parameters import Parameter
@@ -34,6 +35,8 @@ class Call:
     request: web.Request
     services: Services
     caller: Caller
+    scope: Scope
+    """What the operation needs, in the project that it turns out to be about."""
     query: Mapping[str, Any]
     body: Mapping[str, Any]
     media: str
@@ -108,7 +111,8 @@ class Endpoint:
             given: Mapping[str, Any] = {}
             if self.method in ("POST", "PUT", "PATCH", "DELETE"):
                 given = await body.read(request, checker)
-            return await self.serve(Call(request, request.app[SERVICES], caller, query, given, chosen))
+            services = request.app[SERVICES]
+            return await self.serve(Call(request, services, caller, self.scope, query, given, chosen))
 
         return handle
 

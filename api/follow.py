@@ -23,7 +23,8 @@ async def follow(call: Call, send: Callable[[sse.Stream], Awaitable[None]]) -> w
     services, stream, caller = call.services, sse.Stream(call.request), call.caller
     expires = caller.expires_at
     left = None if expires is None else (expires - services.now()).total_seconds()
-    services.streams.enter(caller.key_id, left, stream)
+    services.streams.enter(caller.session, left, stream)
+    services.holders.opened(caller)
     services.metrics.streams.inc()
     try:
         await stream.open()

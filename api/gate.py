@@ -14,14 +14,15 @@ import structlog
 from aiohttp import web
 
 from api import answers, auth, errors
-from api.limits import Allowance
-from api.services import SERVICES
+from api.caller import Caller
+from api.limits import Allowance, place
+from api.services import SERVICES, Services
 from api.store import errors as store_errors
 from crds import errors as kube_errors
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 REQUEST_ID = web.RequestKey("request_id", str)
-CALLER = web.RequestKey("caller", auth.Caller)
+CALLER = web.RequestKey("caller", Caller)
 ALLOWANCE = web.RequestKey("allowance", Allowance)
 STREAMED = web.RequestKey("streamed", bool)
 """Set once an answer has begun: it can no longer be replaced by an error."""
@@ -126,26 +127,44 @@ async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Every /v1 request: its key, and its place in the minute. Raises 401 and 429."""
     if not request.path.startswith("/v1/"):
         return await handler(request)
-    services = request.app[SERVICES]
-    caller = None
-    if not signed(request):
-        now = services.now()
-        caller = await auth.authenticate(services.keyring, request.headers.get("Authorization"), now)
-    if caller is not None:
-        request[CALLER] = caller
-        services.store.keys.used(caller.key_id, now)
-        plan = caller.plan or await services.best_plan.of(caller.key_id, caller.projects, time.monotonic())
-        who, per_minute = f"key:{caller.key_id}", services.config.plans.of(plan).requests_per_minute
-    elif signed(request):
-        who, per_minute = f"signed:{request.remote}", SIGNED_PER_MINUTE
+    services, caller, failure = request.app[SERVICES], None, None
+    where = place(request.remote)
+    who, per_minute = f"address:{where}", ANONYMOUS_PER_MINUTE
+    if signed(request):
+        who, per_minute = f"signed:{where}", SIGNED_PER_MINUTE
     else:
-        who, per_minute = f"address:{request.remote}", ANONYMOUS_PER_MINUTE
+        try:
+            caller = await _caller(request, services, who)
+            if caller is not None:
+                plan = caller.plan or await services.best_plan.of(caller, time.monotonic())
+                who = f"key:{caller.counted_as}"
+                per_minute = services.config.plans.of(plan).requests_per_minute
+        except Exception as error:
+            failure = error  # Counted all the same, so that this answer too says what is left.
     request[ALLOWANCE] = await services.limiter.count(who, per_minute)
+    if failure is not None:
+        raise failure
     if request[ALLOWANCE].exceeded:
         raise request[ALLOWANCE].refusal(time.time())
     if caller is None and not signed(request):
         raise errors.unauthorized()
     return await handler(request)
+
+
+async def _caller(request: web.Request, services: Services, address: str) -> Caller | None:
+    async def guard() -> None:
+        """An address that has used its minute up with bad tokens gets no more of them checked."""
+        allowance = await services.limiter.look(address, ANONYMOUS_PER_MINUTE)
+        if allowance.exceeded:
+            raise allowance.refusal(time.time())
+
+    now, header = services.now(), request.headers.get("Authorization")
+    caller = await auth.authenticate(services.keyring, services.tokens, header, now, guard)
+    if caller is not None:
+        request[CALLER] = caller
+        if caller.kind == "key":
+            services.store.keys.used(caller.key_id, now)
+    return caller
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:

@@ -1,17 +1,17 @@
 """How many requests a key, or an address without one, may make a minute.
 
 Called by `api.gate` once per /v1 request. The counting is the `limits` library's
-(fixed windows, in memory: one api replica), its statistics are the headers.
+(fixed windows, in `api.counters`), its statistics are the headers.
 """
 
+import ipaddress
 import math
 from dataclasses import dataclass
 
 from limits import RateLimitItemPerMinute
-from limits.aio.storage import MemoryStorage
-from limits.aio.strategies import FixedWindowRateLimiter
 
 from api import errors
+from api.counters import Counter, LocalCounter, SharedCounter
 
 WINDOW_SECONDS = 60
 
@@ -45,14 +45,34 @@ class Allowance:
 
 
 class RateLimiter:
-    """Counts requests by who makes them."""
+    """Counts requests by who makes them, in the Redis at `url` or in memory."""
 
-    def __init__(self) -> None:
-        self._limiter = FixedWindowRateLimiter(MemoryStorage())
+    def __init__(self, url: str | None = None) -> None:
+        self._counter: Counter = LocalCounter() if url is None else SharedCounter(url)
 
     async def count(self, who: str, per_minute: int) -> Allowance:
         """Counts one request of `who` (a key's id or an address) against its window."""
-        item = RateLimitItemPerMinute(per_minute)
-        allowed = await self._limiter.hit(item, who)
-        stats = await self._limiter.get_window_stats(item, who)
-        return Allowance(per_minute, max(0, stats.remaining), math.ceil(stats.reset_time), not allowed)
+        allowed, reset, left = await self._counter.hit(RateLimitItemPerMinute(per_minute), who)
+        return Allowance(per_minute, max(0, left), math.ceil(reset), not allowed)
+
+    async def look(self, who: str, per_minute: int) -> Allowance:
+        """Whether `who` has used the window up already, counting nothing."""
+        used_up, reset = await self._counter.used_up(RateLimitItemPerMinute(per_minute), who)
+        return Allowance(per_minute, 0, math.ceil(reset), used_up)
+
+    async def close(self) -> None:
+        """Closes its connections."""
+        await self._counter.close()
+
+
+def place(remote: str | None) -> str:
+    """The network that an address stands for: one caller has a whole /64 of IPv6. Pure."""
+    try:
+        address = ipaddress.ip_address((remote or "").partition("%")[0])
+    except ValueError:
+        return remote or ""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return str(address.ipv4_mapped)
+        return str(ipaddress.ip_network((address, 64), strict=False))
+    return str(address)

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
+from api.caller import Caller
 from crds.limits import Plans
 
 HOLDS_SECONDS = 10.0
@@ -18,15 +19,15 @@ class BestPlan:
         self._plans = plans
         self._known: OrderedDict[str, tuple[float, str]] = OrderedDict()
 
-    async def of(self, key_id: str, projects: frozenset[str] | None, now: float) -> str:
+    async def of(self, caller: Caller, now: float) -> str:
         """The plan with the most requests a minute; `now` is a monotonic clock's. Raises StoreUnavailable."""
-        known = self._known.get(key_id)
+        known = self._known.get(caller.key_id)
         if known is not None and now - known[0] < HOLDS_SECONDS:
             return known[1]
-        found = await self._plans_of(projects) | {"free"}
+        found = await self._plans_of(caller.projects) | {"free"}
         best = max(sorted(found), key=lambda plan: self._plans.of(plan).requests_per_minute)
-        self._known[key_id] = (now, best)
-        self._known.move_to_end(key_id)
+        self._known[caller.key_id] = (now, best)
+        self._known.move_to_end(caller.key_id)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         return best

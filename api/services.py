@@ -9,6 +9,8 @@ from aiohttp import web
 from api.config import Config
 from api.context.arrival import Contexts
 from api.feeds import Feeds
+from api.identity.holders import Holders
+from api.identity.tokens import Tokens
 from api.keyring import Keyring
 from api.limits import RateLimiter
 from api.metrics import Metrics
@@ -26,6 +28,8 @@ class Services:
     store: Store
     kube: Kube
     keyring: Keyring
+    tokens: Tokens
+    holders: Holders
     limiter: RateLimiter
     metrics: Metrics
     streams: Streams

@@ -123,8 +123,7 @@ def refusals(operation: Operation) -> list[int]:
     if operation.path.startswith("/v1/"):
         found |= {400, 429, 503}
     if operation.scope is not None:
-        found.add(401)
-        found |= {403} if operation.scope != "read" else set()
+        found |= {401, 403}
         found |= {406} if "*/*" not in operation.produces else set()
         found |= {413, 415} if operation.method in _WRITES else set()
     if "{" in operation.path:

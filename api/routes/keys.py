@@ -18,7 +18,8 @@ _ID = re.compile(r"[0-9A-Za-z]{10}", re.ASCII)
 
 
 async def _visible(call: Call) -> list[KeyRow]:
-    return [row for row in await call.services.store.keys.all() if row.within(call.caller.projects)]
+    held = call.caller.grants.where("admin")
+    return [row for row in await call.services.store.keys.all() if row.within(held)]
 
 
 async def _one(call: Call) -> KeyRow:
@@ -55,7 +56,7 @@ async def create(call: Call) -> web.StreamResponse:
 
 def _check_projects(call: Call) -> None:
     """Raises the 403 for a key that would hold more projects than its maker's."""
-    held, wanted = call.caller.projects, call.body.get("projects")
+    held, wanted = call.caller.grants.where("admin"), call.body.get("projects")
     if held is None:
         return
     if wanted is None:
@@ -64,7 +65,7 @@ def _check_projects(call: Call) -> None:
             field="projects",
         )
     for project in wanted:
-        call.caller.require_project(project, "projects")
+        call.caller.require_project(project, "projects", "admin")
 
 
 async def many(call: Call) -> web.StreamResponse:

@@ -16,9 +16,9 @@ from crds.kinds import PROJECT
 from crds.objects import Project
 
 
-def _only_admin(call: Call) -> None:
+def _only_admin(call: Call, project: str) -> None:
     """Raises the 403 for fields that give permissions, from anybody but admin."""
-    if not call.caller.may("admin"):
+    if not call.caller.may("admin", project):
         for field in projects.admin_fields(call.body):
             raise errors.forbidden(
                 f"{field} needs the scope admin; leave it out, or use a key that has it",
@@ -40,8 +40,8 @@ async def _observed(call: Call, raw: dict[str, Any]) -> ProjectRow:
 async def create(call: Call) -> web.StreamResponse:
     """201 with the project."""
     name = call.body["name"]
-    call.caller.require_project(name, "name")
-    _only_admin(call)
+    call.caller.require_project(name, "name", call.scope)
+    _only_admin(call, name)
     body = {"metadata": {"name": name}, "spec": projects.spec(call.body)}
     try:
         row = await _observed(call, await call.services.kube.create(PROJECT, body))
@@ -66,7 +66,7 @@ async def get(call: Call) -> web.StreamResponse:
 async def change(call: Call) -> web.StreamResponse:
     """Merges the body into the project: what is left out stays, null removes."""
     row = await seen.project(call)
-    _only_admin(call)
+    _only_admin(call, row.name)
     patch = {"metadata": {"uid": row.uid}, "spec": projects.spec(call.body)}
     return answers.one(
         projects.item(await _observed(call, await call.services.kube.patch(PROJECT, row.name, patch)))

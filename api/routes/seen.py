@@ -1,4 +1,8 @@
-"""Objects by their id, as far as the caller may see them. Called by routes with an id in their path."""
+"""Objects by their id, as far as the caller may see them. Called by routes with an id in their path.
+
+A caller may hold other scopes in one project than in another, so what the operation needs is asked for
+again where the object's project is known: 404 where it is not held at all, 403 where the scope is missing.
+"""
 
 import re
 
@@ -27,6 +31,7 @@ async def run(call: Call) -> RunDetail:
     row = await call.services.store.runs.get(name) if name else None
     if row is None or not call.caller.holds(row.project):
         raise errors.not_found(f"there is no run {identifier[:100]!r}; GET /v1/runs lists them")
+    call.caller.require(call.scope, row.project)
     return row
 
 
@@ -39,6 +44,7 @@ async def deployment(call: Call, identifier: str | None = None, field: str | Non
         where = {} if field is None else {"field": field}
         message = f"there is no deployment {found[:100]!r}; GET /v1/deployments lists them"
         raise errors.not_found(message, **where)
+    call.caller.require(call.scope, row.project)
     return row
 
 
@@ -49,12 +55,13 @@ async def project(call: Call) -> ProjectRow:
     row = await call.services.store.projects.get(name) if good and call.caller.holds(name) else None
     if row is None:
         raise errors.not_found(f"there is no project {name[:100]!r}; GET /v1/projects lists them")
+    call.caller.require(call.scope, row.name)
     return row
 
 
 async def named_project(call: Call, name: str, field: str) -> ProjectRow:
     """The project a body names. Raises 403 where the key is not for it, be it there or not, else 404."""
-    call.caller.require_project(name, field)
+    call.caller.require_project(name, field, call.scope)
     row = await call.services.store.projects.get(name)
     if row is None:
         raise errors.not_found(f"there is no project {name}; POST /v1/projects makes one", field=field)

@@ -23,6 +23,7 @@ from api.store.index.records import Records
 from api.store.index.runs import Runs
 from api.store.index.uploads import UploadRow, Uploads
 from api.store.index.usage import Usage
+from api.store.index.workflows import Workflows
 from api.store.kept import Kept, in_directory, in_postgres
 from api.store.record import Record
 
@@ -42,7 +43,8 @@ class Store:
         self.places = Places(database, namespace)
         self.artifacts = Artifacts(database, namespace)
         self.uploads = Uploads(database, namespace)
-        self.keys = Keys(database, namespace)
+        self.keys = Keys(database, namespace, kept.changes)
+        self.workflows = Workflows(database, namespace, kept.changes)
         self.usage = Usage(database, namespace)
         self.idempotency = IdempotencyKeys(database, namespace)
         self.archives = Archives(database, namespace)

@@ -1,5 +1,6 @@
 """API keys as rows: only hashes. Called by authentication and by the routes of keys."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
@@ -8,6 +9,7 @@ from sqlalchemy import Row, select, update
 
 from api.store.database import Database
 from api.store.schema import api_keys
+from api.store.signals import Signals
 from api.store.upsert import insert
 
 
@@ -34,12 +36,18 @@ class KeyRow:
 _WHOLE = [api_keys.c[field.name] for field in fields(KeyRow)]
 
 
-class Keys:
-    """The table of keys of one namespace."""
+AT_ONCE = 500
+"""Keys asked for in one statement."""
+_RING = "keys"
 
-    def __init__(self, database: Database, namespace: str) -> None:
+
+class Keys:
+    """The table of keys of one namespace. `signals` rings, in every replica, when one is revoked."""
+
+    def __init__(self, database: Database, namespace: str, signals: Signals) -> None:
         self._database = database
         self._namespace = namespace
+        self._signals = signals
         self._used: dict[str, datetime] = {}
 
     async def get(self, key_id: str) -> KeyRow | None:
@@ -79,6 +87,28 @@ class Keys:
             await connection.execute(
                 update(api_keys).where(*here, api_keys.c.revoked_at.is_(None)).values(revoked_at=now)
             )
+        self._signals.ring(_RING)
+
+    async def revoked(self, ids: Sequence[str]) -> list[str]:
+        """Those of the keys that are revoked."""
+        found: list[str] = []
+        for begin in range(0, len(ids), AT_ONCE):
+            query = select(api_keys.c.id).where(
+                api_keys.c.namespace == self._namespace,
+                api_keys.c.id.in_(ids[begin : begin + AT_ONCE]),
+                api_keys.c.revoked_at.is_not(None),
+            )
+            async with self._database.read() as connection:
+                found += (await connection.execute(query)).scalars()
+        return found
+
+    def mark(self) -> int:
+        """The present moment, to be taken before looking and given to `wait`."""
+        return self._signals.mark
+
+    async def wait(self, mark: int, timeout: float) -> None:
+        """Returns at once if a key was revoked since `mark`, else when one is, or after `timeout` seconds."""
+        await self._signals.wait(_RING, mark, timeout)
 
     def used(self, key_id: str, now: datetime) -> None:
         """Remembers a use; `write_uses` stores it. Only for good keys, so there are not many."""

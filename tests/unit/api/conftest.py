@@ -27,6 +27,7 @@ from crds import keys, objects
 from crds.kube import Kube
 from crds.times import format_second
 from tests.unit.api.described import DESCRIPTION
+from tests.unit.api.issuer import Issuer
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 _uids = itertools.count(1)
@@ -119,6 +120,14 @@ class Yard:
         await self.store.projects.observe(objects.Project(raw))
         return raw["metadata"]["uid"]
 
+    async def spec(self, name: str, **more: Any) -> None:
+        """The Project's spec changes."""
+        row = await self.store.projects.get(name)
+        assert row is not None
+        raw = _object(name, {**row.spec, **more}, dict(row.status))
+        raw["metadata"]["uid"] = row.uid
+        await self.store.projects.observe(objects.Project(raw))
+
     async def deployment(
         self, name: str, project: str, phase: str = "Active", spec: Any = None, **status: Any
     ) -> dict[str, Any]:
@@ -204,21 +213,37 @@ def empty(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-async def yard(tmp_path, clock, empty) -> AsyncIterator[Yard]:
+async def issuer() -> AsyncIterator[Issuer]:
+    """An issuer of workflows' tokens."""
+    made = Issuer()
+    await made.start()
+    yield made
+    await made.server.close()
+
+
+@pytest.fixture
+def settings() -> dict[str, str]:
+    """What a test sets besides; one that wants some has its own fixture of this name."""
+    return {}
+
+
+@pytest.fixture
+async def yard(tmp_path, clock, empty, settings) -> AsyncIterator[Yard]:
     config = parse(
         {
             "CREWYARD_TOKEN_KEY": "0123456789abcdef0123456789abcdef",
             "CREWYARD_DATA": str(tmp_path),
             "CREWYARD_PUBLIC_URL": "http://yard.example",
+            **settings,
         }
     )
     shutil.copy(empty, tmp_path / INDEX)
     store = await Store.open(tmp_path, config.namespace)
-    settings = kubernetes.Configuration()
+    place = kubernetes.Configuration()
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
-        settings.host = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-    connection = Kube(kubernetes.ApiClient(settings), config.namespace)
+        place.host = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+    connection = Kube(kubernetes.ApiClient(place), config.namespace)
     text, record = key("admin")
     ring = {record.key_id: record}
     application = facade.client_side(config, store, connection, ring, lambda: clock[0])

@@ -5,11 +5,13 @@ from datetime import timedelta
 
 import pytest
 
+from api.auth import of_key
 from api.plans import HOLDS_SECONDS, BestPlan
 from api.streams import Streams
 from crds import keys
 from crds.limits import Plans
 from tests.unit.api.conftest import NOW
+from tests.unit.api.conftest import key as drawn_key
 
 ITEM = {"id", "name", "scopes", "projects", "plan", "created_at", "expires_at", "last_used_at"}
 
@@ -142,13 +144,24 @@ async def test_a_wrong_key_is_named_by_its_field(yard, body, field):
     assert (status, answer["error"]["details"]["field"]) == (400, field)
 
 
-async def test_every_bad_key_costs_as_much_as_a_good_one(yard, monkeypatch):
+@pytest.fixture
+def settings(issuer):
+    return {"CREWYARD_OIDC_ISSUER": issuer.url}
+
+
+async def test_every_bad_key_costs_as_much_as_a_good_one(yard, issuer, monkeypatch):
     good, revoked = await made(yard), await made(yard)
     expired = await made(yard, expires_at=(NOW + timedelta(seconds=1)).isoformat())
     await yard.call("DELETE", f"/v1/api-keys/{revoked['id']}")
     await yard.get("/v1/runs", bearer=good["key"])  # Its plan is known from now on.
     yard.clock[0] += timedelta(seconds=2)
     texts = [good["key"], revoked["key"], expired["key"], keys.draw().text, good["key"][:-1], "x", "crw_"]
+    texts += [
+        issuer.token(NOW),
+        issuer.token(NOW)[:-4],
+        issuer.token(NOW, aud="other", iss="other"),
+        "x" * 8000,
+    ]
     counted = [0, 0]
 
     async def look(key_id, real=yard.store.keys.get):
@@ -161,7 +174,7 @@ async def test_every_bad_key_costs_as_much_as_a_good_one(yard, monkeypatch):
 
     monkeypatch.setattr(yard.store.keys, "get", look)
     monkeypatch.setattr(keys, "hash_of", hashed)
-    for header in [*(f"Bearer {text}" for text in texts), "Basic x", "Bearer " + "x" * 2000, ""]:
+    for header in [*(f"Bearer {text}" for text in texts), "Basic x", "Bearer " + "x" * 8001, ""]:
         counted[:] = [0, 0]
         headers = {"Authorization": header} if header else {}
         status, _, _ = await yard.call("GET", "/v1/runs", bearer="", headers=headers)
@@ -187,7 +200,7 @@ async def test_the_best_plan_is_looked_up_at_most_every_ten_seconds():
         asked.append(projects)
         return frozenset({"pro", "unknown"})
 
-    best = BestPlan(plans_of, Plans())
+    best, record = BestPlan(plans_of, Plans()), drawn_key("read")[1]
     for now in (0.0, HOLDS_SECONDS - 1, HOLDS_SECONDS, HOLDS_SECONDS + 1):
-        assert await best.of("a", None, now) == "pro"
+        assert await best.of(of_key(record), now) == "pro"
     assert len(asked) == 2

@@ -1,0 +1,47 @@
+"""Service accounts, what they may do, and their tokens."""
+
+from typing import Any
+
+from crds.kinds import Kind
+from crds.kube import Kube
+
+_RBAC = "rbac.authorization.k8s.io"
+ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")
+ROLE = Kind(_RBAC, "v1", "roles", "Role")
+BINDING = Kind(_RBAC, "v1", "rolebindings", "RoleBinding")
+RULES = {
+    "read": ("runs", ["get"]),
+    "run": ("runs", ["create"]),
+    "deploy": ("deployments", ["create"]),
+    "admin": ("projects", ["*"]),
+}
+
+
+async def account(kube: Kube, name: str, *scopes: str) -> None:
+    """Makes an account that may what these scopes need, and nothing else."""
+    rules = [
+        {"apiGroups": ["crewyard.dev"], "resources": [RULES[scope][0]], "verbs": RULES[scope][1]}
+        for scope in scopes
+    ]
+    await kube.create(ACCOUNT, {"metadata": {"name": name}})
+    await kube.create(ROLE, {"metadata": {"name": name}, "rules": rules})
+    await kube.create(
+        BINDING,
+        {
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": kube.namespace}],
+        },
+    )
+
+
+async def token(kube: Kube, name: str, audience: str | None = "crewyard") -> str:
+    """A token of the account; for the apiserver itself where no audience is given."""
+    path = f"/api/v1/namespaces/{kube.namespace}/serviceaccounts/{name}/token"
+    spec: dict[str, Any] = {"expirationSeconds": 600, "audiences": [audience] if audience else None}
+    made = await kube.call(
+        "POST",
+        path,
+        body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
+    )
+    return str(made["status"]["token"])

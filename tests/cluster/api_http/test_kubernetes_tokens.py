@@ -1,0 +1,147 @@
+"""Callers with tokens of the cluster: what they may do follows from its own rules."""
+
+import asyncio
+import secrets
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from kubernetes.aio import client as kubernetes
+
+from api import errors
+from api.identity import holders
+from api.identity.glance import glance
+from api.identity.kubernetes import KubernetesTokens
+from api.services import SERVICES
+from crds.kinds import RUN
+from crds.kube import Kube
+from tests.cluster.api_http.accounts import ACCOUNT, BINDING, account, token
+
+CLUSTER = "/apis/rbac.authorization.k8s.io/v1"
+
+
+async def scopes_of(tokens, text):
+    found = await tokens.caller(text, glance(text), datetime.now(UTC))
+    return None if found is None else set(found.grants.everywhere or ())
+
+
+@pytest.mark.parametrize("scope", ["read", "run", "deploy", "admin"])
+async def test_a_scope_is_what_the_clusters_rules_allow(kube, scope):
+    await account(kube, "ci", scope)
+    assert await scopes_of(KubernetesTokens(kube, "crewyard"), await token(kube, "ci")) == {scope}
+
+
+async def test_only_tokens_for_us_that_hold_are_taken(kube):
+    await account(kube, "ci", "read")
+    tokens = KubernetesTokens(kube, "crewyard")
+    good = await token(kube, "ci")
+    assert await scopes_of(tokens, await token(kube, "ci", "other")) is None
+    assert await scopes_of(tokens, await token(kube, "ci", None)) is None
+    assert await scopes_of(tokens, good[:-6] + "AAAAAA") is None
+    late = datetime.now(UTC) + timedelta(seconds=601)
+    assert await tokens.caller(good, glance(good), late) is None
+    assert await scopes_of(tokens, good) == {"read"}
+    assert await scopes_of(KubernetesTokens(kube, "elsewhere"), good) is None
+
+
+async def test_the_apiserver_is_asked_once_in_ten_seconds(kube, monkeypatch):
+    await account(kube, "ci", "run", "read")
+    good = await token(kube, "ci")
+    asked, real = [], kube.call
+
+    async def call(method, path, *more, **named):
+        asked.append(path)
+        return await real(method, path, *more, **named)
+
+    monkeypatch.setattr(kube, "call", call)
+    tokens = KubernetesTokens(kube, "crewyard")
+    bad = good[:-6] + "AAAAAA"
+    for text in (good, bad):
+        await asyncio.gather(*(scopes_of(tokens, text) for _ in range(20)))
+        assert await scopes_of(tokens, text) == ({"read", "run"} if text is good else None)
+    assert len(asked) == 1 + 4 + 1
+
+
+async def test_the_role_we_ship_is_enough(kube):
+    """With the rules of the manifest, and no others, whose a token is can be asked."""
+    path = Path(__file__).parents[3] / "manifests/base/api-rbac.yaml"
+    shipped = next(one for one in yaml.safe_load_all(path.read_text()) if one["kind"] == "ClusterRole")
+    name = f"test-{secrets.token_hex(4)}"
+    await account(kube, "facade")
+    await account(kube, "ci", "deploy")
+    role = {**shipped, "metadata": {"name": name}}
+    binding = {
+        "apiVersion": shipped["apiVersion"],
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": "facade", "namespace": kube.namespace}],
+    }
+    settings = kubernetes.Configuration()
+    settings.host, settings.ssl_ca_cert = kube._api.configuration.host, kube._api.configuration.ssl_ca_cert
+    settings.api_key = {"authorization": await token(kube, "facade", None)}
+    settings.api_key_prefix = {"authorization": "Bearer"}
+    facade = Kube(kubernetes.ApiClient(settings), kube.namespace)
+    good = await token(kube, "ci")
+    try:
+        with pytest.raises(errors.ApiError) as refused:
+            await scopes_of(KubernetesTokens(facade, "crewyard"), good)
+        assert refused.value.status == 503, "without the role it is an outage, not a bad token"
+        await kube.call("POST", f"{CLUSTER}/clusterroles", body=role)
+        await kube.call("POST", f"{CLUSTER}/clusterrolebindings", body=binding)
+        async with asyncio.timeout(10):
+            while True:  # The apiserver takes a moment to know the role.
+                try:
+                    assert await scopes_of(KubernetesTokens(facade, "crewyard"), good) == {"deploy"}
+                    break
+                except errors.ApiError:
+                    await asyncio.sleep(0.1)
+    finally:
+        for plural in ("clusterrolebindings", "clusterroles"):
+            await _gone(kube, f"{CLUSTER}/{plural}/{name}")
+        await facade.close()
+
+
+async def _gone(kube, path):
+    try:
+        await kube.call("DELETE", path)
+    except Exception as error:
+        assert "not found" in str(error), error
+
+
+async def test_an_apiserver_that_does_not_answer_is_503_in_time(kube, monkeypatch):
+    await account(kube, "ci", "read")
+    good = await token(kube, "ci")
+
+    async def silent(*_, **__):
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(kube, "call", silent)
+    monkeypatch.setattr("api.identity.kubernetes.ANSWER_SECONDS", 0.1)
+    tokens = KubernetesTokens(kube, "crewyard")
+    with pytest.raises(errors.ApiError) as refused:
+        await scopes_of(tokens, good)
+    assert refused.value.status == 503
+
+
+async def test_a_stream_ends_with_the_right_to_read(yard, monkeypatch):
+    monkeypatch.setattr(holders, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(yard.client.server.app[SERVICES].tokens._kubernetes._recent, "_seconds", 0.2)
+    await yard.call("POST", "/v1/projects", {"name": "crew"})
+    await yard.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "crew"}})
+    await account(yard.kube, "ci", "read")
+    headers = {"Authorization": f"Bearer {await token(yard.kube, 'ci')}", "Accept": "text/event-stream"}
+    async with asyncio.timeout(20):
+        while (await yard.call("GET", "/v1/runs/run_a"))[0] != 200:
+            await asyncio.sleep(0.05)
+        async with yard.client.get("/v1/runs/run_a/events", headers=headers) as stream:
+            assert stream.status == 200
+            await stream.content.readuntil(b"\n\n")
+            await yard.kube.delete(BINDING, "ci")
+            assert b"run." not in await stream.content.read()
+        status, answer, _ = await yard.call("GET", "/v1/runs/run_a", headers=headers)
+        assert (status, answer["error"]["details"]) == (403, {"required_scope": "read", "scopes": []})
+        await yard.kube.delete(ACCOUNT, "ci")
+        while (await yard.call("GET", "/v1/runs/run_a", headers=headers))[0] != 401:
+            await asyncio.sleep(0.1)

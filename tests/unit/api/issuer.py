@@ -1,0 +1,90 @@
+"""An issuer of workflows' tokens on loopback, as GitHub's is: discovery, a key set, signed tokens."""
+
+import functools
+import json
+from datetime import datetime
+from typing import Any
+
+import jwt
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+AUDIENCE = "http://yard.example"
+REPOSITORY = "octo/tides"
+
+
+@functools.cache
+def rsa_key(bits: int = 2048, number: int = 0) -> rsa.RSAPrivateKey:
+    """A key pair, made once."""
+    return rsa.generate_private_key(65537, bits)
+
+
+@functools.cache
+def ec_key() -> ec.EllipticCurvePrivateKey:
+    """A key pair, made once."""
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def public(key: Any, kid: str, **more: Any) -> dict[str, Any]:
+    """A key as key sets list it."""
+    algorithm = (
+        jwt.algorithms.RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else jwt.algorithms.ECAlgorithm
+    )
+    return {**json.loads(algorithm.to_jwk(key.public_key())), "kid": kid, "use": "sig", **more}
+
+
+class Issuer:
+    """What it answers can be changed; `asked` lists the paths it was asked for."""
+
+    def __init__(self) -> None:
+        self.keys: list[dict[str, Any]] = [public(rsa_key(), "one"), public(ec_key(), "two")]
+        self.about: dict[str, Any] = {}
+        self.broken: web.Response | None = None
+        self.asked: list[str] = []
+        app = web.Application()
+        app.router.add_get("/.well-known/openid-configuration", self._discovery)
+        app.router.add_get("/keys", self._keys)
+        self.server = TestServer(app)
+
+    async def start(self) -> None:
+        """Begins to listen."""
+        await self.server.start_server()
+
+    @property
+    def url(self) -> str:
+        """Its name, and where it is."""
+        return str(self.server.make_url("")).rstrip("/")
+
+    async def _discovery(self, request: web.Request) -> web.Response:
+        self.asked.append(request.path)
+        return self.broken or web.json_response(
+            {"issuer": self.url, "jwks_uri": f"{self.url}/keys", **self.about}
+        )
+
+    async def _keys(self, request: web.Request) -> web.Response:
+        self.asked.append(request.path)
+        return self.broken or web.json_response({"keys": self.keys})
+
+    def claims(self, now: datetime, **more: Any) -> dict[str, Any]:
+        """What GitHub says of a push to main; None leaves a claim out."""
+        at = int(now.timestamp())
+        found = {
+            "iss": self.url,
+            "aud": AUDIENCE,
+            "sub": f"repo:{REPOSITORY}:ref:refs/heads/main",
+            "repository": REPOSITORY,
+            "ref": "refs/heads/main",
+            "event_name": "push",
+            "iat": at,
+            "nbf": at,
+            "exp": at + 300,
+            **more,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+    def token(
+        self, now: datetime, key: Any = None, kid: str = "one", algorithm: str = "RS256", **more: Any
+    ) -> str:
+        """A signed token."""
+        return jwt.encode(self.claims(now, **more), key or rsa_key(), algorithm, headers={"kid": kid})

@@ -1,0 +1,68 @@
+"""A real Redis on a free port of loopback, which ends with the test process however that ends."""
+
+import ctypes
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+MISSING = "no redis-server: `make up` installs the package redis-server"
+PASSWORD = "not-to-be-logged"
+_PR_SET_PDEATHSIG = 1
+
+
+def program() -> str | None:
+    """Where the server's program is."""
+    return shutil.which("redis-server")
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Server:
+    """The server, which keeps nothing on disk. It comes back on the same port."""
+
+    def __init__(self, executable: str) -> None:
+        self._executable = executable
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """Its address for the facade."""
+        return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Starts it; returns once it listens."""
+        settings = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "no"}
+        argv = [self._executable, "--requirepass", PASSWORD]
+        argv += [part for name, value in settings.items() for part in (f"--{name}", str(value))]
+        self.process = subprocess.Popen(
+            argv, cwd="/tmp", stdout=subprocess.DEVNULL, preexec_fn=_die_with_parent
+        )
+        end = time.monotonic() + 10
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+            time.sleep(0.02)
+
+    def signal(self, number: signal.Signals) -> None:
+        """SIGSTOP: it hangs; SIGCONT: it goes on."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def stop(self) -> None:
+        """Ends it at once, with all it counted."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(10)
+            self.process = None
