@@ -34,6 +34,8 @@ class Timing:
     build_pod_kept: int = 3600
     lost_after: int = 60
     git_timeout: float = 60.0
+    burst: float = 10.0
+    """Between two builds of a project that commits begin."""
 
 
 @dataclass(frozen=True)

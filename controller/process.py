@@ -79,7 +79,9 @@ class Process:
                 kinds.RUN.plural: RunReconciler(actor, config).reconcile,
                 triggers.ADMISSION: AdmissionReconciler(actor, config).reconcile,
                 kinds.DEPLOYMENT.plural: DeploymentReconciler(actor, config, begin, self._answers).reconcile,
-                kinds.PROJECT.plural: ProjectReconciler(actor, looks, retainer).reconcile,
+                kinds.PROJECT.plural: ProjectReconciler(
+                    actor, looks, retainer, config.timing.burst, begin.key
+                ).reconcile,
                 triggers.GITHUB: GitHubReconciler(actor, config, self._github).reconcile,
                 triggers.SOURCE: SourceReconciler(actor, config, self._git, looks).reconcile,
             },

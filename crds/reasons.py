@@ -23,6 +23,7 @@ class BuildReason(StrEnum):
     BUILD_TIMEOUT = "BuildTimeout"
     BUILD_OUT_OF_MEMORY = "BuildOutOfMemory"
     REGISTRY_PUSH = "RegistryPush"
+    SUPERSEDED = "Superseded"
 
 
 class RunReason(StrEnum):

@@ -13,7 +13,8 @@ from typing import Any
 
 from controller import triggers
 from controller.decision import Decision, Note, Patch, difference
-from controller.project import heads, order, retention
+from controller.project import burst, heads, order, retention
+from controller.project.burst import AT_ONCE, Pace
 from controller.project.looks import Look
 from controller.project.phases import follow
 from controller.project.status import conditions_of
@@ -22,31 +23,55 @@ from crds.objects import Deployment, Project
 from crds.times import format_time
 
 
-def decide(project: Project, deployments: Sequence[Deployment], look: Look | None, now: datetime) -> Decision:
+def decide(
+    project: Project,
+    deployments: Sequence[Deployment],
+    look: Look | None,
+    now: datetime,
+    pace: Pace = AT_ONCE,
+) -> Decision:
     """The Decision for a Project. A look at another source than the spec's counts as none."""
     current = look if look is not None and look.fits(project) else None
     found = current is not None and current.problem is None and project.git is not None
     head = heads.judge(project, deployments, current) if found and current else None
     orders = order.assign(project, deployments, head)
-    status, events = _status(project, deployments, current, head, orders, now)
+    create = head.create if head is not None else None
+    wait = pace.wait(deployments, create, now) if create and head and head.moved else 0.0
+    status, events = _status(project, deployments, current, head, orders, now, wait > 0)
     after: list[Patch] = []
     active = status.get("activeDeployment", project.active)
     activated_at = status.get("activatedAt", project.status.get("activatedAt"))
     for deployment in deployments:
         if deployment.built and not deployment.deleting:
             after.extend(follow(deployment, active, activated_at, now))
-    create = (head.create,) if head is not None and head.create is not None else ()
+    if wait > 0:
+        create = None
     if create and current is not None:
-        events.append(Note("NewCommit", f"{current.commit} is deployed as {create[0].name}."))
+        events.append(Note("NewCommit", f"{current.commit} is deployed as {create.name}."))
+        if current.skipped:
+            told = f"{burst.commits(current.skipped)}: not built, since {current.commit[:12]} followed."
+            events.append(Note("CommitsSkipped", told))
+    ends = _overtaken(deployments, head, orders, now)
+    after.extend(ends)
+    events.extend(Note("CommitsSkipped", f"{end.name}: {burst.why(end)}") for end in ends)
     return Decision(
-        create=create,
+        create=(create,) if create else (),
         before=_stamps(project, deployments, head, orders),
         status=status,
         after=tuple(after),
         events=tuple(events),
         # What was created gets its order, and a new active deployment its waiting runs, at the next look.
         enqueue=(triggers.project(project.name),) if create else (),
+        requeue_after=wait or None,
     )
+
+
+def _overtaken(
+    deployments: Sequence[Deployment], head: heads.Head | None, orders: order.Orders, now: datetime
+) -> list[Patch]:
+    if head is None or head.deployment is None or head.create is not None or head.deployment.failed:
+        return []
+    return burst.overtaken(deployments, head.deployment, orders, now)
 
 
 def _stamps(
@@ -88,6 +113,7 @@ def _status(
     head: heads.Head | None,
     orders: order.Orders,
     now: datetime,
+    held: bool,
 ) -> tuple[dict[str, Any], list[Note]]:
     status: dict[str, Any] = {}
     events: list[Note] = []
@@ -106,5 +132,5 @@ def _status(
     dependencies = retention.used(project, deployments, now)
     if dependencies is not None:
         status["dependencies"] = dependencies
-    written, notes = conditions_of(project, look, now)
+    written, notes = conditions_of(project, look, now, held)
     return {**status, **written}, [*events, *notes]

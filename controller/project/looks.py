@@ -4,11 +4,13 @@ Written by `controller.project.source`, read by `controller.project.reconcile`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crds.names import ANNOTATION_REQUESTED_AT
 from crds.objects import Deployment, Project
+
+MOST_SKIPPED = 20
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Look:
     tree: str = ""
     subject: str = ""
     problem: Problem | None = None
+    skipped: tuple[str, ...] = ()
+    """Commits that were the head since the last one acted upon, and are not deployed."""
 
     def fits(self, project: Project) -> bool:
         """Whether it was a look at what the Project's spec says now."""
@@ -54,6 +58,7 @@ class Looks:
     def __init__(self) -> None:
         self._found: dict[str, Look] = {}
         self._asked: dict[str, set[str]] = {}
+        self._held: dict[str, str] = {}
         self._due: set[str] = set()
 
     def get(self, project: str) -> Look | None:
@@ -72,9 +77,27 @@ class Looks:
 
     def put(self, project: str, look: Look) -> bool:
         """Keeps a look; whether it found something new."""
-        changed = self._found.get(project) != look
+        before = self._found.get(project)
+        if before is not None and before.source == look.source:
+            look = replace(look, skipped=self._skipped(project, before, look))
         self._found[project] = look
-        return changed
+        return before != look
+
+    def hold(self, project: str, commit: str | None) -> None:
+        """The head that waits for its turn, or None."""
+        if commit is None:
+            self._held.pop(project, None)
+        else:
+            self._held[project] = commit
+
+    def _skipped(self, project: str, before: Look, look: Look) -> tuple[str, ...]:
+        held = self._held.get(project)
+        if look.commit in ("", before.commit):
+            return before.skipped
+        if held is None:
+            return ()
+        others = (commit for commit in (*before.skipped, held) if commit != look.commit)
+        return tuple(dict.fromkeys(others))[-MOST_SKIPPED:]
 
     def demand(self, project: str, deployments: set[str]) -> bool:
         """Asks for a look because of these Deployments (uids), once for each; whether one is due now."""
@@ -94,4 +117,5 @@ class Looks:
         """The Project is gone."""
         self._found.pop(project, None)
         self._asked.pop(project, None)
+        self._held.pop(project, None)
         self._due.discard(project)

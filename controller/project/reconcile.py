@@ -1,11 +1,14 @@
 """One look at one Project: observe, decide, apply. Called by `controller.reconciler`, serial per Project."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from controller import triggers
 from controller.apply import Actor
+from controller.decision import Create
 from controller.project import heads, order
+from controller.project.burst import Pace
 from controller.project.decide import decide
 from controller.project.looks import Look, Looks
 from controller.project.retain import Retainer
@@ -20,6 +23,9 @@ class ProjectReconciler:
     actor: Actor
     looks: Looks
     retainer: Retainer
+    window: float = 0.0
+    """Seconds between two builds that commits begin."""
+    source_key: Callable[[Deployment, Project], str | None] = lambda *_: None
 
     async def reconcile(self, name: str) -> None:
         """Brings one Project a step further. Raises what the apiserver refuses; then it is done again."""
@@ -41,10 +47,19 @@ class ProjectReconciler:
         condemned = await self.retainer.look(name)
         deployments = [deployment for deployment in everything if deployment.name not in condemned]
         look = self.looks.get(name)
-        decision = decide(project, deployments, look, datetime.now(UTC))
+        decision = decide(project, deployments, look, datetime.now(UTC), self._pace(project, deployments))
+        self.looks.hold(name, look.commit if look and decision.requeue_after else None)
         await self.actor.perform(kinds.PROJECT, raw, triggers.project(name), decision)
         self._ask_for_look(project, deployments, look)
         await self.retainer.retain(project, everything)
+
+    def _pace(self, project: Project, deployments: list[Deployment]) -> Pace:
+        keys = {deployment.status.get("sourceKey") for deployment in deployments if deployment.built}
+
+        def has_image(create: Create) -> bool:
+            return self.source_key(Deployment(create.body), project) in keys - {None}
+
+        return Pace(self.window, has_image)
 
     def _ask_for_look(self, project: Project, deployments: list[Deployment], look: Look | None) -> None:
         """A commit that was posted may be a head that the last look was too early for."""

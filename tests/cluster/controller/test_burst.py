@@ -1,0 +1,95 @@
+"""Twenty pushes in quick succession against a real apiserver and a real git server."""
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+
+from crds import kinds
+from crds.objects import Deployment
+from tests.cluster.controller.conftest import FAST, Yard, controller, settings
+from tests.gitserver import GitServer
+
+WINDOW = 3.0
+
+
+async def all_deployments(yard):
+    return [Deployment(item) for item in (await yard.kube.list(kinds.DEPLOYMENT)).items]
+
+
+@pytest.mark.parametrize("kopf", [True, False])
+async def test_of_twenty_pushes_the_newest_wins_and_the_skipped_say_why(kube, tmp_path, kopf):
+    config = settings(kube.namespace, kopf=kopf, timing=replace(FAST, burst=WINDOW))
+    with GitServer(tmp_path) as server:
+        repository = server.create("crew")
+        async with controller(kube, config) as process:
+            yard = Yard(kube, config, process)
+            await yard.project(source={"git": {"url": server.url("crew"), "interval": "1h"}})
+            shas, begun = [], time.monotonic()
+            for number in range(20):
+                shas.append(repository.commit({"main.py": str(number)}, f"Commit {number}"))
+                pushed = {"crewyard.dev/pushedAt": str(number)}
+                await kube.patch(kinds.PROJECT, "demo", {"metadata": {"annotations": pushed}})
+            lasted = time.monotonic() - begun
+            newest = await yard.until(
+                kinds.PROJECT, "demo", lambda o: o["status"].get("source", {}).get("commit") == shas[-1]
+            )
+            found = await all_deployments(yard)
+            # A slow machine may not get all of them into one window.
+            assert len(found) <= 2 + lasted // WINDOW and shas[-1] in {d.spec["gitSha"] for d in found}
+            (message,) = (c["message"] for c in newest["status"]["conditions"] if c["type"] == "Ready")
+            assert "Not built, since newer ones followed: " in message
+            assert any(sha[:12] in message for sha in shas[1:-1])
+            async with asyncio.timeout(10):
+                while not (events := await skipped(yard)):
+                    await asyncio.sleep(0.1)
+            assert shas[-1][:12] in events[0]["message"]
+
+
+async def skipped(yard):
+    listing = await yard.kube.list(kinds.EVENT, fields="involvedObject.name=demo,reason=CommitsSkipped")
+    return listing.items
+
+
+async def test_a_deployment_that_waits_for_its_build_gives_way_to_a_newer_commit(kube, tmp_path):
+    config = settings(kube.namespace, max_builds=1)
+    with GitServer(tmp_path) as server:
+        repository = server.create("crew")
+        async with controller(kube, config) as process:
+            yard = Yard(kube, config, process)
+            await yard.project("busy")
+            # Somebody else has the only place.
+            await kube.create(kinds.DEPLOYMENT, upload("dep-busy"))
+            busy = {"status": {"phase": "Building", "buildPod": "dep-busy-a1"}}
+            await kube.patch(kinds.DEPLOYMENT, "dep-busy", busy, "status")
+            await yard.project(source={"git": {"url": server.url("crew")}})
+            first = await appears(yard, repository.commit({"main.py": "1"}, "One"))
+            await yard.until(kinds.DEPLOYMENT, first, lambda o: o["status"].get("order"))
+            second = await appears(yard, repository.commit({"main.py": "2"}, "Two"))
+            ended = Deployment(
+                await yard.until(kinds.DEPLOYMENT, first, lambda o: o["status"]["phase"] == "Failed")
+            )
+            assert ended.error["reason"] == "Superseded" and second in ended.error["message"]
+            assert "buildPod" not in ended.status
+            # The head comes back to it: it is tried anew, and not refused for ever.
+            repository.reset(ended.spec["gitSha"])
+            await yard.until(
+                kinds.PROJECT, "demo", lambda o: o["status"]["source"]["commit"] == ended.spec["gitSha"]
+            )
+            assert sorted(d.spec.get("attempt", 0) for d in await all_deployments(yard)) == [0, 1, 1, 2]
+
+
+def upload(name):
+    spec = {"project": "busy", "source": {"archive": {"upload": "upl_1"}}}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+async def appears(yard, sha):
+    """The name of the Deployment of a commit."""
+    async with asyncio.timeout(15):
+        while True:
+            for deployment in await all_deployments(yard):
+                if deployment.spec.get("gitSha") == sha:
+                    return deployment.name
+            await asyncio.sleep(0.05)
