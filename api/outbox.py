@@ -7,6 +7,7 @@ until it is, or can no longer be. Called by the pods' routes and `api.background
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
@@ -27,6 +28,8 @@ BATCH = 200
 LOOK = 5.0
 """Seconds between looks when nothing rings."""
 MAX_PAUSE = 5.0
+BRIEF = timedelta(seconds=0.25)
+"""A claim is written so long after it was given, with the result if that has come: one write for both."""
 
 
 def patch(claim: ClaimRow) -> dict[str, Any]:
@@ -47,6 +50,11 @@ def settled(claim: ClaimRow, found: Mapping[str, Any] | None) -> bool:
     return status.get("phase") in ("Succeeded", "Failed", "Canceled")
 
 
+def young(claim: ClaimRow, now: datetime) -> bool:
+    """Whether the result may still come with the claim; not where the clock was set back since."""
+    return claim.result is None and timedelta(0) <= now - claim.granted_at < BRIEF
+
+
 async def deliver(store: Store, kube: Kube, claim: ClaimRow) -> None:
     """One try to bring a claim into its object. Raises StoreUnavailable, KubeError: repeat it then."""
     try:
@@ -61,6 +69,14 @@ async def deliver(store: Store, kube: Kube, claim: ClaimRow) -> None:
 
 async def deliver_until(store: Store, kube: Kube, run: str, seconds: float) -> bool:
     """Brings a run's claim into its object, repeated with back-off; whether it is there in `seconds`."""
+    store.claims.in_hand.add(run)
+    try:
+        return await _until(store, kube, run, seconds)
+    finally:
+        store.claims.in_hand.discard(run)
+
+
+async def _until(store: Store, kube: Kube, run: str, seconds: float) -> bool:
     pause = 0.05
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
@@ -98,7 +114,9 @@ async def deliver_all(store: Store, kube: Kube) -> None:
             if len(waiting) < most:
                 # The answer to a pod may have written what was put off here.
                 pace.keep({claim.run for claim in waiting})
-            ready = [claim for claim in waiting if pace.due(claim.run, loop.time())][:BATCH]
+            now = datetime.now(UTC)
+            old = [one for one in waiting if not young(one, now) and one.run not in store.claims.in_hand]
+            ready = [claim for claim in old if pace.due(claim.run, loop.time())][:BATCH]
             await asyncio.gather(*(_try(store, kube, claim, turns, pace) for claim in ready))
         except StoreUnavailable as error:
             log.warning("outbox not read", error=str(error))
@@ -108,6 +126,8 @@ async def deliver_all(store: Store, kube: Kube) -> None:
             store.claims.waiting.set()
         again = pace.next()
         pause = LOOK if again is None else min(LOOK, max(again - loop.time(), 0.05))
+        if len(old) < len(waiting):
+            pause = min(pause, BRIEF.total_seconds())
 
 
 async def _try(store: Store, kube: Kube, claim: ClaimRow, turns: asyncio.Semaphore, pace: Pace) -> None:

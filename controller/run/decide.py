@@ -5,7 +5,7 @@ running, being stopped, or at its end. Pods are not made here but by the
 admission, which sees the whole project.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -44,7 +44,11 @@ def decide(seen: Observed, now: datetime, config: Config) -> Decision:
     reported = of_result(run, seen.pod)
     if reported is not None:
         left = _untold(run, seen.pod, now)
-        return Decision(requeue_after=left) if left > 0 else ending(run, reported, now, pod=seen.pod)
+        if left > 0:
+            return Decision(requeue_after=left)
+        # One that was never shown as Running has not been given its owner yet.
+        adoption = owner.adoption(kinds.RUN, run, seen.project)
+        return replace(ending(run, reported, now, pod=seen.pod), after=adoption)
     if seen.pod is None and record.uid(run) is None:
         return _without_pod(seen, now)
     if seen.pod is not None and giveback.in_vain(run, seen.pod):
@@ -141,6 +145,10 @@ def _with_pod(seen: Observed, pod: Pod, now: datetime, config: Config) -> Decisi
     left = _time_left(seen, now, config)
     if left <= 0:
         return ending(run, _overdue(pod), now, (_removal(pod),), pod)
+    claimed = parse_time(str(run.claim["time"]))
+    unseen = record.BRIEF - (now - claimed).total_seconds()
+    if run.phase == RunPhase.PENDING and 0 < unseen <= record.BRIEF:
+        return Decision(requeue_after=unseen)
     adoption = owner.adoption(kinds.RUN, run, seen.project)
     return Decision(status=status.running(run, pod, now), after=adoption, requeue_after=left)
 

@@ -18,6 +18,9 @@ LATE = 3.0
 SLOW = 15.0
 """The same where nothing keeps it: on a busy node many pods start one after the other."""
 
+BRIEF = 0.25
+"""Seconds from a claim until the run is shown as Running: one that ends sooner is written once, as ended."""
+
 
 def uid(run: Run) -> str | None:
     """The uid of the one pod that the Run may have: the recorded one, or the one it was given to."""

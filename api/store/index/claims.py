@@ -45,6 +45,8 @@ class Claims:
         self._namespace = namespace
         self.waiting = asyncio.Event()
         """Set when there is something that `unwritten` gives."""
+        self.in_hand: set[str] = set()
+        """Runs whose result is being written by the call that brought it."""
         self.given_up = 0
         """Claims that their objects refused for good, since the start."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
@@ -9,6 +10,7 @@ from aiohttp.test_utils import TestServer
 from kubernetes.aio import client
 
 from api import outbox
+from api.store.index.claims import Asked, Granted
 from api.store.store import Store
 from crds.kube import Kube
 from tests.unit.api_store import given
@@ -92,5 +94,23 @@ async def test_what_is_invalid_for_good_is_given_up_and_counted(
     try:
         await left(store, set())
         assert (store.claims.given_up, cluster.tries[bad]) == (1, 2)
+    finally:
+        work.cancel()
+
+
+async def test_a_brief_run_is_written_once_with_claim_and_result(
+    store: Store, kube: Kube, cluster: Cluster
+) -> None:
+    await given.yard(store)
+    work = asyncio.create_task(outbox.deliver_all(store, kube))
+    try:
+        run = await given.accepted(store)
+        asked = Asked("run-uid", "pod", "nonce")
+        assert isinstance(await store.claims.ask(run, asked, {}, datetime.now(UTC)), Granted)
+        assert await store.claims.report(run, "pod", "nonce", {"outcome": "succeeded"}) is False
+        assert await outbox.deliver_until(store, kube, run, 5)
+        await left(store, set())
+        await asyncio.sleep(2 * outbox.BRIEF.total_seconds())
+        assert cluster.tries == {run: 1}
     finally:
         work.cancel()

@@ -1,14 +1,15 @@
 """What is written to a Run, and when there is nothing left to write. Pure."""
 
 import json
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from api.internal.pods import Refusal
 from api.internal.result import status_result
-from api.outbox import patch, settled
+from api.outbox import BRIEF, patch, settled, young
 from api.store.index.claims import ClaimRow
 
 CLAIM = ClaimRow("run-a", "uid", "pod", datetime(2026, 11, 21, 10, 0, 0, 5, UTC), None)
@@ -32,6 +33,19 @@ def test_a_patch_holds_the_uid_as_precondition() -> None:
 )
 def test_an_object_that_takes_no_more_is_settled(found: Any, expected: bool) -> None:
     assert settled(CLAIM, found) is expected
+
+
+@pytest.mark.parametrize(
+    ("age", "result", "expected"),
+    [
+        (timedelta(0), None, True),
+        (BRIEF, None, False),
+        (timedelta(0), {"outcome": "succeeded"}, False),
+        (timedelta(hours=-1), None, False),
+    ],
+)
+def test_a_claim_waits_a_moment_for_its_result(age: timedelta, result: Any, expected: bool) -> None:
+    assert young(replace(CLAIM, result=result), CLAIM.granted_at + age) is expected
 
 
 def test_a_result_is_cut_to_what_the_object_takes() -> None:

@@ -9,6 +9,7 @@ from controller import triggers
 from controller.config import Timing
 from controller.decision import NOTHING
 from controller.run.decide import Observed, decide
+from crds.times import format_time
 
 OWNED = {"metadata": {"ownerReferences": [{"uid": "uid-demo"}]}}
 RECORDED = {"project": "demo", "deployment": "dep-a", "pod": {"name": "run-a", "uid": "uid-run-a"}}
@@ -176,6 +177,20 @@ def test_a_claim_makes_the_run_running_since_the_claim(make, look):
     assert decision.status["startTime"] == make.ago(2)
     assert decision.requeue_after > 3600
     assert "pod" not in decision.status
+
+
+def test_a_run_that_ends_at_once_is_written_once_with_its_owner(make, look):
+    def claimed(seconds, **status):
+        time = format_time(make.now - timedelta(seconds=seconds))
+        return make.run(status={"claim": {"podUid": "uid-run-a", "time": time}, **status})
+
+    young = look(claimed(0.1), pod=make.pod())
+    assert young.status is None and 0.1 < young.requeue_after <= 0.15
+    for old in (0.3, -5):
+        assert look(claimed(old), pod=make.pod()).status["phase"] == "Running"
+    ended = look(claimed(0.1, result={"outcome": "succeeded", "durationMs": 9}), pod=make.pod())
+    assert ended.status["phase"] == "Succeeded"
+    assert ended.after[0].body["metadata"]["ownerReferences"][0]["uid"] == "uid-demo"
 
 
 def test_the_claim_writes_the_record_too(make, look):
