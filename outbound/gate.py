@@ -9,6 +9,7 @@ with the certificate checked against the far host.
 """
 
 import contextlib
+import functools
 import select
 import socket
 import socketserver
@@ -25,6 +26,10 @@ _CHUNK = 64 << 10
 _ACCEPT = 1.0
 
 
+class NoAuthority(OSError):
+    """What was given as certificates of authorities is none."""
+
+
 class Gate(Way):
     """A way to http and https servers, wherever they redirect to.
 
@@ -36,7 +41,6 @@ class Gate(Way):
     def __init__(self, *about: Any, ca: str = "", home: str = "", **more: Any) -> None:
         super().__init__(*about, **more)
         self._ca, self.home = ca, home
-        self._context: ssl.SSLContext | None = None
         self._server = _Server(("127.0.0.1", 0), _Connection)
         self._server.gate = self
         # What is announced may be gone before it is accepted, and the end waits for the one who accepts.
@@ -59,9 +63,8 @@ class Gate(Way):
     def secured(self, plain: socket.socket, host: str) -> socket.socket:
         """TLS over `plain`, with the certificate of `host`. Raises OSError."""
         try:
-            with self._lock:
-                self._context = self._context or _trusting(self._ca)
-            secured = self._context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+            context = trusting(self._ca)
+            secured = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
             self.deadline.release(plain)
             plain = secured
             self.deadline.admit(secured)
@@ -72,6 +75,8 @@ class Gate(Way):
             plain.close()
             if isinstance(error, ssl.SSLCertVerificationError):
                 self.untrusted.append(f"{host}: {error.verify_message}")
+            elif isinstance(error, NoAuthority):
+                self.untrusted.append(f"{host} cannot be checked: {error}")
             raise
 
 
@@ -134,10 +139,18 @@ def _read_head(stream: socket.socket) -> tuple[bytes, bytes]:
     return head, rest
 
 
-def _trusting(ca: str) -> ssl.SSLContext:
+@functools.lru_cache(maxsize=64)
+def trusting(ca: str) -> ssl.SSLContext:
+    """What trusts the system's authorities and those in `ca`. Raises NoAuthority where it holds none.
+
+    Kept, since reading the system's hundred and more takes longer than a listing.
+    """
     context = ssl.create_default_context()
     if ca:
-        context.load_verify_locations(cadata=ca)
+        try:
+            context.load_verify_locations(cadata=ca)
+        except (ssl.SSLError, ValueError, TypeError):
+            raise NoAuthority("ca.crt holds no certificate in PEM form") from None
     return context
 
 

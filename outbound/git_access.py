@@ -82,6 +82,8 @@ def callbacks(url: str, access: Access, through: Way, most: int = 1 << 40) -> py
 
         def custom_headers(self) -> list[str] | None:
             bearer = access.bearer if place.scheme != "ssh" else ""
+            if not bearer.isprintable() or not bearer.isascii():
+                raise AccessDenied("authentication by a token of several lines")
             return [f"Authorization: Bearer {bearer}"] if bearer else None
 
         def certificate_check(self, certificate: None, valid: bool, host: bytes) -> bool:

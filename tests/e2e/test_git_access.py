@@ -63,7 +63,7 @@ HOSTILE = [
 
 
 async def test_messages_stay_words(team):
-    """The Deployment is made and says what was written; its build, which is another matter, is not waited for."""
+    """The Deployment is made and says what was written; its build is another matter."""
     for number, message in enumerate(HOSTILE):
         sha = team.repository.commit({**GOOD, "turn": str(number % 2)}, message)
         if number == 0:
