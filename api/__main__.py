@@ -1,4 +1,7 @@
-"""`python -m api`: the facade as a process. Settings from the environment (docs/protocol.md)."""
+"""`python -m api`: the facade as a process; `python -m api backup`: a copy of its store.
+
+Settings from the environment (docs/protocol.md).
+"""
 
 import asyncio
 import logging
@@ -9,6 +12,7 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from api import backup
 from api import config as settings
 from api.app import make_app
 from api.keyring import Key, parse_fixed
@@ -73,12 +77,17 @@ async def serve(config: settings.Config, keys: dict[str, Key]) -> web.Applicatio
 
 
 def main() -> None:
-    """Runs until SIGTERM or SIGINT: event streams end first, then requests under way, then the tasks."""
+    """Makes a backup if asked to; else runs until SIGTERM or SIGINT.
+
+    Event streams end first, then requests under way, then the tasks.
+    """
     try:
         config = settings.parse(os.environ)
         keys = parse_fixed(os.environ.get("CREWYARD_ADMIN_KEYS", ""))
     except (settings.ConfigError, ValueError) as error:
         sys.exit(str(error))
+    if sys.argv[1:2] == ["backup"]:
+        sys.exit(backup.main(config.data, config.database_url, config.blobs_url, sys.argv[2:]))
     set_up_logs(config.log_level)
     try:
         web.run_app(

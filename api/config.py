@@ -7,6 +7,7 @@ import ipaddress
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from api.store.blobs import check_url
 from api.store.postgres_engine import address
 from api.store.signing import Signer, parse_signer
 from crds.limits import Plans, parse_plans
+from crds.times import parse_time
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 MIN_TOKEN_KEY = 16
@@ -47,6 +49,8 @@ class Config:
     """How long records of runs are kept, with events and artifacts, where their Project does not say."""
     seal_after: float = 300.0
     """How long after a run's end its events become one compressed blob."""
+    claims_not_before: datetime | None = None
+    """Pods made before are given no run: the index was restored from a backup then."""
     upload_ttl: float = 3600.0
     """How long an upload's address holds."""
     max_upload: int = 100 * 1024 * 1024
@@ -112,6 +116,7 @@ def parse(environ: Mapping[str, str]) -> Config:
         run_ttl=_positive(environ, "CREWYARD_RUN_TTL", 600.0, wrong),
         record_ttl=_positive(environ, "CREWYARD_RECORD_TTL", 30 * 24 * 3600.0, wrong),
         seal_after=_positive(environ, "CREWYARD_SEAL_AFTER", 300.0, wrong),
+        claims_not_before=_moment(environ, "CREWYARD_CLAIMS_NOT_BEFORE", wrong),
         upload_ttl=_positive(environ, "CREWYARD_UPLOAD_TTL", 3600.0, wrong),
         prices=prices,
         context_hosts=_hosts(environ, wrong),
@@ -183,6 +188,15 @@ def _networks(environ: Mapping[str, str], name: str, wrong: list[str]) -> tuple[
         except ValueError:
             wrong.append(f"{name}: {part!r} is no network; write for example 10.0.0.0/8,fd00::/8")
     return found
+
+
+def _moment(environ: Mapping[str, str], name: str, wrong: list[str]) -> datetime | None:
+    text = environ.get(name, "")
+    try:
+        return parse_time(text) if text else None
+    except ValueError:
+        wrong.append(f"{name}: must be a moment with its zone, for example 2026-11-21T10:00:00Z")
+        return None
 
 
 def _positive(environ: Mapping[str, str], name: str, default: float, wrong: list[str]) -> float:

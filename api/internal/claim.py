@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from api.internal import restored
 from api.internal.pods import Refusal, Yard, body, number, text, token
 from api.store.index.claims import Asked, Denied, Granted, Unknown, Wait
 from api.store.index.deployments import DeploymentRow
@@ -49,6 +50,9 @@ async def claim(yard: Yard, request: web.Request) -> web.Response:
         row, live = await asyncio.gather(yard.store.runs.get(run), _live(yard, run, asked))
         if live.cancel or live.ended:
             return _refused("the run was canceled" if live.cancel else "the run has ended")
+        lost = await restored.refusal(yard, live, asked)
+        if lost is not None:
+            return _refused(lost)
         if row is None or row.uid is None or row.deployment is None:
             row = await _follow(yard, live, asked, now)
         answer = await _answer(yard, row, now)

@@ -1,0 +1,119 @@
+"""The index is lost, or older than the cluster: what lives is shown again, and nothing is started twice."""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from api.accept import RunRequest, accept_run
+from api.config import Config
+from api.internal import routes
+from api.store.store import Store
+from crds.kinds import POD, PROJECT
+from crds.times import format_second
+from tests.cluster.api.conftest import Yard, until
+from tests.cluster.api.test_result import HOLDER, RESULT, call, claimed, deliver
+
+FIELDS = ("uid", "status", "project", "deployment", "input", "output", "error", "completed_at", "duration_ms")
+Start = Callable[..., Awaitable[None]]
+Pods = TestClient[Any, Any]
+
+
+async def test_an_empty_index_is_filled_with_what_lives(
+    yard: Yard, pods: Pods, work: Start, tmp_path: Path
+) -> None:
+    await work()
+    await yard.kube.patch(
+        PROJECT,
+        "demo",
+        {"status": {"activeDeployment": "dep-a", "activatedAt": "2026-11-21T10:00:00Z"}},
+        "status",
+    )
+    ended = await claimed(yard, pods)
+    await deliver(yard, pods, ended)
+    assert (await call(yard, pods, ended, "result", RESULT))[0] == 200
+    claim = (await yard.get(ended))["status"]["claim"]
+    ended_at = format_second(datetime.now(UTC))
+    await yard.end(
+        ended, startTime=claim["time"], completionTime=ended_at, project="demo", deployment="dep-a"
+    )
+    request = RunRequest("demo", "dep-a", {"n": 1})
+    pending = (await accept_run(yard.store, yard.kube, request, datetime.now(UTC))).name
+    before = yard.store
+    await work()
+    first = {name: await before.runs.get(name) for name in (ended, pending)}
+    fresh = await Store.open(tmp_path / "fresh", yard.config.namespace)
+    yard.store = fresh
+    try:
+        await work()
+        again = {name: await fresh.runs.get(name) for name in (ended, pending)}
+        for name in (ended, pending):
+            for field in FIELDS:
+                assert getattr(again[name], field) == getattr(first[name], field), field
+        assert (await fresh.runs.page(0, 9, project="demo")).total == 2
+        shown = await fresh.deployments.get("dep-a")
+        assert shown is not None and shown.status == "active"
+        assert (await fresh.deployments.page("demo", 0, 9)).total == 1
+        # What the crew said was in the event log; that it ran, and how it ended, its object knows.
+        events = (await fresh.events.read(ended, 0, 9)).events
+        assert [event.type for event in events] == ["run.started", "run.completed"]
+        assert events[1].data["output"] == RESULT["output"]
+    finally:
+        yard.store = before
+        await work()
+        await fresh.close()
+
+
+async def test_a_run_that_was_claimed_before_the_loss_is_given_to_nobody(
+    yard: Yard, pods: Pods, work: Start, config: Config, tmp_path: Path
+) -> None:
+    await work()
+    run = await claimed(yard, pods)
+
+    async def written() -> bool:
+        return bool((await yard.get(run))["status"].get("claim"))
+
+    await until(written)
+    fresh = await Store.open(tmp_path / "fresh", config.namespace)
+    app = web.Application()
+    routes.add(app, config, fresh, yard.kube)
+    async with TestClient(TestServer(app)) as late:
+        for holder in (HOLDER, {"pod_uid": "pod", "nonce": "drawn anew"}):
+            status, answer = await call(yard, late, run, "claim", holder)
+            assert (status, answer["state"]) == (200, "refused")
+    await fresh.close()
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(60, "refused"), (-60, "granted")])
+async def test_pods_older_than_the_restored_index_are_given_no_run(
+    yard: Yard, store: Store, config: Config, seconds: int, state: str
+) -> None:
+    moment = datetime.now(UTC) + timedelta(seconds=seconds)
+    app = web.Application()
+    routes.add(app, Config(**{**vars(config), "claims_not_before": moment}), store, yard.kube)
+    run = (await accept_run(store, yard.kube, RunRequest("demo", "dep-a", {}), datetime.now(UTC))).name
+    pod = await yard.kube.create(
+        POD,
+        {
+            "metadata": {"name": run},
+            "spec": {
+                "nodeName": "none",
+                "automountServiceAccountToken": False,
+                "containers": [{"name": "run", "image": "registry.crewyard.internal:5000/none"}],
+            },
+        },
+    )
+    async with TestClient(TestServer(app)) as pods:
+        holder = {"pod_uid": pod["metadata"]["uid"], "nonce": "nonce"}
+        status, answer = await call(yard, pods, run, "claim", holder)
+        assert (status, answer["state"]) == (200, state)
+        if state == "refused":
+            assert "restored" in answer["reason"]
+            return
+        # Another pod of that name is none that the cluster has.
+        status, answer = await call(yard, pods, run, "claim", {"pod_uid": "other", "nonce": "x"})
+        assert answer["state"] == "refused"
