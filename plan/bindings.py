@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plan.errors import ENTRYPOINT_NOT_FOUND, PlanError
+from .errors import ENTRYPOINT_NOT_FOUND, PlanError
 
 _PARSED_BYTES = 2 << 20
 _DYNAMIC_CALLS = frozenset({"globals", "vars", "locals", "exec", "setattr", "__import__"})

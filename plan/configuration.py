@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from plan.errors import CONFIG_INVALID, PlanError, listed
-from plan.source import Files
-from plan.tables import Table, read_toml
+from .errors import CONFIG_INVALID, PlanError, listed
+from .source import Files
+from .tables import Table, read_toml
 
 DEFAULT_ENTRYPOINT = "main:kickoff"
 
@@ -49,7 +49,7 @@ def read_configuration(files: Files, crew: str | None) -> Configuration:
         if name in files:
             return _own(read_toml(files, name), crew)
     if "langgraph.json" in files:
-        from plan.langgraph import read_langgraph  # most trees have none
+        from .langgraph import read_langgraph  # most trees have none
 
         return read_langgraph(files, crew)
     if "pyproject.toml" in files:
@@ -59,7 +59,7 @@ def read_configuration(files: Files, crew: str | None) -> Configuration:
             return _own(own, crew)
         foreign = tool.table("crewai") if tool else None
         if foreign:
-            from plan.crewai import read_crewai
+            from .crewai import read_crewai
 
             return read_crewai(files, foreign, crew)
     if crew is not None:

@@ -7,11 +7,11 @@ sources, never by importing them.
 import ast
 import re
 
-from plan.bindings import parse_module
-from plan.configuration import Configuration
-from plan.errors import CONFIG_INVALID, ENTRYPOINT_NOT_FOUND, PlanError, listed
-from plan.source import Files
-from plan.tables import Table
+from .bindings import parse_module
+from .configuration import Configuration
+from .errors import CONFIG_INVALID, ENTRYPOINT_NOT_FOUND, PlanError, listed
+from .source import Files
+from .tables import Table
 
 _LIMIT = 200
 _ELSEWHERE = frozenset({"tests", "test", "site-packages", ".venv", "venv", "node_modules"})

@@ -6,13 +6,13 @@ Called by plan.make; the result is written out by the dependencies pod.
 import posixpath
 from dataclasses import dataclass
 
-from plan.configuration import Configuration
-from plan.errors import DEPENDENCY_RESOLUTION, PlanError
-from plan.own_project import build_requires, checked_directory, is_project
-from plan.private_index import check_lines
-from plan.requirements import package_name, read_requirements
-from plan.source import Files
-from plan.tables import Table, read_toml
+from .configuration import Configuration
+from .errors import DEPENDENCY_RESOLUTION, PlanError
+from .own_project import build_requires, checked_directory, is_project
+from .private_index import check_lines
+from .requirements import package_name, read_requirements
+from .source import Files
+from .tables import Table, read_toml
 
 
 @dataclass(frozen=True)

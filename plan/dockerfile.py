@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from plan.dependencies import Declaration
+from .dependencies import Declaration
 
 # The user and group of crews, in the image and in the pod.
 CREW_ID = 65532

@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plan.bindings import bindings_of, parse_module
-from plan.errors import (
+from .bindings import bindings_of, parse_module
+from .errors import (
     CONFIG_INVALID,
     ENTRYPOINT_NOT_FOUND,
     UNSUPPORTED_FRAMEWORK,
@@ -14,8 +14,8 @@ from plan.errors import (
     listed,
     nearest,
 )
-from plan.own_project import find_project
-from plan.source import Files
+from .own_project import find_project
+from .source import Files
 
 # Where the crew's code lies within the image's path: /app and /app/src.
 ROOTS = ("", "src/")

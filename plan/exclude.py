@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from plan.errors import CONFIG_INVALID, PlanError
-from plan.source import Files
+from .errors import CONFIG_INVALID, PlanError
+from .source import Files
 
 _PATTERNS = 100
 _LETTERS = 256

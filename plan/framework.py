@@ -1,8 +1,8 @@
 """Which framework a crew uses: as configured, else as its dependencies show. Called by plan.make."""
 
-from plan.configuration import Configuration
-from plan.dependencies import Declaration
-from plan.errors import UNSUPPORTED_FRAMEWORK, PlanError, listed, nearest
+from .configuration import Configuration
+from .dependencies import Declaration
+from .errors import UNSUPPORTED_FRAMEWORK, PlanError, listed, nearest
 
 FRAMEWORKS = ("crewai", "langgraph", "python")
 

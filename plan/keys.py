@@ -8,9 +8,9 @@ import hashlib
 import json
 from collections.abc import Iterable
 
-from plan.dependencies import Declaration
-from plan.dockerfile import dockerfile
-from plan.make import Plan
+from .dependencies import Declaration
+from .dockerfile import dockerfile
+from .make import Plan
 
 
 def dependencies_key(

@@ -7,10 +7,10 @@ import json
 import posixpath
 from typing import Any
 
-from plan.configuration import Configuration, checked_variables
-from plan.errors import CONFIG_INVALID, UNSUPPORTED_FRAMEWORK, PlanError, listed
-from plan.own_project import is_project
-from plan.source import Files, text_of
+from .configuration import Configuration, checked_variables
+from .errors import CONFIG_INVALID, UNSUPPORTED_FRAMEWORK, PlanError, listed
+from .own_project import is_project
+from .source import Files, text_of
 
 _FILE = "langgraph.json"
 

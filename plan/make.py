@@ -4,13 +4,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plan.configuration import DEFAULT_ENTRYPOINT, read_configuration
-from plan.dependencies import Declaration, read_dependencies
-from plan.entrypoint import find_entrypoint
-from plan.exclude import left_out
-from plan.framework import framework_of
-from plan.python import choose_python
-from plan.source import Files, without
+from .configuration import DEFAULT_ENTRYPOINT, read_configuration
+from .dependencies import Declaration, read_dependencies
+from .entrypoint import find_entrypoint
+from .exclude import left_out
+from .framework import framework_of
+from .python import choose_python
+from .source import Files, without
 
 
 @dataclass(frozen=True)

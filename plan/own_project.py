@@ -8,9 +8,9 @@ import re
 import tomllib
 from collections.abc import Iterable
 
-from plan.errors import CONFIG_INVALID, PlanError
-from plan.source import Files, text_of
-from plan.tables import read_toml
+from .errors import CONFIG_INVALID, PlanError
+from .source import Files, text_of
+from .tables import read_toml
 
 # It becomes part of a command line of the builder.
 _PLAIN = re.compile(r"[A-Za-z0-9._+/-]*")

@@ -5,8 +5,8 @@ Called by the controller when Kaniko failed, and by the build pod that downloads
 
 import re
 
-from plan.dockerfile import TREE
-from plan.errors import BUILD_FAILED, DEPENDENCY_RESOLUTION, PlanError
+from .dockerfile import TREE
+from .errors import BUILD_FAILED, DEPENDENCY_RESOLUTION, PlanError
 
 INDEX_UNREACHABLE = "the package index could not be reached"
 """The message of the one failure that may be gone the next time."""

@@ -8,7 +8,7 @@ only forms that are known to do nothing of this are let through.
 import re
 from collections.abc import Iterable
 
-from plan.errors import DEPENDENCY_RESOLUTION, PlanError
+from .errors import DEPENDENCY_RESOLUTION, PlanError
 
 _VALUE = r"(?:\s+|=)[^\s-]\S*"
 _OPTION = re.compile(

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from plan.configuration import Configuration
-from plan.errors import CONFIG_INVALID, PlanError, listed
-from plan.source import Files
-from plan.tables import read_toml
+from .configuration import Configuration
+from .errors import CONFIG_INVALID, PlanError, listed
+from .source import Files
+from .tables import read_toml
 
 _CLAUSE = re.compile(r"(~=|===?|!=|<=|>=|<|>)\s*v?(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?")
 

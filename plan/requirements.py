@@ -8,8 +8,8 @@ import posixpath
 import re
 from dataclasses import dataclass, field
 
-from plan.errors import CONFIG_INVALID, PlanError
-from plan.source import Files, text_of
+from .errors import CONFIG_INVALID, PlanError
+from .source import Files, text_of
 
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?=[^-\s]))(?P<path>\S+)$")

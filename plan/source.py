@@ -5,7 +5,7 @@ Used by every other module here; the build pods hand in their checked tree, lint
 
 from collections.abc import Container, Iterator, Mapping
 
-from plan.errors import CONFIG_INVALID, PlanError
+from .errors import CONFIG_INVALID, PlanError
 
 Files = Mapping[str, bytes]
 

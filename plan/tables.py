@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plan.errors import CONFIG_INVALID, PlanError, listed, nearest
-from plan.source import Files, text_of
+from .errors import CONFIG_INVALID, PlanError, listed, nearest
+from .source import Files, text_of
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,191 @@
+"""Every call of the API, as a value. Pure; what each does is said in `crewyard.client`."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from crewyard import call, models
+from crewyard.call import Call, Page
+
+Json = Mapping[str, Any]
+
+
+def _part(text: str) -> str:
+    """One segment of a path. Raises ValueError for what would be no segment."""
+    if text in ("", ".", ".."):
+        raise ValueError(f"{text!r} is no name")
+    return quote(text, safe="")
+
+
+def _given(**values: object) -> dict[str, str]:
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def _once(key: str | None) -> dict[str, str]:
+    """The header under which a repeated POST is the same POST."""
+    return {"Idempotency-Key": key or str(uuid.uuid4())}
+
+
+def list_projects(number: int, per_page: int) -> Call[Page[models.Project]]:
+    """GET /v1/projects."""
+    return Call("GET", "/v1/projects", call.page, _given(page=number, per_page=per_page))
+
+
+def get_project(name: str) -> Call[models.Project]:
+    """GET /v1/projects/{name}."""
+    return Call("GET", f"/v1/projects/{_part(name)}", call.data)
+
+
+def create_project(name: str, spec: Json) -> Call[models.Project]:
+    """POST /v1/projects."""
+    return Call("POST", "/v1/projects", call.data, body={"name": name, **spec}, repeatable=False)
+
+
+def change_project(name: str, spec: Json) -> Call[models.Project]:
+    """PATCH /v1/projects/{name}."""
+    return Call("PATCH", f"/v1/projects/{_part(name)}", call.data, body=dict(spec))
+
+
+def delete_project(name: str) -> Call[None]:
+    """DELETE /v1/projects/{name}."""
+    return Call("DELETE", f"/v1/projects/{_part(name)}", call.nothing)
+
+
+def list_variables(project: str, number: int, per_page: int) -> Call[Page[models.Variable]]:
+    """GET /v1/projects/{name}/env."""
+    path = f"/v1/projects/{_part(project)}/env"
+    return Call("GET", path, call.page, _given(page=number, per_page=per_page))
+
+
+def replace_variables(project: str, variables: Mapping[str, str]) -> Call[Page[models.Variable]]:
+    """PUT /v1/projects/{name}/env."""
+    body = {"variables": dict(variables)}
+    return Call("PUT", f"/v1/projects/{_part(project)}/env", call.page, body=body)
+
+
+def set_variable(project: str, name: str, value: str) -> Call[models.Variable]:
+    """PUT /v1/projects/{name}/env/{variable}."""
+    path = f"/v1/projects/{_part(project)}/env/{_part(name)}"
+    return Call("PUT", path, call.data, body={"value": value})
+
+
+def remove_variable(project: str, name: str) -> Call[None]:
+    """DELETE /v1/projects/{name}/env/{variable}."""
+    return Call("DELETE", f"/v1/projects/{_part(project)}/env/{_part(name)}", call.nothing)
+
+
+def get_usage(project: str, since: str | None, until: str | None) -> Call[models.Usage]:
+    """GET /v1/projects/{name}/usage."""
+    query = {key: value for key, value in (("from", since), ("to", until)) if value is not None}
+    return Call("GET", f"/v1/projects/{_part(project)}/usage", call.data, query)
+
+
+def announce_upload(project: str, size: int, sha256: str | None) -> Call[models.Upload]:
+    """POST /v1/uploads."""
+    body = {"project": project, "size": size, **({"sha256": sha256} if sha256 else {})}
+    return Call("POST", "/v1/uploads", call.data, body=body)
+
+
+def list_deployments(
+    project: str, status: str | None, number: int, per_page: int
+) -> Call[Page[models.DeploymentItem]]:
+    """GET /v1/deployments."""
+    query = _given(project=project, status=status, page=number, per_page=per_page)
+    return Call("GET", "/v1/deployments", call.page, query)
+
+
+def get_deployment(identifier: str) -> Call[models.Deployment]:
+    """GET /v1/deployments/{id}."""
+    return Call("GET", f"/v1/deployments/{_part(identifier)}", call.data)
+
+
+def create_deployment(body: Json, idempotency_key: str | None) -> Call[models.DeploymentCreated]:
+    """POST /v1/deployments."""
+    return Call("POST", "/v1/deployments", call.data, body=dict(body), headers=_once(idempotency_key))
+
+
+def roll_back(identifier: str) -> Call[models.Deployment]:
+    """POST /v1/deployments/{id}/rollback."""
+    return Call("POST", f"/v1/deployments/{_part(identifier)}/rollback", call.data)
+
+
+def list_runs(
+    project: str | None, deployment: str | None, status: str | None, number: int, per_page: int
+) -> Call[Page[models.RunItem]]:
+    """GET /v1/runs."""
+    query = _given(project=project, deployment=deployment, status=status, page=number, per_page=per_page)
+    return Call("GET", "/v1/runs", call.page, query)
+
+
+def get_run(identifier: str) -> Call[models.Run]:
+    """GET /v1/runs/{id}."""
+    return Call("GET", f"/v1/runs/{_part(identifier)}", call.data)
+
+
+def start_run(
+    deployment: str,
+    given: Json | None,
+    entrypoint: str | None,
+    timeout: str | None,
+    idempotency_key: str | None,
+) -> Call[models.RunCreated]:
+    """POST /v1/runs."""
+    body: dict[str, Any] = {"deployment": deployment}
+    for key, value in (("input", given), ("entrypoint", entrypoint), ("timeout", timeout)):
+        if value is not None:
+            body[key] = value
+    return Call("POST", "/v1/runs", call.data, body=body, headers=_once(idempotency_key))
+
+
+def cancel_run(identifier: str) -> Call[models.Run]:
+    """POST /v1/runs/{id}/cancel."""
+    return Call("POST", f"/v1/runs/{_part(identifier)}/cancel", call.data)
+
+
+def list_events(identifier: str, number: int, per_page: int) -> Call[Page[models.Event]]:
+    """GET /v1/runs/{id}/events, as JSON."""
+    path = f"/v1/runs/{_part(identifier)}/events"
+    return Call("GET", path, call.page, _given(page=number, per_page=per_page))
+
+
+def list_artifacts(run: str, number: int, per_page: int) -> Call[Page[models.Artifact]]:
+    """GET /v1/runs/{id}/artifacts."""
+    path = f"/v1/runs/{_part(run)}/artifacts"
+    return Call("GET", path, call.page, _given(page=number, per_page=per_page))
+
+
+def list_keys(number: int, per_page: int) -> Call[Page[models.Key]]:
+    """GET /v1/api-keys."""
+    return Call("GET", "/v1/api-keys", call.page, _given(page=number, per_page=per_page))
+
+
+def create_key(body: Json) -> Call[models.KeyCreated]:
+    """POST /v1/api-keys."""
+    return Call("POST", "/v1/api-keys", call.data, body=dict(body), repeatable=False)
+
+
+def revoke_key(identifier: str) -> Call[None]:
+    """DELETE /v1/api-keys/{id}."""
+    return Call("DELETE", f"/v1/api-keys/{_part(identifier)}", call.nothing)
+
+
+def events_path(run: str) -> str:
+    """The stream of a run's events."""
+    return f"/v1/runs/{_part(run)}/events"
+
+
+def build_log_path(deployment: str) -> str:
+    """The stream of a deployment's build log."""
+    return f"/v1/deployments/{_part(deployment)}/logs"
+
+
+def run_log_path(run: str) -> str:
+    """A run's log as text."""
+    return f"/v1/runs/{_part(run)}/logs"
+
+
+def artifact_path(run: str, name: str) -> str:
+    """An artifact's bytes; the slashes of its name are those of the path."""
+    parts = name.split("/")
+    return f"/v1/runs/{_part(run)}/artifacts/{'/'.join(_part(part) for part in parts)}"

@@ -1,0 +1,171 @@
+"""What is shown: tables and sentences for people, or JSON for programs. Called by every command.
+
+Results go to standard output, everything else to standard error. With `--json` one result is one document and
+a list one document a line; their keys are the API's, and stable.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TransferSpeedColumn,
+)
+from rich.text import Text
+
+Row = Mapping[str, Any]
+_STYLES = {
+    "active": "green",
+    "succeeded": "green",
+    "running": "cyan",
+    "building": "cyan",
+    "pending": "yellow",
+    "canceled": "yellow",
+    "failed": "red",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its heading, and the text of a row."""
+
+    title: str
+    text: Callable[[Row], str]
+
+
+class Output:
+    """Where a command says what it has to say."""
+
+    def __init__(self, as_json: bool, out: Console | None = None, err: Console | None = None) -> None:
+        self.as_json = as_json
+        self._out = out or Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self._err = err or Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+    def rows(self, rows: Iterable[Row], columns: Sequence[Column], none: str) -> None:
+        """A list; `none` is what is said where it is empty."""
+        if self.as_json:
+            for row in rows:
+                self._json(row)
+            return
+        lines = [[_styled(column.text(row)) for column in columns] for row in rows]
+        if not lines:
+            self.say(none)
+            return
+        lines.insert(0, [Text(column.title, "bold") for column in columns])
+        # Never cut to the terminal's width: an id that is cut cannot be copied.
+        widths = [max(line[place].cell_len for line in lines) for place in range(len(columns))]
+        for line in lines:
+            for cell, width in zip(line[:-1], widths, strict=False):
+                cell.pad_right(width - cell.cell_len + 2)
+            self._out.print(Text.assemble(*line))
+
+    def one(self, row: Row, fields: Sequence[Column]) -> None:
+        """One thing, a field a line."""
+        if self.as_json:
+            self._json(row)
+            return
+        width = max(len(field.title) for field in fields)
+        for field in fields:
+            self._out.print(Text.assemble((f"{field.title:<{width}}  ", "bold"), _styled(field.text(row))))
+
+    def item(self, row: Row, line: str | None) -> None:
+        """One of many things as it comes: a document, or a line (None: not worth any)."""
+        if self.as_json:
+            self._json(row)
+        elif line is not None:
+            self._out.print(Text(line))
+
+    def text(self, text: str) -> None:
+        """A piece of text as it is, without an end of its own."""
+        self._out.file.write(text)
+        self._out.file.flush()
+
+    def say(self, sentence: str, style: str = "") -> None:
+        """A sentence about what is done."""
+        self._err.print(Text(sentence, style))
+
+    def progress(self, of_bytes: bool) -> Progress:
+        """Bars on standard error; nothing where that is no terminal."""
+        last = (DownloadColumn(), TransferSpeedColumn()) if of_bytes else (TimeElapsedColumn(),)
+        return Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            *last,
+            console=self._err,
+            transient=True,
+            disable=not self._err.is_terminal,
+        )
+
+    def _json(self, row: Row) -> None:
+        self._out.file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        self._out.file.flush()
+
+
+def _styled(text: str) -> Text:
+    return Text(text, _STYLES.get(text, ""))
+
+
+def field(name: str, title: str | None = None) -> Column:
+    """A column with what a row has under `name`."""
+    return Column(title or name.upper().replace("_", " "), lambda row: shown(row.get(name)))
+
+
+def shown(value: Any) -> str:
+    """A value for people."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(shown(item) for item in value) or "-"
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)
+
+
+def age(name: str, title: str = "AGE") -> Column:
+    """A column with how long ago something was."""
+    return Column(title, lambda row: ago(row.get(name), datetime.now(UTC)))
+
+
+def ago(text: Any, now: datetime) -> str:
+    """How long ago a moment of the API was, as kubectl shows it."""
+    if not text:
+        return "-"
+    seconds = max(0, int((now - datetime.fromisoformat(str(text))).total_seconds()))
+    if seconds < 120:
+        return f"{seconds}s"
+    if seconds < 7200:
+        return f"{seconds // 60}m"
+    return f"{seconds // 3600}h" if seconds < 172_800 else f"{seconds // 86_400}d"
+
+
+def duration(milliseconds: Any) -> str:
+    """A duration of the API."""
+    if milliseconds is None:
+        return "-"
+    seconds = milliseconds / 1000
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}m{rest}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60}m"
+
+
+def size(count: Any) -> str:
+    """A number of bytes."""
+    amount = float(count or 0)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024 or unit == "GiB":
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError("the last unit ends the loop")

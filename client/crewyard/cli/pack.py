@@ -1,0 +1,60 @@
+"""The archive that is uploaded: equal content makes equal bytes. Called by `deploy`."""
+
+import gzip
+import hashlib
+import os
+import stat
+import tarfile
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import IO
+
+from crewyard.cli.output import size as readable
+from crewyard.cli.source import Tree
+from crewyard.errors import CrewyardError
+
+MOST_UNPACKED = 1 << 30
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A finished archive: bytes, SHA-256 in hexadecimal, and how many files are in it."""
+
+    size: int
+    sha256: str
+    files: int
+
+
+def pack(tree: Tree, left_out: Collection[str], out: IO[bytes]) -> Packed:
+    """Writes the .tar.gz to `out`, which can seek, and leaves it at its beginning. Raises CrewyardError."""
+    unpacked, count = 0, 0
+    with (
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=out, mtime=0) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for path in tree:
+            if path in left_out:
+                continue
+            with tree.place(path).open("rb") as file:
+                info, found = tarfile.TarInfo(path), os.fstat(file.fileno())
+                info.size = found.st_size
+                info.mode = 0o755 if found.st_mode & stat.S_IXUSR else 0o644
+                unpacked += info.size
+                if unpacked > MOST_UNPACKED:
+                    raise CrewyardError(
+                        f"the source has more than {readable(MOST_UNPACKED)}; leave out what the crew "
+                        "does not need ([build] exclude in crew.toml)"
+                    )
+                try:
+                    tar.addfile(info, file)
+                except OSError as error:
+                    raise CrewyardError(f"{path} changed while it was packed ({error}); try again") from None
+            count += 1
+    size = out.tell()
+    out.seek(0)
+    digest = hashlib.sha256()
+    while chunk := out.read(_CHUNK):
+        digest.update(chunk)
+    out.seek(0)
+    return Packed(size, digest.hexdigest(), count)

@@ -1,0 +1,134 @@
+"""The source tree that is linted or deployed: which files belong to it. Called by `lint` and `deploy`.
+
+In a git checkout it is what git tracks and what it would track (not ignored); elsewhere all but what nobody
+deploys.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from crewyard.errors import CrewyardError
+
+MOST_FILES = 50_000
+_NEVER = {
+    ".git",
+    ".hg",
+    ".svn",
+    ".venv",
+    "venv",
+    "node_modules",
+    "__pycache__",
+    ".mypy_cache",
+    ".pytest_cache",
+    ".ruff_cache",
+    ".tox",
+    ".DS_Store",
+}
+_SECRETS = {".env"}
+_SECONDS = 120
+
+
+class Tree(Mapping[str, bytes]):
+    """Relative paths (with /) to contents, read when they are asked for."""
+
+    def __init__(self, root: Path, paths: list[str]) -> None:
+        self.root = root
+        self._paths = dict.fromkeys(sorted(paths, key=str.encode))
+
+    def place(self, path: str) -> Path:
+        """The file behind a path."""
+        return self.root.joinpath(*path.split("/"))
+
+    def __getitem__(self, path: str) -> bytes:
+        if path not in self._paths:
+            raise KeyError(path)
+        return self.place(path).read_bytes()
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._paths
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+def read_tree(directory: Path) -> Tree:
+    """The source tree of a directory. Raises CrewyardError where there is none, or it has too many files."""
+    root = directory.resolve()
+    found = _of_git(root)
+    paths = [path for path in (_walked(root) if found is None else found) if _belongs(root, path)]
+    if not paths:
+        raise CrewyardError(f"{directory} has no files to deploy")
+    if len(paths) > MOST_FILES:
+        raise CrewyardError(
+            f"{directory} has {len(paths)} files, more than {MOST_FILES}; is it the crew's own directory?"
+        )
+    return Tree(root, paths)
+
+
+def _belongs(root: Path, path: str) -> bool:
+    """Whether it is a file of the tree: no link out of it, no secret of the developer."""
+    parts = path.split("/")
+    if parts[-1] in _SECRETS or any(part in _NEVER for part in parts):
+        return False
+    place = root.joinpath(*parts)
+    try:
+        return place.is_file() and place.resolve().is_relative_to(root)
+    except OSError:
+        return False
+
+
+def _of_git(root: Path) -> list[str] | None:
+    """What git knows below the directory; None where it is no checkout, or there is no git."""
+    command = [
+        "git",
+        "-C",
+        str(root),
+        "-c",
+        "core.fsmonitor=false",
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode:
+        return None
+    return [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
+
+
+def _walked(root: Path) -> Iterator[str]:
+    for directory, names, files in os.walk(root):
+        names[:] = sorted(name for name in names if name not in _NEVER)
+        base = Path(directory).relative_to(root)
+        for file in files:
+            yield (base / file).as_posix()
+
+
+def git_text(root: Path, *arguments: str) -> str | None:
+    """The first line that git prints; None where it fails."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (
+        done.stdout.decode("utf-8", "replace").partition("\n")[0].strip() or None
+        if not done.returncode
+        else None
+    )

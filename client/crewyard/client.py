@@ -1,0 +1,283 @@
+"""The client that waits. Made of crewyard/async_client.py by `python3 client/unasync.py`."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from crewyard import calls, exchange, models, retry
+from crewyard.call import Call, Page
+from crewyard.errors import ApiError, ConnectionFailed, CrewyardError
+from crewyard.settings import Settings, resolve
+from crewyard.sse import Message, Reader
+
+T = TypeVar("T")
+Body = Callable[[], Iterable[bytes]]
+
+
+class Client:
+    """Calls one Crewyard: of its arguments, CREWYARD_URL and CREWYARD_API_KEY, or what `login` kept.
+
+    Every call raises `crewyard.errors`. What may be repeated without harm is repeated with growing pauses
+    where the service is away or asks to come later. `timeout` is in seconds, for each wait.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        api_key: str | None = None,
+        *,
+        timeout: float = exchange.SECONDS,
+        settings: Settings | None = None,
+    ) -> None:
+        self.settings = settings or resolve(url, api_key)
+        self._http = httpx.Client(timeout=exchange.limits(timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._http.close()
+
+    # Projects
+
+    def list_projects(self, page: int = 1, per_page: int = 100) -> Page[models.Project]:
+        """The projects that the key may see, newest first."""
+        return self._send(calls.list_projects(page, per_page))
+
+    def get_project(self, name: str) -> models.Project:
+        """One project."""
+        return self._send(calls.get_project(name))
+
+    def create_project(self, name: str, **spec: Any) -> models.Project:
+        """Makes a project; `spec` are the fields of the API, such as `plan` and `source`."""
+        return self._send(calls.create_project(name, spec))
+
+    def change_project(self, name: str, **spec: Any) -> models.Project:
+        """Changes the fields that are given; None removes one."""
+        return self._send(calls.change_project(name, spec))
+
+    def delete_project(self, name: str) -> None:
+        """Removes a project with all that belongs to it."""
+        self._send(calls.delete_project(name))
+
+    def list_variables(self, project: str, page: int = 1, per_page: int = 100) -> Page[models.Variable]:
+        """The names of a project's environment variables; values never come back."""
+        return self._send(calls.list_variables(project, page, per_page))
+
+    def replace_variables(self, project: str, variables: Mapping[str, str]) -> Page[models.Variable]:
+        """Sets exactly these variables; all others go."""
+        return self._send(calls.replace_variables(project, variables))
+
+    def set_variable(self, project: str, name: str, value: str) -> models.Variable:
+        """Sets one variable; it holds from the next run on."""
+        return self._send(calls.set_variable(project, name, value))
+
+    def remove_variable(self, project: str, name: str) -> None:
+        """Removes one variable."""
+        self._send(calls.remove_variable(project, name))
+
+    def get_usage(
+        self, project: str, since: str | None = None, until: str | None = None
+    ) -> models.Usage:
+        """Usage by day (UTC), from and to such as 2026-11-01."""
+        return self._send(calls.get_usage(project, since, until))
+
+    # Deployments
+
+    def announce_upload(self, project: str, size: int, sha256: str | None = None) -> models.Upload:
+        """Asks where to send an archive of that many bytes."""
+        return self._send(calls.announce_upload(project, size, sha256))
+
+    def send_upload(self, upload: models.Upload, body: Body) -> None:
+        """Sends the archive to its signed address; `body` gives the bytes, anew for each try."""
+
+        def attempt() -> None:
+            response = self._http.request(
+                upload["method"], upload["upload_url"], headers=upload["headers"], content=body()
+            )
+            exchange.check(response)
+
+        self._repeat(attempt)
+
+    def create_deployment(
+        self, project: str, *, idempotency_key: str | None = None, **body: Any
+    ) -> models.DeploymentCreated:
+        """Deploys an upload (`build_context_url`) or a commit (`source={"git": {"commit": …}}`)."""
+        return self._send(calls.create_deployment({"project": project, **body}, idempotency_key))
+
+    def list_deployments(
+        self, project: str, status: str | None = None, page: int = 1, per_page: int = 100
+    ) -> Page[models.DeploymentItem]:
+        """A project's deployments, newest first."""
+        return self._send(calls.list_deployments(project, status, page, per_page))
+
+    def get_deployment(self, deployment: str) -> models.Deployment:
+        """One deployment."""
+        return self._send(calls.get_deployment(deployment))
+
+    def roll_back(self, deployment: str) -> models.Deployment:
+        """Makes an earlier deployment the active one, at once."""
+        return self._send(calls.roll_back(deployment))
+
+    def follow_build_log(self, deployment: str) -> Iterator[str]:
+        """The text of a build log as it comes, line by line with their ends, to the build's end."""
+        for message in self._follow(calls.build_log_path(deployment), "", exchange.ends_build):
+            if not exchange.ends_build(message):
+                yield exchange.log_text(message)
+
+    def read_build_log(self, deployment: str) -> str:
+        """A build log as it is now."""
+        return self._text(calls.build_log_path(deployment))
+
+    # Runs
+
+    def start_run(
+        self,
+        deployment: str,
+        given: Mapping[str, Any] | None = None,
+        *,
+        entrypoint: str | None = None,
+        timeout: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> models.RunCreated:
+        """Starts a run of a deployment's id or a project's active one, with `given` as the crew's inputs."""
+        return self._send(calls.start_run(deployment, given, entrypoint, timeout, idempotency_key))
+
+    def list_runs(
+        self,
+        project: str | None = None,
+        deployment: str | None = None,
+        status: str | None = None,
+        page: int = 1,
+        per_page: int = 100,
+    ) -> Page[models.RunItem]:
+        """Runs, newest first."""
+        return self._send(calls.list_runs(project, deployment, status, page, per_page))
+
+    def get_run(self, run: str) -> models.Run:
+        """One run, with its output or error once it has ended."""
+        return self._send(calls.get_run(run))
+
+    def cancel_run(self, run: str) -> models.Run:
+        """Asks a run to stop."""
+        return self._send(calls.cancel_run(run))
+
+    def follow_run(self, run: str, after: int = 0) -> Iterator[models.Event]:
+        """The events of a run with an id above `after`, as they come, each once, to the last one."""
+        path = calls.events_path(run)
+        for message in self._follow(path, str(after) if after else "", exchange.is_last):
+            yield exchange.event(message)
+
+    def list_events(self, run: str, page: int = 1, per_page: int = 100) -> Page[models.Event]:
+        """The events of a run that are there, oldest first."""
+        return self._send(calls.list_events(run, page, per_page))
+
+    def read_run_log(self, run: str) -> str:
+        """What a run printed and logged so far."""
+        return self._text(calls.run_log_path(run))
+
+    def list_artifacts(self, run: str, page: int = 1, per_page: int = 100) -> Page[models.Artifact]:
+        """The files that a run left."""
+        return self._send(calls.list_artifacts(run, page, per_page))
+
+    @contextmanager
+    def open_artifact(self, run: str, name: str) -> Iterator[Iterator[bytes]]:
+        """The bytes of an artifact, in chunks, while the block is open."""
+        url = self.settings.url + calls.artifact_path(run, name)
+        try:
+            with self._http.stream(
+                "GET", url, headers=exchange.headers(self.settings, "*/*"), follow_redirects=True
+            ) as response:
+                if not response.is_success:
+                    response.read()
+                    exchange.check(response)
+                yield response.iter_bytes(256 * 1024)
+        except httpx.HTTPError as error:
+            raise exchange.trouble(error, self.settings) from error
+
+    # Keys
+
+    def list_keys(self, page: int = 1, per_page: int = 100) -> Page[models.Key]:
+        """The API keys, newest first."""
+        return self._send(calls.list_keys(page, per_page))
+
+    def create_key(self, name: str, scopes: list[models.Scope], **body: Any) -> models.KeyCreated:
+        """Makes an API key; the answer has it, this once."""
+        return self._send(calls.create_key({"name": name, "scopes": scopes, **body}))
+
+    def revoke_key(self, key: str) -> None:
+        """Ends an API key, and the streams that it opened."""
+        self._send(calls.revoke_key(key))
+
+    def _send(self, call: Call[T]) -> T:
+        def attempt() -> T:
+            return exchange.result(call, self._http.request(**exchange.arguments(self.settings, call)))
+
+        return self._repeat(attempt, call.repeatable)
+
+    def _text(self, path: str) -> str:
+        def attempt() -> str:
+            response = self._http.get(
+                self.settings.url + path, headers=exchange.headers(self.settings, "text/plain")
+            )
+            exchange.check(response)
+            return response.text
+
+        return self._repeat(attempt)
+
+    def _repeat(self, attempt: Callable[[], T], repeatable: bool = True) -> T:
+        failures = 0
+        while True:
+            try:
+                return attempt()
+            except httpx.HTTPError as error:
+                problem: CrewyardError = exchange.trouble(error, self.settings)
+            except (ApiError, ConnectionFailed) as error:
+                problem = error
+            failures += 1
+            time.sleep(exchange.wait(problem, failures, repeatable))
+
+    def _follow(self, path: str, after: str, ends: Callable[[Message], bool]) -> Iterator[Message]:
+        reader, idle = Reader(after), 0
+        while True:
+            wished: float | None = None
+            try:
+                with self._http.stream(
+                    "GET",
+                    self.settings.url + path,
+                    headers=exchange.stream_headers(self.settings, reader.last_id),
+                    timeout=exchange.limits(exchange.SILENCE),
+                ) as response:
+                    if not response.is_success:
+                        response.read()
+                        exchange.check(response)
+                    if response.status_code == 204:
+                        return
+                    reader.restart()
+                    for chunk in response.iter_bytes():
+                        for message in reader.feed(chunk):
+                            idle = 0
+                            yield message
+                            if ends(message):
+                                return
+            except httpx.HTTPError as error:
+                if idle >= retry.RECONNECTS:
+                    raise exchange.trouble(error, self.settings) from error
+            except ApiError as error:
+                if not error.passing or idle >= retry.RECONNECTS:
+                    raise
+                wished = error.retry_after
+            if idle >= retry.RECONNECTS:
+                raise ConnectionFailed(f"{self.settings.url} closed the stream again and again")
+            idle += 1
+            time.sleep(retry.pause(idle, wished))

@@ -1,0 +1,197 @@
+"""What calls give back, as the service's description (/openapi.json) names it. A test compares the two."""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+DeploymentStatus = Literal["pending", "building", "active", "failed", "superseded"]
+RunStatus = Literal["pending", "running", "succeeded", "failed", "canceled"]
+Scope = Literal["read", "run", "deploy", "admin"]
+
+
+class Ready(TypedDict):
+    """Whether a project's source could be read; None while that is not known."""
+
+    status: bool | None
+    reason: str
+    message: str
+
+
+class Project(TypedDict):
+    """A named container for the deployments of one crew."""
+
+    name: str
+    plan: str
+    source: dict[str, Any] | None
+    run: dict[str, Any] | None
+    build: dict[str, Any] | None
+    pod: dict[str, Any] | None
+    webhook: dict[str, Any] | None
+    github: dict[str, Any] | None
+    oidc: list[dict[str, Any]] | None
+    retention: dict[str, Any] | None
+    created_at: str
+    active_deployment_id: str | None
+    ready: Ready
+
+
+class Variable(TypedDict):
+    """An environment variable's name; its value never comes back."""
+
+    name: str
+    updated_at: str
+
+
+class Upload(TypedDict):
+    """Where to send an archive, and the address to name it by afterwards."""
+
+    id: str
+    upload_url: str
+    build_context_url: str
+    method: str
+    headers: dict[str, str]
+    expires_at: str
+
+
+class BuildError(TypedDict):
+    """Why a deployment failed."""
+
+    reason: str
+    message: str
+    hint: NotRequired[str]
+    log: NotRequired[str]
+
+
+class DeploymentCreated(TypedDict):
+    """A deployment as its creation answers it."""
+
+    id: str
+    project: str
+    status: DeploymentStatus
+    message: str
+    created_at: str
+
+
+class DeploymentItem(DeploymentCreated):
+    """A deployment as lists have it."""
+
+    activated_at: str | None
+    error: NotRequired[BuildError]
+
+
+class Deployment(DeploymentItem):
+    """A deployment."""
+
+    git_sha: str | None
+    build_logs_url: str
+    queue_position: NotRequired[int]
+
+
+class RunError(TypedDict):
+    """Why a run failed."""
+
+    reason: str | None
+    message: str | None
+
+
+class RunItem(TypedDict):
+    """A run as lists have it."""
+
+    id: str
+    status: RunStatus
+    created_at: str
+    deployment_id: str | None
+    project: str
+    completed_at: str | None
+    duration_ms: int | None
+
+
+class RunCreated(TypedDict):
+    """A run as its creation answers it."""
+
+    id: str
+    status: RunStatus
+    created_at: str
+    deployment_id: str | None
+    project: str
+    input: dict[str, Any]
+    events_url: str
+
+
+class Run(RunCreated):
+    """A run."""
+
+    completed_at: str | None
+    duration_ms: int | None
+    started_at: str | None
+    queue_position: NotRequired[int]
+    output: NotRequired[Any]
+    error: NotRequired[RunError]
+
+
+class Event(TypedDict):
+    """An event of a run. `data` always has `run_id` and `timestamp`."""
+
+    id: int
+    type: str
+    data: dict[str, Any]
+
+
+class Artifact(TypedDict):
+    """A file that a run left. `partial`: it was stored while the run was being stopped."""
+
+    name: str
+    size: int
+    content_type: str
+    sha256: str
+    partial: bool
+    created_at: str
+    url: str
+
+
+class Key(TypedDict):
+    """An API key, without the key. `projects` None: all of them."""
+
+    id: str
+    name: str
+    scopes: list[Scope]
+    projects: list[str] | None
+    plan: str | None
+    created_at: str
+    expires_at: str | None
+    last_used_at: str | None
+
+
+class KeyCreated(Key):
+    """A new API key, with the key: it is shown this once."""
+
+    key: str
+
+
+class UsageTotal(TypedDict):
+    """What was used, in all."""
+
+    runs: int
+    run_seconds: float
+    build_seconds: float
+    artifact_bytes: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+
+
+class UsageDay(UsageTotal):
+    """What was used on one day (UTC)."""
+
+    date: str
+
+
+Usage = TypedDict(
+    "Usage",
+    {
+        "project": str,
+        "from": str,
+        "to": str,
+        "currency": str | None,
+        "days": list[UsageDay],
+        "total": UsageTotal,
+    },
+)

@@ -1,0 +1,176 @@
+"""The parts of the command line that need no service."""
+
+import gzip
+import io
+import json
+import subprocess
+import tarfile
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crewyard.cli import env, events, output
+from crewyard.cli.artifacts import target
+from crewyard.cli.main import call
+from crewyard.cli.pack import pack
+from crewyard.cli.source import read_tree
+from crewyard.errors import CrewyardError
+
+PLAIN = st.text(st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc", "Zl", "Zp")), max_size=20)
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=1", "1"),
+        ("export A=1", "1"),
+        ("A = 1 ", "1"),
+        ("A=", ""),
+        ("A='a # b'", "a # b"),
+        ('A="a\\n\\"b\\""', 'a\n"b"'),
+        ("A='a\\n'", "a\\n"),
+        ("A=a # comment", "a"),
+        ("A=a#b", "a#b"),
+        ("A='a' # comment", "a"),
+        ("A=b=c", "b=c"),
+    ],
+)
+def test_lines_of_an_env_file(line, value):
+    assert env.parse(f"# first\n\n{line}\n") == {"A": value}
+
+
+@pytest.mark.parametrize("line", ["A", "1A=1", "A='a", 'A="a\\"', "A='a' b", "=1"])
+def test_what_is_no_assignment_is_named_by_its_line(line):
+    with pytest.raises(click.UsageError, match="line 2"):
+        env.parse(f"B=1\n{line}\n")
+
+
+@given(PLAIN)
+def test_any_text_in_double_quotes_is_read_back(text):
+    quoted = json.dumps(text, ensure_ascii=False)
+    assert env.parse(f"A={quoted}") == {"A": text}
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a//b", "a/../b", "", ".", "a/..", "a\0b"])
+def test_an_artifact_is_never_written_outside(tmp_path, name):
+    with pytest.raises(CrewyardError, match="cannot be written"):
+        target(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["con", "a/NUL.txt", "a:b", "a\\b", "trailing.", "x?"])
+def test_windows_has_less_names(tmp_path, name):
+    with pytest.raises(CrewyardError):
+        target(tmp_path, name, windows=True)
+    assert target(tmp_path, name, windows=False)
+
+
+def tree_of(path, **files):
+    for name, text in files.items():
+        place = path / name.replace("__", "/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return read_tree(path)
+
+
+def names(tree):
+    return sorted(tree)
+
+
+def test_a_checkout_is_what_git_would_track(tmp_path):
+    for command in (["init", "-q"], ["config", "core.fsmonitor", "touch /tmp/never"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    (tmp_path / ".gitignore").write_text("build/\n")
+    (tmp_path / ".env").write_text("SECRET=1")
+    (tmp_path / "out").symlink_to("/etc/hostname")
+    tree = tree_of(tmp_path, **{"main.py": "1", "build__x.py": "2", "pkg__a.py": "3"})
+    assert names(tree) == [".gitignore", "main.py", "pkg/a.py"]
+
+
+def test_elsewhere_it_is_all_but_what_nobody_deploys(tmp_path):
+    files = {
+        "main.py": "1",
+        "__pycache____x.pyc": "2",
+        ".venv__bin": "3",
+        ".env": "4",
+        "node_modules__x": "5",
+    }
+    assert names(tree_of(tmp_path, **files)) == ["main.py"]
+
+
+def test_equal_trees_make_equal_archives(tmp_path):
+    packed = []
+    for name in ("one", "two"):
+        tree = tree_of(tmp_path / name, **{"main.py": "1", "pkg__a.py": "2", "data.csv": "3"})
+        out = io.BytesIO()
+        packed.append(pack(tree, {"data.csv"}, out))
+    assert packed[0] == packed[1]
+    assert packed[0].files == 2
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(out.getvalue()))) as tar:
+        assert tar.getnames() == ["main.py", "pkg/a.py"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "line"),
+    [
+        ("log", {"message": "hello", "level": "info"}, "hello"),
+        ("log", {"message": "no", "level": "error", "logger": "crew"}, "error: no"),
+        ("run.completed", {"duration_ms": 61000, "output": 1}, "■ completed after 1m1s"),
+        (
+            "run.failed",
+            {"duration_ms": 5, "error": {"reason": "CrewError", "message": "boom"}},
+            "■ failed after 0.0s: CrewError: boom",
+        ),
+        ("artifact", {"name": "a.md", "size": 2048, "partial": True}, "+ a.md (2.0 KiB, partial)"),
+        ("tool.called", {"tool": "search", "input": {"q": "x"}}, '· tool.called search: {"q": "x"}'),
+        ("usage", {"model": "m"}, None),
+        ("note", {"run_id": "r", "timestamp": "t", "text": "x"}, '· note {"text": "x"}'),
+    ],
+)
+def test_events_are_lines(kind, data, line):
+    assert events.line({"id": 1, "type": kind, "data": data}) == line
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (1 << 30, "1.0 GiB")]
+)
+def test_sizes(count, text):
+    assert output.size(count) == text
+
+
+def test_init_and_lint_agree(tmp_path, capsys):
+    assert call(["init", str(tmp_path / "crew")]) == 0
+    assert call(["lint", str(tmp_path / "crew"), "--json"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert json.loads(told[-1])["entrypoint"] == "main:kickoff"
+    assert call(["init", str(tmp_path / "crew")]) == 2
+
+
+def test_lint_says_what_is_wrong_and_what_to_do(tmp_path, capsys):
+    tree_of(
+        tmp_path,
+        **{"crew.toml": '[deployment]\nentrypoint = "main:kickof"\n', "main.py": "def kickoff(): pass"},
+    )
+    assert call(["lint", str(tmp_path)]) == 1
+    told = capsys.readouterr().err
+    assert "EntrypointNotFound" in told
+    assert "kickoff" in told
+
+
+def test_without_an_address_it_says_what_to_do(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("CREWYARD_CONFIG", str(tmp_path / "none"))
+    monkeypatch.delenv("CREWYARD_URL", raising=False)
+    assert call(["projects", "list"]) == 2
+    assert "crewyard login" in capsys.readouterr().err
+
+
+def test_a_service_that_is_away_is_one_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("crewyard.retry.ATTEMPTS", 1)
+    monkeypatch.setenv("CREWYARD_CONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("CREWYARD_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("CREWYARD_API_KEY", "crw_x")
+    assert call(["projects", "list"]) == 3
+    told = capsys.readouterr().err
+    assert "http://127.0.0.1:9 cannot be reached" in told
+    assert "Traceback" not in told

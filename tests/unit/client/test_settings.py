@@ -1,0 +1,63 @@
+"""Where the client finds its service and key."""
+
+import pytest
+
+from crewyard.settings import Settings, SettingsProblem, path, resolve
+
+URL, KEY = "https://crews.example.org", "crw_a_key"
+
+
+@pytest.fixture
+def file(tmp_path):
+    place = tmp_path / "config.toml"
+    place.write_text(f'url = "{URL}/"\napi_key = "{KEY}"\nproject = "demo"\n')
+    return {"CREWYARD_CONFIG": str(place)}
+
+
+def nowhere(tmp_path):
+    return {"CREWYARD_CONFIG": str(tmp_path / "none")}
+
+
+def test_arguments_go_before_the_environment_and_that_before_the_file(file):
+    assert resolve(environment=file) == Settings(URL, KEY, "demo")
+    environment = {**file, "CREWYARD_API_KEY": "other", "CREWYARD_PROJECT": "two"}
+    assert resolve(environment=environment) == Settings(URL, "other", "two")
+    assert resolve(api_key="third", project="three", environment=environment) == Settings(
+        URL, "third", "three"
+    )
+
+
+def test_the_files_key_is_not_sent_to_another_address(file):
+    with pytest.raises(SettingsProblem, match="no API key for https://elsewhere"):
+        resolve(environment={**file, "CREWYARD_URL": "https://elsewhere.example.org"})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "CREWYARD_URL"),
+        ({"CREWYARD_URL": "crews.example.org"}, "https://"),
+        ({"CREWYARD_URL": URL}, "CREWYARD_API_KEY"),
+        ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a b"}, "white space"),
+        ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a\n"}, "white space"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_said_with_the_next_step(tmp_path, given, said):
+    with pytest.raises(SettingsProblem, match=said):
+        resolve(environment={**nowhere(tmp_path), **given})
+
+
+@pytest.mark.parametrize("text", ["url = ", "url = 1", "\xff"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path, text):
+    place = tmp_path / "config.toml"
+    place.write_bytes(text.encode("latin-1"))
+    with pytest.raises(SettingsProblem, match=r"config\.toml"):
+        resolve(environment={"CREWYARD_CONFIG": str(place)})
+
+
+def test_a_key_is_not_shown():
+    assert KEY not in repr(Settings(URL, KEY))
+
+
+def test_the_files_place(tmp_path):
+    assert path({"XDG_CONFIG_HOME": str(tmp_path)}) == tmp_path / "crewyard" / "config.toml"
