@@ -13,7 +13,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import accept, commit, drain, facts, first_line, lines, memory, redeploy, slots, start, writes
+from bench import (
+    accept,
+    commit,
+    drain,
+    facts,
+    first_line,
+    follow,
+    lines,
+    memory,
+    redeploy,
+    slots,
+    start,
+    streams,
+    writes,
+)
 from bench.finding import Finding
 from bench.ground import Ground
 
@@ -29,7 +43,10 @@ MEASURES: dict[str, Measure] = {
     "T1": drain.measure,
     "T2": writes.measure,
     "T5": slots.measure,
+    "S1": follow.measure,
     "S2": lines.measure,
+    "S3": streams.measure,
+    "S4": streams.catch_up,
     "commit": commit.measure,
     "B1": redeploy.code_only("langgraph", 7),
     "B1crewai": redeploy.code_only("crewai", 5),
@@ -38,7 +55,7 @@ MEASURES: dict[str, Measure] = {
 }
 LONG = ("S2", "B1crewai", "B2", "B4")
 """Not in the selection."""
-COUNTED = ("T1", "S2")
+COUNTED = ("T1", "S2", "S3")
 """Those that take a count."""
 
 

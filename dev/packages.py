@@ -33,6 +33,8 @@ PACKAGES = {
     "mmdebstrap": "mmdebstrap",
     "sshd": "openssh-server",
     "catatonit": "catatonit",
+    "node": "nodejs",
+    "npm": "npm",
     "/usr/lib/postgresql/15/bin/postgres": "postgresql-15",
     "/usr/lib/postgresql/15/bin/psql": "postgresql-client-15",
     "redis-server": "redis-server",
