@@ -144,7 +144,9 @@ async def many(call: Call) -> web.StreamResponse:
 
 async def get(call: Call) -> web.StreamResponse:
     """One deployment."""
-    return answers.one(deployments.single(await seen.deployment(call), call.services.config.public_url))
+    row, services = await seen.deployment(call), call.services
+    position = await services.store.deployments.queue_position(row)
+    return answers.one(deployments.single(row, services.config.public_url, position))
 
 
 async def roll_back(call: Call) -> web.StreamResponse:
