@@ -2,14 +2,18 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import structlog
 from aiohttp import web
 
 from api import errors, sse
 from api.endpoint import Call
+from api.frames import Piece
 from api.store.errors import Refused, StoreUnavailable
 
+NO_LONGER = Piece.of(b": the key or token holds no longer\n\n")
+"""The last words of a stream whose key ended: who connects again gets the 401. Readers ignore comments."""
 _log = structlog.get_logger("api")
 
 
@@ -38,6 +42,9 @@ async def follow(call: Call, send: Callable[[sse.Stream], Awaitable[None]]) -> w
         if task is None or not services.streams.ended(task):
             raise
         task.uncancel()
+        if not services.streams.closing:
+            with suppress(ConnectionError):
+                stream.put(NO_LONGER, asyncio.get_running_loop().time())
     finally:
         services.streams.leave()
         services.metrics.streams.dec()

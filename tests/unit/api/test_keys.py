@@ -13,6 +13,7 @@ from crds.limits import Plans
 from tests.unit.api.conftest import NOW
 from tests.unit.api.conftest import key as drawn_key
 
+NO_LONGER = b": the key or token holds no longer\n\n"
 ITEM = {"id", "name", "scopes", "projects", "plan", "created_at", "expires_at", "last_used_at"}
 
 
@@ -71,7 +72,8 @@ async def test_revocation_ends_the_streams_of_that_key_and_of_no_other(yard):
     key, other = await made(yard), await made(yard)
     ends, goes_on = await opened(yard, key["key"]), await opened(yard, other["key"])
     assert (await yard.call("DELETE", f"/v1/api-keys/{key['id']}"))[0] == 204
-    assert b"run.completed" not in await asyncio.wait_for(ends.content.read(), 10)
+    # A whole answer, whose last words say why: it was not cut.
+    assert (await asyncio.wait_for(ends.content.read(), 10)).endswith(b"\n\n" + NO_LONGER)
     await yard.end(raw, "Succeeded", result={"output": "{}"})
     assert b"run.completed" in await asyncio.wait_for(goes_on.content.read(), 10)
 
@@ -81,7 +83,7 @@ async def test_a_stream_ends_with_its_key(yard):
     await yard.claim(await yard.run("run-a", "crew"))
     key = await made(yard, expires_at=(NOW + timedelta(seconds=0.2)).isoformat())
     stream = await opened(yard, key["key"])
-    assert b"run.completed" not in await asyncio.wait_for(stream.content.read(), 10)
+    assert (await asyncio.wait_for(stream.content.read(), 10)).endswith(NO_LONGER)
     yard.clock[0] += timedelta(seconds=1)
     assert (await yard.call("GET", "/v1/runs/run_a/events", bearer=key["key"]))[0] == 401
     listed = (await yard.get("/v1/api-keys"))["data"]

@@ -1,0 +1,74 @@
+"""Each operation by what the cluster's own rules allow the owner of a token, generated from the document.
+
+The same is done with keys and with workflows' tokens, and with bad ones of all kinds, in
+`tests/unit/api/test_matrix.py`. Here, too, the facade shows rows alone; only the tokens are the cluster's.
+"""
+
+import dataclasses
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from kubernetes.aio import client as kubernetes
+
+from api.app import client_side
+from api.config import parse
+from api.identity.tokens import Tokens
+from api.services import SERVICES
+from api.store.store import Store
+from crds.kube import Kube
+from tests.cluster.api_http.accounts import ACCOUNT, account, token
+from tests.unit.api.conftest import NOW, Yard, key
+from tests.unit.api.test_matrix import OPERATIONS, foreign, request, tried
+
+SCOPES = ("read", "run", "deploy", "admin")
+
+
+@pytest.fixture
+async def rows(tmp_path, kube):
+    """The facade over rows, which asks the cluster about tokens and nothing else."""
+    config = parse(
+        {
+            "CREWYARD_TOKEN_KEY": "0" * 32,
+            "CREWYARD_DATA": str(tmp_path),
+            "CREWYARD_PUBLIC_URL": "http://yard.example",
+        }
+    )
+    store = await Store.open(tmp_path, "crews")
+    nowhere = kubernetes.Configuration()
+    nowhere.host = "http://127.0.0.1:1"
+    unreachable = Kube(kubernetes.ApiClient(nowhere), "crews")
+    text, record = key("admin")
+    app = client_side(config, store, unreachable, {record.key_id: record}, lambda: NOW)
+    tokens = Tokens.of(config.identity, kube, store.workflows)
+    app[SERVICES] = dataclasses.replace(app[SERVICES], tokens=tokens)
+    async with TestClient(TestServer(app)) as client:
+        yard = Yard(client, store, text, {record.key_id: record}, [NOW])
+        await yard.example()
+        await yard.example(foreign)
+        yield yard
+    await unreachable.close()
+    await store.close()
+
+
+async def test_scopes_and_projects_of_the_clusters_accounts(rows, kube):
+    bearers = {}
+    for scope in SCOPES:
+        await account(kube, scope, scope)
+        bearers[f"only {scope}"] = await token(kube, scope)
+    # Who may something in the namespace may it in all projects, which are all within it.
+    assert await tried(rows, bearers, bound=False) > 280
+
+
+async def test_no_operation_is_for_a_bad_token(rows, kube):
+    await account(kube, "ci", "admin")
+    good = await token(kube, "ci")
+    bad = {"other audience": await token(kube, "ci", "other"), "apiserver's": await token(kube, "ci", None)}
+    bad["changed"] = good[:-6] + "AAAAAA"
+    bad["deleted account's"] = good
+    await kube.delete(ACCOUNT, "ci")
+    for kind, bearer in bad.items():
+        for method, path, _ in OPERATIONS:
+            rows.forget_requests()
+            url, body = request(method, path, False)
+            status, answer, _ = await rows.call(method, url, body, bearer=bearer)
+            assert status == 401, (kind, method, path, answer)
