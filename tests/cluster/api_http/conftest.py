@@ -60,7 +60,13 @@ class Yard:
 
 
 @pytest.fixture
-async def yard(tmp_path, kube) -> AsyncIterator[Yard]:
+def settings() -> dict[str, str]:
+    """What a test sets besides; one that wants some has its own fixture of this name."""
+    return {}
+
+
+@pytest.fixture
+async def yard(tmp_path, kube, settings) -> AsyncIterator[Yard]:
     namespace = kube.namespace
     config = parse(
         {
@@ -68,6 +74,7 @@ async def yard(tmp_path, kube) -> AsyncIterator[Yard]:
             "CREWYARD_NAMESPACE": namespace,
             "CREWYARD_DATA": str(tmp_path),
             "CREWYARD_PUBLIC_URL": "http://yard.example",
+            **settings,
         }
     )
     store = await Store.open(tmp_path, namespace)

@@ -1,0 +1,100 @@
+"""The action `run` without a key: with the identity that the workflow's runner gives it."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from crds.kinds import DEPLOYMENT, RUN
+from crds.times import format_second
+from tests.actions.runner import Runner
+from tests.actions.service import Service
+from tests.unit.api.issuer import Issuer
+
+REQUEST_TOKEN = "of-this-job"
+
+
+class JobRunner(Issuer):
+    """An issuer that also hands out tokens as GitHub's runners do, each for two seconds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[str] = []
+        app = web.Application()
+        app.router.add_get("/token", self._token)
+        self.requests = TestServer(app)
+
+    async def _token(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != f"Bearer {REQUEST_TOKEN}":
+            return web.Response(status=403)
+        now = datetime.now(UTC)
+        ends = int(time.time()) + 2
+        self.given.append(self.token(now, aud=request.query["audience"], exp=ends))
+        return web.json_response({"count": 1, "value": self.given[-1]})
+
+
+@pytest.fixture
+async def issuer():
+    made = JobRunner()
+    await made.start()
+    await made.requests.start_server()
+    yield made
+    await made.requests.close()
+    await made.server.close()
+
+
+@pytest.fixture
+def settings(issuer, monkeypatch):
+    monkeypatch.setattr("api.identity.oidc.LEEWAY", 1.0)
+    return {"CREWYARD_OIDC_ISSUER": issuer.url, "CREWYARD_OIDC_AUDIENCE": "https://yard.example"}
+
+
+async def test_a_run_is_followed_beyond_the_life_of_a_token(yard, issuer, tmp_path):
+    entries = [{"repository": "octo/tides", "ref": "refs/heads/main", "scopes": ["run"]}]
+    await yard.data("POST", "/v1/projects", {"name": "crew", "oidc": entries})
+    await yard.kube.create(
+        DEPLOYMENT,
+        {
+            "metadata": {"name": "dep-a"},
+            "spec": {"project": "crew", "source": {"archive": {"upload": "upl_a", "sha256": "0" * 64}}},
+        },
+    )
+    await yard.built("crew", "dep-a")
+    async with asyncio.timeout(20):
+        while (await yard.call("GET", "/v1/projects/crew"))[1]["data"]["active_deployment_id"] is None:
+            await asyncio.sleep(0.05)
+    (tmp_path / "workspace").mkdir()
+    runner = Runner(tmp_path, Service(), str(yard.client.make_url("")).rstrip("/"))
+    runner.environment |= {
+        "ACTIONS_ID_TOKEN_REQUEST_URL": str(issuer.requests.make_url("/token?v=1")),
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
+    }
+    process = await runner.start("run", project="crew", api_key="", oidc_audience="https://yard.example", input="{}")
+    async with asyncio.timeout(30):
+        while not (runs := (await yard.call("GET", "/v1/runs"))[1]["data"]):
+            await asyncio.sleep(0.05)
+        name = runs[0]["id"].replace("_", "-", 1)
+        await asyncio.sleep(3.5)
+        now = format_second(datetime.now(UTC))
+        await yard.status(RUN, name, phase="Succeeded", project="crew", deployment="dep-a",
+                          startTime=now, completionTime=now, durationMs=1)  # fmt: skip
+    done = await runner.done(process)
+    assert done.code == 0, done.log
+    assert done.outputs["status"] == "succeeded"
+    assert len(issuer.given) >= 2
+    assert all(f"::add-mask::{token}" in done.commands for token in issuer.given)
+
+
+async def test_a_workflow_without_a_place_in_the_project_is_told_so(yard, issuer, tmp_path):
+    await yard.data("POST", "/v1/projects", {"name": "crew"})
+    (tmp_path / "workspace").mkdir()
+    runner = Runner(tmp_path, Service(), str(yard.client.make_url("")).rstrip("/"))
+    runner.environment |= {
+        "ACTIONS_ID_TOKEN_REQUEST_URL": str(issuer.requests.make_url("/token")),
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
+    }
+    done = await runner.run(project="crew", api_key="", oidc_audience="https://yard.example", input="{}")
+    assert done.code == 1 and "unauthorized" in done.log + "".join(done.errors()), done.log
