@@ -15,6 +15,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from controller.config import Config
+from controller.git_lister import Listings
 from controller.git_problem import check, too_slow
 from controller.git_remote import TooLong, listed
 from controller.git_worker import Fetches
@@ -38,12 +39,14 @@ class Git:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="git")
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._fetches = Fetches(config.net_allow, config.net_deny)
+        self._listings = Listings(config.net_allow, config.net_deny)
         self._long: dict[str, None] = {}
 
     async def close(self) -> None:
         """Starts no more work; what a thread is at ends by its own time limits."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         await self._fetches.close()
+        await self._listings.close()
 
     async def head(self, remote: Remote, ref: dict[str, str]) -> Head:
         """Where `ref` (branch, tag or commit; the default branch if empty) is. Raises GitProblem."""
@@ -55,7 +58,7 @@ class Git:
                 return await self._short(remote, ref)
             except TooLong:
                 self._remember(remote.url)
-        return await self._fetches.head(remote, ref, self._timeout)
+        return await self._listings.head(remote, ref, self._timeout)
 
     async def commit(self, remote: Remote, head: Head, path: str) -> Commit:
         """Subject and tree of a commit. Raises GitProblem."""

@@ -1,10 +1,11 @@
-"""`python3 -m controller.git_child`: one question to one remote, in a process of its own, then its end.
+"""`python3 -m controller.git_child`: questions to remotes, in a process of their own.
 
 What a repository sends is unpacked here, where it can exhaust nothing but this
 process: memory, time and files are limited before a byte is read. A request comes
 as one line of JSON on stdin, with the secrets, and the answer goes to stdout as
 one line: `{"head": {"name", "commit"}}`, `{"subject", "tree"}` or
-`{"problem": {"reason", "message", "passing"}}`. Started by `controller.git_worker`.
+`{"problem": {"reason", "message", "passing"}}`. After a listing another one may be
+asked; a fetch is the last. Started by `controller.git_process`.
 """
 
 import json
@@ -32,14 +33,13 @@ _STACK = 512 << 10
 _WINDOW = 8 << 20
 
 
-def limit(cpu_seconds: int) -> None:
-    """Limits this process from now on: its memory, its time on a processor, its files."""
+def limit() -> None:
+    """Limits this process from now on: its memory, its files."""
     threading.stack_size(_STACK)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     memory = pages * resource.getpagesize() + MEMORY
     for what, most in (
         (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_CPU, cpu_seconds),
         (resource.RLIMIT_FSIZE, FILE),
         (resource.RLIMIT_CORE, 0),
     ):
@@ -48,6 +48,14 @@ def limit(cpu_seconds: int) -> None:
     pygit2.settings.mwindow_size = _WINDOW
     pygit2.settings.mwindow_mapped_limit = 4 * _WINDOW
     pygit2.settings.cache_max_size(_WINDOW)
+
+
+def limit_time(seconds: float) -> None:
+    """Limits the time on a processor that is taken from now on."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    # SIGXCPU ends the process; the hard limit stays, so that the next question can have its own.
+    resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -67,14 +75,18 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Waits for one request, answers it, ends. 0, also where nobody asked."""
-    line = sys.stdin.readline(MAX_REQUEST)
-    if not line:
-        return 0
-    request = json.loads(line)
-    limit(math.ceil(request["seconds"]))
-    sys.stdout.write(json.dumps(answer(request)) + "\n")
-    sys.stdout.flush()
+    """Answers what is asked until nobody asks any more, or a fetch was asked for. 0."""
+    limited = False
+    while line := sys.stdin.readline(MAX_REQUEST):
+        request = json.loads(line)
+        if not limited:
+            limit()
+            limited = True
+        limit_time(request["seconds"])
+        sys.stdout.write(json.dumps(answer(request)) + "\n")
+        sys.stdout.flush()
+        if "ref" not in request:
+            break
     return 0
 
 

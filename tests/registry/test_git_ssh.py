@@ -10,6 +10,8 @@ from build.errors import Refused
 from build.fetch_git import fetch_git
 from build.logs import Log
 from build.settings import GitSource, Limits, Network
+from controller import git_lister
+from controller.git_lister import Listings
 from controller.git_worker import Fetches
 from controller.repository import GitProblem, Head, Remote
 from outbound.access import Access
@@ -31,8 +33,8 @@ def commit(server) -> str:
 
 
 @pytest.fixture
-async def fetches() -> AsyncIterator[Fetches]:
-    made = Fetches(HERE.allow, ())
+async def listings() -> AsyncIterator[Listings]:
+    made = Listings(HERE.allow, ())
     yield made
     await made.close()
 
@@ -58,14 +60,16 @@ def test_keys_of_every_kind_open_it_whichever_host_key_is_pinned(server, commit,
     assert build(server.url("crew"), commit, access) == {"main.py": b"1"}
 
 
-async def test_the_controller_lists_and_fetches(server, commit, fetches):
+async def test_the_controller_lists_and_fetches(server, commit, listings):
     remote = Remote(server.url("crew"), identity=server.identity(), known_hosts=server.known_hosts())
-    head = await fetches.head(remote, {"branch": "main"}, 30)
+    head = await listings.head(remote, {"branch": "main"}, 30)
     assert head == Head("refs/heads/main", commit)
+    fetches = Fetches(HERE.allow, ())
     found = await fetches.commit(remote, head, "a", 30)
+    await fetches.close()
     assert (found.subject, len(found.tree)) == ("A subject", 40)
     with pytest.raises(GitProblem) as missing:
-        await fetches.head(remote, {"branch": "none"}, 30)
+        await listings.head(remote, {"branch": "none"}, 30)
     assert missing.value.reason == "BranchNotFound" and "main" in missing.value.message
 
 
@@ -93,7 +97,7 @@ def test_a_branch_that_moved_on_and_a_commit_that_was_pushed_away(server):
         ({"known_hosts": "other"}, "HostKeyMismatch", ["ssh-keyscan -p", "not the one in known_hosts"]),
     ],
 )
-async def test_what_is_refused_is_told_with_the_next_step(server, commit, fetches, more, reason, words):
+async def test_what_is_refused_is_told_with_the_next_step(server, commit, listings, more, reason, words):
     names = {
         "stranger": server.identity(admit=False),
         "encrypted": server.identity(passphrase="a passphrase"),
@@ -103,7 +107,7 @@ async def test_what_is_refused_is_told_with_the_next_step(server, commit, fetche
     given = {name: names.get(value, value) for name, value in more.items()}
     access = {"identity": server.identity(), "known_hosts": server.known_hosts(), **given}
     with pytest.raises(GitProblem) as problem:
-        await fetches.head(Remote(server.url("crew"), **access), {}, 30)
+        await listings.head(Remote(server.url("crew"), **access), {}, 30)
     assert (problem.value.reason, problem.value.passing) == (reason, False)
     assert [word for word in words if word not in problem.value.message] == []
     error = refusal(server.url("crew"), commit, Access(**access))
@@ -112,24 +116,24 @@ async def test_what_is_refused_is_told_with_the_next_step(server, commit, fetche
         assert "PRIVATE KEY" not in text and "none of those" not in text
 
 
-async def test_the_fingerprint_is_that_of_ssh_keygen(server, fetches):
+async def test_the_fingerprint_is_that_of_ssh_keygen(server, listings):
     remote = Remote(server.url("crew"), known_hosts=server.known_hosts().replace("AAAA", "AAAB", 1))
     with pytest.raises(GitProblem) as problem:
-        await fetches.head(remote, {}, 30)
+        await listings.head(remote, {}, 30)
     shown = [
         kind for kind in ("ed25519", "ecdsa", "rsa") if server.fingerprint(kind) in problem.value.message
     ]
     assert len(shown) == 1
 
 
-async def test_a_server_with_another_key_gets_no_key_of_ours(tmp_path, fetches):
+async def test_a_server_with_another_key_gets_no_key_of_ours(tmp_path, listings):
     with SshServer(tmp_path / "ssh") as server:
         server.create("crew").commit({"a": "1"}, "one")
         remote = Remote(server.url("crew"), identity=server.identity(), known_hosts=server.known_hosts())
-        await fetches.head(remote, {}, 30)
+        await listings.head(remote, {}, 30)
         server.change_host_keys()
         with pytest.raises(GitProblem) as problem:
-            await fetches.head(remote, {}, 30)
+            await listings.head(remote, {}, 30)
         assert problem.value.reason == "HostKeyMismatch"
         assert server.fingerprint() in problem.value.message
         assert server.log.read_text().count("Accepted publickey") == 1
@@ -150,3 +154,30 @@ def test_a_forbidden_address_sees_no_connection(server, commit):
     error = refusal(server.url("crew"), commit, access, Network())
     assert "127.0.0.1 is a loopback address" in error.message and "CREWYARD_NET_ALLOW" in error.hint
     assert Path(server.log).read_text() == before
+
+
+async def test_a_child_is_kept_for_its_own_host_and_so_many_questions(server, commit, listings, monkeypatch):
+    monkeypatch.setattr(git_lister, "QUESTIONS", 3)
+    access = {"identity": server.identity(), "known_hosts": server.known_hosts()}
+    remote, children = Remote(server.url("crew"), **access), []
+    for _ in range(4):
+        await listings.head(remote, {}, 30)
+        kept = listings._kept.get(remote.host)
+        children.append(kept and kept[0])
+    one, same, none, new = children
+    assert one is same and one.asked == 3 and none is None and not one.alive
+    assert new is not one and new.alive
+    with pytest.raises(GitProblem):
+        await listings.head(Remote(server.url("crew", "localhost"), **access), {}, 30)
+    assert listings._kept[remote.host][0] is new and new.asked == 1
+    await listings.close()
+    assert not new.alive and listings._kept == {}
+
+
+async def test_a_slow_server_is_left_in_time_and_its_child_ends(tmp_path, listings):
+    with SshServer(tmp_path / "ssh", command="sleep 60") as server:
+        remote = Remote(server.url("x"), identity=server.identity(), known_hosts=server.known_hosts())
+        with pytest.raises(GitProblem) as problem:
+            await listings.head(remote, {}, 2)
+        assert (problem.value.reason, problem.value.passing) == ("Unreachable", True)
+        assert listings._kept == {}

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from controller import git_worker
-from controller.git_worker import Fetches, _death
+from controller.git_process import Child, death
+from controller.git_worker import Fetches
 from controller.repository import GitProblem, Head, Remote
 from tests.gitserver import GitServer
 
@@ -47,13 +48,13 @@ async def test_a_commit_is_read_with_its_subject_and_the_tree_below_a_path(fetch
 
 async def test_nothing_secret_is_in_a_childs_arguments_or_environment(fetches, tmp_path, monkeypatch):
     monkeypatch.setenv("CREWYARD_TOKEN_KEY", "a word for the controller alone")
-    child = await git_worker._start()
+    child = await Child.start()
     try:
-        there = Path(f"/proc/{child.pid}")
+        there = Path(f"/proc/{child.process.pid}")
         assert b"CREWYARD" not in (there / "environ").read_bytes()
         assert (there / "cmdline").read_bytes().split(b"\0")[1:3] == [b"-m", b"controller.git_child"]
     finally:
-        await git_worker._end(child)
+        await child.end()
 
 
 def header(kind: int, size: int) -> bytes:
@@ -174,8 +175,8 @@ async def test_a_waiting_child_that_died_is_replaced(fetches, tmp_path):
         remote, head = Remote(server.url("crew")), Head("HEAD", sha)
         await fetches.commit(remote, head, "", 30)
         spare = await fetches._spare
-        os.kill(spare.pid, signal.SIGKILL)
-        await spare.wait()
+        os.kill(spare.process.pid, signal.SIGKILL)
+        await spare.process.wait()
         assert (await fetches.commit(remote, head, "", 30)).subject == "A commit"
 
 
@@ -190,7 +191,7 @@ async def test_a_waiting_child_that_died_is_replaced(fetches, tmp_path):
     ],
 )
 def test_what_a_death_means(code, reason, passing):
-    problem = _death(code, Remote("https://git.example.org/x"))
+    problem = death(code, Remote("https://git.example.org/x"))
     assert (problem.reason, problem.passing) == (reason, passing)
 
 
@@ -201,5 +202,5 @@ async def test_a_waiting_child_is_let_go_after_a_while(fetches, tmp_path, monkey
         await fetches.commit(Remote(server.url("crew")), Head("HEAD", sha), "", 30)
         spare = fetches._spare
         assert spare is not None
-        await (await spare).wait()
+        await (await spare).process.wait()
         assert fetches._spare is None
