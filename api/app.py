@@ -80,6 +80,7 @@ def client_side(
     limiter = RateLimiter(config.rate_limit_url)
     metrics = Metrics()
     metrics.claims_given_up.set_function(lambda: store.claims.given_up)
+    metrics.show(store.measure)
     app[SERVICES] = Services(
         config=config,
         store=store,

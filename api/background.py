@@ -32,6 +32,7 @@ PRUNE_EVERY = 10.0
 KEEP_EVERY = 10.0
 KEEP_BUSY = 0.2
 """Between two rounds while there is more to do: others write too."""
+MEASURE_EVERY = 60.0
 SWEEP_EVERY = 6 * 3600.0
 FORGET_EVERY = 3600.0
 USES_EVERY = 10.0
@@ -127,6 +128,11 @@ def _of_one(
             busy = await keep_round(store, retainer, datetime.now(UTC), config.seal_after)
             await asyncio.sleep(KEEP_BUSY if busy else min(KEEP_EVERY, config.seal_after))
 
+    async def measuring() -> None:
+        while True:
+            await store.measure.look(datetime.now(UTC))
+            await asyncio.sleep(MEASURE_EVERY)
+
     async def sweeping() -> None:
         while True:
             await sweep(store, datetime.now(UTC))
@@ -150,6 +156,7 @@ def _of_one(
         "completion": complete,
         "pruning": pruning,
         "keeping": keeping,
+        "measuring": measuring,
         "sweeping": sweeping,
         "forgetting": forget,
         "accounting": accounting,

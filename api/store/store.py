@@ -15,6 +15,7 @@ from api.store.index.archives import Archives
 from api.store.index.artifacts import Artifacts
 from api.store.index.claims import Claims
 from api.store.index.deployments import Deployments
+from api.store.index.holdings import Measure
 from api.store.index.idempotency import IdempotencyKeys
 from api.store.index.keys import Keys
 from api.store.index.places import Places
@@ -50,6 +51,7 @@ class Store:
         self.archives = Archives(database, namespace)
         self.eventlogs = ArchivedEventLogs(kept.eventlogs, self.archives, blobs, namespace)
         self.records = Records(database, namespace)
+        self.measure = Measure(database, namespace)
         self.events = Events(database, namespace, self.eventlogs, kept.told)
         self.record = Record(database, namespace, self.events)
         self.blobs = blobs

@@ -177,7 +177,12 @@ class Runs:
             row = (
                 await connection.execute(
                     changed.values(
-                        withdrawn=True, hidden=True, present=not gone, status="canceled", completed_at=now
+                        withdrawn=True,
+                        hidden=True,
+                        present=not gone,
+                        status="canceled",
+                        completed_at=now,
+                        sealed=True,
                     ).returning(runs.c.project, runs.c.deployment)
                 )
             ).one_or_none()

@@ -336,3 +336,16 @@ async def test_blobs_that_nothing_names_go_after_a_day(tmp_path: Path) -> None:
 )
 def test_an_object_stays_no_longer_than_its_record(retention: Any, seconds: float) -> None:
     assert object_seconds(retention, 600, MONTH) == seconds
+
+
+async def test_what_is_kept_is_measured(store: Store) -> None:
+    await scenario(store)
+    found = await store.measure.look(given.later(MONTH))
+    assert (found.rows["run"], found.rows["artifact"], found.rows["remains"]) == (2, 4, 1)
+    assert (found.bytes["artifact"], found.bytes["upload"], found.bytes["events"]) == (12, 6, 0)
+    assert int(found.oldest_unsealed) == int(MONTH - 5)
+    await work(store)
+    found = await store.measure.look(LATER)
+    kept = {"run": 1, "sealed": 1, "tombstone": 2, "artifact": 2, "upload": 1, "remains": 0}
+    assert found.rows == kept and found.bytes["events"] > 0
+    assert found.oldest_unsealed == 0 and store.measure.last is found
