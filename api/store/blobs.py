@@ -5,7 +5,6 @@ relative path made by us, never a name a client gave.
 """
 
 import asyncio
-import hashlib
 import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -17,7 +16,8 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from api.store.errors import Mismatch, Missing, StoreUnavailable, TooLarge
+from api.store.errors import Missing, StoreUnavailable
+from api.store.passage import Check, moving
 
 PART = 1024 * 1024
 BUCKET_PART = 8 * 1024 * 1024
@@ -30,8 +30,12 @@ RETRIES = 2
 RETRY_TIME = timedelta(seconds=3)
 FIRST_SECONDS = 4.0
 """Until the first byte of an answer."""
+SLOWEST = 1024 * 1024
+"""Bytes a second that a store takes at least; one that is slower cannot answer."""
 NEXT_SECONDS = 20.0
 """Until the next bytes; a whole answer takes as long as its reader."""
+TOGETHER = 2
+"""Parts that are sent at once."""
 LISTED = 1000
 """Blobs told of at once."""
 SCHEMES = ("s3", "gs", "az")
@@ -52,33 +56,6 @@ class Listed:
     key: str
     size: int
     modified: datetime
-
-
-class _Check:
-    """Counts and hashes the bytes that pass, and stops the transfer where they cannot be right."""
-
-    def __init__(self, chunks: AsyncIterator[bytes], size: int, sha256: str | None) -> None:
-        self._chunks = chunks
-        self._size = size
-        self._sha256 = sha256
-        self._hash = hashlib.sha256()
-        self.seen = 0
-
-    async def pass_on(self) -> AsyncIterator[bytes]:
-        async for chunk in self._chunks:
-            self.seen += len(chunk)
-            if self.seen > self._size:
-                raise TooLarge(f"more than the announced {self._size} bytes arrived", "size")
-            self._hash.update(chunk)
-            yield chunk
-        if self.seen != self._size:
-            raise Mismatch(f"{self.seen} bytes arrived, {self._size} were announced; send it again", "size")
-        if self._sha256 is not None and self.digest != self._sha256.lower():
-            raise Mismatch(f"the sha256 of what arrived is {self.digest}; send it again", "sha256")
-
-    @property
-    def digest(self) -> str:
-        return self._hash.hexdigest()
 
 
 class Blobs:
@@ -104,20 +81,21 @@ class Blobs:
 
         Nobody reads a part of them: they are there once all have arrived and were found right.
         """
-        check = _Check(chunks, size, sha256)
+        check = Check(chunks, size, sha256)
         try:
             if self._durable is None and size <= self._part:
                 whole = b"".join([chunk async for chunk in check.pass_on()])
-                await obstore.put_async(self._writing, key, whole, use_multipart=False)
+                sending = obstore.put_async(self._writing, key, whole, use_multipart=False)
             else:
-                await obstore.put_async(
+                sending = obstore.put_async(
                     self._writing,
                     key,
                     check.pass_on(),
                     use_multipart=True,
                     chunk_size=self._part,
-                    max_concurrency=2,
+                    max_concurrency=TOGETHER,
                 )
+            await moving(sending, check, FIRST_SECONDS + TOGETHER * min(size, self._part) / SLOWEST)
             if self._durable is not None:
                 await asyncio.to_thread(self._durable, key)
         except (BaseError, OSError) as error:
@@ -174,7 +152,8 @@ class Blobs:
     async def copy(self, key: str, to: str) -> None:
         """Stores the same bytes under another key, durably, replacing what is there. Raises Missing."""
         try:
-            await obstore.copy_async(self._writing, key, to, overwrite=True)
+            async with asyncio.timeout(NEXT_SECONDS):
+                await obstore.copy_async(self._writing, key, to, overwrite=True)
             if self._durable is not None:
                 await asyncio.to_thread(self._durable, to)
         except FileNotFoundError as error:
@@ -185,7 +164,8 @@ class Blobs:
     async def delete(self, key: str) -> None:
         """Removes a blob; no error where it is gone."""
         try:
-            await obstore.delete_async(self._writing, key)
+            async with asyncio.timeout(FIRST_SECONDS):
+                await obstore.delete_async(self._writing, key)
         except FileNotFoundError:
             return
         except (BaseError, OSError) as error:

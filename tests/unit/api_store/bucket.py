@@ -42,9 +42,9 @@ class Server:
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
-    def start(self) -> None:
+    def start(self, secret: str = CREDENTIALS["AWS_SECRET_ACCESS_KEY"]) -> None:
         """Starts it; returns once it listens."""
-        access, secret = CREDENTIALS.values()
+        access = CREDENTIALS["AWS_ACCESS_KEY_ID"]
         listen, buckets = f"127.0.0.1:{self.port}", self.directory / "buckets"
         self._process = subprocess.Popen(
             [self._argv0, "--access", access, "--secret", secret, "--port", listen, "--quiet",
@@ -68,9 +68,14 @@ class Server:
         return place
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends the server a signal."""
+        """Sends the server a signal; once it is told to stop, it has."""
         assert self._process is not None
         self._process.send_signal(number)
+        tasks = Path(f"/proc/{self._process.pid}/task")
+        while number == signal.SIGSTOP and any(
+            path.read_text().rpartition(")")[2].split()[0] != "T" for path in tasks.glob("*/stat")
+        ):
+            time.sleep(0.01)
 
     def stop(self) -> None:
         """Ends it."""

@@ -81,6 +81,17 @@ class Server:
             self._process.wait(30)
             self._process = None
 
+    @property
+    def pid(self) -> int:
+        """The process that the others are children of."""
+        assert self._process is not None
+        return self._process.pid
+
+    def children(self) -> list[int]:
+        """The processes of its connections, and its helpers."""
+        listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        return [int(number) for number in listed.split()]
+
     def sql(self, database: str, text: str) -> str:
         """What psql prints for a statement."""
         return subprocess.run(

@@ -17,7 +17,7 @@ SHA = hashlib.sha256(BODY).hexdigest()
 
 
 def test_an_address_is_the_one_of_the_documentation() -> None:
-    # Amazon S3 API reference, "Authenticating Requests: Using Query Parameters"; the bucket is the host there.
+    # Amazon S3 API reference, "Authenticating Requests: Using Query Parameters"; its bucket is the host.
     one = Signer(
         "https://examplebucket.s3.amazonaws.com", "", "", "us-east-1",
         "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
