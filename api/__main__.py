@@ -6,13 +6,14 @@ Settings from the environment (docs/protocol.md).
 import asyncio
 import logging
 import os
+import signal
 import sys
 
 import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from api import backup
+from api import backup, connections
 from api import config as settings
 from api.app import make_app
 from api.keyring import Key, parse_fixed
@@ -76,6 +77,14 @@ async def serve(config: settings.Config, keys: dict[str, Key]) -> web.Applicatio
     return app
 
 
+async def run(config: settings.Config, keys: dict[str, Key]) -> None:
+    """Serves until SIGTERM or SIGINT."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await connections.serve(serve(config, keys), "0.0.0.0", config.port, SHUTDOWN_SECONDS, stop.wait)
+
+
 def main() -> None:
     """Makes a backup if asked to; else runs until SIGTERM or SIGINT.
 
@@ -90,15 +99,7 @@ def main() -> None:
         sys.exit(backup.main(config.data, config.database_url, config.blobs_url, sys.argv[2:]))
     set_up_logs(config.log_level)
     try:
-        web.run_app(
-            serve(config, keys),
-            host="0.0.0.0",
-            port=config.port,
-            loop=asyncio.new_event_loop(),
-            print=None,
-            access_log=None,
-            shutdown_timeout=SHUTDOWN_SECONDS,
-        )
+        asyncio.run(run(config, keys))
     except StoreUnavailable as error:
         sys.exit(str(error))
 

@@ -1,5 +1,6 @@
 """A request's body, read and checked before any route sees it. Called by `api.endpoint`."""
 
+import asyncio
 import json
 import math
 from collections.abc import Iterable
@@ -15,6 +16,8 @@ MAX_INPUT = 1024 * 1024
 """Bytes of a run's input as compact JSON."""
 MAX_BODY = 2 * MAX_INPUT
 """Bytes of any JSON body: an input with its white space and escapes, and the fields beside it."""
+BODY_SECONDS = 60.0
+"""In which a body must have arrived; a whole one takes a slow line a quarter of that."""
 _DEEP = f"the body is nested in more than {DEEPEST} levels; make it flatter"
 
 
@@ -66,7 +69,8 @@ def parse(raw: bytes) -> Any:
 async def read(request: web.Request, checker: Validator) -> dict[str, Any]:
     """The body as an object that fits its schema; without a body, `{}` is checked.
 
-    Raises 415 where a body is not declared as JSON, 413 where it is too large, 400 where it does not fit.
+    Raises 415 where a body is not declared as JSON, 413 where it is too large, 408 where it takes too long,
+    400 where it does not fit.
     """
     declared = request.content_length
     if declared is not None and declared > MAX_BODY:
@@ -75,7 +79,12 @@ async def read(request: web.Request, checker: Validator) -> dict[str, Any]:
         raise errors.ApiError(415, "send the body as JSON, with the header Content-Type: application/json")
     await expect.ask(request)
     try:
-        raw = await request.read()
+        async with asyncio.timeout(BODY_SECONDS):
+            raw = await request.read()
+    except TimeoutError as error:
+        raise errors.ApiError(
+            408, f"the body took longer than {BODY_SECONDS:.0f} s; send it again"
+        ) from error
     except web.HTTPRequestEntityTooLarge as error:
         raise errors.too_large(MAX_BODY, "the request's body") from error
     body = parse(raw) if raw.strip() else {}

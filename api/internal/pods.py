@@ -4,6 +4,7 @@ A pod knows nothing of /v1's envelope: an error is `{"error": text}`. Anything
 that may pass is 503, which every pod answers with trying again.
 """
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,7 @@ log = structlog.get_logger()
 
 MAX_BODY = 1024 * 1024 + 64 * 1024
 """A call's events may have 1 MiB; the rest is their frame."""
+BODY_SECONDS = 60.0
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -84,12 +86,16 @@ def token(yard: Yard, request: web.Request, kind: str, name: str) -> tokens.Toke
 
 
 async def body(request: web.Request) -> dict[str, Any]:
-    """The call's JSON object. Raises Refusal 400, 413."""
+    """The call's JSON object. Raises Refusal 400, 408, 413."""
     data = bytearray()
-    async for chunk in request.content.iter_any():
-        data += chunk
-        if len(data) > MAX_BODY:
-            raise Refusal(413, f"the body is larger than {MAX_BODY} bytes; send less at once")
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.content.iter_any():
+                data += chunk
+                if len(data) > MAX_BODY:
+                    raise Refusal(413, f"the body is larger than {MAX_BODY} bytes; send less at once")
+    except TimeoutError as error:
+        raise Refusal(408, f"the body took longer than {BODY_SECONDS:.0f} s; send it again") from error
     try:
         # NaN and the like are no JSON: a reader could not read them back.
         found = json.loads(bytes(data), parse_constant=lambda _: None)
