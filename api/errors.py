@@ -70,8 +70,8 @@ def unauthorized() -> ApiError:
     """401, the same for every bad key: nothing tells a guesser why."""
     return ApiError(
         401,
-        "no valid API key: send the header Authorization: Bearer <API_KEY> with a key that is neither "
-        "expired nor revoked",
+        "no valid API key: send the header Authorization: Bearer <API_KEY> with a key, or a token that is "
+        "taken here, that is neither expired nor revoked",
         headers={"WWW-Authenticate": 'Bearer realm="crewyard"'},
     )
 

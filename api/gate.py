@@ -125,7 +125,7 @@ def _record(request: web.Request, status: int, seconds: float) -> None:
 @web.middleware
 async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Every /v1 request: its key, and its place in the minute. Raises 401 and 429."""
-    if not request.path.startswith("/v1/"):
+    if request.path != "/v1" and not request.path.startswith("/v1/"):
         return await handler(request)
     services, caller, failure = request.app[SERVICES], None, None
     where = place(request.remote)

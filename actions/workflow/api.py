@@ -167,9 +167,19 @@ class Api:
         try:
             return exchange(method, self.url + path, {**given, **self._bearer()}, raw, seconds)
         except Refusal as refusal:
-            if refusal.status != 401 or not self._credential.renew():
+            if refusal.status != 401:
                 raise
-        return exchange(method, self.url + path, {**given, **self._bearer()}, raw, seconds)
+            if not self._credential.renew():
+                raise self._advised(refusal) from None
+        try:
+            return exchange(method, self.url + path, {**given, **self._bearer()}, raw, seconds)
+        except Refusal as refusal:
+            raise self._advised(refusal) from None
+
+    def _advised(self, refusal: Refusal) -> Refusal:
+        if refusal.status != 401:
+            return refusal
+        return Refusal(401, refusal.code, f"{refusal.message}. {self._credential.advice}")
 
     def _bearer(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._credential.bearer()}"}

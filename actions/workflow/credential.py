@@ -25,6 +25,11 @@ class Credential(Protocol):
         """After a 401: whether another try may succeed."""
         ...
 
+    @property
+    def advice(self) -> str:
+        """After the last 401: what to look at."""
+        ...
+
 
 class Key:
     """An API key."""
@@ -39,6 +44,11 @@ class Key:
     def renew(self) -> bool:
         """A key that does not hold never will."""
         return False
+
+    @property
+    def advice(self) -> str:
+        """The input to look at."""
+        return "Is the input api-key a key of this installation that still holds?"
 
 
 class Oidc:
@@ -70,6 +80,14 @@ class Oidc:
         """A new token may hold where the refused one expired."""
         self._token = None
         return True
+
+    @property
+    def advice(self) -> str:
+        """The Project and the audience to look at: the service tells nobody which of them it is."""
+        return (
+            "Does the project's oidc name this repository, and this git reference and environment or none? "
+            "Is the input oidc-audience the one that the installation takes?"
+        )
 
     def _asked(self) -> str:
         try:

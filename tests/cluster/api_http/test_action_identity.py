@@ -97,4 +97,6 @@ async def test_a_workflow_without_a_place_in_the_project_is_told_so(yard, issuer
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
     }
     done = await runner.run(project="crew", api_key="", oidc_audience="https://yard.example", input="{}")
-    assert done.code == 1 and "unauthorized" in done.log + "".join(done.errors()), done.log
+    assert done.code == 1
+    (line,) = done.errors()
+    assert "401" in line and "oidc name this repository" in line

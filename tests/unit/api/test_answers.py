@@ -9,6 +9,8 @@ from api import health
 from api.__main__ import no_garbage
 from api.app import client_side
 from api.config import parse
+from api.openapi import examples
+from api.store.errors import StoreUnavailable
 from api.store.store import Store
 
 PATHS = ["/v1/runs", "/v1/projects", "/v1/deployments/dep_none", "/v1/nowhere", "/v1/runs/run_x/events"]
@@ -30,6 +32,35 @@ async def test_every_v1_answer_carries_the_rate_limit_and_a_request_id(yard, pat
         assert int(headers["X-RateLimit-Remaining"]) >= 0
         assert int(headers["X-RateLimit-Reset"]) > 1_700_000_000
         assert headers["X-Request-Id"].startswith("req_")
+
+
+async def test_the_rate_limit_is_on_every_v1_answer_whatever_its_status(yard, monkeypatch):
+    await yard.example()
+    seen, events = set(), f"/v1/runs/{examples.PATH['runs']}/events"
+    stream, over = {"Accept": "text/event-stream"}, {"Last-Event-ID": "3"}
+    calls = [
+        ("GET", "/v1/projects", {}), ("HEAD", "/v1/projects", {}), ("GET", "/v1", {}), ("GET", "/v1/", {}),
+        ("GET", "/v1/nowhere", {}), ("PUT", "/v1/runs", {}), ("GET", "/v1/runs?page=0", {}),
+        ("GET", "/v1/runs", {"Accept": "image/png"}), ("POST", "/v1/runs", {"Content-Type": "text/plain"}),
+        ("GET", events, stream), ("GET", events, {**stream, **over}), ("OPTIONS", "/v1/runs", {}),
+    ]  # fmt: skip
+    for bearer in (yard.admin, "crw_wrong", yard.key("read", projects=["other"])):
+        for method, path, headers in calls:
+            given = {**headers, "Authorization": f"Bearer {bearer}"}
+            body = b"x" if "Content-Type" in headers else None
+            async with yard.client.request(method, path, headers=given, data=body) as answer:
+                seen.add(answer.status)
+                await answer.read()
+                for name in ("Limit", "Remaining", "Reset"):
+                    assert int(answer.headers[f"X-RateLimit-{name}"]) >= 0, (method, path, answer.status)
+    monkeypatch.setattr(yard.store.keys, "get", _away)
+    async with yard.client.get("/v1/runs") as answer:
+        assert answer.status == 503 and answer.headers["X-RateLimit-Limit"] == "60"
+    assert seen >= {200, 204, 400, 401, 403, 404, 405, 406, 415}
+
+
+async def _away(*_):
+    raise StoreUnavailable("away")
 
 
 @pytest.mark.parametrize(
