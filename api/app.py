@@ -17,7 +17,7 @@ from api.keyring import Key, Keyring
 from api.limits import RateLimiter
 from api.metrics import Metrics
 from api.plans import BestPlan
-from api.routes import ENDPOINTS, description, hooks, uploads
+from api.routes import ENDPOINTS, console, description, hooks, uploads
 from api.services import SERVICES, Services
 from api.store.store import Store
 from api.streams import Streams
@@ -104,6 +104,7 @@ def client_side(
     uploads.mount_content(app)
     hooks.mount(app)
     description.mount(app, config.public_url)
+    console.mount(app)
 
     async def end_streams(_: web.Application) -> None:
         streams.close()

@@ -8,12 +8,13 @@ from api import health, media, pages
 from api.encoding import encode
 from api.openapi.document import document
 from api.openapi.operation import Answer, Open
-from api.routes import ENDPOINTS, hooks, uploads
+from api.routes import ENDPOINTS, console, hooks, uploads
 
 OPEN = (
     *health.OPEN,
     *uploads.OPEN,
     *hooks.OPEN,
+    *console.OPEN,
     Open(
         "GET",
         "/openapi.json",
