@@ -10,7 +10,7 @@ from typing import Any
 from api.store.store import Store
 from crds import durations
 
-BATCH = 100
+BATCH = 50
 """Runs buried in one transaction."""
 PROJECTS = 100
 """Projects looked at in one round."""

@@ -12,7 +12,7 @@ from api.store.index import burial
 from api.store.schema import deployments, projects, remains, removed_projects, runs, uploads, usage_days
 from api.store.upsert import insert
 
-BATCH = 200
+BATCH = 50
 """Runs buried in one transaction: others who write wait for no more."""
 
 

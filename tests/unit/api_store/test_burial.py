@@ -1,12 +1,21 @@
 """What goes leaves a tombstone and a note of what is left to delete; a lost claim is not given anew."""
 
-from sqlalchemy import select
+from contextlib import suppress
+from pathlib import Path
+from unittest.mock import ANY
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from api.store.index import burial, removal
 from api.store.index.claims import Asked, Denied, Unknown
+from api.store.kept import INDEX
+from api.store.migrate import migrate, migrate_postgres
 from api.store.schema import claims, remains, run_counts, runs, tombstones
 from api.store.store import Store
 from tests.unit.api_store import given
+from tests.unit.api_store.cuts import Cut, Cutter
 
 
 async def rows(store: Store, table, *columns) -> list[tuple]:
@@ -55,3 +64,60 @@ async def test_a_claim_that_only_the_object_knows_is_not_given_once_more(store: 
     page = await store.events.read("run-a", 0, 9)
     assert [(event.id, event.type) for event in page.events] == [(1, "run.started"), (2, "run.completed")]
     assert page.events[0].data["deployment_id"] == "dep_a"
+
+
+async def test_hidden_rows_of_the_schema_before_become_tombstones(
+    tmp_path: Path, empty_database: str | None
+) -> None:
+    if empty_database is None:
+        migrate(tmp_path / INDEX, "0004")
+        url = f"sqlite+aiosqlite:///{tmp_path / INDEX}"
+    else:
+        await migrate_postgres(empty_database, "0004")
+        url = empty_database
+    engine = create_async_engine(url)
+    async with engine.begin() as connection:
+        for number, (hidden, withdrawn) in enumerate([(False, False), (True, False), (True, True)]):
+            values = {"hidden": hidden, "withdrawn": withdrawn, "present": False, "cancel": False}
+            texts = {"namespace": "crews", "name": f"run-{number}", "uid": "u", "project": "demo"}
+            numbers = {"ord": number, "version": 1, "created_at": 1, "completed_at": 7_000_000}
+            row = {**texts, "status": "succeeded", "input": "{}", **numbers, **values}
+            columns = ", ".join(row)
+            marks = ", ".join(f":{name}" for name in row)
+            await connection.execute(text(f"insert into runs ({columns}) values ({marks})"), row)
+            claim = {"namespace": "crews", "run": f"run-{number}", "granted_at": 1, "answer": "{}"}
+            claim |= dict.fromkeys(("run_uid", "pod_uid", "nonce"), "x")
+            claim |= {"written": True, "result_written": True}
+            marks = ", ".join(f":{name}" for name in claim)
+            await connection.execute(text(f"insert into claims ({', '.join(claim)}) values ({marks})"), claim)
+    await engine.dispose()
+    store = await Store.open(tmp_path, "crews", empty_database)
+    assert await rows(store, runs, "name", "sealed") == [("run-0", False), ("run-2", False)]
+    assert await rows(store, claims, "run") == [("run-0",), ("run-2",)]
+    ended = given.NOW.replace(year=1970, month=1, day=1, hour=0, minute=0, second=7, microsecond=0)
+    assert await rows(store, tombstones, "name", "ended_at") == [("run-1", ended)]
+    assert await rows(store, remains, "kind", "name") == [("run", "run-1")]
+    await store.close()
+
+
+async def test_a_removal_that_is_cut_short_is_finished_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "BATCH", 2)
+    for after in range(1, 9):
+        store = await Store.open(tmp_path / str(after), "crews")
+        await given.yard(store)
+        for _ in range(5):
+            await given.accepted(store)
+        with monkeypatch.context() as patched:
+            Cutter(after).patch(store, patched)
+            with suppress(Cut):
+                await store.projects.remove("demo", "project-1", given.NOW)
+        # What the next list would find: the row is there as long as anything of it is shown.
+        if (await store.runs.page(0, 9)).total:
+            assert await store.projects.known() == {"demo": ("project-1", ANY)}
+        if await store.projects.known():
+            await store.projects.observe(given.project(uid="project-2"))
+        assert (await store.runs.page(0, 9)).total == (await store.deployments.page("demo", 0, 9)).total == 0
+        assert len(await rows(store, tombstones, "name")) == 5
+        await store.close()

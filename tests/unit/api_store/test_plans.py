@@ -156,7 +156,7 @@ async def test_a_round_does_a_bounded_part_whatever_there_is_to_do(store: Store)
     stop = watch(store, said)
     # Of each project a batch at most, in a transaction of its own; then what is left of some runs.
     done = await keep_round(store, retainer, now, 300)
-    assert 3000 < done <= 40 * retain.BATCH + clear.BATCH
+    assert 1500 < done <= 40 * retain.BATCH + clear.BATCH
     stop()
     assert sum(statement.startswith("BEGIN IMMEDIATE") for statement, _ in said) <= 40 + clear.BATCH + 5
     assert len(said) < 2500
