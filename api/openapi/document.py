@@ -48,7 +48,7 @@ _REFUSED = {
     404: "There is no such thing, or the key may not see it.",
     405: "The method is not possible here.",
     406: "The answer does not come in a media type that Accept names.",
-    408: "The sender paused for too long.",
+    408: "The body did not arrive in time.",
     409: "The request is right, but not in this state.",
     413: "The body is too large.",
     415: "The body is not declared as what is taken here.",
@@ -125,7 +125,7 @@ def refusals(operation: Operation) -> list[int]:
     if operation.scope is not None:
         found |= {401, 403}
         found |= {406} if "*/*" not in operation.produces else set()
-        found |= {413, 415} if operation.method in _WRITES else set()
+        found |= {408, 413, 415} if operation.method in _WRITES else set()
     if "{" in operation.path:
         found.add(404)
     return sorted(found)
