@@ -59,7 +59,7 @@ class Listings:
         return kept if kept is not None and kept.alive else await Child.start()
 
     def _keep(self, host: str, child: Child) -> bool:
-        """Keeps `child` for a while, rather than that which waits longest; False where it is not to be kept."""
+        """Keeps `child` for a while, rather than that which waits longest; False where it is not kept."""
         if self._closed or host in self._kept or not child.alive or child.asked >= QUESTIONS:
             return False
         if len(self._kept) >= KEPT:

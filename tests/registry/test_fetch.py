@@ -144,6 +144,21 @@ def test_a_link_to_nowhere(git: GitServer, demo: GitRepository, target: str) -> 
     assert "loop is a symbolic link" in error.message
 
 
+def test_hooks_filters_and_attributes_do_nothing(git: GitServer, demo: GitRepository, tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    files = {
+        ".gitattributes": "* filter=run diff=run text eol=crlf export-ignore\n*.big filter=lfs\n",
+        ".gitmodules": f'[submodule "x"]\n\tpath = x\n\turl = ext::touch {mark}\n\tupdate = !touch {mark}\n',
+        ".gitconfig": f'[filter "run"]\n\tsmudge = touch {mark}\n',
+        "hooks/post-checkout": f"#!/bin/sh\ntouch {mark}\n",
+        "a.txt": "one\ntwo\n",
+        "data.big": "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n",
+    }
+    found = fetch(GitSource(git.url("demo"), demo.commit(files, "one", executable=("hooks/post-checkout",))))
+    assert {path: data.decode() for path, data in found.items()} == files
+    assert not mark.exists()
+
+
 def test_limits_hold_for_git(git: GitServer, demo: GitRepository) -> None:
     import random
 
