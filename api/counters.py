@@ -95,6 +95,7 @@ class SharedCounter:
         storage = RedisStorage(
             "async+redis://pool:6379",  # Not used: the pool knows where.
             implementation="redispy",
+            key_prefix="crewyard",
             connection_pool=self._pool,  # type: ignore[arg-type]
         )
         self._shared = FixedWindowRateLimiter(storage)

@@ -39,7 +39,7 @@ _ABOUT = (
     "Crews (multi-agent Python programs) as deployments and runs on Kubernetes. A single object comes as "
     "`{data}`, a list as `{data, pagination}`, an error as `{error: {code, message, details}}`. "
     "The scope an operation asks of a key stands in its security requirement; `admin` includes all, and "
-    "every key may read."
+    "every key may read. A caller may hold other scopes in one project than in another."
 )
 _REFUSED = {
     400: "The request is wrong; `error.details.field` names the parameter or field.",
@@ -56,6 +56,13 @@ _REFUSED = {
     429: "Too many requests in this minute, or a queue is full.",
     500: "The service failed; `error.details.request_id` finds it in its log.",
     503: "A part of the service is away; the same request may succeed shortly.",
+}
+_KEY = {
+    "type": "http",
+    "scheme": "bearer",
+    "bearerFormat": "crw_…",
+    "description": "An API key; or, as the installation is set up, a token of the cluster for its audience, or "
+    "the identity of a GitHub workflow that a project lets in.",
 }
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -82,7 +89,7 @@ def document(operations: Iterable[Operation], public_url: str) -> dict[str, Any]
         "tags": [{"name": tag} for tag in (*dict.fromkeys(_TAGS.values()), "Service")],
         "paths": paths,
         "components": {
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "crw_…"}},
+            "securitySchemes": {"key": {**_KEY}},
             "headers": headers.components(),
             "responses": dict(sorted(components.responses.items())),
             "schemas": dict(sorted(components.schemas.items())),

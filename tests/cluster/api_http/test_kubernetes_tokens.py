@@ -145,3 +145,28 @@ async def test_a_stream_ends_with_the_right_to_read(yard, monkeypatch):
         await yard.kube.delete(ACCOUNT, "ci")
         while (await yard.call("GET", "/v1/runs/run_a", headers=headers))[0] != 401:
             await asyncio.sleep(0.1)
+
+
+async def test_texts_that_are_no_tokens_for_us_never_reach_the_apiserver(yard, monkeypatch):
+    await account(yard.kube, "ci", "read")
+    good, other = await token(yard.kube, "ci"), await token(yard.kube, "ci", "other")
+    asked, real = [], yard.kube.call
+
+    async def call(method, path, *more, **named):
+        if path.endswith("tokenreviews"):
+            asked.append(path)
+        return await real(method, path, *more, **named)
+
+    async def status(text):
+        return (await yard.call("GET", "/v1/runs", headers={"Authorization": f"Bearer {text}"}))[0]
+
+    monkeypatch.setattr(yard.kube, "call", call)
+    for text in ("x" * 500, f"{good}.x", good[:-310], other, good.replace(".", ".e", 1)):
+        assert await status(text) == 401
+    assert asked == []
+    # Of an address that shows nothing but bad ones no more are looked at, in that minute; known ones go on.
+    assert await status(good) == 200
+    codes = [await status(f"{good[:-8]}{number:08d}") for number in range(60)]
+    assert codes == [401] * 55 + [429] * 5
+    assert len(asked) == 1 + 55
+    assert await status(good) == 200
