@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from controller.repository import GitProblem, Head, Remote
-from outbound.repository_url import harmless, parse, shown
+from outbound.repository_url import PORTS, harmless, parse, shown
 from outbound.trouble import Kind, Trouble, keyscan
 
 MAX_LISTING = 16 << 20
@@ -99,7 +99,9 @@ def check(remote: Remote, ref: Mapping[str, str]) -> None:
     try:
         parse(remote.url)
     except ValueError as error:
-        raise GitProblem("UnsupportedScheme", f"{error}; change spec.source.git.url") from None
+        scheme = remote.url.partition("://")[0]
+        reason = "InvalidUrl" if scheme in PORTS else "UnsupportedScheme"
+        raise GitProblem(reason, f"{error}; change spec.source.git.url") from None
     commit = ref.get("commit", "0" * 40)
     if len(commit) == 64:
         raise GitProblem(

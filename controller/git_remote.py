@@ -15,6 +15,7 @@ from controller.repository import Commit, GitProblem, Head, Remote, choose, refn
 from outbound.addresses import Rules
 from outbound.git_access import AccessDenied, callbacks, confine, way
 from outbound.one_commit import CommitMissing, fetch_one
+from outbound.repository_url import harmless
 from outbound.trouble import Kind, trouble
 
 T = TypeVar("T")
@@ -109,7 +110,8 @@ def _tree(commit: pygit2.Commit, path: str) -> str:
         found = commit.tree[path.strip("/")]
     if not isinstance(found, pygit2.Tree):
         raise GitProblem(
-            "PathNotFound", f"the head has no directory {path}; push it, or correct spec.source.git.path"
+            "PathNotFound",
+            f"the head has no directory {harmless(path)}; push it, or correct spec.source.git.path",
         )
     return str(found.id)
 

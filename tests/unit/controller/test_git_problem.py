@@ -1,5 +1,8 @@
 """What goes wrong with a repository is told with a stable word and the next step, and nothing secret."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from controller.git_problem import check, meaning
@@ -70,6 +73,8 @@ def test_every_kind_of_trouble_is_told():
     [
         ("file:///etc", {}, "UnsupportedScheme"),
         ("ext::sh -c true", {}, "UnsupportedScheme"),
+        ("https://git.example.org/a b", {}, "InvalidUrl"),
+        ("ssh://-oProxyCommand=x@git.example.org/a", {}, "InvalidUrl"),
         (HTTPS.url, {"commit": "a" * 64}, "UnsupportedRepository"),
         (HTTPS.url, {"commit": "--upload-pack=true"}, "GitNotFound"),
     ],
@@ -79,3 +84,16 @@ def test_what_is_not_even_asked(url, ref, reason):
         check(Remote(url), ref)
     assert error.value.reason == reason and not error.value.passing
     check(HTTPS, {"commit": "a" * 40})
+
+
+def test_every_reason_is_explained():
+    root = Path(__file__).parents[3]
+    places = [
+        *root.glob("controller/git*.py"),
+        root / "controller/repository.py",
+        root / "controller/project/source.py",
+    ]
+    given = {word for place in places for word in re.findall(r'GitProblem\(\s*"(\w+)"', place.read_text())}
+    given |= {"HostKeyUnknown", "HostKeyMismatch", "InvalidUrl", "TagNotFound", "BranchNotFound"}
+    page = (root / "docs/project.md").read_text()
+    assert len(given) > 12 and [reason for reason in sorted(given) if f"`{reason}`" not in page] == []
