@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 
 from api.store.database import Database
 from api.store.index import counts
@@ -24,6 +24,29 @@ from crds.limits import Plans
 __all__ = ["Asked", "ClaimRow", "Claims", "Denied", "Granted", "Unknown", "Wait"]
 
 RUNNING = "running"
+_HERE = (claims.c.namespace == bindparam("namespace"), claims.c.run == bindparam("run"))
+_CLAIM = select(claims).where(*_HERE)
+_RUN = select(
+    runs.c.uid,
+    runs.c.project,
+    runs.c.deployment,
+    runs.c.status,
+    runs.c.cancel,
+    runs.c.hidden,
+    runs.c.withdrawn,
+    runs.c.input,
+).where(runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("run"))
+_HOLDS = (
+    select(claims.c.run)
+    .join(runs, (runs.c.namespace == claims.c.namespace) & (runs.c.name == claims.c.run))
+    .where(
+        *_HERE,
+        claims.c.pod_uid == bindparam("pod_uid"),
+        claims.c.nonce == bindparam("nonce"),
+        runs.c.hidden.is_(False),
+        runs.c.status.not_in(ENDED),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -65,27 +88,12 @@ class Claims:
         there are never more claimed runs than the plan allows; None counts none.
         Raises StoreUnavailable; then nothing was given.
         """
+        here = {"namespace": self._namespace, "run": run}
         # Only a first claim needs the writing connection: everything else can be read.
-        async with self._database.write() if answer is not None else self._database.read() as connection:
-            row = (
-                await connection.execute(
-                    select(
-                        runs.c.uid,
-                        runs.c.project,
-                        runs.c.deployment,
-                        runs.c.status,
-                        runs.c.cancel,
-                        runs.c.hidden,
-                        runs.c.withdrawn,
-                        runs.c.input,
-                    ).where(runs.c.namespace == self._namespace, runs.c.name == run)
-                )
-            ).one_or_none()
-            claim = (
-                await connection.execute(
-                    select(claims).where(claims.c.namespace == self._namespace, claims.c.run == run)
-                )
-            ).one_or_none()
+        brief = self._database.brief_read if answer is None else self._database.brief_write
+        async with brief() as connection:
+            row = (await connection.execute(_RUN, here)).one_or_none()
+            claim = (await connection.execute(_CLAIM, here)).one_or_none()
             verdict = decide(row, claim, asked)
             if verdict == "same" and claim is not None and row is not None:
                 return Granted(claim.answer, row.input, claim.granted_at, first=False)
@@ -124,20 +132,9 @@ class Claims:
 
     async def holds(self, run: str, pod_uid: str, nonce: str) -> bool:
         """Whether this pod holds the run, which has not ended."""
-        query = (
-            select(claims.c.run)
-            .join(runs, (runs.c.namespace == claims.c.namespace) & (runs.c.name == claims.c.run))
-            .where(
-                claims.c.namespace == self._namespace,
-                claims.c.run == run,
-                claims.c.pod_uid == pod_uid,
-                claims.c.nonce == nonce,
-                runs.c.hidden.is_(False),
-                runs.c.status.not_in(ENDED),
-            )
-        )
-        async with self._database.read() as connection:
-            return (await connection.execute(query)).one_or_none() is not None
+        values = {"namespace": self._namespace, "run": run, "pod_uid": pod_uid, "nonce": nonce}
+        async with self._database.brief_read() as connection:
+            return (await connection.execute(_HOLDS, values)).one_or_none() is not None
 
     async def report(self, run: str, pod_uid: str, nonce: str, result: Mapping[str, Any]) -> bool | None:
         """Records what the pod reported, once; the same again is fine.
@@ -151,7 +148,7 @@ class Claims:
             claims.c.pod_uid == pod_uid,
             claims.c.nonce == nonce,
         )
-        async with self._database.write() as connection:
+        async with self._database.brief_write() as connection:
             query = select(claims.c.result, claims.c.result_written).where(*here)
             row = (await connection.execute(query)).one_or_none()
             if row is None or (row.result is not None and row.result != result):
@@ -185,7 +182,8 @@ class Claims:
         if not result:
             here.append(claims.c.result.is_(None))
         values = {"written": True, **({"result_written": True} if result else {})}
-        async with self._database.write() as connection:
+        # Forgotten with the machine's power, it is written again, which changes nothing.
+        async with self._database.brief_write(durable=False) as connection:
             await connection.execute(update(claims).where(*here).values(**values))
 
     def _select(self) -> Any:

@@ -6,7 +6,7 @@ in the transaction that gives one, and by the route that shows a run.
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, bindparam, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.database import Database
@@ -16,6 +16,22 @@ from crds.limits import Plans
 
 NO_COMPETITOR = ("WaitingForDeployment",)
 """What a pending run waits for before it stands in the queue."""
+
+_SPEC = select(projects.c.spec).where(
+    projects.c.namespace == bindparam("namespace"), projects.c.name == bindparam("project")
+)
+_HELD = (
+    select(func.count())
+    .select_from(runs)
+    .join(claims, (claims.c.namespace == runs.c.namespace) & (claims.c.run == runs.c.name))
+    .where(
+        runs.c.namespace == bindparam("namespace"),
+        runs.c.hidden.is_(False),
+        runs.c.project == bindparam("project"),
+        runs.c.status == "running",
+        claims.c.result.is_(None),
+    )
+)
 
 
 class Places:
@@ -52,15 +68,9 @@ class Places:
 
 async def free_places(connection: AsyncConnection, namespace: str, project: str, plans: Plans) -> int:
     """The places of a project that no claimed run holds, as of this transaction."""
-    spec = select(projects.c.spec).where(projects.c.namespace == namespace, projects.c.name == project)
-    plan = ((await connection.execute(spec)).scalar_one_or_none() or {}).get("plan") or "free"
-    held = (
-        select(func.count())
-        .select_from(runs)
-        .join(claims, (claims.c.namespace == runs.c.namespace) & (claims.c.run == runs.c.name))
-        .where(*_shown(namespace, project), runs.c.status == "running", claims.c.result.is_(None))
-    )
-    taken = int((await connection.execute(held)).scalar_one())
+    here = {"namespace": namespace, "project": project}
+    plan = ((await connection.execute(_SPEC, here)).scalar_one_or_none() or {}).get("plan") or "free"
+    taken = int((await connection.execute(_HELD, here)).scalar_one())
     return max(0, plans.of(str(plan)).concurrent_runs - taken)
 
 
