@@ -15,6 +15,7 @@ from typing import Any
 
 from bench import (
     accept,
+    artifact,
     commit,
     drain,
     facts,
@@ -47,6 +48,7 @@ MEASURES: dict[str, Measure] = {
     "S2": lines.measure,
     "S3": streams.measure,
     "S4": streams.catch_up,
+    "A1": artifact.measure,
     "commit": commit.measure,
     "B1": redeploy.code_only("langgraph", 7),
     "B1crewai": redeploy.code_only("crewai", 5),

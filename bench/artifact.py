@@ -1,0 +1,157 @@
+"""A1: a GiB in the pod → stored, by the runner's own code, against a plain copy to the same store; and back.
+
+The peer of a directory is a copy and its fsync; of a bucket it is the object-store library's own upload of
+the file, in parts, without anybody in between. Both hash nothing. The facade is a process of its own; its
+memory is what it held at most while the GiB went in, and out.
+"""
+
+import asyncio
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import aiohttp
+import obstore
+from obstore.store import from_url
+
+from bench.artifact_service import NONCE, POD, UID
+from bench.finding import Finding
+from bench.ground import Ground
+from crds import keys, tokens
+from runner.pid1.facade import Facade
+from runner.pid1.files import scan
+from runner.pid1.settings import Settings
+from runner.pid1.transfer import transfer
+from tests.unit.api_store import bucket as s3
+
+SIZE = 1 << 30
+PAIRS = 5
+MIB = 1 << 20
+RUN = "run-01bench"
+NAME = "large.bin"
+
+
+def held(pid: int, most: bool = False) -> float:
+    """MiB that a process holds, or held at most since `forget`."""
+    text = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+)" if most else r"VmRSS:\s+(\d+)", text)
+    assert found is not None
+    return int(found[1]) / 1024
+
+
+def forget(pid: int) -> None:
+    """The greatest amount begins anew."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+async def measure(_ground: Ground) -> list[Finding]:
+    """A1, into a directory and into a bucket."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("CREWYARD_BENCH_DIRECTORY")) as root:
+        place = Path(root)
+        (place / "artifacts").mkdir()
+        with (place / "artifacts" / NAME).open("wb") as file:
+            block = os.urandom(64 * MIB)
+            for number in range(SIZE // len(block)):
+                file.write(number.to_bytes(8, "big") + block[8:])
+        found = await _store(place, "a directory", None, lambda: _copied(place))
+        program = s3.program()
+        if program is None:
+            return found
+        server = await asyncio.to_thread(s3.Server, program)
+        try:
+            os.environ.update(server.environment)
+            url = f"s3://{server.new().name}"
+            return [*found, *await _store(place, "a bucket", url, lambda: _put(place, url))]
+        finally:
+            server.close()
+
+
+async def _store(place: Path, what: str, url: str | None, peer: Callable[[], float]) -> list[Finding]:
+    drawn, key = keys.draw(), secrets.token_hex(16)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "bench.artifact_service",
+        str(place / "data"), url or "-", RUN, key, drawn.key_id, drawn.hash,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        port = int(await asyncio.wait_for(process.stdout.readline(), 60))
+        address = f"http://127.0.0.1:{port}"
+        facade = _facade(address, key)
+        speeds, grown = [], []
+        for _ in range(PAIRS):
+            theirs = await asyncio.to_thread(peer)
+            before = held(process.pid)
+            forget(process.pid)
+            ours = await asyncio.to_thread(_sent, facade, place)
+            grown.append(held(process.pid, most=True) - before)
+            speeds.append((SIZE / MIB / theirs, SIZE / MIB / ours))
+        before = held(process.pid)
+        forget(process.pid)
+        seconds = await _read(address, drawn.text)
+        out = held(process.pid, most=True) - before
+    finally:
+        process.terminate()
+        await process.wait()
+        shutil.rmtree(place / "data", ignore_errors=True)
+    memory = f"in {max(grown):.0f} MiB more at most, out {out:.0f} MiB more"
+    name = "copy and fsync" if url is None else "the object-store library's upload"
+    return [
+        Finding("A1", f"1 GiB in the pod → stored in {what}", "MiB/s", pairs=speeds, peer=name),
+        Finding("A1", f"1 GiB read from {what}", "MiB/s", fact=f"{SIZE / MIB / seconds:.0f} MiB/s"),
+        Finding("A1", f"memory of the facade, with {what}", "MiB", fact=memory),
+    ]
+
+
+def _facade(address: str, key: str) -> Facade:
+    token = tokens.mint(key, "run", "crews", RUN, UID, int(time.time()) + 3600)
+    variables = {"INTERNAL_URL": address, "RUN": RUN, "RUN_UID": UID, "TOKEN": token, "POD_UID": POD}
+    return Facade(Settings({f"CREWYARD_{name}": value for name, value in variables.items()}), NONCE)
+
+
+def _sent(facade: Facade, place: Path) -> float:
+    """The runner's way: hashed, sent, hashed and stored there, acknowledged."""
+    [file], _ = scan(str(place / "artifacts"))
+    begun = time.monotonic()
+    transfer(facade, str(place / "artifacts"), file, False, lambda _: True)
+    return time.monotonic() - begun
+
+
+def _copied(place: Path) -> float:
+    begun = time.monotonic()
+    shutil.copyfile(place / "artifacts" / NAME, place / "copy")
+    with (place / "copy").open("rb") as file:
+        os.fsync(file.fileno())
+    took = time.monotonic() - begun
+    (place / "copy").unlink()
+    return took
+
+
+def _put(place: Path, url: str) -> float:
+    store = from_url(url, client_options={"allow_http": True})
+    begun = time.monotonic()
+    obstore.put(store, "copy", place / "artifacts" / NAME, chunk_size=8 * MIB)
+    took = time.monotonic() - begun
+    obstore.delete(store, "copy")
+    return took
+
+
+async def _read(address: str, key: str) -> float:
+    begun, digest = time.monotonic(), hashlib.sha256()
+    path = f"/v1/runs/{RUN.replace('-', '_', 1)}/artifacts/{NAME}"
+    async with (
+        aiohttp.ClientSession(address, headers={"Authorization": f"Bearer {key}"}) as session,
+        session.get(path) as answer,
+    ):
+        assert answer.status == 200
+        async for chunk in answer.content.iter_chunked(MIB):
+            digest.update(chunk)
+        assert answer.headers["ETag"] == f'"{digest.hexdigest()}"'
+    return time.monotonic() - begun
