@@ -30,7 +30,8 @@ async def create(call: Call) -> web.StreamResponse:
     )
     services = call.services
     made = None if use is None else await services.store.idempotency.find(use, services.now())
-    if made is not None and (row := await services.store.runs.get(made)) is not None and row.uid is not None:
+    row = None if made is None else await services.store.runs.get(made)
+    if row is not None and row.uid is not None and call.caller.may(call.scope, row.project):
         # Asked before: what may have changed since (another active deployment, a full queue) is no matter.
         return _created(call, row)
     deployment = await _deployment(call)

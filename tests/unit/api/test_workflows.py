@@ -8,6 +8,7 @@ import jwt
 import pytest
 from aiohttp import web
 
+from api.idempotency import use
 from api.identity import signers, workflows
 from api.identity.glance import glance
 from api.identity.oidc import timely
@@ -48,6 +49,22 @@ async def test_a_workflow_may_in_each_project_what_its_entries_say(yard, issuer)
     branch = issuer.token(NOW, ref="refs/heads/topic")
     assert await status(yard, branch, "/v1/uploads", "POST", {"project": "tides", **upload}) == 403
     assert await status(yard, token, "/v1/api-keys") == 403, "no workflow is admin"
+
+
+async def test_an_answer_is_not_given_again_to_who_may_no_longer_ask(yard, issuer, monkeypatch):
+    monkeypatch.setattr("api.identity.oidc.SETTLED_SECONDS", 0.0)
+    await yard.project("tides", {"oidc": [entry("run")]}, activeDeployment="dep-a")
+    await yard.deployment("dep-a", "tides")
+    await yard.run("run-a", "tides")
+    token, body = issuer.token(NOW), {"deployment": "tides"}
+    owner = f"workflow:{REPOSITORY}:refs/heads/main"
+    await yard.store.idempotency.put(use("once", owner, "/v1/runs", body), "run-a", NOW)
+    again = {"Idempotency-Key": "once"}
+    code, answer, _ = await yard.call("POST", "/v1/runs", body, bearer=token, headers=again)
+    assert (code, answer["data"]["id"]) == (201, "run_a")
+    await yard.spec("tides", oidc=[entry("read")])
+    code, _, _ = await yard.call("POST", "/v1/runs", body, bearer=token, headers=again)
+    assert code == 403
 
 
 async def test_what_a_project_says_holds_a_moment_later(yard, issuer, monkeypatch):
