@@ -18,10 +18,9 @@ from api.projector import kinds
 from api.projector.completion import FRESH, complete_all
 from api.projector.follow import Projection, follow
 from api.projector.kaniko import KanikoLogs
-from api.projector.keep import keep_round
+from api.projector.keep import Keeper
 from api.projector.orphans import sweep
 from api.projector.prune import prune
-from api.projector.retain import Retainer
 from api.store.store import Store
 from crds.kube import Kube
 
@@ -123,9 +122,9 @@ def _of_one(
             await asyncio.sleep(min(PRUNE_EVERY, config.run_ttl))
 
     async def keeping() -> None:
-        retainer = Retainer(store, config.record_ttl)
+        keeper = Keeper(store, config.record_ttl, config.seal_after)
         while True:
-            busy = await keep_round(store, retainer, datetime.now(UTC), config.seal_after)
+            busy = await keeper.round(datetime.now(UTC))
             await asyncio.sleep(KEEP_BUSY if busy else min(KEEP_EVERY, config.seal_after))
 
     async def measuring() -> None:
@@ -140,8 +139,8 @@ def _of_one(
 
     async def forget() -> None:
         while True:
-            await store.idempotency.forget(datetime.now(UTC))
-            await asyncio.sleep(FORGET_EVERY)
+            more = await store.idempotency.forget(datetime.now(UTC))
+            await asyncio.sleep(KEEP_BUSY if more else FORGET_EVERY)
 
     async def accounting() -> None:
         while True:

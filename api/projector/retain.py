@@ -24,7 +24,7 @@ class Retainer:
     def __init__(self, store: Store, record_ttl: float) -> None:
         self._store = store
         self._ttl = record_ttl
-        self._after = ""
+        self._after: str | None = None
 
     async def round(self, now: datetime) -> int:
         """Buries what is kept too long; gives how many runs."""
@@ -35,7 +35,7 @@ class Retainer:
         for name in names:
             before = now - timedelta(seconds=seconds(own.get(name), "records", self._ttl))
             done += await records.bury_expired(name, before, BATCH, now)
-        self._after = names[-1] if len(names) == PROJECTS else ""
+        self._after = names[-1] if len(names) == PROJECTS else None
         return done
 
 

@@ -3,7 +3,7 @@
 Called by `api.store.archive`, which seals and reads them, and by `api.projector.seal`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -47,8 +47,8 @@ class Archives:
             row = (await connection.execute(query)).one_or_none()
         return ArchiveRow(**row._mapping) if row else None
 
-    async def unsealed(self, ended_before: datetime, limit: int) -> list[Unsealed]:
-        """Runs that ended and were accounted, whose log is not sealed, oldest first."""
+    async def unsealed(self, ended_before: datetime, limit: int, but: Collection[str] = ()) -> list[Unsealed]:
+        """Runs that ended and were accounted, whose log is not sealed, oldest first; `but` not these."""
         query = (
             select(runs.c.name, runs.c.terminal_id, claims.c.run)
             .outerjoin(claims, (claims.c.namespace == runs.c.namespace) & (claims.c.run == runs.c.name))
@@ -62,6 +62,8 @@ class Archives:
             .order_by(runs.c.completed_at)
             .limit(limit)
         )
+        if but:
+            query = query.where(runs.c.name.not_in(but))
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
         return [Unsealed(name, last - 2 if claimed else 0) for name, last, claimed in rows]

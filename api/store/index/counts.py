@@ -62,13 +62,12 @@ async def forget(connection: AsyncConnection, namespace: str, project: str, depl
     )
 
 
-async def projects(connection: AsyncConnection, namespace: str, after: str, limit: int) -> Sequence[str]:
-    """Names of projects that have runs, in their order, behind the name `after`."""
-    query = (
-        select(run_counts.c.project)
-        .where(run_counts.c.namespace == namespace, run_counts.c.project > after)
-        .distinct()
-        .order_by(run_counts.c.project)
-        .limit(limit)
-    )
+async def projects(
+    connection: AsyncConnection, namespace: str, after: str | None, limit: int
+) -> Sequence[str]:
+    """Names of projects that have runs, in their order, behind the name `after`; "" are runs without one."""
+    query = select(run_counts.c.project).where(run_counts.c.namespace == namespace)
+    if after is not None:
+        query = query.where(run_counts.c.project > after)
+    query = query.distinct().order_by(run_counts.c.project).limit(limit)
     return (await connection.execute(query)).scalars().all()

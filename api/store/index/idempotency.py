@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.database import Database
@@ -39,12 +39,17 @@ class IdempotencyKeys:
         async with self._database.write() as connection:
             return await remember(connection, self._namespace, use, name, now)
 
-    async def forget(self, now: datetime) -> None:
-        """Deletes what is older than 24 hours."""
-        async with self._database.write() as connection:
-            await connection.execute(
-                delete(table).where(table.c.namespace == self._namespace, table.c.created_at <= now - KEPT)
-            )
+    async def forget(self, now: datetime, limit: int = 500) -> bool:
+        """Deletes up to `limit` of what is older than 24 hours; gives whether there may be more."""
+        old = (table.c.namespace == self._namespace, table.c.created_at <= now - KEPT)
+        query = select(table.c.owner, table.c.key).where(*old).limit(limit)
+        async with self._database.read() as connection:
+            found = (await connection.execute(query)).all()
+        if found:
+            chosen = tuple_(table.c.owner, table.c.key).in_([tuple(row) for row in found])
+            async with self._database.write() as connection:
+                await connection.execute(delete(table).where(*old, chosen))
+        return len(found) == limit
 
 
 async def remember(

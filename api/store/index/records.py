@@ -41,7 +41,7 @@ class Records:
         async with self._database.read() as connection:
             return {name: spec["retention"] for name, spec in await connection.execute(query)}
 
-    async def projects(self, after: str, limit: int) -> Sequence[str]:
+    async def projects(self, after: str | None, limit: int) -> Sequence[str]:
         """Names of projects that have runs, in their order, behind the name `after`."""
         async with self._database.read() as connection:
             return await counts.projects(connection, self._namespace, after, limit)

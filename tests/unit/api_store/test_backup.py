@@ -12,8 +12,7 @@ import pytest
 from api.accounting import account
 from api.backup import BackupFailed, backup, main
 from api.backup_target import open_target
-from api.projector.keep import keep_round
-from api.projector.retain import Retainer
+from api.projector.keep import Keeper
 from api.store.buildlogs import Chunk
 from api.store.eventlog import Said
 from api.store.store import Store
@@ -79,7 +78,7 @@ async def test_a_store_that_is_written_and_sealed_meanwhile(tmp_path: Path, kind
     async def keep() -> None:
         while not stop.is_set():
             await account(store)
-            await keep_round(store, Retainer(store, 10**9), given.later(9), 1)
+            await Keeper(store, 10**9, 1).round(given.later(9))
             await asyncio.sleep(0)
 
     tasks = [asyncio.create_task(go_on()), asyncio.create_task(keep())]

@@ -9,8 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from api.projector import clear, retain
-from api.projector.keep import keep_round
-from api.projector.retain import Retainer
+from api.projector.keep import Keeper
 from api.store.migrate import migrate
 from api.store.schema import artifacts, claims, run_counts, runs
 from api.store.store import Store
@@ -126,7 +125,7 @@ async def test_every_query_of_keeping_finds_its_rows_by_an_index(store: Store) -
     said: list[tuple[str, Any]] = []
     stop = watch(store, said)
     now = given.NOW + timedelta(days=30)
-    await keep_round(store, Retainer(store, 30 * 24 * 3600 - 500), now, 300)
+    await Keeper(store, 30 * 24 * 3600 - 500, 300).round(now)
     await store.runs.prunable(now, 9, project="p1")
     await store.runs.prunable(now, 9, but=["p1", "p2"])
     await store.records.blobs(["run-0000001", "run-0000002"])
@@ -152,10 +151,10 @@ async def test_every_query_of_keeping_finds_its_rows_by_an_index(store: Store) -
 
 async def test_a_round_does_a_bounded_part_whatever_there_is_to_do(store: Store) -> None:
     said: list[tuple[str, Any]] = []
-    retainer, now = Retainer(store, 30 * 24 * 3600 - 2000), given.NOW + timedelta(days=31)
+    keeper, now = Keeper(store, 30 * 24 * 3600 - 2000, 300), given.NOW + timedelta(days=31)
     stop = watch(store, said)
     # Of each project a batch at most, in a transaction of its own; then what is left of some runs.
-    done = await keep_round(store, retainer, now, 300)
+    done = await keeper.round(now)
     assert 1500 < done <= 40 * retain.BATCH + clear.BATCH
     stop()
     assert sum(statement.startswith("BEGIN IMMEDIATE") for statement, _ in said) <= 40 + clear.BATCH + 5
