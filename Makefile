@@ -60,16 +60,16 @@ contracts: $(STAMP)
 unit: $(STAMP) ## unit tests, without a cluster
 	@$(BIN)/pytest -q -n 2 tests/unit
 
-cluster: $(STAMP) up ## tests of controller and facade against the real apiserver
+cluster: $(STAMP) up tools ## tests of controller and facade against the real apiserver
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/cluster
 
-e2e: $(STAMP) up ## end-to-end tests
+e2e: $(STAMP) up tools ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
 
-fuzz: $(STAMP) up ## 10,000 requests made up from the API's description
+fuzz: $(STAMP) up tools ## 10,000 requests made up from the API's description
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_FUZZ_EXAMPLES=200 CREWYARD_FUZZ_CASES=10000 $(BIN)/pytest tests/cluster/api_http/test_fuzz.py
 
-tools: ## act, actionlint, kstatus and versitygw (an S3 server), which tests use
+tools: ## what only tests use: act, actionlint, kstatus, versitygw, and packages of servers and a browser
 	@$(PYTHON) -m dev tools
 
 bench: $(STAMP) up ## measurements, each against its peer, to bench/results

@@ -22,7 +22,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("deploy", help="install the present code")
     commands.add_parser("env", help="print export lines for a shell")
     commands.add_parser("status", help="show what runs")
-    commands.add_parser("tools", help="build what tests of the GitHub actions and of the store use")
+    commands.add_parser("tools", help="install and build what only tests use")
     return top
 
 
@@ -35,7 +35,10 @@ def main(arguments: list[str]) -> int:
     os.environ.update({**around, "PATH": packages.search_path(os.environ.get("PATH", ""))})
     try:
         if options.command == "tools":
-            build.workflow_tools(settings.from_environment(inherited), progress)
+            found = settings.from_environment(inherited)
+            found.logs.mkdir(parents=True, exist_ok=True)
+            packages.install(found, progress, packages.TESTED_WITH)
+            build.workflow_tools(found, progress)
             return 0
         ground = chosen(settings.from_environment(inherited), inherited, progress)
         match options.command:

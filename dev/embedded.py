@@ -68,7 +68,7 @@ class Embedded:
         with state.locked(self._settings, self._progress):
             state.forget_last_boot(self._settings)
             state.mark(self._settings)
-            packages.install(self._settings, self._progress)
+            packages.install(self._settings, self._progress, packages.GROUND)
             build.link(self._settings, build.build(self._settings, build.KUBERNETES, self._progress))
             executor = build.build(self._settings, build.KANIKO, self._progress)
             pki.ensure(self._settings, self._progress)

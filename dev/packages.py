@@ -10,7 +10,7 @@ the next boot.
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from dev.progress import Progress
 from dev.settings import Settings
 
 # Program, or a file where there is no program → the package that has it.
-PACKAGES = {
+GROUND = {
     "containerd": "containerd",
     "runc": "runc",
     "/usr/lib/cni/bridge": "containernetworking-plugins",
@@ -31,15 +31,20 @@ PACKAGES = {
     "mount": "mount",
     "modprobe": "kmod",
     "mmdebstrap": "mmdebstrap",
-    "sshd": "openssh-server",
     "catatonit": "catatonit",
+    "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
+}
+"""What `up` needs."""
+TESTED_WITH = {
+    "chromium": "chromium",
     "node": "nodejs",
     "npm": "npm",
+    "sshd": "openssh-server",
     "/usr/lib/postgresql/15/bin/postgres": "postgresql-15",
     "/usr/lib/postgresql/15/bin/psql": "postgresql-client-15",
     "redis-server": "redis-server",
-    "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }
+"""What only tests need: real servers, and a browser."""
 _UNITS = {
     "containerd": "containerd.service",
     "docker-registry": "docker-registry.service",
@@ -66,9 +71,9 @@ def present(need: str) -> bool:
     return Path(need).exists() if need.startswith("/") else shutil.which(need, path=_SYSTEM_PATH) is not None
 
 
-def missing(has: Callable[[str], bool] = present) -> list[str]:
+def missing(needs: Mapping[str, str], has: Callable[[str], bool] = present) -> list[str]:
     """The packages to install, sorted."""
-    return sorted({package for need, package in PACKAGES.items() if not has(need)})
+    return sorted({package for need, package in needs.items() if not has(need)})
 
 
 def program(name: str) -> str:
@@ -96,9 +101,9 @@ def _disable(packages: Iterable[str]) -> None:
         subprocess.run(["systemctl", "disable", *units], capture_output=True, timeout=60, check=False)
 
 
-def install(settings: Settings, progress: Progress) -> None:
-    """Installs the missing packages. Raises CommandFailed with apt's last lines."""
-    wanted = missing()
+def install(settings: Settings, progress: Progress, needs: Mapping[str, str]) -> None:
+    """Installs the packages that are missing. Raises CommandFailed with apt's last lines."""
+    wanted = missing(needs)
     if not wanted:
         return
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}

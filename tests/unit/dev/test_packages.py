@@ -1,20 +1,24 @@
 """Only the packages of programs that are not there are installed."""
 
-from dev.packages import PACKAGES, missing, present, search_path
+from dev.packages import GROUND, TESTED_WITH, missing, present, search_path
 
 
 def test_nothing_is_missing_where_all_is_present() -> None:
-    assert missing(lambda need: True) == []
+    assert missing(GROUND, lambda need: True) == []
 
 
 def test_a_program_from_elsewhere_needs_no_package() -> None:
-    assert missing(lambda need: need != "dnsmasq") == ["dnsmasq-base"]
-    assert "containerd" not in missing(lambda need: need == "containerd")
+    assert missing(GROUND, lambda need: need != "dnsmasq") == ["dnsmasq-base"]
+    assert "containerd" not in missing(GROUND, lambda need: need == "containerd")
 
 
 def test_all_packages_are_named_once() -> None:
-    names = missing(lambda need: False)
-    assert names == sorted(set(PACKAGES.values()))
+    for needs in (GROUND, TESTED_WITH):
+        assert missing(needs, lambda need: False) == sorted(set(needs.values()))
+
+
+def test_what_only_tests_need_is_not_installed_for_the_ground() -> None:
+    assert not set(GROUND.values()) & set(TESTED_WITH.values())
 
 
 def test_files_and_programs_are_both_found() -> None:
