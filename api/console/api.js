@@ -12,8 +12,8 @@ export class ApiError extends Error {
   }
 }
 
-async function send(method, path, { body, headers, signal, accept = "application/json" } = {}) {
-  const given = { Authorization: `Bearer ${key()}`, Accept: accept, ...headers };
+async function send(method, path, { body, headers, signal, accept = "application/json", bearer = key() } = {}) {
+  const given = { Authorization: `Bearer ${bearer}`, Accept: accept, ...headers };
   if (method !== "GET") given["Content-Type"] = "application/json";
   const response = await fetch(path, {
     method, headers: given, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
@@ -21,7 +21,7 @@ async function send(method, path, { body, headers, signal, accept = "application
   });
   if (response.ok) return response;
   const told = await response.json().catch(() => null);
-  if (response.status === 401) {
+  if (response.status === 401 && bearer === key()) {
     end();
     dispatchEvent(new Event("signed-out"));
   }
@@ -36,6 +36,11 @@ function query(values) {
 /** The `data` of a GET. */
 export async function get(path, values = {}, signal) {
   return (await (await send("GET", path + query(values), { signal })).json()).data;
+}
+
+/** Returns if a key holds; throws ApiError. */
+export async function prove(bearer) {
+  await send("GET", "/v1/projects?per_page=1", { bearer });
 }
 
 /** A page of a list: {data, pagination}. */

@@ -63,6 +63,6 @@ async function show() {
   }
 }
 
-addEventListener("hashchange", () => { show().then(() => main.focus()); });
+addEventListener("hashchange", () => { scrollTo(0, 0); show().then(() => main.focus({ preventScroll: true })); });
 addEventListener("signed-out", show);
 show();

@@ -1,8 +1,8 @@
 // Signing in with an API key.
 
-import { ApiError, list } from "./api.js";
+import { ApiError, prove } from "./api.js";
 import { fill, h, problem } from "./dom.js";
-import { begin, end } from "./session.js";
+import { begin } from "./session.js";
 
 /** The form; `done` is called once a key holds. */
 export function signIn(done) {
@@ -12,12 +12,11 @@ export function signIn(done) {
   const form = h("form", { class: "box signin", onsubmit: async (event) => {
     event.preventDefault();
     button.disabled = true;
-    begin(field.value.trim());
     try {
-      await list("/v1/projects", { per_page: 1 });
+      await prove(field.value.trim());
+      begin(field.value.trim());
       done();
     } catch (error) {
-      end();
       const wrong = error instanceof ApiError && error.status === 401;
       fill(said, problem(wrong ? "This key does not hold." : error.message,
         wrong ? "It is unknown, expired or revoked; ask for another one." : null));

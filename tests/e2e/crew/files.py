@@ -32,3 +32,10 @@ def no_room(inputs):
     """Leaves no place for its output, which is too large to be kept elsewhere than in a file."""
     many({"count": 1000})
     return "x" * 100_000
+
+
+def page(inputs):
+    """Leaves a page that would do harm where it were read as HTML."""
+    text = "# A heading\n\n<script>window.stolen = 1</script>\n\n<img src=x onerror='window.stolen = 1'>\n\n"
+    Path("artifacts/page.md").write_text(f"{text}[a link](javascript:window.stolen=1)\n")
+    return inputs

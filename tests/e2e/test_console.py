@@ -1,0 +1,134 @@
+"""The console in a real browser, against the installed service."""
+
+import json
+import os
+import shutil
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, async_playwright, expect
+
+URL = os.environ.get("CREWYARD_URL", "")
+SECONDS = 60_000
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def browser():
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("there is no chromium on PATH: `make tools` installs it")
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        await opened.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(browser):
+    """A page whose errors fail the test."""
+    context = await browser.new_context(viewport={"width": 1200, "height": 850})
+    found = await context.new_page()
+    found.set_default_timeout(SECONDS)
+    wrong = []
+    found.on("pageerror", lambda error: wrong.append(str(error)))
+    found.on("console", lambda message: wrong.append(message.text) if "Security" in message.text else None)
+    yield found
+    assert wrong == []
+    await context.close()
+
+
+async def sign_in(page: Page, hash_: str = "") -> None:
+    await page.goto(f"{URL}/console/{hash_}")
+    await page.get_by_label("API key").fill(os.environ["CREWYARD_API_KEY"])
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+async def test_a_wrong_key_is_told_and_a_right_one_is_kept_in_the_tab_alone(page):
+    await page.goto(URL)
+    await page.get_by_label("API key").fill("crw_wrong")
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("alert")).to_contain_text("does not hold")
+    await sign_in(page)
+    await expect(page.get_by_role("heading", name="Projects")).to_be_visible()
+    kept = await page.evaluate("() => [JSON.stringify(localStorage), document.cookie, location.href].join()")
+    assert os.environ["CREWYARD_API_KEY"] not in kept
+    other = await page.context.new_page()
+    await other.goto(f"{URL}/console/")
+    await expect(other.get_by_label("API key")).to_be_visible()
+    await other.close()
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_label("API key")).to_be_visible()
+    assert await page.evaluate("() => sessionStorage.length") == 0
+
+
+async def test_a_run_is_started_followed_and_its_artifacts_are_looked_at(page, crew):
+    await sign_in(page, f"#/deployments/{crew.deployment}")
+    await expect(page.get_by_label("Build log")).to_contain_text("image ")
+    await page.get_by_text("Run it").click()
+    made = await crew.yard.post(
+        "/v1/runs", {"deployment": crew.deployment, "entrypoint": "files:page", "input": {"a": 1}}
+    )
+    await page.goto(f"{URL}/console/#/runs/{made['id']}")
+    await expect(page.get_by_label("Events")).to_contain_text("completed after")
+    await expect(page.get_by_text("succeeded").first).to_be_visible()
+    row = page.get_by_role("row").filter(has_text="page.md")
+    await row.get_by_role("button", name="Look").click()
+    await expect(page.locator(".shown")).to_contain_text("A heading")
+    assert await page.locator(".shown script, .shown img").count() == 0
+    assert await page.evaluate("() => window.stolen === undefined")
+
+    await page.get_by_text("Run again").click()
+    await page.get_by_label("Input, a JSON object").fill("[1")
+    await page.get_by_role("button", name="Start run").click()
+    await expect(page.get_by_role("alert")).to_contain_text("not JSON")
+    await page.get_by_label("Input, a JSON object").fill('{"b": 2}')
+    await page.get_by_role("button", name="Start run").click()
+    await page.wait_for_function(f"() => !location.hash.includes({json.dumps(made['id'])})")
+    await expect(page.locator("pre").filter(has_text='"b": 2').first).to_be_visible()
+
+
+async def test_a_run_is_canceled(page, crew):
+    run = await crew.start("sleeps", input={"seconds": 300})
+    await sign_in(page, f"#/runs/{run}")
+    await expect(page.get_by_label("Events")).to_contain_text("started")
+    await page.get_by_role("button", name="Cancel").click()
+    await expect(page.get_by_label("Events")).to_contain_text("canceled after")
+
+
+async def test_ten_thousand_events_are_all_there(page, crew):
+    run = await crew.start("lines", input={"count": 10_000})
+    await sign_in(page, f"#/runs/{run}")
+    await expect(page.get_by_label("Events")).to_contain_text("completed after")
+    assert await page.locator(".event.log").count() == 10_000
+
+
+async def test_a_key_is_created_shown_once_and_revoked(page):
+    await sign_in(page, "#/settings/api-keys")
+    await page.get_by_label("Name").fill("made in a browser")
+    await page.get_by_label("run", exact=True).check()
+    await page.get_by_role("button", name="Create API key").click()
+    key = await page.locator(".secret").inner_text()
+    assert key.startswith("crw_")
+    await page.reload()
+    await expect(page.get_by_role("cell", name="made in a browser")).to_be_visible()
+    assert key not in await page.content()
+    page.on("dialog", lambda dialog: dialog.accept())
+    await page.get_by_role("button", name="Revoke made in a browser").click()
+    await expect(page.get_by_role("cell", name="made in a browser")).to_have_count(0)
+
+
+async def test_it_works_by_keyboard_and_on_a_narrow_screen(page, crew):
+    await page.set_viewport_size({"width": 360, "height": 700})
+    await page.goto(f"{URL}/console/")
+    await page.get_by_label("API key").fill(os.environ["CREWYARD_API_KEY"])
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Projects")).to_be_visible()
+    await page.get_by_role("link", name="Runs", exact=True).focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    wider = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    for address in ("#/projects", "#/runs", f"#/deployments/{crew.deployment}", "#/settings/api-keys"):
+        await page.goto(f"{URL}/console/{address}")
+        await expect(page.get_by_role("heading").first).to_be_visible()
+        assert not await page.evaluate(wider), address
