@@ -18,8 +18,8 @@ async def authenticate(
     """Who the Authorization header proves, or None for every kind of bad one alike.
 
     A token, too, is first looked for among the keys, so that each header costs the same there. `guard` is
-    called before anybody outside is asked about a token, and may raise. Raises what the index raises, and
-    the 503 where such a question has no answer.
+    called before the apiserver is asked about a token that it never found good, and may raise. Raises what
+    the index raises, and the 503 where such a question has no answer.
     """
     found = _BEARER.fullmatch(header.strip()) if header and len(header) <= 2 * MAX_BEARER else None
     text = found[1] if found else ""

@@ -51,9 +51,13 @@ class KubernetesTokens:
         self._places = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
 
-    def asks(self, text: str, seen: Glance, now: datetime) -> bool:
-        """Whether the apiserver will be asked about this token, which says it is for us and still holds."""
-        return self._for_us(seen, now) and not self._recent.known(_digest(text))
+    def strange(self, text: str, seen: Glance, now: datetime) -> bool:
+        """Whether the apiserver will be asked about this token, which was never found good.
+
+        What was good before is no stranger's: others at its address (a proxy's, say) cannot lock it out.
+        """
+        key = _digest(text)
+        return self._for_us(seen, now) and not self._recent.known(key) and not self._recent.was_good(key)
 
     async def caller(self, text: str, seen: Glance, now: datetime) -> Caller | None:
         """The token's owner, or None. What the apiserver said holds for ten seconds.

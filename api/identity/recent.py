@@ -26,6 +26,10 @@ class Recent(Generic[T]):
         """Whether `get` answers without asking anew."""
         return self._remembered(key) is not None or key in self._asking
 
+    def was_good(self, key: str) -> bool:
+        """Whether it was found good once, however long ago, as far as that is remembered."""
+        return key in self._good
+
     async def get(self, key: str, ask: Callable[[], Awaitable[T | None]]) -> T | None:
         """The answer remembered, or that of `ask`, which any number of callers at once share.
 

@@ -29,7 +29,7 @@ FAILED_SECONDS = 5.0
 READ_SECONDS = 2.0
 READ_BYTES = 256 * 1024
 MAX_KEYS = 100
-MIN_RSA_BITS = 2048
+RSA_BITS = range(2048, 8193)
 Keys = Mapping[tuple[str, str], Any]
 _log = structlog.get_logger("api")
 
@@ -125,7 +125,7 @@ def parse_keys(document: Mapping[str, Any]) -> Keys:
                 key = jwt.PyJWK(one, algorithm).key
             except (jwt.PyJWTError, ValueError, TypeError):
                 continue
-            if isinstance(key, RSAPublicKey) and key.key_size < MIN_RSA_BITS:
+            if isinstance(key, RSAPublicKey) and key.key_size not in RSA_BITS:
                 continue
             found.setdefault((algorithm, one["kid"]), key)
     return found

@@ -16,7 +16,7 @@ from api.store.index.workflows import Workflows
 from crds.kube import Kube
 
 Guard = Callable[[], Awaitable[None]]
-"""Called before the apiserver is asked about a token; raises where the asker has had enough."""
+"""Called before the apiserver is asked about a stranger's token; raises where the asker has had enough."""
 
 
 class Tokens:
@@ -49,6 +49,6 @@ class Tokens:
             return await self._workflows.caller(text, seen, now)
         if self._kubernetes is None:
             return None
-        if self._kubernetes.asks(text, seen, now):
+        if self._kubernetes.strange(text, seen, now):
             await guard()
         return await self._kubernetes.caller(text, seen, now)
