@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from controller.config import Config
 from controller.git_lister import Listings
 from controller.git_problem import check, too_slow
-from controller.git_remote import TooLong, listed
+from controller.git_remote import TooLong, listed, near_side
 from controller.git_worker import Fetches
 from controller.repository import Commit, Head, Remote
 from outbound.addresses import Rules
@@ -41,12 +41,16 @@ class Git:
         self._fetches = Fetches(config.net_allow, config.net_deny)
         self._listings = Listings(config.net_allow, config.net_deny)
         self._long: dict[str, None] = {}
+        # One for all listings in threads: to make and to remove it took longer than to listen.
+        self._place = Path(tempfile.mkdtemp(prefix="git-"))
+        near_side(self._place)
 
     async def close(self) -> None:
         """Starts no more work; what a thread is at ends by its own time limits."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         await self._fetches.close()
         await self._listings.close()
+        await asyncio.to_thread(shutil.rmtree, self._place, True)
 
     async def head(self, remote: Remote, ref: dict[str, str]) -> Head:
         """Where `ref` (branch, tag or commit; the default branch if empty) is. Raises GitProblem."""
@@ -76,11 +80,7 @@ class Git:
                 raise too_slow(remote, self._timeout) from None
 
     def _list(self, remote: Remote, ref: Mapping[str, str]) -> Head:
-        place = tempfile.mkdtemp(prefix="git-")
-        try:
-            return listed(remote, ref, self._rules, self._timeout, SHORT, Path(place))
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
+        return listed(remote, ref, self._rules, self._timeout, SHORT, self._place)
 
     def _remember(self, url: str) -> None:
         """The next listing of `url` needs no first try; those seen last are kept."""

@@ -33,7 +33,10 @@ class TooLong(Exception):
 def listed(
     remote: Remote, ref: Mapping[str, str], rules: Rules, seconds: float, most: int, place: Path
 ) -> Head:
-    """Where `ref` is, by a listing of at most `most` bytes. Raises GitProblem, and TooLong."""
+    """Where `ref` is, by a listing of at most `most` bytes. Raises GitProblem, and TooLong.
+
+    `place` may be that of other listings, but for ssh.
+    """
 
     def work(_: Any, far: Any, ask: Callable[[], pygit2.RemoteCallbacks]) -> dict[str, str]:
         return relevant(far.list_heads(callbacks=ask()), ref)
@@ -82,7 +85,7 @@ def _talked(remote: Remote, rules: Rules, seconds: float, most: int, place: Path
         most=most,
     ) as through:
         confine(place / "home", CONNECT_SECONDS, SILENCE_SECONDS, through, access)
-        near = pygit2.init_repository(str(place / "repository"), bare=True)
+        near = near_side(place)
         far = near.remotes.create_anonymous(through.address(remote.url))
         try:
             return work(near, far, lambda: callbacks(remote.url, access, through))
@@ -93,6 +96,12 @@ def _talked(remote: Remote, rules: Rules, seconds: float, most: int, place: Path
             if found.kind is Kind.TOO_LARGE:
                 raise TooLong from None
             raise meaning(found, remote, seconds) from error
+
+
+def near_side(place: Path) -> pygit2.Repository:
+    """The repository below `place`, made where there is none. A listing writes nothing to it."""
+    path = place / "repository"
+    return pygit2.Repository(str(path)) if path.exists() else pygit2.init_repository(str(path), bare=True)
 
 
 def exhausted(error: Exception) -> bool:
