@@ -19,8 +19,11 @@ def filters(**given: Any) -> frozenset[str]:
 
 
 @lru_cache(maxsize=64)
-def page(given: frozenset[str], columns: tuple[str, ...]) -> Select[Any]:
-    """A page, newest first. Parameters: namespace, offset, limit, and those of `given`."""
+def page(given: frozenset[str], columns: tuple[str, ...], from_oldest: bool = False) -> Select[Any]:
+    """A page, newest first. Parameters: namespace, offset, limit, and those of `given`.
+
+    `from_oldest`: the offset counts from the other end, which is the shorter way to a page far back.
+    """
     shown = (runs.c.namespace == bindparam("namespace"), runs.c.hidden.is_(False))
     found = select(runs.c.ord).where(*shown)
     for name in FILTERS:
@@ -29,7 +32,8 @@ def page(given: frozenset[str], columns: tuple[str, ...]) -> Select[Any]:
     if "projects" in given:
         found = found.where(runs.c.project.in_(bindparam("projects", expanding=True)))
     # Which rows is answered by an index alone; only those of the page are read.
-    found = found.order_by(runs.c.ord.desc()).offset(bindparam("offset")).limit(bindparam("limit"))
+    order = runs.c.ord.asc() if from_oldest else runs.c.ord.desc()
+    found = found.order_by(order).offset(bindparam("offset")).limit(bindparam("limit"))
     listed = [runs.c[name] for name in columns]
     return select(*listed).where(*shown, runs.c.ord.in_(found)).order_by(runs.c.ord.desc())
 

@@ -117,9 +117,11 @@ class Runs:
         near = offset < NEAR
         async with self._database.brief_read() if near else self._database.read() as connection:
             total = int((await connection.execute(listing.total(given), values)).scalar_one())
-            query = listing.page(given, _LISTED)
-            values |= {"offset": offset, "limit": limit}
-            rows = (await connection.execute(query, values)).all() if total > offset else []
+            count = max(0, min(limit, total - offset))
+            behind = total - offset - count
+            query = listing.page(given, _LISTED, from_oldest=behind < offset)
+            values |= {"offset": min(offset, behind), "limit": count}
+            rows = (await connection.execute(query, values)).all() if count else []
         return Page(tuple(RunRow(**row._mapping) for row in rows), total)
 
     async def accept(

@@ -188,3 +188,16 @@ async def test_what_is_nested_too_deeply_is_not_kept_and_holds_up_nothing(store:
     await store.record.observe(some.run(run, "Succeeded", **reported), some.later(3))
     ended = await store.runs.get(run)
     assert ended is not None and (ended.status, ended.output) == ("succeeded", None)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7])
+async def test_every_page_is_the_same_from_whichever_end_it_is_reached(store: Store, count: int) -> None:
+    await some.yard(store)
+    for number in range(count):
+        await store.record.observe(some.run(f"run-number-{number}"), some.NOW)
+    newest_first = [f"run-number-{number}" for number in reversed(range(count))]
+    for limit in range(1, count + 2):
+        for offset in range(count + 2):
+            page = await store.runs.page(offset, limit, project="demo")
+            assert [row.name for row in page.items] == newest_first[offset : offset + limit]
+            assert page.total == count
