@@ -5,9 +5,16 @@ Called by `api.background`. The note of what is left goes last, so each step may
 
 from datetime import datetime, timedelta
 
+import structlog
+
 from api.store.archive import folder
+from api.store.errors import StoreUnavailable
 from api.store.index import burial
+from api.store.index.records import Left
+from api.store.journal import Damaged
 from api.store.store import Store
+
+log = structlog.get_logger()
 
 BATCH = 50
 ROWS = 500
@@ -17,16 +24,24 @@ LATE = timedelta(days=1)
 
 
 async def clear_round(store: Store, limit: int = BATCH) -> int:
-    """Deletes what is left of some records; gives of how many."""
-    found = await store.records.left(limit)
-    for one in found:
-        if one.kind == burial.RUN:
-            await _clear_run(store, one.name)
-        elif one.kind == burial.BUILD and await store.deployments.get(one.name) is None:
-            await store.buildlogs.remove(one.name)
-    if found:
-        await store.records.settle(found)
-    return len(found)
+    """Deletes what is left of some records; gives of how many. Raises StoreUnavailable if of none."""
+    done: list[Left] = []
+    trouble = None
+    for one in await store.records.left(limit):
+        try:
+            if one.kind == burial.RUN:
+                await _clear_run(store, one.name)
+            elif one.kind == burial.BUILD and await store.deployments.get(one.name) is None:
+                await store.buildlogs.remove(one.name)
+            done.append(one)
+        except (StoreUnavailable, Damaged) as error:
+            log.warning("what is left of a record cannot be deleted", name=one.name, error=str(error))
+            trouble = error
+    if done:
+        await store.records.settle(done)
+    elif trouble:
+        raise StoreUnavailable(f"nothing that is left can be deleted: {trouble}") from trouble
+    return len(done)
 
 
 async def _clear_run(store: Store, run: str) -> None:

@@ -9,9 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from api.store.journal import Journal, Record
+import structlog
+
+from api.store.damage import BuildMending, mend_files
+from api.store.journal import Damaged, Journal, Record
 from api.store.shelf import Shelf, off
 from api.store.signals import Signals
+
+logger = structlog.get_logger()
 
 MAX_RECORDS = 200_000
 """Chunks kept of one deployment; what follows is dropped, once with a line that says so."""
@@ -39,6 +44,16 @@ class _Book:
     """A journal of chunks that knows the last number of each container."""
 
     def __init__(self, directory: Path) -> None:
+        try:
+            self._open(directory)
+        except Damaged as error:
+            lost = mend_files(directory, BuildMending)
+            logger.error(
+                "a damaged build log was mended", deployment=directory.name, lost=lost, error=str(error)
+            )
+            self._open(directory)
+
+    def _open(self, directory: Path) -> None:
         self.journal = Journal(directory)
         self.last: dict[tuple[str, str], int] = {}
         after = 0
@@ -100,7 +115,13 @@ class FileBuildLogs(BuildLogs):
 
     async def _read(self, deployment: str, after: int, limit: int) -> list[Record]:
         book = await self._shelf.open(deployment)
-        return await off(lambda: book.journal.read(after, limit))
+        try:
+            return await off(lambda: book.journal.read(after, limit))
+        except Damaged:
+            # Opened anew, it is mended.
+            await self._shelf.drop(deployment)
+            again = await self._shelf.open(deployment)
+            return await off(lambda: again.journal.read(after, limit))
 
     async def remove(self, deployment: str) -> None:
         """As `BuildLogs.remove`."""

@@ -1,7 +1,7 @@
-"""Mends an event log that the disk gave back otherwise than it was written.
+"""Mends a log that the disk gave back otherwise than it was written.
 
-What is readable is kept, with its numbers, and a log event stands where others are missing. Pure but for
-`mend_files`. Called by `api.store.eventlog` and `api.store.seal`.
+What is readable is kept, with its numbers, and a line that says so stands where others are missing. Pure but
+for `mend_files`. Called by event logs, build logs and `api.store.archive`.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any
 from api.store.journal import Record, is_record
 from crds import names
 
+LOST_TEXT = "… a piece of the build log cannot be read any more: its place on the disk is damaged\n"
 LOST = "an event that was here cannot be read any more: its place on the disk is damaged"
 
 
@@ -58,6 +59,20 @@ class Mending:
         return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
+class BuildMending(Mending):
+    """The same of a build log, whose chunks have numbers of their own in each container."""
+
+    def take(self, line: bytes) -> list[bytes]:
+        """As `Mending.take`."""
+        if not is_record(line):
+            return []
+        self.count += 1
+        return [line]
+
+    def _lost(self, _seq: int | None) -> bytes:
+        return json.dumps({"p": "", "c": "", "s": 0, "t": LOST_TEXT}).encode() + b"\n"
+
+
 def mend(mending: Mending, lines: Iterable[bytes], up_to: int | None, upcoming: int | None) -> list[bytes]:
     """The lines of a segment, mended.
 
@@ -80,9 +95,9 @@ def mend(mending: Mending, lines: Iterable[bytes], up_to: int | None, upcoming: 
     return found
 
 
-def mend_files(directory: Path) -> int:
-    """Mends the segments in a directory, each in one step; gives how many events are lost. Raises OSError."""
-    mending = Mending(directory.name)
+def mend_files(directory: Path, kind: type[Mending] = Mending) -> int:
+    """Mends the segments in a directory, each in one step; gives how many lines are lost. Raises OSError."""
+    mending = kind(directory.name)
     paths = sorted(directory.glob("*.log"))
     for place, path in enumerate(paths):
         behind = paths[place + 1 :]

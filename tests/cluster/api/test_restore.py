@@ -1,5 +1,6 @@
 """The index is lost, or older than the cluster: what lives is shown again, and nothing is started twice."""
 
+import shutil
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,8 +24,9 @@ Start = Callable[..., Awaitable[None]]
 Pods = TestClient[Any, Any]
 
 
+@pytest.mark.parametrize("logs", [False, True], ids=["all is lost", "the logs are there"])
 async def test_an_empty_index_is_filled_with_what_lives(
-    yard: Yard, pods: Pods, work: Start, tmp_path: Path
+    yard: Yard, pods: Pods, work: Start, tmp_path: Path, logs: bool
 ) -> None:
     await work()
     await yard.kube.patch(
@@ -46,6 +48,8 @@ async def test_an_empty_index_is_filled_with_what_lives(
     before = yard.store
     await work()
     first = {name: await before.runs.get(name) for name in (ended, pending)}
+    if logs:
+        shutil.copytree(yard.config.data / "events", tmp_path / "fresh" / "events")
     fresh = await Store.open(tmp_path / "fresh", yard.config.namespace)
     yard.store = fresh
     try:
@@ -60,8 +64,10 @@ async def test_an_empty_index_is_filled_with_what_lives(
         assert (await fresh.deployments.page("demo", 0, 9)).total == 1
         # What the crew said was in the event log; that it ran, and how it ended, its object knows.
         events = (await fresh.events.read(ended, 0, 9)).events
-        assert [event.type for event in events] == ["run.started", "run.completed"]
-        assert events[1].data["output"] == RESULT["output"]
+        said = ["log", "log", "artifact"] if logs else []
+        assert [event.type for event in events] == ["run.started", *said, "run.completed"]
+        assert [event.id for event in events] == list(range(1, len(events) + 1))
+        assert events[-1].data["output"] == RESULT["output"]
     finally:
         yard.store = before
         await work()

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from api.store.buildlogs import Chunk, FileBuildLogs
 from api.store.damage import LOST, mend_files
 from api.store.eventlog import EventLog, Said
 from api.store.journal import Damaged, Journal
 from api.store.kept import INDEX
+from api.store.signals import Signals
 from api.store.store import Store
 from tests.unit.api_store import given as some
 
@@ -121,3 +123,20 @@ async def test_what_is_damaged_while_the_log_is_open_is_mended_by_the_next_reade
         assert await log.say([said(6)]) == 6
     assert json.loads(file.read_bytes().splitlines()[1])["s"] == 2
     await store.close()
+
+
+async def test_a_damaged_build_log_is_read_written_and_removed(tmp_path: Path) -> None:
+    logs = FileBuildLogs(tmp_path, Signals())
+    chunks = [Chunk(number, f"line {number}\n") for number in range(1, 6)]
+    assert await logs.append("dep-a", "pod", "kaniko", chunks) == 5
+    file = next(tmp_path.rglob("*.log"))
+    lines = file.read_bytes().splitlines(keepends=True)
+    for open_already in (True, False):
+        file.write_bytes(b"".join([*lines[:2], b"\0" * 50 + b"\n", *lines[3:]]))
+        logs = logs if open_already else FileBuildLogs(tmp_path, Signals())
+        text = (await logs.read("dep-a")).text
+        assert "line 2\n" in text and "line 4\n" in text and "line 3" not in text
+    assert await logs.append("dep-a", "pod", "kaniko", [Chunk(6, "line 6\n")]) == 6
+    assert (await logs.read("dep-a")).text.endswith("line 5\nline 6\n")
+    await logs.remove("dep-a")
+    assert list(tmp_path.rglob("*.log")) == []
