@@ -71,10 +71,25 @@ def keyscan(url: str) -> str:
 _CANNOT_ASK = "cannot fetch a specific object"
 _REFUSED = ("not our ref", "unadvertised object", "unexpected packet type", _CANNOT_ASK)
 """The third is what libgit2 makes of the remote's own refusal of a commit."""
-_ABSENT = ("not found", "does not appear to be a git repository", "no such file", "does not exist")
+_DENIED = (
+    "status code: 401",
+    "status code: 403",
+    "authenticat",
+    "credential",
+    "permission denied",
+    "access denied",
+)
+_ABSENT = (
+    "not found",
+    "could not be found",
+    "cannot find repository",
+    "does not appear to be a git repository",
+    "no such file",
+    "does not exist",
+)
 _IN_TEXT = (
     (Kind.IDENTITY, ("private key file", "unable to parse", "unsupported private key")),
-    (Kind.AUTH, ("status code: 401", "status code: 403", "authenticat", "credential")),
+    (Kind.AUTH, _DENIED),
     (Kind.SHA256, ("remote object format",)),
     (Kind.COMMIT, _REFUSED),
     (Kind.REPOSITORY, (*(f"status code: {code}" for code in (400, 404, 405, 406, 410)), *_ABSENT)),

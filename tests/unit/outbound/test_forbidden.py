@@ -96,11 +96,10 @@ ONE = Rules.parse(["127.0.0.1/32"], [])
         ),
     ],
 )
-@pytest.mark.parametrize("status", [302, 308])
-def test_no_redirect_leads_there(tmp_path, location, status):
+def test_no_redirect_leads_there(tmp_path, location):
     with listening("127.0.0.2") as inner, listening("::1", port=inner.port) as other:
         place = f"{location % inner.port}/info/refs?service=git-upload-pack"
-        head = f"HTTP/1.1 {status} Moved\r\nLocation: {place}\r\n"
+        head = f"HTTP/1.1 302 Moved\r\nLocation: {place}\r\n"
 
         def redirect(visitor: socket.socket) -> None:
             visitor.recv(65536)
