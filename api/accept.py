@@ -9,10 +9,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from api import withdrawal
 from api.store import inputs
 from api.store.errors import Missing, StoreUnavailable
 from api.store.index.idempotency import Idempotency
-from api.store.index.runs import RunDetail, RunRequest
+from api.store.index.runs import RunDetail, RunRequest, new_name
 from api.store.store import Store
 from crds import errors, names
 from crds.kinds import PROJECT, RUN
@@ -36,8 +37,14 @@ async def accept_run(
     Unavailable. After that, too, and StoreUnavailable, the row is withdrawn, unless its object was seen or
     there is an idempotency key, with which the call can be repeated.
     """
-    name, _ = await store.runs.accept(request, now, idempotency)
-    row = await store.runs.get(name)
+    drawn = new_name()
+    try:
+        name, _ = await store.runs.accept(request, now, idempotency, drawn)
+        row = await store.runs.get(name)
+    except StoreUnavailable:
+        if idempotency is None:
+            withdrawal.later(store, drawn, now)
+        raise
     if row is None:
         raise Missing("the run that this Idempotency-Key made is no longer there", "Idempotency-Key")
     if row.uid is not None:
@@ -45,7 +52,7 @@ async def accept_run(
     try:
         return await complete(store, kube, row, now)
     except (errors.Unavailable, StoreUnavailable):
-        if idempotency is None and not await store.runs.withdraw(name, now, gone=False):
+        if idempotency is None and not await _withdrawn(store, name, now):
             # The object was made all the same, and seen: whoever is told otherwise starts a second run.
             seen = await store.runs.get(name)
             if seen is not None and seen.uid is not None:
@@ -57,6 +64,15 @@ async def accept_run(
     except Missing:
         await store.runs.withdraw(name, now, gone=True)
         raise
+
+
+async def _withdrawn(store: Store, name: str, now: datetime) -> bool:
+    """Whether it is taken back, now or once the store can be asked again."""
+    try:
+        return await store.runs.withdraw(name, now, gone=False)
+    except StoreUnavailable:
+        withdrawal.later(store, name, now)
+        return True
 
 
 async def complete(store: Store, kube: Kube, row: RunDetail, now: datetime) -> RunDetail:

@@ -78,6 +78,11 @@ _ONE = select(*_WHOLE).where(
 )
 
 
+def new_name() -> str:
+    """An object name that no run has, greater than those before."""
+    return names.RUN_PREFIX + ulid.new()
+
+
 def _detail(row: Row[Any]) -> RunDetail:
     return RunDetail(**row._mapping)
 
@@ -125,14 +130,15 @@ class Runs:
         return Page(tuple(RunRow(**row._mapping) for row in rows), total)
 
     async def accept(
-        self, request: RunRequest, now: datetime, idempotency: Idempotency | None
+        self, request: RunRequest, now: datetime, idempotency: Idempotency | None, name: str | None = None
     ) -> tuple[str, bool]:
         """Makes the row of a new run, without a uid yet. Gives its name and whether it is new.
 
-        The same idempotency gives the name it made before. Raises Taken for another body.
+        The same idempotency gives the name it made before. Raises Taken for another body. `name` is one of
+        `new_name`.
         """
+        name = name or new_name()
         async with self._database.brief_write() as connection:
-            name = names.RUN_PREFIX + ulid.new()
             if idempotency is not None:
                 first = await remember(connection, self._namespace, idempotency, name, now)
                 if first != name:

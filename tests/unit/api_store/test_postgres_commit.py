@@ -5,10 +5,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from kubernetes.aio import client
 
+from api.accept import accept_run
 from api.store.errors import StoreUnavailable
 from api.store.index.runs import RunRequest
 from api.store.store import Store
+from crds.kube import Kube
 from tests.unit.api_store import given
 from tests.unit.api_store.postgres import Server
 
@@ -22,11 +25,18 @@ class Cut:
     def __init__(self, server: Path) -> None:
         self._server = server
         self.at = ""
-        """What does not arrive of the next COMMIT: `question`, `answer`, or `question, unnoticed`."""
+        """What does not arrive of the next COMMIT: `question`, `question, unnoticed`, `answer`, or `answer,
+        and all others`: then nobody can be asked.
+        """
         self.cuts = 0
+        self.open = True
+        """Whether others get through."""
         self._lines: list[asyncio.StreamWriter] = []
 
     async def through(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.open:
+            writer.close()
+            return
         up, down = await asyncio.open_unix_connection(self._server)
         self._lines += [writer, down]
 
@@ -39,9 +49,10 @@ class Cut:
         while data := await reader.read(65536):
             if self.at and data.endswith(COMMIT):
                 self.cuts += 1
+                self.open = self.at != "answer, and all others"
                 how, self.at = self.at, ""
                 back.cancel()
-                if how == "answer":
+                if how.startswith("answer"):
                     down.write(data)
                     await up.read(65536)
                 writer.close()
@@ -54,6 +65,14 @@ class Cut:
     def close(self) -> None:
         for line in self._lines:
             line.close()
+
+
+@pytest.fixture
+async def kube() -> AsyncIterator[Kube]:
+    """A line to an apiserver that is not there."""
+    made = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
+    yield made
+    await made.close()
 
 
 @pytest.fixture
@@ -117,3 +136,17 @@ async def test_a_transaction_that_changed_nothing_asks_for_no_flush(store: Store
     assert cut.cuts == 1
     async with store.database.write():
         pass
+
+
+async def test_a_run_that_nobody_can_tell_of_is_refused_and_taken_back_when_that_is_known(
+    store: Store, cut: Cut, kube: Kube
+) -> None:
+    cut.at = "answer, and all others"
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(accept_run(store, kube, REQUEST, given.NOW), 5)
+    cut.open = True
+    async with asyncio.timeout(20):
+        while not (await store.runs.unsettled(given.later(1)))[0]:
+            await asyncio.sleep(0.1)
+    assert await total(store) == 0
+    assert (await store.runs.unsettled(given.later(1)))[1] == []
