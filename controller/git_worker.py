@@ -8,21 +8,25 @@ let go.
 import asyncio
 import contextlib
 from dataclasses import asdict
+from weakref import WeakValueDictionary
 
 from controller.git_process import Child, workplace
 from controller.repository import Commit, Head, Remote
 
 AT_ONCE = 2
 """Fetches at the same time: their memory together with ours stays below the pod's."""
+OF_ONE_HOST = 1
+"""A slow host leaves a place for the others."""
 SPARE_SECONDS = 300.0
 
 
 class Fetches:
-    """Fetches of commits, at most two at a time. `allow` and `deny` are networks in CIDR form."""
+    """Fetches of commits, at most two at a time, of two hosts. `allow`, `deny`: networks in CIDR form."""
 
     def __init__(self, allow: tuple[str, ...], deny: tuple[str, ...]) -> None:
         self._network = {"allow": list(allow), "deny": list(deny)}
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._spare: asyncio.Task[Child] | None = None
         self._letting_go: asyncio.TimerHandle | None = None
         self._closed = False
@@ -30,7 +34,8 @@ class Fetches:
     async def commit(self, remote: Remote, head: Head, path: str, seconds: float) -> Commit:
         """Subject and tree of a commit, within `seconds` from its turn on. Raises GitProblem."""
         request = {"remote": asdict(remote), "head": asdict(head), "path": path, "seconds": seconds}
-        async with self._places, workplace() as place:
+        host = self._hosts.setdefault(remote.host, asyncio.Semaphore(OF_ONE_HOST))
+        async with host, self._places, workplace() as place:
             child = await self._child()
             try:
                 told = await child.ask({**request, **self._network, "place": place}, remote, seconds)

@@ -1,8 +1,10 @@
 """Looking at real repositories by smart http: odd, hostile, large ones. Whatever they hold, nothing runs."""
 
+import asyncio
 import shutil
 import socket
 import subprocess
+import threading
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from controller.config import Timing
-from controller.git import Git
+from controller.git import OF_ONE_HOST, Git
 from controller.git_remote import fetched
 from controller.repository import GitProblem, Head, Remote
 from outbound.addresses import Rules
@@ -165,6 +167,28 @@ async def test_a_long_list_of_references_is_read_in_a_child_and_a_longer_one_is_
     fill(300_000)
     found = await problem(git, remote.url, {})
     assert found.reason == "TooManyRefs" and "16 MiB" in found.message
+
+
+async def test_a_slow_host_delays_no_other(git, server):
+    """Neither by http nor by ssh, neither in looking nor in fetching."""
+    sha = server.create("quick").commit({"a": "1"}, "one")
+    quick, over = Remote(server.url("quick")), threading.Event()
+    with (
+        listening(treatment=lambda visitor: over.wait(20)) as http,
+        listening(treatment=lambda _: over.wait(20)) as ssh,
+    ):
+        slow = [Remote(f"http://127.0.0.1:{http.port}/x"), Remote(f"ssh://127.0.0.1:{ssh.port}/x")]
+        waiting = [asyncio.create_task(git.head(remote, {})) for remote in slow for _ in range(40)]
+        waiting += [asyncio.create_task(git.commit(slow[0], Head(sha, sha), "")) for _ in range(3)]
+        while http.visits < OF_ONE_HOST + 1 or not ssh.visits:
+            await asyncio.sleep(0.01)
+        assert await git.head(quick, {}) == Head("HEAD", sha)
+        assert (await git.commit(quick, Head(sha, sha), "")).subject == "one"
+        assert not any(task.done() for task in waiting)
+        for task in waiting:
+            task.cancel()
+        over.set()
+        await asyncio.gather(*waiting, return_exceptions=True)
 
 
 MESSAGES = [
