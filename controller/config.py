@@ -33,6 +33,8 @@ class Timing:
     build_retry: float = 5.0
     build_pod_kept: int = 3600
     lost_after: int = 60
+    prune_settle: float = 30.0
+    """From the announcement of a removal on: longer than a resync, so that every controller knows."""
     git_timeout: float = 60.0
     burst: float = 10.0
     """Between two builds of a project that commits begin."""

@@ -1,8 +1,10 @@
 """What is to be done about a Project's old Deployments and images. Pure.
 
-Performed by `controller.project.retain`. A prune pod at a time: made for what is too many; once it
-succeeded, the objects it names are deleted, then the pod. One that failed is followed by another, three
-in all; then the objects go and their images stay, which an Event says.
+Performed by `controller.project.retain`. What is too many is announced first, by a pod that never runs:
+whoever takes images over knows of it before they go, another controller too. After a while what is still
+too many is removed by a prune pod, one at a time; once it succeeded, the objects it names are deleted, then
+the pods. One that failed is followed by another, three in all; then the objects go and their images stay,
+which an Event says.
 """
 
 from collections.abc import Collection, Sequence
@@ -12,7 +14,15 @@ from datetime import datetime, timedelta
 from controller.config import Config
 from controller.decision import Create, Decision, Delete, Note
 from controller.project import retention
-from controller.project.prune_pod import Removal, build, removal_of, succeeded
+from controller.project.prune_pod import (
+    Removal,
+    announcement,
+    announces,
+    build,
+    images_of,
+    removal_of,
+    succeeded,
+)
 from crds import kinds
 from crds.objects import Deployment, Pod, Project
 
@@ -34,21 +44,28 @@ class Kept:
 
 def decide(kept: Kept, now: datetime, config: Config) -> Decision:
     """The Decision about old Deployments and images."""
+    announced = [pod for pod in kept.pods if announces(pod) and not pod.deleting]
     done = [pod for pod in kept.pods if pod.finished and not pod.deleting]
-    live = [pod for pod in kept.pods if not pod.finished]
+    live = [pod for pod in kept.pods if not pod.finished and not announces(pod)]
     failed = [pod for pod in done if not succeeded(pod)]
     over = [pod for pod in done if succeeded(pod)] or (failed if len(failed) >= ATTEMPTS else [])
     if over:
-        return _finish(kept, over, done)
+        return _finish(kept, over, [*done, *announced])
     if live:
         return _watch(live[0], now, config)
     without_image, removal = _wanted(kept, now)
     deletes = tuple(_deletion(deployment) for deployment in without_image)
+    if removal and not announced:
+        body = announcement(kept.project, removal, config)
+        settle = config.timing.prune_settle
+        return Decision(create=(Create(kinds.POD, body),), delete=deletes, requeue_after=settle)
+    removal = _still(kept, removal, announced)
     if not removal:
-        # What failed before is wanted no more: by a rollback, a Run, or another retention.
-        return Decision(delete=(*deletes, *(_pod_deletion(pod) for pod in failed)))
+        # What was announced, or failed before, is wanted no more: by a rollback, a Run, a build.
+        return Decision(delete=(*deletes, *map(_pod_deletion, (*failed, *announced))))
     pause = PAUSE * 2.0 ** (len(failed) - 1) if failed else 0.0
     left = max((_left(pod, pause, now) for pod in failed), default=0.0)
+    left = max(left, *(_left(pod, config.timing.prune_settle, now) for pod in announced))
     if left > 0:
         return Decision(delete=deletes, requeue_after=left)
     notes = tuple(
@@ -76,6 +93,18 @@ def _wanted(kept: Kept, now: datetime) -> tuple[list[Deployment], Removal]:
     images = tuple(dict.fromkeys(str(d.image) for d in pruned))
     together = [d for d in doomed if d.image in images]
     return plain, Removal({d.name: d.uid for d in together}, images, tuple(keys))
+
+
+def _still(kept: Kept, removal: Removal, announced: Sequence[Pod]) -> Removal:
+    """What was announced, as far as it still is too much; the rest has its turn later."""
+    told = {image for pod in announced for image in images_of(pod)}
+    keys = {key for pod in announced for key in removal_of(pod).dependencies}
+    images = {d.name: str(d.image) for d in kept.deployments}
+    return Removal(
+        {name: uid for name, uid in removal.deployments.items() if images[name] in told},
+        tuple(image for image in removal.images if image in told),
+        tuple(key for key in removal.dependencies if key in keys),
+    )
 
 
 def _finish(kept: Kept, over: Sequence[Pod], done: Sequence[Pod]) -> Decision:

@@ -19,6 +19,8 @@ from crds.objects import Pod, Project
 
 ANNOTATION = f"{names.GROUP}/prune"
 VARIABLE = "CREWYARD_PRUNE"
+GATE = f"{names.GROUP}/announced"
+"""The scheduling gate of a pod that only says what is going to be removed; it never runs."""
 DEADLINE = 600
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "1", "memory": "512Mi", "ephemeral-storage": "1Gi"}
@@ -36,8 +38,19 @@ class Removal:
         return bool(self.images or self.dependencies)
 
 
+def announcement(project: Project, removal: Removal, config: Config) -> dict[str, Any]:
+    """A pod that says what is going to be removed, to other controllers too, and never runs."""
+    body = build(project, removal, 0, config)
+    return {**body, "spec": {**body["spec"], "schedulingGates": [{"name": GATE}]}}
+
+
+def announces(pod: Pod) -> bool:
+    """Whether a pod only announces."""
+    return bool(pod.spec.get("schedulingGates"))
+
+
 def build(project: Project, removal: Removal, attempt: int, config: Config) -> dict[str, Any]:
-    """The pod; the same removal and attempt give the same name."""
+    """The pod; the same removal and attempt give the same name. Attempts count from 1."""
     told = {"deployments": dict(removal.deployments), "dependencies": list(removal.dependencies)}
     identity = json.dumps([project.uid, told, list(removal.images), attempt], sort_keys=True)
     request = {
@@ -123,12 +136,12 @@ def going(pods: Collection[Pod]) -> Going:
     """What prune pods remove, or removed."""
     return Going(
         frozenset(name for pod in pods for name in removal_of(pod).deployments),
-        frozenset(image for pod in pods for image in _images(pod)),
+        frozenset(image for pod in pods for image in images_of(pod)),
         len(pods),
     )
 
 
-def _images(pod: Pod) -> list[str]:
+def images_of(pod: Pod) -> list[str]:
     """The images in a pod's request."""
     try:
         (container,) = pod.spec["containers"]

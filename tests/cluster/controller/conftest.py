@@ -21,7 +21,9 @@ from crds.times import format_time
 
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
 """On every node of the one-node cluster; it holds no runner, so that a pod of it ends at once."""
-FAST = Timing(resync=1.0, poll=1, start_timeout=60, image_pull=6, build_retry=0.2, burst=0.0)
+FAST = Timing(
+    resync=1.0, poll=1, start_timeout=60, image_pull=6, build_retry=0.2, burst=0.0, prune_settle=1.5
+)
 
 
 @dataclass

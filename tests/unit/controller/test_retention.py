@@ -86,6 +86,14 @@ class World:
         return Kept(project, list(self.deployments.values()), self.needed, list(self.pods.values()))
 
     def step(self):
+        """One Decision; after an announcement the one that follows it too."""
+        decision = self.decided()
+        if any(child.body["spec"].get("schedulingGates") for child in decision.create):
+            self.now += timedelta(seconds=31)
+            return self.decided()
+        return decision
+
+    def decided(self):
         decision = prune.decide(self.kept, self.now, self.config)
         for child in decision.create:
             meta = {
@@ -104,7 +112,7 @@ class World:
 
     def end(self, works=True):
         for name, pod in list(self.pods.items()):
-            if not pod.finished:
+            if not pod.finished and not prune_pod.announces(pod):
                 words = {"outcome": "pruned", "removed": 1} if works else {"outcome": "trouble"}
                 ended = {"exitCode": 0 if works else 75, "message": json.dumps(words)}
                 status = {
@@ -114,8 +122,12 @@ class World:
                 self.pods[name] = Pod({**pod.raw, "status": status})
 
     @property
+    def at_work(self):
+        return [pod for pod in self.pods.values() if not pod.finished and not prune_pod.announces(pod)]
+
+    @property
     def asked(self):
-        (pod,) = (pod for pod in self.pods.values() if not pod.finished)
+        (pod,) = self.at_work
         env = {e["name"]: e.get("value") for e in pod.spec["containers"][0]["env"]}
         return json.loads(env["CREWYARD_PRUNE"])
 
@@ -140,6 +152,33 @@ def test_the_registry_is_cleaned_before_the_objects_go(world):
     assert not world.pods and not world.step().create
 
 
+def test_what_is_to_go_is_announced_and_looked_at_again_before_it_goes(world):
+    world.decided()
+    assert not world.at_work
+    # Who knows of the announcement takes none of these over.
+    assert prune_pod.going(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    world.now += timedelta(seconds=20)
+    assert world.decided().requeue_after > 5 and not world.at_work
+    # Another controller, which did not know yet, has given the image of dep-0 to a newer one meanwhile.
+    taken = world.deployments["dep-0"].image
+    world.deployments["dep-4"].raw["status"]["image"] = taken
+    world.now += timedelta(seconds=15)
+    world.decided()
+    assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in (1, 2)]
+    world.end()
+    for _ in range(3):
+        world.step()
+    assert not world.pods and "dep-4" in world.deployments
+
+
+def test_an_announcement_of_what_nobody_wants_to_go_any_more_is_taken_back(world):
+    world.decided()
+    world.needed = {"dep-0", "dep-1", "dep-2"}
+    world.now += timedelta(seconds=31)
+    world.decided()
+    assert not world.pods
+
+
 def test_an_image_that_another_deployment_names_stays(world):
     world.deployments["dep-0"].raw["status"]["image"] = world.deployments["dep-5"].image
     world.step()
@@ -150,7 +189,7 @@ def test_an_image_that_another_deployment_names_stays(world):
 def test_a_failed_removal_is_tried_three_times_with_pauses_and_then_given_up(world):
     for attempt in range(1, 4):
         world.step()
-        assert sum(not pod.finished for pod in world.pods.values()) == 1
+        assert len(world.at_work) == 1
         world.end(works=False)
         if attempt < 3:
             assert world.step().requeue_after > 0 and len(world.deployments) == 6
