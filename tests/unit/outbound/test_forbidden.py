@@ -1,6 +1,8 @@
 """Nothing connects to a forbidden address, however it is spelled, redirected to or resolved."""
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -158,3 +160,40 @@ def test_credentials_stay_at_home(tmp_path, access):
     finally:
         home.close()
         other.close()
+
+
+LOOK = """
+import sys
+from pathlib import Path
+from build.git_remote import Failed, fetch_commit
+from build.settings import GitSource
+from outbound.access import Access
+from outbound.addresses import Rules
+try:
+    rules = Rules.parse(["127.0.0.1/32"], [])
+    fetch_commit(GitSource(sys.argv[1], "a" * 40), Access(), rules, 1 << 20, Path(sys.argv[2]))
+except Failed as failed:
+    print(failed.trouble.kind.name)
+"""
+
+
+def test_configuration_of_the_machine_is_ignored(tmp_path):
+    """A home whose .gitconfig sends every address, and every proxy, somewhere else."""
+    with listening() as elsewhere, listening() as server:
+        there = f"http://127.0.0.1:{elsewhere.port}"
+        (tmp_path / ".gitconfig").write_text(
+            f'[url "{there}/"]\n\tinsteadOf = http://127.0.0.1\n[http]\n\tproxy = {there}\n'
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", LOOK, f"http://127.0.0.1:{server.port}/x", str(tmp_path / "place")],
+            env={
+                "HOME": str(tmp_path),
+                "PATH": "/usr/bin:/bin",
+                "PYTHONPATH": str(Path(__file__).parents[3]),
+            },
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        assert done.stdout.decode().strip() == "AWAY"
+        assert (elsewhere.visits, server.visits) == (0, 1)
