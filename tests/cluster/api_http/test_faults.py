@@ -25,6 +25,9 @@ from tests.unit.api_store import postgres as pg
 PROMISED = 5.0
 """Seconds in which every call is answered."""
 
+BEFORE = 5
+"""Runs that `accepted` makes."""
+
 
 class Checker:
     """Makes every kind of call, and keeps what was acknowledged."""
@@ -135,6 +138,12 @@ class Checker:
             assert await self.kube.get(RUN, name_of(run)) is not None
         for name, sha256 in self.files.items():
             assert await self._file(name) == (200, sha256)
+        # What was refused is not made after all: its caller was told to try again.
+        await until(self._nothing_else, 40)
+
+    async def _nothing_else(self):
+        _, found, _ = await self.replica.call("GET", "/v1/runs?project=crew")
+        return found["pagination"]["total"] == len(self.runs) + BEFORE
 
 
 async def checked(replica, kube):
