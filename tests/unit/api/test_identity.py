@@ -17,6 +17,7 @@ from tests.unit.api.conftest import NOW
 from tests.unit.api.issuer import AUDIENCE, Issuer, rsa_key
 
 BASE = {"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_PUBLIC_URL": "https://yard.example/"}
+UNHURRIED = settings(max_examples=200, deadline=None)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),
     lambda inner: (
@@ -70,11 +71,13 @@ def test_a_wrong_setting_is_named(name, value):
         parse({**BASE, name: value})
 
 
+@UNHURRIED
 @given(st.text(max_size=200) | st.lists(st.text("abcXYZ019-_", max_size=90), max_size=4).map(".".join))
 def test_any_text_can_be_glanced_at(text):
     glance(text)
 
 
+@UNHURRIED
 @given(JSON, JSON)
 def test_no_spec_and_no_claims_break_the_matching(spec, claims):
     workflow = workflows.of_claims(claims if isinstance(claims, dict) else {})
@@ -83,6 +86,7 @@ def test_no_spec_and_no_claims_break_the_matching(spec, claims):
         workflows.grants(found, workflow)
 
 
+@UNHURRIED
 @given(JSON)
 def test_no_key_set_breaks_the_reading(found):
     try:
@@ -91,7 +95,7 @@ def test_no_key_set_breaks_the_reading(found):
         assert "no keys" in str(error)
 
 
-@settings(max_examples=200)
+@UNHURRIED
 @given(st.data())
 def test_a_token_with_one_letter_changed_proves_nothing(data):
     token = jwt_of()
