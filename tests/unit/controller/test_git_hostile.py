@@ -1,4 +1,4 @@
-"""Names and messages in repositories that try to be more than words: nothing runs, nothing looks like more."""
+"""Names and messages in repositories that try to be more than words: nothing runs or looks like more."""
 
 import shutil
 import socket
