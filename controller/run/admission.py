@@ -23,7 +23,7 @@ from controller.run.end import failed
 from controller.run.observe import Observer
 from crds import errors, kinds, names
 from crds.objects import Deployment, Pod, Project, Run
-from crds.reasons import RunReason
+from crds.reasons import RUN_ENDS, RunReason
 
 AT_ONCE = 8
 REFUSED_AGAIN = 5.0
@@ -84,8 +84,11 @@ class AdmissionReconciler:
 
     def _candidates(self, project: str) -> Iterator[Run]:
         for raw in self.actor.known.all(kinds.RUN):
+            if raw["status"].get("phase") in RUN_ENDS:
+                # Most of them, where many runs are short.
+                continue
             run = Run(raw)
-            if run.ended or run.cancel or run.deleting or self._has_pod(run):
+            if run.cancel or run.deleting or self._has_pod(run):
                 continue
             if (run.project or self._project_of(run.deployment)) == project:
                 yield run
