@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import shutil
 
 import pytest
@@ -10,6 +11,7 @@ from playwright.async_api import Page, async_playwright, expect
 
 URL = os.environ.get("CREWYARD_URL", "")
 SECONDS = 60_000
+expect.set_options(timeout=SECONDS)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -104,18 +106,19 @@ async def test_ten_thousand_events_are_all_there(page, crew):
 
 
 async def test_a_key_is_created_shown_once_and_revoked(page):
+    name = f"made in a browser {secrets.token_hex(4)}"
     await sign_in(page, "#/settings/api-keys")
-    await page.get_by_label("Name").fill("made in a browser")
+    await page.get_by_label("Name").fill(name)
     await page.get_by_label("run", exact=True).check()
     await page.get_by_role("button", name="Create API key").click()
     key = await page.locator(".secret").inner_text()
     assert key.startswith("crw_")
     await page.reload()
-    await expect(page.get_by_role("cell", name="made in a browser")).to_be_visible()
+    await expect(page.get_by_role("cell", name=name, exact=True)).to_be_visible()
     assert key not in await page.content()
     page.on("dialog", lambda dialog: dialog.accept())
-    await page.get_by_role("button", name="Revoke made in a browser").click()
-    await expect(page.get_by_role("cell", name="made in a browser")).to_have_count(0)
+    await page.get_by_role("button", name=f"Revoke {name}").click()
+    await expect(page.get_by_role("cell", name=name, exact=True)).to_have_count(0)
 
 
 async def test_it_works_by_keyboard_and_on_a_narrow_screen(page, crew):
