@@ -45,10 +45,7 @@ class Signer:
         headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
         if sha256 is not None:
             headers["x-amz-checksum-sha256"] = base64.b64encode(bytes.fromhex(sha256)).decode()
-        url = self._url("PUT", key, headers, {}, now, seconds)
-        # Every client sends the length by itself, and some refuse to be told it.
-        del headers["Content-Length"]
-        return Signed(url, headers)
+        return Signed(self._url("PUT", key, headers, {}, now, seconds), headers)
 
     def get(self, key: str, answer: Mapping[str, str], now: datetime, seconds: int) -> str:
         """Reading the object; `answer` are headers of the store's answer (Content-Type and the like)."""
