@@ -43,6 +43,7 @@ def environment(build: object = BUILD) -> dict[str, str]:
         "CREWYARD_TOKEN": "very-secret",
         "CREWYARD_BUILD": build if isinstance(build, str) else json.dumps(build),
         "GIT_PASSWORD": "very-secret",
+        "GIT_IDENTITY": "very-secret",
         "REGISTRY_AUTH": "very-secret",
     }
 

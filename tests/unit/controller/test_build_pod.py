@@ -38,17 +38,18 @@ def names(container):
 def test_credentials_reach_only_whom_they_are_for(bodies):
     made = bodies()
     (assemble,) = containers(made["assemble"]).values()
-    assert {"GIT_PASSWORD", "REGISTRY_AUTH", "CREWYARD_TOKEN"} <= names(assemble)
+    git = {"GIT_USERNAME", "GIT_PASSWORD", "GIT_BEARER_TOKEN", "GIT_CA_CRT", "GIT_IDENTITY", "GIT_KNOWN_HOSTS"}
+    assert git | {"REGISTRY_AUTH", "CREWYARD_TOKEN"} <= names(assemble)
     parts = containers(made["dependencies"])
-    assert "GIT_PASSWORD" in names(parts["source"]) and "REGISTRY_AUTH" not in names(parts["source"])
-    assert "REGISTRY_AUTH" in names(parts["push"]) and "GIT_PASSWORD" not in names(parts["push"])
+    assert git <= names(parts["source"]) and "REGISTRY_AUTH" not in names(parts["source"])
+    assert "REGISTRY_AUTH" in names(parts["push"]) and not git & names(parts["push"])
     assert names(parts["kaniko"]) == set()
     assert not any("envFrom" in part for part in parts.values())
 
 
 def test_git_credentials_are_not_shown_to_another_host(bodies):
     (assemble,) = containers(bodies(url="https://elsewhere.example.org/crew.git")["assemble"]).values()
-    assert "GIT_PASSWORD" not in names(assemble)
+    assert not [name for name in names(assemble) if name.startswith("GIT_")]
 
 
 def test_without_a_push_secret_none_is_named(bodies, config):
