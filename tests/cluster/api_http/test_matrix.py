@@ -18,7 +18,7 @@ from api.store.store import Store
 from crds.kube import Kube
 from tests.cluster.api_http.accounts import ACCOUNT, account, token
 from tests.unit.api.conftest import NOW, Yard, key
-from tests.unit.api.test_matrix import OPERATIONS, foreign, request, tried
+from tests.unit.api.test_matrix import FOREIGN, OPERATIONS, OWN, foreign, request, tried
 
 SCOPES = ("read", "run", "deploy", "admin")
 
@@ -56,7 +56,7 @@ async def test_scopes_and_projects_of_the_clusters_accounts(rows, kube):
         await account(kube, scope, scope)
         bearers[f"only {scope}"] = await token(kube, scope)
     # Who may something in the namespace may it in all projects, which are all within it.
-    assert await tried(rows, bearers, bound=False) > 280
+    assert await tried(rows, bearers, {OWN[0], FOREIGN[0]}) > 280
 
 
 async def test_no_operation_is_for_a_bad_token(rows, kube):

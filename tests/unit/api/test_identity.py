@@ -17,7 +17,7 @@ from tests.unit.api.conftest import NOW
 from tests.unit.api.issuer import AUDIENCE, Issuer, rsa_key
 
 BASE = {"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_PUBLIC_URL": "https://yard.example/"}
-UNHURRIED = settings(max_examples=200, deadline=None)
+UNHURRIED = settings(max_examples=60, deadline=None)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),
     lambda inner: (

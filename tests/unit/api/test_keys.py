@@ -56,9 +56,9 @@ async def test_a_revoked_key_holds_no_longer_from_the_next_request_on(yard):
     assert [item["id"] for item in (await yard.get("/v1/api-keys"))["data"]] == [other["id"]]
 
 
-async def opened(yard, bearer):
+async def opened(yard, bearer, path="/v1/runs/run_a/events"):
     answer = await yard.client.get(
-        "/v1/runs/run_a/events", headers={"Authorization": f"Bearer {bearer}", "Accept": "text/event-stream"}
+        path, headers={"Authorization": f"Bearer {bearer}", "Accept": "text/event-stream"}
     )
     assert answer.status == 200
     await answer.content.readuntil(b"\n\n")
@@ -76,6 +76,15 @@ async def test_revocation_ends_the_streams_of_that_key_and_of_no_other(yard):
     assert (await asyncio.wait_for(ends.content.read(), 10)).endswith(b"\n\n" + NO_LONGER)
     await yard.end(raw, "Succeeded", result={"output": "{}"})
     assert b"run.completed" in await asyncio.wait_for(goes_on.content.read(), 10)
+
+
+async def test_revocation_ends_a_build_log_that_is_followed(yard):
+    await yard.project("crew")
+    await yard.deployment("dep-a", "crew", "Building")
+    key = await made(yard)
+    stream = await opened(yard, key["key"], "/v1/deployments/dep_a/logs")
+    assert (await yard.call("DELETE", f"/v1/api-keys/{key['id']}"))[0] == 204
+    assert (await asyncio.wait_for(stream.content.read(), 10)).endswith(NO_LONGER)
 
 
 async def test_a_stream_ends_with_its_key(yard):
