@@ -3,12 +3,13 @@
 import csv
 import io
 import sqlite3
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import select
 
 from api import accounting
 from api.prices import Prices, parse_prices
@@ -16,6 +17,7 @@ from api.store.eventlog import EventLog, Said
 from api.store.index.usage import EndedBuild, Measures
 from api.store.kept import INDEX
 from api.store.migrate import migrate
+from api.store.schema import tombstones
 from api.store.store import Store
 from api.translate import usage
 from crds import objects
@@ -234,7 +236,10 @@ async def test_an_index_of_the_first_version_keeps_its_rows_and_is_accounted(tmp
     store = await Store.open(tmp_path, "crews")
     assert (await store.runs.get("run-a")).duration_ms == 1500
     assert (await store.keys.get("k")).plan == "pro"
-    assert await accounting.account(store) == 2
+    assert await accounting.account(store) == 1
     assert await accounting.account(store) == 0
     assert await store.usage.days("uid-1", DAY, DAY) == {DAY: Measures(runs=1, run_ms=1500)}
+    async with store.database.read() as connection:
+        stones = (await connection.execute(select(tombstones.c.name, tombstones.c.ended_at))).all()
+    assert stones == [("run-b", datetime(2026, 11, 21, 10, tzinfo=UTC))]
     await store.close()

@@ -126,7 +126,7 @@ async def test_nothing_is_said_after_the_end_although_the_lock_was_lost(replicas
         async with one.events.hold(run) as log:
             # As after the end of this replica's connection: another one did not wait for it.
             async with two.database.write() as connection:
-                sealed = await two.events._logs._tables.seal(connection, run)  # type: ignore[attr-defined]
+                sealed = await two.events._logs._logs._tables.seal(connection, run)  # type: ignore[attr-defined]
             assert sealed == 1
             await log.say([Said(2, "log", {})])
 
