@@ -55,9 +55,7 @@ async def test_a_repository_by_ssh(yard, tmp_path: Path, host_address):
 
 
 HOSTILE = [
-    "\x1b[31mred\x1b[0m $(touch /tmp/x) `id`",
-    "a\u202egnp.exe \u2066b\u2069\u200b",
-    "::error file=main.py::no\r\n::set-output name=x::y",
+    "\x1b[31mred\x1b[0m $(touch /tmp/x) `id` a\u202egnp.exe \u2066b\u2069\u200b ::error file=a::b\r\nlate",
     "x" * (1 << 20),
 ]
 

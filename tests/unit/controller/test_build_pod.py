@@ -38,7 +38,14 @@ def names(container):
 def test_credentials_reach_only_whom_they_are_for(bodies):
     made = bodies()
     (assemble,) = containers(made["assemble"]).values()
-    git = {"GIT_USERNAME", "GIT_PASSWORD", "GIT_BEARER_TOKEN", "GIT_CA_CRT", "GIT_IDENTITY", "GIT_KNOWN_HOSTS"}
+    git = {
+        "GIT_USERNAME",
+        "GIT_PASSWORD",
+        "GIT_BEARER_TOKEN",
+        "GIT_CA_CRT",
+        "GIT_IDENTITY",
+        "GIT_KNOWN_HOSTS",
+    }
     assert git | {"REGISTRY_AUTH", "CREWYARD_TOKEN"} <= names(assemble)
     parts = containers(made["dependencies"])
     assert git <= names(parts["source"]) and "REGISTRY_AUTH" not in names(parts["source"])
