@@ -16,7 +16,6 @@ from typing import Any
 from bench import (
     accept,
     artifact,
-    commit,
     drain,
     facts,
     first_line,
@@ -24,6 +23,8 @@ from bench import (
     lines,
     lists,
     memory,
+    poll,
+    push,
     redeploy,
     requests,
     rollback,
@@ -56,7 +57,8 @@ MEASURES: dict[str, Measure] = {
     "S3": streams.measure,
     "S4": streams.catch_up,
     "A1": artifact.measure,
-    "commit": commit.measure,
+    "G1": push.measure,
+    "G2": poll.measure,
     "B1": redeploy.code_only("langgraph", 7),
     "B1crewai": redeploy.code_only("crewai", 5),
     "B2": redeploy.dependencies("crewai", 3),
@@ -64,7 +66,7 @@ MEASURES: dict[str, Measure] = {
 }
 LONG = ("S2", "B1crewai", "B2", "B4")
 """Not in the selection."""
-COUNTED = ("T1", "S2", "S3")
+COUNTED = ("T1", "S2", "S3", "G2")
 """Those that take a count."""
 
 
