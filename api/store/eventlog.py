@@ -85,6 +85,10 @@ class EventLog:
         """Up to `limit` records after the first `after` ones. Raises Damaged."""
         return self._journal.read(after, limit)
 
+    def recent(self, after: int, limit: int) -> list[Record] | None:
+        """As `read`, without blocking; None where it is not remembered."""
+        return self._journal.recent(after, limit)
+
     def lines(self, after: int, limit: int) -> list[bytes]:
         """As `read`, as they are on the disk."""
         return self._journal.lines(after, limit)

@@ -121,7 +121,12 @@ class FileEventLogs(EventLogs):
         log = await self._shelf.open(run)
         last = log.last if said is None else said
         count = min(limit, last - after)
-        return last, await self._mended(run, lambda log: log.read(after, count)) if count > 0 else []
+        if count <= 0:
+            return last, []
+        recent = log.recent(after, count)
+        if recent is None:
+            recent = await self._mended(run, lambda log: log.read(after, count))
+        return last, recent
 
     async def lines(self, run: str, after: int, limit: int) -> list[bytes]:
         """As `EventLogs.lines`."""
