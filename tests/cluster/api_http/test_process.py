@@ -14,6 +14,7 @@ import pytest
 
 from crds import keys
 from crds.kinds import RUN
+from tests.cluster.api_http.accounts import account, token
 
 KEY = secrets.token_hex(16)
 
@@ -61,7 +62,10 @@ async def test_it_ends_its_streams_and_leaves_no_secret_in_its_log(tmp_path, kub
         CREWYARD_PUBLIC_URL=f"http://127.0.0.1:{port}",
         CREWYARD_PORT=str(port),
         CREWYARD_ADMIN_KEYS=json.dumps([record]),
+        CREWYARD_RATE_LIMIT_URL="redis://:octopus@127.0.0.1:1/0",
     )
+    await account(kube, "ci", "read")
+    of_cluster = await token(kube, "ci")
     headers = {"Authorization": f"Bearer {drawn.text}"}
     async with (
         aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session,
@@ -88,6 +92,8 @@ async def test_it_ends_its_streams_and_leaves_no_secret_in_its_log(tmp_path, kub
                 if answer.status == 200:
                     break
             await asyncio.sleep(0.05)
+        async with session.get("/v1/runs", headers={"Authorization": f"Bearer {of_cluster}"}) as answer:
+            assert answer.status == 200 and (await answer.json())["pagination"]["total"] == 1
         async with session.get("/v1/runs/run_a/events") as stream:
             await stream.content.readuntil(b"\n\n")
             before = time.monotonic()
@@ -100,7 +106,9 @@ async def test_it_ends_its_streams_and_leaves_no_secret_in_its_log(tmp_path, kub
     requests = [line for line in lines if line["event"] == "request"]
     assert {"POST", "PUT", "GET"} == {line["method"] for line in requests}
     assert all(line["request_id"] for line in requests)
+    assert [line["event"] for line in lines].count("shared_rate_limit_away") == 1
+    assert f"kubernetes:system:serviceaccount:{kube.namespace}:ci" in {line["key"] for line in requests}
     whole = out.decode() + complaint.decode()
-    token = ticket["upload_url"].split("token=")[1]
-    for secret in (drawn.text, drawn.hash, token, "swordfish", KEY):
+    signed = ticket["upload_url"].split("token=")[1]
+    for secret in (drawn.text, drawn.hash, of_cluster, signed, "octopus", "swordfish", KEY):
         assert secret not in whole
