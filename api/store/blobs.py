@@ -174,7 +174,7 @@ class Blobs:
 
 def in_folder(directory: Path) -> Blobs:
     """Blobs as files below a directory."""
-    store = LocalStore(directory, mkdir=True)
+    store = LocalStore(directory, mkdir=True, automatic_cleanup=True)
 
     def sync(key: str) -> None:
         # The library renames without flushing: bytes and names must be on disk before we say so.

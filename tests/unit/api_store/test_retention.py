@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import select
 
 from api.accounting import account
+from api.metrics import Metrics
 from api.projector import retain
 from api.projector.keep import Keeper
 from api.projector.orphans import sweep
@@ -21,6 +22,7 @@ from api.projector.retain import Retainer, object_seconds
 from api.store.buildlogs import Chunk
 from api.store.errors import StoreUnavailable
 from api.store.eventlog import Said
+from api.store.index.holdings import ROWS
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs import RunRequest
 from api.store.schema import (
@@ -382,3 +384,23 @@ async def test_keys_of_idempotency_go_after_a_day_a_part_at_a_time(store: Store)
     assert more == [True, False]
     async with store.database.read() as connection:
         assert (await connection.execute(select(idempotency.c.key))).scalars().all() == ["key-0"]
+
+
+async def test_a_removed_project_leaves_nothing_but_tombstones(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path, "crews")
+    await scenario(store)
+    await given.claimed(store)
+    await store.buildlogs.append("dep-a", "pod", "assemble", [Chunk(1, "text\n")])
+    await store.projects.remove("demo", "project-1", given.NOW)
+    await work(store)
+    found = await rows(store)
+    assert len(found.pop("tombstones")) == 4 and not any(found.values())
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and "index" not in path.name]
+    assert [path.name for path in files] == ["lock"]
+    assert list((tmp_path / "blobs").iterdir()) == []
+    assert (await store.measure.look(LATER)).rows == {**dict.fromkeys(ROWS, 0), "tombstone": 4}
+    metrics = Metrics()
+    metrics.show(store.measure)
+    text = metrics.text().decode()
+    assert 'crewyard_records{kind="tombstone"} 4.0' in text and "crewyard_oldest_unsealed_seconds 0.0" in text
+    await store.close()
