@@ -1,8 +1,9 @@
 """A1: a GiB in the pod → stored, by the runner's own code, against a plain copy to the same store; and back.
 
-The peer of a directory is a copy and its fsync; of a bucket it is the object-store library's own upload of
-the file, in parts, without anybody in between. Both hash nothing. The facade is a process of its own; its
-memory is what it held at most while the GiB went in, and out.
+The peer of a directory is a copy and its fsync, once by the kernel alone, and once with a hash of what is
+read, as tools do that copy between stores; of a bucket it is the object-store library's own upload of the
+file, in parts, which hashes nothing. The facade is a process of its own; its memory is what it held at most
+while the GiB went in, and out.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ import obstore
 from obstore.store import from_url
 
 from bench.artifact_service import NONCE, POD, UID
+from bench.figures import Pair
 from bench.finding import Finding
 from bench.ground import Ground
 from crds import keys, tokens
@@ -60,7 +62,8 @@ async def measure(_ground: Ground) -> list[Finding]:
             block = os.urandom(64 * MIB)
             for number in range(SIZE // len(block)):
                 file.write(number.to_bytes(8, "big") + block[8:])
-        found = await _store(place, "a directory", None, lambda: _copied(place))
+        peers = {"copy and fsync": _copied, "copy with a hash, and fsync": _hashed}
+        found = await _store(place, "a directory", None, peers)
         program = s3.program()
         if program is None:
             return found
@@ -68,12 +71,15 @@ async def measure(_ground: Ground) -> list[Finding]:
         try:
             os.environ.update(server.environment)
             url = f"s3://{server.new().name}"
-            return [*found, *await _store(place, "a bucket", url, lambda: _put(place, url))]
+            upload = {"the object-store library's upload": lambda place: _put(place, url)}
+            return [*found, *await _store(place, "a bucket", url, upload)]
         finally:
             server.close()
 
 
-async def _store(place: Path, what: str, url: str | None, peer: Callable[[], float]) -> list[Finding]:
+async def _store(
+    place: Path, what: str, url: str | None, peers: dict[str, Callable[[Path], float]]
+) -> list[Finding]:
     drawn, key = keys.draw(), secrets.token_hex(16)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "bench.artifact_service",
@@ -85,14 +91,16 @@ async def _store(place: Path, what: str, url: str | None, peer: Callable[[], flo
         port = int(await asyncio.wait_for(process.stdout.readline(), 60))
         address = f"http://127.0.0.1:{port}"
         facade = _facade(address, key)
-        speeds, grown = [], []
+        speeds: dict[str, list[Pair]] = {name: [] for name in peers}
+        grown = []
         for _ in range(PAIRS):
-            theirs = await asyncio.to_thread(peer)
+            theirs = {name: await asyncio.to_thread(peer, place) for name, peer in peers.items()}
             before = held(process.pid)
             forget(process.pid)
             ours = await asyncio.to_thread(_sent, facade, place)
             grown.append(held(process.pid, most=True) - before)
-            speeds.append((SIZE / MIB / theirs, SIZE / MIB / ours))
+            for name, seconds in theirs.items():
+                speeds[name].append((SIZE / MIB / seconds, SIZE / MIB / ours))
         before = held(process.pid)
         forget(process.pid)
         seconds = await _read(address, drawn.text)
@@ -102,9 +110,11 @@ async def _store(place: Path, what: str, url: str | None, peer: Callable[[], flo
         await process.wait()
         shutil.rmtree(place / "data", ignore_errors=True)
     memory = f"in {max(grown):.0f} MiB more at most, out {out:.0f} MiB more"
-    name = "copy and fsync" if url is None else "the object-store library's upload"
     return [
-        Finding("A1", f"1 GiB in the pod → stored in {what}", "MiB/s", pairs=speeds, peer=name),
+        *(
+            Finding("A1", f"1 GiB in the pod → stored in {what}", "MiB/s", pairs=pairs, peer=name)
+            for name, pairs in speeds.items()
+        ),
         Finding("A1", f"1 GiB read from {what}", "MiB/s", fact=f"{SIZE / MIB / seconds:.0f} MiB/s"),
         Finding("A1", f"memory of the facade, with {what}", "MiB", fact=memory),
     ]
@@ -129,6 +139,19 @@ def _copied(place: Path) -> float:
     shutil.copyfile(place / "artifacts" / NAME, place / "copy")
     with (place / "copy").open("rb") as file:
         os.fsync(file.fileno())
+    took = time.monotonic() - begun
+    (place / "copy").unlink()
+    return took
+
+
+def _hashed(place: Path) -> float:
+    begun, digest = time.monotonic(), hashlib.sha256()
+    with (place / "artifacts" / NAME).open("rb") as source, (place / "copy").open("wb") as target:
+        while piece := source.read(MIB):
+            digest.update(piece)
+            target.write(piece)
+        target.flush()
+        os.fsync(target.fileno())
     took = time.monotonic() - begun
     (place / "copy").unlink()
     return took

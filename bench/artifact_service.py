@@ -6,10 +6,12 @@ Makes a claimed run, prints its port, and serves until it is ended. Started by `
 """
 
 import asyncio
+import logging
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import structlog
 from aiohttp import web
 from kubernetes.aio import client
 
@@ -52,6 +54,8 @@ async def serve(place: Path, bucket: str | None, run: str, token_key: str, admin
 
 
 if __name__ == "__main__":
+    # Nobody reads its output but for the port.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     directory, url, name, key, key_id, digest = sys.argv[1:]
     holder = Key(key_id, digest, "bench", frozenset({"admin"}), None, "enterprise")
     asyncio.run(serve(Path(directory), None if url == "-" else url, name, key, holder))
