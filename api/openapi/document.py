@@ -61,8 +61,8 @@ _KEY = {
     "type": "http",
     "scheme": "bearer",
     "bearerFormat": "crw_…",
-    "description": "An API key; or, as the installation is set up, a token of the cluster for its audience, or "
-    "the identity of a GitHub workflow that a project lets in.",
+    "description": "An API key; or, as the installation is set up, a token of the cluster for its audience, "
+    "or the identity of a GitHub workflow that a project lets in.",
 }
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 

@@ -15,6 +15,7 @@ from tests.actions.service import Service
 from tests.unit.api.issuer import Issuer
 
 REQUEST_TOKEN = "of-this-job"
+AUDIENCE = "https://yard.example"
 
 
 class JobRunner(Issuer):
@@ -49,7 +50,7 @@ async def issuer():
 @pytest.fixture
 def settings(issuer, monkeypatch):
     monkeypatch.setattr("api.identity.oidc.LEEWAY", 1.0)
-    return {"CREWYARD_OIDC_ISSUER": issuer.url, "CREWYARD_OIDC_AUDIENCE": "https://yard.example"}
+    return {"CREWYARD_OIDC_ISSUER": issuer.url, "CREWYARD_OIDC_AUDIENCE": AUDIENCE}
 
 
 async def test_a_run_is_followed_beyond_the_life_of_a_token(yard, issuer, tmp_path):
@@ -72,7 +73,8 @@ async def test_a_run_is_followed_beyond_the_life_of_a_token(yard, issuer, tmp_pa
         "ACTIONS_ID_TOKEN_REQUEST_URL": str(issuer.requests.make_url("/token?v=1")),
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
     }
-    process = await runner.start("run", project="crew", api_key="", oidc_audience="https://yard.example", input="{}")
+    given = {"project": "crew", "api_key": "", "oidc_audience": AUDIENCE, "input": "{}"}
+    process = await runner.start("run", **given)
     async with asyncio.timeout(30):
         while not (runs := (await yard.call("GET", "/v1/runs"))[1]["data"]):
             await asyncio.sleep(0.05)
@@ -96,7 +98,7 @@ async def test_a_workflow_without_a_place_in_the_project_is_told_so(yard, issuer
         "ACTIONS_ID_TOKEN_REQUEST_URL": str(issuer.requests.make_url("/token")),
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
     }
-    done = await runner.run(project="crew", api_key="", oidc_audience="https://yard.example", input="{}")
+    done = await runner.run(project="crew", api_key="", oidc_audience=AUDIENCE, input="{}")
     assert done.code == 1
     (line,) = done.errors()
     assert "401" in line and "oidc name this repository" in line
