@@ -6,7 +6,7 @@ import pygit2
 import pytest
 
 from build.errors import Refused
-from build.fetch_git import _read
+from build.git_tree import read_tree
 from build.logs import Log
 from build.settings import GitSource, Limits
 from build.tree import SourceTree
@@ -24,7 +24,7 @@ def read(place: Path, *entries: tuple[bytes, bytes, bytes]) -> SourceTree:
     tree = repository.odb.write(pygit2.enums.ObjectType.TREE, listed)
     somebody = pygit2.Signature("a", "a@example.org", 1, 0)
     commit = repository.create_commit(None, somebody, somebody, "First", tree, [])
-    return _read(repository, GitSource("https://git.example.org/x", str(commit)), Limits(), Log())
+    return read_tree(repository, GitSource("https://git.example.org/x", str(commit)), Limits(), Log())
 
 
 def test_a_link_to_a_program_is_a_program(tmp_path: Path) -> None:
