@@ -21,6 +21,7 @@ from bench.ground import Ground
 
 STREAMS = 5000
 RUNS = 50
+CONNECTED = 10_000
 SECONDS = 10.0
 MISSED = 10_000
 TIMES = 12
@@ -126,7 +127,27 @@ async def measure(_ground: Ground, streams: int = STREAMS) -> list[Finding]:
             f"p99 {percentile(ages, 0.99):.1f} ms, {memory:.1f} KiB per stream, {lost} streams lost"
         )
         found.append(Finding("S3", f"{streams} streams, a message a second each, {kind}", "ms", fact=fact))
+    seconds, memory = await connect(CONNECTED)
+    fact = f"{seconds:.0f} s until all are open, {memory:.1f} KiB each"
+    found.append(Finding("S3", f"{CONNECTED} streams connected in turn, idle", "ms", fact=fact))
     return found
+
+
+async def connect(streams: int) -> tuple[float, float]:
+    """Seconds until that many streams are open, KiB of memory for each."""
+    async with serving("ours") as server:
+        before, begun = server.resident(), time.monotonic()
+        each = streams // READERS
+        readers = [
+            await _start("bench.stream_clients", server.port, server.key, each, RUNS) for _ in range(READERS)
+        ]
+        try:
+            for reader in readers:
+                await _line(reader)
+            return time.monotonic() - begun, (server.resident() - before) / streams / 1024
+        finally:
+            for reader in readers:
+                await _end(reader)
 
 
 async def catch_up(_ground: Ground) -> list[Finding]:
