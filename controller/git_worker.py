@@ -41,6 +41,7 @@ class Fetches:
                 told = await child.ask({**request, **self._network, "place": place}, remote, seconds)
             finally:
                 await child.end()
+                self._prepare()
         return Commit(str(told["subject"]), str(told["tree"]))
 
     async def close(self) -> None:
@@ -52,17 +53,24 @@ class Fetches:
                 await (await spare).end()
 
     async def _child(self) -> Child:
-        """The waiting child, or a new one; another one is started for the next fetch."""
+        """The waiting child, or a new one."""
         waiting, self._spare = self._spare, None
         child = await waiting if waiting is not None else None
-        if child is None or not child.alive:
-            child = await Child.start()
-        if not self._closed:
-            self._spare = asyncio.create_task(Child.start())
-            if self._letting_go:
-                self._letting_go.cancel()
-            self._letting_go = asyncio.get_running_loop().call_later(SPARE_SECONDS, self._let_go)
-        return child
+        return child if child is not None and child.alive else await Child.start()
+
+    def _prepare(self) -> None:
+        """Starts a child for the next fetch. Not while one works: starting takes as much of the processor."""
+        if self._closed or self._spare is not None:
+            return
+        self._spare = asyncio.create_task(self._later())
+        if self._letting_go:
+            self._letting_go.cancel()
+        self._letting_go = asyncio.get_running_loop().call_later(SPARE_SECONDS, self._let_go)
+
+    async def _later(self) -> Child:
+        # What follows from the commit that was fetched is more urgent.
+        await asyncio.sleep(0.1)
+        return await Child.start()
 
     def _let_go(self) -> "asyncio.Task[Child] | None":
         """The waiting child is waiting no more; it ends."""

@@ -5,10 +5,8 @@ idle Project costs at most one listing of heads, shared with those that follow t
 same, and no write. Called by `controller.reconciler` under the key `sources/<project>`.
 """
 
-import asyncio
 import time
 from dataclasses import dataclass, field, replace
-from weakref import WeakValueDictionary
 
 from controller import triggers
 from controller.apply import Actor
@@ -43,7 +41,6 @@ class SourceReconciler:
     places: Places = field(default_factory=Places)
     heads: Shared[Head] = field(default_factory=lambda: Shared(time.monotonic, LISTINGS))
     commits: Shared[Commit] = field(default_factory=lambda: Shared(time.monotonic, COMMITS))
-    fetching: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
     patience: Patience = field(init=False)
 
     def __post_init__(self) -> None:
@@ -117,7 +114,7 @@ class SourceReconciler:
             found = _unchanged(project, asked, before, head.commit)
             if found is None:
                 what = (remote, head.commit, path)
-                found, _ = await self.commits.get(what, 0.0, lambda: self._fetch(remote, head, path))
+                found, _ = await self.commits.get(what, 0.0, lambda: self.git.commit(remote, head, path))
         except GitProblem as problem:
             result = "unreachable" if problem.passing else "refused"
             self.actor.metrics.polls.labels(result).inc()
@@ -133,11 +130,6 @@ class SourceReconciler:
         self.actor.metrics.polls.labels(result).inc()
         look = replace(asked, name=head.name, commit=head.commit, tree=found.tree, subject=found.subject)
         return look, began
-
-    async def _fetch(self, remote: Remote, head: Head, path: str) -> Commit:
-        """One commit; a slow host takes one of the few places for fetches, and no more."""
-        async with self.fetching.setdefault(remote.host, asyncio.Lock()):
-            return await self.git.commit(remote, head, path)
 
     def _interval(self, project: Project) -> float:
         git = project.git or {}

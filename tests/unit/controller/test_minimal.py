@@ -1,6 +1,6 @@
 """An end is written whatever a crew or a build said; the schema is the CRDs' own."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.minimal import minimal_end, plain, word
@@ -10,6 +10,7 @@ from crds.schema import openapi, validator
 TEXT = st.text(max_size=2000).map(lambda text: text * 4)
 
 
+@settings(deadline=None)
 @given(TEXT, TEXT, st.integers() | st.text(max_size=5), st.sampled_from([kinds.RUN, kinds.DEPLOYMENT]))
 def test_the_least_form_of_an_end_is_always_valid(reason, message, duration, kind):
     condition = {
