@@ -96,7 +96,8 @@ class Endpoint:
                 return await answer(request, caller)
             database = request.app[SERVICES].store.database
             before = database.generation
-            question = (request.rel_url.raw_path_qs, request.headers.get("Accept"), caller.projects)
+            held = (caller.projects, caller.grants.where(self.scope))
+            question = (request.rel_url.raw_path_qs, request.headers.get("Accept"), *held)
             known = told.get(before, question)
             if known is not None:
                 return web.Response(body=known.body, headers=known.headers)
