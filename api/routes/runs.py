@@ -88,7 +88,7 @@ async def _deployment(call: Call) -> DeploymentRow:
 
 
 async def _check_queue(call: Call, project: str) -> None:
-    waiting = (await call.services.store.runs.page(0, 1, project=project, status="pending")).total
+    waiting = (await call.services.store.runs.page(0, 0, project=project, status="pending")).total
     if waiting >= MAX_QUEUE:
         raise errors.ApiError(
             429,

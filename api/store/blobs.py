@@ -20,8 +20,8 @@ from api.store.errors import Missing, StoreUnavailable
 from api.store.passage import Check, moving
 
 PART = 1024 * 1024
-BUCKET_PART = 5 * 1024 * 1024
-"""S3 takes no smaller part, but the last."""
+BUCKET_PART = 8 * 1024 * 1024
+"""S3 takes no smaller part than 5 MiB, but the last."""
 READ = 256 * 1024
 CONNECT = timedelta(seconds=2)
 PART_TIME = timedelta(seconds=10)
@@ -34,7 +34,7 @@ SLOWEST = 1024 * 1024
 """Bytes a second that a store takes at least; one that is slower cannot answer."""
 NEXT_SECONDS = 20.0
 """Until the next bytes; a whole answer takes as long as its reader."""
-TOGETHER = 4
+TOGETHER = 2
 """Parts that are sent at once."""
 LISTED = 1000
 """Blobs told of at once."""

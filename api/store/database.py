@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.errors import StoreUnavailable
 from api.store.schema import sequences
-from api.store.upsert import insert
+from api.store.upsert import adding
 
 
 class Database(ABC):
@@ -79,8 +79,6 @@ async def next_ord(connection: AsyncConnection, namespace: str) -> int:
 
 
 async def _count(connection: AsyncConnection, namespace: str, name: str) -> int:
-    first = insert(connection, sequences).values(namespace=namespace, name=name, value=1)
-    statement = first.on_conflict_do_update(
-        index_elements=["namespace", "name"], set_={"value": sequences.c.value + 1}
-    ).returning(sequences.c.value)
-    return int((await connection.execute(statement)).scalar_one())
+    statement = adding(connection.dialect.name, sequences, "value")
+    given = {"namespace": namespace, "name": name, "step": 1}
+    return int((await connection.execute(statement, given)).scalar_one())

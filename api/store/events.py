@@ -22,10 +22,7 @@ from api.store.signals import Signals
 from crds import names
 from crds.times import format_time
 
-HEADS = 10_000
-"""Of runs that go on: small, and asked for at every event that somebody follows."""
-ENDS = 500
-"""Of runs that have ended: each has the run's output."""
+HEADS = 1000
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,6 @@ class Events:
         self._database = database
         self._namespace = namespace
         self._heads: OrderedDict[str, Head] = OrderedDict()
-        self._ends: OrderedDict[str, Head] = OrderedDict()
         self._logs = logs
         self._signals = signals
 
@@ -138,17 +134,16 @@ class Events:
         await self._signals.wait(run, mark, timeout)
 
     async def _head(self, run: str, mark: int) -> Head:
-        for cache in (self._heads, self._ends):
-            known = cache.get(run)
-            if known:
-                cache.move_to_end(run)
-                return known
+        known = self._heads.get(run)
+        if known:
+            self._heads.move_to_end(run)
+            return known
         query = (
             select(runs.c.terminal, runs.c.terminal_id, claims.c.granted_at, claims.c.answer)
             .outerjoin(claims, (claims.c.namespace == runs.c.namespace) & (claims.c.run == runs.c.name))
             .where(runs.c.namespace == self._namespace, runs.c.name == run, runs.c.hidden.is_(False))
         )
-        async with self._database.brief_read() as connection:
+        async with self._database.read() as connection:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             raise Missing(f"there is no run {names.id_of(run)}", "run")
@@ -160,10 +155,9 @@ class Events:
         )
         # What changed while we read is read again by the next one; what another replica may change, too.
         if (self._signals.alone or head.terminal) and not self._signals.since(f"head/{run}", mark):
-            cache, most = (self._ends, ENDS) if head.terminal else (self._heads, HEADS)
-            cache[run] = head
-            if len(cache) > most:
-                cache.popitem(last=False)
+            self._heads[run] = head
+            if len(self._heads) > HEADS:
+                self._heads.popitem(last=False)
         return head
 
     def told(self, run: str) -> None:
@@ -173,7 +167,6 @@ class Events:
     def turned(self, run: str) -> None:
         """The run was claimed, has ended, or is no longer shown."""
         self._heads.pop(run, None)
-        self._ends.pop(run, None)
         self._signals.ring(f"head/{run}")
         self._signals.ring(run)
 

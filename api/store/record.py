@@ -7,9 +7,10 @@ nothing is appended after the terminal event got its id; an ended row never chan
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import JSON, and_, bindparam, select, update
+from sqlalchemy import JSON, Update, and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store import change, inputs
@@ -38,6 +39,13 @@ _ROW = select(
     runs.c.hidden,
     runs.c.started_at,
 ).where(runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("name"))
+
+
+@lru_cache(maxsize=64)
+def _changing(columns: tuple[str, ...]) -> Update:
+    """The statement that changes these columns of a row."""
+    here = and_(runs.c.namespace == bindparam("of_namespace"), runs.c.name == bindparam("of_name"))
+    return update(runs).where(here).values({column: bindparam(column) for column in columns})
 
 
 class Record:
@@ -202,8 +210,8 @@ class Record:
         return (await connection.execute(_ROW, here)).one_or_none()
 
     async def _update(self, connection: AsyncConnection, row: Any, values: dict[str, Any]) -> None:
-        here = and_(runs.c.namespace == self._namespace, runs.c.name == row.name)
-        await connection.execute(update(runs).where(here).values(**values))
+        here = {"of_namespace": self._namespace, "of_name": row.name}
+        await connection.execute(_changing(tuple(sorted(values))), {**here, **values})
         before = Place(row.project, row.deployment, row.status)
         after = Place(
             values.get("project", row.project),

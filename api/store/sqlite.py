@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import event, exc
+from sqlalchemy import exc
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from api.store.database import Database, turn
@@ -28,8 +28,8 @@ class Sqlite(Database):
     """The SQLite file behind the index."""
 
     def __init__(self, path: Path) -> None:
-        self._writer = _engine(path, "BEGIN IMMEDIATE", 1)
-        self._readers = _engine(path, "BEGIN", READERS)
+        self._writer = _engine(path, True, 1)
+        self._readers = _engine(path, False, READERS)
         self._turn = asyncio.Lock()
         self._generation = 0
 
@@ -99,7 +99,7 @@ async def _transaction(
             yield connection
 
 
-def _engine(path: Path, begin: str, size: int) -> AsyncEngine:
+def _engine(path: Path, writes: bool, size: int) -> AsyncEngine:
     pragmas = {
         "journal_mode": "WAL",
         "synchronous": "FULL",
@@ -107,19 +107,12 @@ def _engine(path: Path, begin: str, size: int) -> AsyncEngine:
     }
 
     async def opened(*_arguments: Any, **_more: Any) -> Connection:
-        return await connect(path, begin != "BEGIN", pragmas)
+        return await connect(path, writes, pragmas)
 
-    engine = create_async_engine(
+    return create_async_engine(
         "sqlite+aiosqlite:///index",
         async_creator=opened,
         pool_size=size,
         max_overflow=0,
         pool_timeout=PATIENCE,
     )
-
-    @event.listens_for(engine.sync_engine, "begin")
-    def start(connection: Any) -> None:
-        # The driver would begin transactions by itself, too late for a snapshot.
-        connection.exec_driver_sql(begin)
-
-    return engine

@@ -39,11 +39,11 @@ class Cursor:
 
     async def execute(self, statement: str, parameters: Parameters = ()) -> None:
         """Executes and fetches all. Raises sqlite3.Error."""
-        await self._connection.run(lambda raw: self._take(raw.execute(statement, parameters)), statement)
+        await self._connection.run(lambda raw: self._take(raw.execute(statement, parameters)))
 
     async def executemany(self, statement: str, parameters: Sequence[Parameters]) -> None:
         """Executes for each of `parameters`. Raises sqlite3.Error."""
-        await self._connection.run(lambda raw: self._take(raw.executemany(statement, parameters)), statement)
+        await self._connection.run(lambda raw: self._take(raw.executemany(statement, parameters)))
 
     async def fetchall(self) -> list[Any]:
         """The rows, once."""
@@ -60,7 +60,7 @@ class Cursor:
 
 
 class Connection:
-    """One connection, in transactions that are begun by hand.
+    """One connection. Every statement is within a transaction, those that only read of one state too.
 
     `brief` and `durable` hold for the transaction that is begun next: whether each of its statements touches
     few rows, and whether its end waits for the disk. What is not durable survives the end of the process,
@@ -85,11 +85,11 @@ class Connection:
         """For one statement."""
         return Cursor(self)
 
-    async def run(self, work: Callable[[sqlite3.Connection], None], statement: str) -> None:
-        """Does `work` here, or in the thread where it may take time."""
-        if self._writes and statement.startswith("BEGIN"):
-            await self._begin(work)
-        elif self.brief:
+    async def run(self, work: Callable[[sqlite3.Connection], None]) -> None:
+        """Does `work` in a transaction, here, or in the thread where it may take time."""
+        if not self._raw.in_transaction:
+            await self._begin()
+        if self.brief:
             work(self._raw)
         else:
             await self._aside(lambda: work(self._raw))
@@ -118,8 +118,13 @@ class Connection:
             return
         self._thread.shutdown(wait=False)
 
-    async def _begin(self, work: Callable[[sqlite3.Connection], None]) -> None:
-        """Waits for whoever holds the lock, another process, with pauses: nobody else waits with us."""
+    async def _begin(self) -> None:
+        """Begins before the first statement. Whoever holds the lock is another process, and waited for with
+        pauses: nobody else waits with us.
+        """
+        if not self._writes:
+            self._raw.execute("BEGIN")
+            return
         if self._safe is not self.durable:
             self._raw.execute(f"PRAGMA synchronous = {'FULL' if self.durable else 'NORMAL'}")
             # What is not durable is never a checkpoint either, so that its end is no work for the disk.
@@ -128,7 +133,8 @@ class Connection:
         end = time.monotonic() + LOCKED_SECONDS
         while True:
             try:
-                return work(self._raw)
+                self._raw.execute("BEGIN IMMEDIATE")
+                return
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                     raise

@@ -10,7 +10,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.schema import run_counts
-from api.store.upsert import insert
+from api.store.upsert import adding
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,13 @@ async def move(
 
 async def add(connection: AsyncConnection, namespace: str, place: Place, step: int) -> None:
     """Counts `step` more runs at a place."""
-    first = insert(connection, run_counts).values(
-        namespace=namespace,
-        project=place.project,
-        deployment=place.deployment or "",
-        status=place.status,
-        count=step,
-    )
-    await connection.execute(
-        first.on_conflict_do_update(
-            index_elements=["namespace", "project", "deployment", "status"],
-            set_={"count": run_counts.c.count + step},
-        )
-    )
+    key = {
+        "namespace": namespace,
+        "project": place.project,
+        "deployment": place.deployment or "",
+        "status": place.status,
+    }
+    await connection.execute(adding(connection.dialect.name, run_counts, "count"), {**key, "step": step})
 
 
 async def forget(connection: AsyncConnection, namespace: str, project: str, deployment: str | None) -> None:

@@ -83,6 +83,39 @@ def new_name() -> str:
     return names.RUN_PREFIX + ulid.new()
 
 
+_NEW = runs.insert().values(
+    {
+        **{
+            name: bindparam(name)
+            for name in (
+                "namespace",
+                "name",
+                "ord",
+                "project",
+                "deployment",
+                "created_at",
+                "input",
+                "entrypoint",
+                "timeout",
+            )
+        },
+        "project_uid": select(projects_table.c.uid)
+        .where(
+            # Names of their own: PostgreSQL gives a parameter one type, and an insert's have another.
+            projects_table.c.namespace == bindparam("of_namespace"),
+            projects_table.c.name == bindparam("of_project"),
+        )
+        .scalar_subquery(),
+        "version": 0,
+        "status": "pending",
+        "hidden": False,
+        "withdrawn": False,
+        "present": True,
+        "cancel": False,
+    }
+)
+
+
 def _detail(row: Row[Any]) -> RunDetail:
     return RunDetail(**row._mapping)
 
@@ -143,29 +176,20 @@ class Runs:
                 first = await remember(connection, self._namespace, idempotency, name, now)
                 if first != name:
                     return first, False
-            project_uid = select(projects_table.c.uid).where(
-                projects_table.c.namespace == self._namespace, projects_table.c.name == request.project
-            )
-            await connection.execute(
-                runs.insert().values(
-                    namespace=self._namespace,
-                    name=name,
-                    ord=await next_ord(connection, self._namespace),
-                    version=0,
-                    project=request.project,
-                    project_uid=project_uid.scalar_subquery(),
-                    deployment=request.deployment,
-                    status="pending",
-                    hidden=False,
-                    withdrawn=False,
-                    present=True,
-                    created_at=now,
-                    input=dict(request.input),
-                    entrypoint=request.entrypoint,
-                    timeout=request.timeout,
-                    cancel=False,
-                )
-            )
+            values = {
+                "namespace": self._namespace,
+                "of_namespace": self._namespace,
+                "of_project": request.project,
+                "name": name,
+                "ord": await next_ord(connection, self._namespace),
+                "project": request.project,
+                "deployment": request.deployment,
+                "created_at": now,
+                "input": dict(request.input),
+                "entrypoint": request.entrypoint,
+                "timeout": request.timeout,
+            }
+            await connection.execute(_NEW, values)
             place = Place(request.project, request.deployment, "pending")
             await counts.move(connection, self._namespace, None, place)
         return name, True
