@@ -12,9 +12,12 @@ import re
 import resource
 import sys
 import time
+from functools import partial
 from typing import ClassVar
 
-AT_ONCE = 64
+AT_ONCE = 16
+TRIES = 20
+"""Of opening one stream: a server that is too busy may refuse it for the moment (503)."""
 _SENT = re.compile(rb'"message":"([0-9]{19})"')
 
 
@@ -37,8 +40,11 @@ class Reader(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Takes the ages of the messages."""
-        if not self.opened.done() and b"retry: 2000" in data:
-            self.opened.set_result(None)
+        if not self.opened.done():
+            if b" 200 " in data[:20]:
+                self.opened.set_result(None)
+            else:
+                self.opened.set_exception(ConnectionError(f"the stream was refused: {data[:40]!r}"))
         data = self._rest + data
         end = data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0
         self._rest = data[end:]
@@ -48,9 +54,10 @@ class Reader(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """A stream that ends before the measurement does is one that was lost."""
-        Reader.lost += 1
         if not self.opened.done():
             self.opened.set_exception(ConnectionError("the stream was not opened"))
+        elif self.opened.exception() is None:
+            Reader.lost += 1
 
 
 async def main(port: int, key: str, count: int, runs: int) -> None:
@@ -62,8 +69,15 @@ async def main(port: int, key: str, count: int, runs: int) -> None:
         path = f"/v1/runs/run_{number % runs}/events"
         request = f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {key}\r\n\r\n"
         async with room, asyncio.timeout(100):
-            _, reader = await loop.create_connection(lambda: Reader(request.encode()), "127.0.0.1", port)
-            await reader.opened
+            for attempt in range(TRIES):
+                make = partial(Reader, request.encode())
+                transport, reader = await loop.create_connection(make, "127.0.0.1", port)
+                try:
+                    return await reader.opened
+                except ConnectionError:
+                    transport.close()
+                    await asyncio.sleep(0.1 * 2 ** min(attempt, 4))
+            raise ConnectionError("a stream was refused again and again")
 
     await asyncio.gather(*(connect(number) for number in range(count)))
     print("connected", round(loop.time() - begun, 2), flush=True)
