@@ -3,13 +3,16 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from alembic.operations import Operations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from api import ulid
+from api.store.errors import StoreUnavailable
 from api.store.index.keys import KeyRow
 from api.store.kept import INDEX
 from api.store.schema import journal_metadata, metadata
@@ -26,6 +29,20 @@ async def test_the_migrations_give_the_schema(tmp_path: Path, empty_database: st
         found = await connection.run_sync(lambda c: compare_metadata(MigrationContext.configure(c), whole))
     assert found == []
     await made.dispose()
+
+
+async def test_a_migration_that_was_killed_halfway_begins_anew(
+    tmp_path: Path, empty_database: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_arguments: object, **_more: object) -> None:
+        raise OSError("killed")
+
+    with monkeypatch.context() as patched:
+        # After tables were made, in the last of the migrations that change rows.
+        patched.setattr(Operations, "drop_index", killed)
+        with pytest.raises(StoreUnavailable):
+            await Store.open(tmp_path, "crews", empty_database)
+    await (await Store.open(tmp_path, "crews", empty_database)).close()
 
 
 async def test_all_is_there_after_a_restart(tmp_path: Path, database_url: str | None) -> None:
