@@ -125,11 +125,14 @@ class Projects:
         """The object is gone: the row goes with its deployments; its runs leave only tombstones.
 
         The row goes last, with the last of the runs: a crash before leaves it to be found, and nothing of
-        another project of that name is shown until then.
+        another project of that name is shown until then. Told of it again, it touches nothing: what has no
+        owner yet, and every upload, is by then of another project of that name.
         """
         done = False
         while not done:
             async with self._database.write() as connection:
+                if await is_removed(connection, self._namespace, uid):
+                    return
                 done = await bury_runs(connection, self._namespace, name, uid, now)
                 if done:
                     await remove_project(connection, self._namespace, name, uid, now)

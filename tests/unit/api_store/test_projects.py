@@ -1,6 +1,7 @@
 """Projects and deployments as rows: one active at every moment, nothing left of what was removed."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 from api.store.store import Store
 from tests.unit.api_store import given
@@ -65,6 +66,25 @@ async def test_a_project_made_anew_shows_nothing_of_the_old_one(store: Store) ->
     assert (await store.runs.page(0, 10)).total == 0
     await store.projects.remove("demo", "project-1", given.NOW)
     assert (await store.projects.get("demo")).uid == "project-2"  # type: ignore[union-attr]
+
+
+async def test_a_removal_that_is_told_of_twice_takes_nothing_from_the_next_project(store: Store) -> None:
+    await store.projects.observe(given.project())
+    await store.projects.remove("demo", "project-1", given.NOW)
+    await store.projects.observe(given.project(uid="project-2"))
+    await store.deployments.observe(given.deployment(owner=None))
+    upload = await store.uploads.create("demo", 4, None, given.NOW, given.later(60))
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"code"
+
+    await store.receive(upload.id, chunks(), given.NOW)
+    # The watch tells of what the request that deleted it has done already.
+    await store.projects.remove("demo", "project-1", given.later(1))
+    kept = await store.uploads.get(upload.id)
+    assert kept is not None
+    assert kept.stored_at == given.NOW
+    assert await statuses(store) == {"dep-a": "superseded"}
 
 
 async def test_a_late_view_of_a_removed_project_is_not_a_new_one(store: Store) -> None:
