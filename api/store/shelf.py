@@ -43,8 +43,8 @@ class Shelf(Generic[Book]):
                 raise StoreUnavailable(f"the log of {name} is busy; try again") from error
             try:
                 yield await self.open(name)
-            except StoreUnavailable:
-                # What a failed write left on the disk is found out by opening it again.
+            except (StoreUnavailable, asyncio.CancelledError):
+                # What a write that failed or was given up left on the disk is found out by opening it again.
                 self._books.pop(name, None)
                 raise
             finally:
@@ -88,8 +88,17 @@ class Shelf(Generic[Book]):
 
 
 async def off(work: Callable[[], Book]) -> Book:
-    """Runs blocking disk work in a thread; an error of the disk becomes StoreUnavailable."""
+    """Runs blocking disk work in a thread; an error of the disk becomes StoreUnavailable.
+
+    Who gives up waits for its end all the same: nobody else may write while a thread still does.
+    """
+    task = asyncio.create_task(asyncio.to_thread(work))
     try:
-        return await asyncio.to_thread(work)
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        if not task.cancelled():
+            task.exception()
+        raise
     except OSError as error:
         raise StoreUnavailable(f"the disk cannot answer: {error}") from error

@@ -1,13 +1,14 @@
 """A journal is opened once, whoever asks for it at the same time: opening one cuts what is being written."""
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from api.store.errors import StoreUnavailable
-from api.store.shelf import Shelf
+from api.store.shelf import Shelf, off
 
 
 class Slow:
@@ -55,3 +56,28 @@ async def test_what_could_not_be_opened_is_tried_again(shelf: Shelf[Slow]) -> No
         await shelf.open("run-a")
     Slow.broken = False
     assert isinstance(await shelf.open("run-a"), Slow)
+
+
+async def test_who_gives_up_while_a_thread_writes_lets_nobody_else_write(shelf: Shelf[Slow]) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        ended.wait(5)
+
+    async def write() -> None:
+        async with shelf.hold("run-a"):
+            await off(work)
+
+    book = await shelf.open("run-a")
+    writing = asyncio.create_task(write())
+    await asyncio.to_thread(begun.wait, 5)
+    writing.cancel()
+    waiting = asyncio.create_task(shelf.hold("run-a").__aenter__())
+    done, _ = await asyncio.wait((waiting,), timeout=0.05)
+    assert not done
+    ended.set()
+    # How far the other one came is found out on the disk.
+    assert await waiting is not book
+    with pytest.raises(asyncio.CancelledError):
+        await writing
