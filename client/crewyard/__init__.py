@@ -21,6 +21,7 @@ from crewyard.errors import (
     RateLimited,
     Unauthorized,
     Unavailable,
+    WrongValue,
 )
 
 __all__ = [
@@ -36,5 +37,6 @@ __all__ = [
     "RateLimited",
     "Unauthorized",
     "Unavailable",
+    "WrongValue",
 ]
 __version__ = "0.1.0"

@@ -7,15 +7,19 @@ from urllib.parse import quote
 
 from crewyard import call, models
 from crewyard.call import Call, Page
+from crewyard.errors import WrongValue
 
 Json = Mapping[str, Any]
 
 
 def _part(text: str) -> str:
-    """One segment of a path. Raises ValueError for what would be no segment."""
+    """One segment of a path. Raises WrongValue for what would be none."""
     if text in ("", ".", ".."):
-        raise ValueError(f"{text!r} is no name")
-    return quote(text, safe="")
+        raise WrongValue(f"{text!r} is no name")
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError:
+        raise WrongValue(f"{text!r} has characters that are no text") from None
 
 
 def _given(**values: object) -> dict[str, str]:
@@ -23,7 +27,9 @@ def _given(**values: object) -> dict[str, str]:
 
 
 def _once(key: str | None) -> dict[str, str]:
-    """The header under which a repeated POST is the same POST."""
+    """The header under which a repeated POST is the same POST. Raises WrongValue."""
+    if key and not (key.isascii() and key.isprintable()):
+        raise WrongValue(f"the idempotency key {key!r} must be of printable ASCII characters")
     return {"Idempotency-Key": key or str(uuid.uuid4())}
 
 

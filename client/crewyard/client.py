@@ -248,9 +248,8 @@ class Client:
             time.sleep(exchange.wait(problem, failures, repeatable))
 
     def _follow(self, path: str, after: str, ends: Callable[[Message], bool]) -> Iterator[Message]:
-        reader, idle = Reader(after), 0
+        reader, patience = Reader(after), retry.Patience()
         while True:
-            wished: float | None = None
             try:
                 with self._http.stream(
                     "GET",
@@ -263,21 +262,25 @@ class Client:
                         exchange.check(response)
                     if response.status_code == 204:
                         return
+                    exchange.check_stream(response)
+                    patience.opened()
                     reader.restart()
                     for chunk in response.iter_bytes():
                         for message in reader.feed(chunk):
-                            idle = 0
+                            patience.heard()
                             yield message
                             if ends(message):
                                 return
             except httpx.HTTPError as error:
-                if idle >= retry.RECONNECTS:
+                pause = patience.broken(None, isinstance(error, httpx.TimeoutException))
+                if patience.exhausted:
                     raise exchange.trouble(error, self.settings) from error
             except ApiError as error:
-                if not error.passing or idle >= retry.RECONNECTS:
+                pause = patience.broken(error.retry_after)
+                if not error.passing or patience.exhausted:
                     raise
-                wished = error.retry_after
-            if idle >= retry.RECONNECTS:
-                raise ConnectionFailed(f"{self.settings.url} closed the stream again and again")
-            idle += 1
-            time.sleep(retry.pause(idle, wished))
+            else:
+                pause = patience.broken(None)
+                if patience.exhausted:
+                    raise ConnectionFailed(f"{self.settings.url} closed the stream again and again")
+            time.sleep(pause)

@@ -8,6 +8,10 @@ class CrewyardError(Exception):
     """Anything that goes wrong with a call."""
 
 
+class WrongValue(CrewyardError, ValueError):
+    """Something that cannot be sent: no name, no text, no JSON."""
+
+
 class ConnectionFailed(CrewyardError):
     """The service could not be reached, or broke off, as often as it was tried."""
 

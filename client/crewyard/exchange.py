@@ -34,7 +34,7 @@ def limits(seconds: float) -> httpx.Timeout:
 
 
 def arguments(settings: Settings, call: Call[Any]) -> dict[str, Any]:
-    """What httpx needs for a call."""
+    """What httpx needs for a call. Raises WrongValue where its body is no JSON."""
     given: dict[str, Any] = {
         "method": call.method,
         "url": settings.url + call.path,
@@ -43,10 +43,19 @@ def arguments(settings: Settings, call: Call[Any]) -> dict[str, Any]:
     if call.query:
         given["params"] = dict(call.query)
     if call.body is not None:
-        given["json"] = call.body
-    elif call.method in ("POST", "PUT", "PATCH"):
+        given["content"] = _json(call.body)
+    if call.method in ("POST", "PUT", "PATCH"):
         given["headers"]["Content-Type"] = "application/json"
     return given
+
+
+def _json(body: Any) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        raise errors.WrongValue("a text has characters that are none (half a surrogate pair)") from None
+    except (ValueError, RecursionError) as error:
+        raise errors.WrongValue(f"this cannot be sent as JSON: {error}") from None
 
 
 def result(call: Call[T], response: httpx.Response) -> T:
@@ -71,6 +80,15 @@ def check(response: httpx.Response) -> None:
     except ValueError:
         body = None
     raise errors.of_answer(response.status_code, response.headers, body)
+
+
+def check_stream(response: httpx.Response) -> None:
+    """Raises CrewyardError where a stream's answer is something else, such as the page of a proxy."""
+    kind = response.headers.get("Content-Type", "")
+    if kind.partition(";")[0].strip().lower() != "text/event-stream":
+        raise errors.CrewyardError(
+            f"{response.request.url.host} does not answer with a stream, but {kind}; is the address right?"
+        )
 
 
 def wait(problem: Exception, failures: int, repeatable: bool) -> float:

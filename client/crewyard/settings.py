@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from crewyard.errors import CrewyardError
 
@@ -34,7 +35,14 @@ def path(environment: Mapping[str, str]) -> Path:
     if os.name == "nt" and environment.get("APPDATA"):
         return Path(environment["APPDATA"]) / "crewyard" / "config.toml"
     base = environment.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "crewyard" / "config.toml"
+    return (Path(base) if base else _home() / ".config") / "crewyard" / "config.toml"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("~")  # An unnamed user in a container: no file is there.
 
 
 def read(environment: Mapping[str, str]) -> dict[str, str]:
@@ -63,13 +71,17 @@ def resolve(
     """The settings. Raises SettingsProblem that says what is missing and how to give it."""
     given = os.environ if environment is None else environment
     # A key belongs to its address: one from the file is not sent to an address from elsewhere.
-    there = read(given)
+    try:
+        there = read(given)
+    except SettingsProblem:
+        # Nobody needs the file who says all: it may be of another user, whose home this one has.
+        if not (url or given.get("CREWYARD_URL")) or not (api_key or given.get("CREWYARD_API_KEY")):
+            raise
+        there = {}
     found_url = url or given.get("CREWYARD_URL") or there.get("url")
     if not found_url:
         raise SettingsProblem("where is Crewyard? Set CREWYARD_URL, or run `crewyard login`")
-    if not found_url.startswith(("http://", "https://")):
-        raise SettingsProblem(f"{found_url} is no address; it begins with https:// (or http://)")
-    found_url = found_url.rstrip("/")
+    found_url = _address(found_url)
     same = found_url == str(there.get("url", "")).rstrip("/")
     key = api_key or given.get("CREWYARD_API_KEY") or (there.get("api_key") if same else None)
     if not key:
@@ -79,3 +91,17 @@ def resolve(
     if not key.isascii() or not key.isprintable() or " " in key:
         raise SettingsProblem("the API key has white space or other letters in it that no key has")
     return Settings(found_url, key, project or given.get("CREWYARD_PROJECT") or there.get("project"))
+
+
+def _address(text: str) -> str:
+    """The address without a slash at its end. Raises SettingsProblem, which never tells a password in it."""
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and text.isprintable()
+    except ValueError:
+        good, parts = False, urlsplit("")
+    if parts.username is not None or parts.password is not None:
+        raise SettingsProblem("the address has a user or a password in it; leave them out")
+    if not good or parts.query or parts.fragment or " " in text:
+        raise SettingsProblem(f"{text} is no address; it begins with https:// (or http://) and a host")
+    return text.rstrip("/")

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from crewyard.errors import CrewyardError
+
 MOST = 8 * 1024 * 1024
 """Bytes that one message may have."""
 
@@ -16,7 +18,7 @@ class Message:
     id: str
 
 
-class TooLong(ValueError):
+class TooLong(CrewyardError):
     """A message is longer than anything the service sends."""
 
 
@@ -35,10 +37,10 @@ class Reader:
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> Iterator[Message]:
-        """The messages that are whole with these bytes. Raises TooLong, UnicodeDecodeError."""
+        """The messages that are whole with these bytes. Raises TooLong."""
         self._buffer += chunk
         while (line := self._line()) is not None:
-            found = self._take(line.decode())
+            found = self._take(line.decode("utf-8", "replace"))
             if found is not None:
                 yield found
         if len(self._buffer) + self._size > MOST:

@@ -1,6 +1,9 @@
 """`crewyard`: the program. Errors become one sentence with the next step, and an exit code."""
 
+import io
+import os
 import sys
+from contextlib import suppress
 
 import click
 
@@ -15,15 +18,17 @@ from crewyard.cli.keys import keys
 from crewyard.cli.lint import lint
 from crewyard.cli.login import login, logout
 from crewyard.cli.logs import logs
-from crewyard.cli.output import Output
+from crewyard.cli.output import Output, ReaderGone
 from crewyard.cli.projects import projects
 from crewyard.cli.run import run
 from crewyard.cli.runs import runs
 from crewyard.cli.usage import usage
-from crewyard.errors import ApiError, CrewyardError
+from crewyard.errors import ApiError, CrewyardError, WrongValue
 from crewyard.settings import SettingsProblem
 
 INTERRUPTED = 130
+READER_GONE = 141
+"""As of a program that SIGPIPE ends: what was followed has no end that we could tell."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -62,6 +67,10 @@ for _command in (
 
 def main() -> None:
     """The entry point of the installed command."""
+    for stream in (sys.stdout, sys.stderr):
+        # A letter that the terminal's encoding lacks is no reason to stop.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(call(sys.argv[1:]))
 
 
@@ -79,7 +88,7 @@ def call(arguments: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         return USAGE
-    except SettingsProblem as error:
+    except (SettingsProblem, WrongValue) as error:
         output.say(f"crewyard: {error}", "red")
         return USAGE
     except ApiError as error:
@@ -90,12 +99,21 @@ def call(arguments: list[str]) -> int:
     except CrewyardError as error:
         output.say(f"crewyard: {error}", "red")
         return SERVICE
-    except BrokenPipeError:
-        # Whoever read us has seen enough.
-        sys.stdout = None
-        return 0
+    except ReaderGone:
+        _silence()
+        return READER_GONE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        output.say(f"crewyard: {where}{error.strerror or error}", "red")
+        return USAGE
     except SystemExit as stop:
         return int(stop.code or 0) if isinstance(stop.code, int | None) else 1
+
+
+def _silence() -> None:
+    """Nothing more is written to a pipe that is closed, not even what Python still holds at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _more(error: ApiError) -> list[str]:

@@ -22,6 +22,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from crewyard.cli.terminal import harmless
+
 Row = Mapping[str, Any]
 _STYLES = {
     "active": "green",
@@ -32,6 +34,15 @@ _STYLES = {
     "canceled": "yellow",
     "failed": "red",
 }
+
+
+class ReaderGone(Exception):
+    """Whoever read standard output has closed it, as `head` does."""
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise ReaderGone
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,7 @@ class Output:
 
     def __init__(self, as_json: bool, out: Console | None = None, err: Console | None = None) -> None:
         self.as_json = as_json
-        self._out = out or Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
+        self._out = out or _Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
         self._err = err or Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def rows(self, rows: Iterable[Row], columns: Sequence[Column], none: str) -> None:
@@ -82,16 +93,15 @@ class Output:
         if self.as_json:
             self._json(row)
         elif line is not None:
-            self._out.print(Text(line))
+            self.text(f"{line}\n")
 
     def text(self, text: str) -> None:
-        """A piece of text as it is, without an end of its own."""
-        self._out.file.write(text)
-        self._out.file.flush()
+        """A piece of text without an end of its own; a terminal it must not command."""
+        self._write(harmless(text, colours=True) if self._out.is_terminal else text)
 
     def say(self, sentence: str, style: str = "") -> None:
         """A sentence about what is done."""
-        self._err.print(Text(sentence, style))
+        self._err.print(Text(harmless(sentence), style))
 
     def progress(self, of_bytes: bool) -> Progress:
         """Bars on standard error; nothing where that is no terminal."""
@@ -107,12 +117,19 @@ class Output:
         )
 
     def _json(self, row: Row) -> None:
-        self._out.file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        self._out.file.flush()
+        ascii_only = str(getattr(self._out.file, "encoding", None)).lower().replace("-", "") not in ("utf8", "utf8sig")
+        self._write(json.dumps(row, ensure_ascii=ascii_only) + "\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._out.file.write(text)
+            self._out.file.flush()
+        except BrokenPipeError:
+            raise ReaderGone from None
 
 
 def _styled(text: str) -> Text:
-    return Text(text, _STYLES.get(text, ""))
+    return Text(harmless(text), _STYLES.get(text, ""))
 
 
 def field(name: str, title: str | None = None) -> Column:

@@ -37,6 +37,11 @@ def test_the_files_key_is_not_sent_to_another_address(file):
     [
         ({}, "CREWYARD_URL"),
         ({"CREWYARD_URL": "crews.example.org"}, "https://"),
+        ({"CREWYARD_URL": "http://"}, "is no address"),
+        ({"CREWYARD_URL": "https://host:99999"}, "is no address"),
+        ({"CREWYARD_URL": "https://[::1"}, "is no address"),
+        ({"CREWYARD_URL": "https://host/?a=b"}, "is no address"),
+        ({"CREWYARD_URL": "https://me:hunter2@host"}, "a user or a password in it"),
         ({"CREWYARD_URL": URL}, "CREWYARD_API_KEY"),
         ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a b"}, "white space"),
         ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a\n"}, "white space"),
@@ -53,6 +58,19 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, text):
     place.write_bytes(text.encode("latin-1"))
     with pytest.raises(SettingsProblem, match=r"config\.toml"):
         resolve(environment={"CREWYARD_CONFIG": str(place)})
+
+
+def test_a_home_that_is_not_ours_hinders_nobody_who_says_all(tmp_path):
+    (tmp_path / "file").write_text("")
+    environment = {"CREWYARD_CONFIG": str(tmp_path / "file" / "config.toml"), "CREWYARD_URL": URL}
+    with pytest.raises(SettingsProblem, match="cannot be read"):
+        resolve(environment=environment)
+    assert resolve(environment={**environment, "CREWYARD_API_KEY": KEY}) == Settings(URL, KEY)
+
+
+def test_a_user_without_a_home_has_no_file(monkeypatch):
+    monkeypatch.setattr("os.path.expanduser", lambda text: text)
+    assert resolve(environment={"CREWYARD_URL": URL, "CREWYARD_API_KEY": KEY}) == Settings(URL, KEY)
 
 
 def test_a_key_is_not_shown():

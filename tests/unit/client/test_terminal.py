@@ -1,0 +1,116 @@
+"""What reaches a terminal, a pipe that closes, and an encoding that lacks letters."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from crewyard.cli.main import call
+from crewyard.cli.output import Output, field
+from crewyard.cli.terminal import harmless
+
+CLIENT = Path(__file__).parents[3] / "client"
+
+
+@pytest.mark.parametrize(
+    ("text", "plain", "coloured"),
+    [
+        ("a\tb\n", "a\tb\n", "a\tb\n"),
+        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m", "\x1b[31mred\x1b[0m"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07", "\\x1b]0;title\\x07"),
+        ("\x1b[2J\x1b[H", "\\x1b[2J\\x1b[H", "\\x1b[2J\\x1b[H"),
+        ("\x9b2J\x00", "\\x9b2J\\x00", "\\x9b2J\\x00"),
+        ("10 %\r20 %\r\n", "10 %\n20 %\n", "10 %\n20 %\n"),
+        ("é – 😀", "é – 😀", "é – 😀"),
+    ],
+)
+def test_nothing_but_colours_commands_a_terminal(text, plain, coloured):
+    assert (harmless(text), harmless(text, colours=True)) == (plain, coloured)
+
+
+@given(st.text())
+def test_no_control_character_is_left(text):
+    assert all(letter.isprintable() or letter in "\n\t" or not letter.isascii() for letter in harmless(text))
+
+
+def shown(act, terminal):
+    file = io.StringIO()
+    act(Output(False, Console(file=file, force_terminal=terminal, width=200, soft_wrap=True)))
+    return file.getvalue()
+
+
+def test_a_crew_does_not_clear_the_screen_of_who_follows_it():
+    hostile = "\x1b[2Jall is well"
+    for terminal in (True, False):
+        row = {"message": hostile}
+        assert "\x1b[2J" not in shown(lambda out, row=row: out.one(row, [field("message")]), terminal)
+        assert "\x1b[2J" not in shown(lambda out, row=row: out.rows([row], [field("message")], ""), terminal)
+    assert "\x1b[2J" not in shown(lambda out: out.item({}, hostile), True)
+    assert "\x1b[2J" not in shown(lambda out: out.text(hostile), True)
+    assert shown(lambda out: out.text(hostile), False) == hostile
+    assert shown(lambda out: out.item({}, "a\tb"), False) == "a\tb\n"
+
+
+def program(code, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(CLIENT), "HOME": "/nonexistent", **environment},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_reader_that_has_seen_enough_is_no_failed_run(as_json):
+    code = f"""
+import os, sys, time
+from crewyard.cli import main
+from crewyard.cli.output import Output, field
+reading, writing = os.pipe()
+os.close(reading)
+os.dup2(writing, 1)
+main.program.main = lambda *_, **__: Output({as_json}).rows([{{"name": "a"}}], [field("name")], "")
+main.main()
+"""
+    done = program(code)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_json_is_json_in_every_encoding():
+    row = {"text": "é 😀 \ud800"}
+    code = f"""
+from crewyard.cli import main
+from crewyard.cli.output import Output
+main.program.main = lambda *_, **__: (Output(True).item({row!a}, None), Output(False).text("é\\n"))[0]
+main.main()
+"""
+    for encoding in ("ascii", "utf-8", "cp1252"):
+        done = program(code, PYTHONIOENCODING=encoding)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout.splitlines()[0].decode(encoding)) == row
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["runs", "show", ".."], "is no name"),
+        (["run", "x", "--input", '{"a": NaN}'], "JSON"),
+        (["run", "x", "--input", '{"a": "\\ud800"}'], "surrogate"),
+        (["run", "x", "--key", "\u00e9"], "ASCII"),
+        (["--url", "http://[::1", "runs", "list"], "is no address"),
+        (["init", "/proc/none"], "/proc/none"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(arguments, said, capsys, monkeypatch):
+    monkeypatch.setenv("CREWYARD_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("CREWYARD_API_KEY", "crw_x")
+    assert call(arguments) == 2
+    assert said in capsys.readouterr().err
