@@ -78,7 +78,7 @@ class Tables:
         return [json.loads(text) for text in await self.texts(connection, name, after, limit)]
 
     async def texts(self, connection: AsyncConnection, name: str, after: int, limit: int) -> Sequence[str]:
-        """As `read`, as they are stored."""
+        """As `read`, as they are stored; none where the next one is gone: what follows has not its number."""
         if limit <= 0:
             return []
         sizes = (
@@ -93,11 +93,12 @@ class Tables:
             .subquery()
         )
         query = (
-            select(sizes.c.record)
+            select(sizes.c.number, sizes.c.record)
             .where(func.coalesce(sizes.c.before, 0) < READ_BYTES)
             .order_by(sizes.c.number)
         )
-        return (await connection.execute(query)).scalars().all()
+        rows = (await connection.execute(query)).all()
+        return [text for _, text in rows] if rows and rows[0][0] == after + 1 else []
 
     async def marked(
         self, connection: AsyncConnection, name: str, marker: str, after: int, limit: int

@@ -13,6 +13,7 @@ from api.store.index.claims import Asked, Denied, Granted, Wait
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs import RunRequest
 from api.store.store import Store
+from api.store.table_eventlogs import TableEventLogs
 from crds.limits import PlanLimits, Plans
 from tests.unit.api_store import given
 from tests.unit.api_store.postgres import Server
@@ -151,3 +152,19 @@ async def test_a_waiter_hears_of_an_activation_at_another_replica(replicas: Repl
     await asyncio.sleep(0.05)
     await one.projects.observe(given.project(active="dep-b"))
     await asyncio.wait_for(waiting, 20)
+
+
+async def test_a_log_that_is_just_being_deleted_gives_no_event_under_the_number_of_another(
+    replicas: Replicas,
+) -> None:
+    run = await given.claimed(replicas[0])
+    logs = [TableEventLogs(replica.database, "crews") for replica in replicas]  # type: ignore[arg-type]
+    async with logs[0].hold(run) as log:
+        await log.say([Said(number, "log", {"message": str(number)}) for number in range(1, 1201)])
+    reader = await logs[1].read(run, 900, 200, 1200)
+    assert [record["s"] for record in reader[1]] == list(range(901, 1101))
+    # It is sealed, and the first piece goes, after the reader has looked for the archive in vain.
+    assert not await logs[0].clear(run)
+    assert await logs[1].read(run, 900, 200, 1200) == (1200, [])
+    assert await logs[1].lines(run, 900, 200) == []
+    assert len(await logs[1].lines(run, 1000, 200)) == 200
