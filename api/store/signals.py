@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 REMEMBERED = 10_000
-"""Keys whose last ring is remembered. A forgotten one costs its waiters one time-out, nothing else."""
+"""Keys whose last ring is remembered. Of another key it is known that it did not ring since `_forgotten`."""
 
 
 class Signals:
@@ -19,7 +19,7 @@ class Signals:
     """Whether nobody rings but this process, so that what did not ring has not changed."""
 
     def __init__(self) -> None:
-        self._now = 0
+        self._now = self._forgotten = 0
         self._last: OrderedDict[str, int] = OrderedDict()
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._listening: dict[str, Callable[[], None]] = {}
@@ -31,8 +31,8 @@ class Signals:
         return self._now
 
     def since(self, key: str, mark: int) -> bool:
-        """Whether the key rang after `mark`."""
-        return self._last.get(key, 0) > mark
+        """Whether the key rang after `mark`, or may have."""
+        return self._last.get(key, self._forgotten) > mark
 
     def ring(self, key: str) -> None:
         """Wakes all who wait for the key, in every replica."""
@@ -43,7 +43,7 @@ class Signals:
         self._last[key] = self._now
         self._last.move_to_end(key)
         if len(self._last) > REMEMBERED:
-            self._last.popitem(last=False)
+            self._forgotten = self._last.popitem(last=False)[1]
         for future in self._waiting.pop(key, ()):
             if not future.done():
                 future.set_result(None)
