@@ -99,11 +99,12 @@ class Journal:
     def lines(self, after: int, limit: int) -> list[bytes]:
         """As `read`, as they are on the disk."""
         found: list[bytes] = []
-        last, room = self.last, READ_BYTES
+        # In this order: `remove` may come meanwhile, and then it is the files that are not there.
+        firsts, last, room = self._firsts, self.last, READ_BYTES
         number = after + 1
         while number <= last and len(found) < limit and room > 0:
-            first = self._firsts[bisect_right(self._firsts, number) - 1]
-            following = next((other for other in self._firsts if other > first), last + 1)
+            first = firsts[bisect_right(firsts, number) - 1]
+            following = next((other for other in firsts if other > first), last + 1)
             stop = min(last, following - 1, after + limit)
             with self._path(first).open("rb") as file:
                 positions = self._positions(first)

@@ -109,3 +109,19 @@ def test_a_killed_writer_leaves_a_prefix_with_all_it_acknowledged(tmp_path: Path
             found += [record["n"] for record in batch]
         assert found == list(range(1, len(found) + 1))
         assert len(found) >= acknowledged
+
+
+def test_who_reads_while_it_is_deleted_learns_that_it_is_gone(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run", segment_bytes=50)
+    for number in range(20):
+        journal.append([{"n": number}])
+    opened = journal._positions
+
+    def removed(first: int) -> list[int]:
+        found = opened(first)
+        journal.remove()
+        return found
+
+    journal._positions = removed  # type: ignore[method-assign]
+    with pytest.raises(FileNotFoundError):
+        journal.read(0, 20)
