@@ -104,8 +104,8 @@ async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[str]]:
     rest = b""
     async for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")
-        if len(rest) > MAX_LINE:
-            whole, rest = [*whole, rest], b""
+        # One line stays one, however it comes: its number is what tells it from those that are stored.
+        rest = rest[:MAX_LINE]
         if whole:
             yield [line[:MAX_LINE].decode(errors="replace") + "\n" for line in whole]
     if rest:

@@ -31,6 +31,14 @@ async def test_a_line_without_end_is_bounded() -> None:
     assert max(len(line) for batch in found for line in batch) <= MAX_LINE + 1
 
 
+async def test_a_long_line_is_one_however_it_arrives() -> None:
+    log = b"a\n" + b"x" * (3 * MAX_LINE) + b"\nb\n"
+    for size in (len(log), 4096, MAX_LINE + 7):
+        cuts = list(range(0, len(log), size))
+        found = [line async for batch in lines(parts(log, cuts)) for line in batch]
+        assert found == ["a\n", "x" * MAX_LINE + "\n", "b\n"]
+
+
 @pytest.mark.parametrize(
     ("state", "expected"),
     [({"running": {}}, True), ({"terminated": {"exitCode": 1}}, True), ({"waiting": {}}, False), ({}, False)],
