@@ -7,6 +7,7 @@
 It holds what it is told, refuses wrong tokens as GitHub does, and fails where `github.failing` says so.
 """
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -34,7 +35,14 @@ class GitHubServer:
     closed: set[int] = field(default_factory=set)
     failing: list[int] = field(default_factory=list)
     """Statuses of the next answers, one each."""
+    lacking: set[str] = field(default_factory=set)
+    """Permissions that no token has: `deployments`, `pulls`."""
+    headers: dict[str, str] = field(default_factory=dict)
+    message: str = "no"
+    """What comes with a refusal."""
     lent: int = 0
+    outdated: set[str] = field(default_factory=set)
+    """Tokens that were lent and hold no longer."""
     asked: int = 0
 
     def states(self, sha: str) -> list[str]:
@@ -44,12 +52,26 @@ class GitHubServer:
     async def _gate(self, request: web.Request) -> None:
         self.asked += 1
         if self.failing:
-            raise _failure(self.failing.pop(0))
+            raise self._failure(self.failing.pop(0))
         given = request.headers.get("Authorization", "")
-        if given not in (f"token {TOKEN}", "token lent"):
-            raise _failure(401)
+        lent = {f"token lent {number}" for number in range(1, self.lent + 1)}
+        if given not in {f"token {TOKEN}", *lent} or given in self.outdated:
+            raise self._failure(401)
         if request.match_info.get("repository") not in (None, REPOSITORY):
-            raise _failure(404)
+            raise self._failure(404)
+        if any(f"/{word}" in request.path for word in self.lacking):
+            raise self._failure(403)
+
+    def _failure(self, code: int) -> web.HTTPException:
+        kinds = {
+            401: web.HTTPUnauthorized,
+            403: web.HTTPForbidden,
+            404: web.HTTPNotFound,
+            429: web.HTTPTooManyRequests,
+            502: web.HTTPBadGateway,
+        }
+        text = json.dumps({"message": self.message})
+        return kinds[code](text=text, content_type="application/json", headers=self.headers)
 
     async def status(self, request: web.Request) -> web.Response:
         await self._gate(request)
@@ -72,7 +94,7 @@ class GitHubServer:
     async def create(self, request: web.Request) -> web.Response:
         await self._gate(request)
         body = await request.json()
-        made = {**body, "sha": body["ref"], "id": 1000 + len(self.deployments), "states": []}
+        made = {**body, "sha": body["ref"], "id": 1000 + self.asked, "states": []}
         self.deployments.append(made)
         return web.json_response(made, status=201)
 
@@ -88,7 +110,9 @@ class GitHubServer:
             "pending",
             "success",
         )
-        found = next(d for d in self.deployments if d["id"] == int(request.match_info["id"]))
+        found = next((d for d in self.deployments if d["id"] == int(request.match_info["id"])), None)
+        if found is None:
+            raise self._failure(404)
         found["states"].append(body["state"])
         return web.json_response({"id": 1}, status=201)
 
@@ -103,17 +127,7 @@ class GitHubServer:
         assert (scheme.lower(), claims["iss"], request.match_info["id"]) == ("bearer", APP, INSTALLATION)
         self.lent += 1
         until = format_second(datetime.now(UTC) + timedelta(hours=1))
-        return web.json_response({"token": "lent", "expires_at": until}, status=201)
-
-
-def _failure(code: int) -> web.HTTPException:
-    kinds = {
-        401: web.HTTPUnauthorized,
-        403: web.HTTPForbidden,
-        404: web.HTTPNotFound,
-        502: web.HTTPBadGateway,
-    }
-    return kinds[code](text='{"message": "no"}', content_type="application/json")
+        return web.json_response({"token": f"lent {self.lent}", "expires_at": until}, status=201)
 
 
 @asynccontextmanager

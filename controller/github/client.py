@@ -5,6 +5,7 @@ Called by `controller.github.reconcile`.
 """
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -24,20 +25,26 @@ from crds.times import parse_time
 
 SECONDS = 15.0
 AGENT = "crewyard"
-PASSING_STATUS = (408, 429)
+PASSING_STATUS = (408,)
 EARLY = 300.0
 """A token of an App is renewed that many seconds before it expires."""
 MOST_TOKENS = 100
+QUIET = 60.0
+"""Seconds of silence where GitHub says that it was asked too much, and not for how long."""
 
 
 class GitHubProblem(Exception):
-    """GitHub did not take it. `passing` where another try may help, after `after` seconds at the earliest."""
+    """GitHub did not take it. `passing` where another try may help, after `after` seconds at the earliest.
 
-    def __init__(self, message: str, passing: bool, after: float = 0.0) -> None:
+    `status` is that of its answer, 0 where there was none.
+    """
+
+    def __init__(self, message: str, passing: bool, after: float = 0.0, status: int = 0) -> None:
         super().__init__(message)
         self.message = message
         self.passing = passing
         self.after = after
+        self.status = status
 
 
 @dataclass(frozen=True)
@@ -131,8 +138,11 @@ class GitHub:
                 )
         except gidgethub.RateLimitExceeded as error:
             after = (error.rate_limit.reset_datetime - datetime.now(UTC)).total_seconds()
-            raise GitHubProblem("GitHub's rate limit is used up", True, max(after, 1.0)) from error
+            raise GitHubProblem("GitHub's rate limit is used up", True, max(after, 1.0), 403) from error
         except gidgethub.HTTPException as error:
+            if error.status_code == 401 and isinstance(credentials, App):
+                # Lent by a key or an installation that was changed since: the next try asks for another one.
+                self._lent.pop(credentials, None)
             raise _problem(error) from error
         except PyJWTError as error:
             raise GitHubProblem(
@@ -169,17 +179,24 @@ class GitHub:
 
 def _name_of(found: Any) -> str | None:
     payload = found.get("payload")
+    if isinstance(payload, str):  # As some versions of GitHub Enterprise Server give it back.
+        try:
+            payload = json.loads(payload)
+        except ValueError:
+            return None
     return payload.get("crewyard") if isinstance(payload, dict) else None
 
 
 def _problem(error: gidgethub.HTTPException) -> GitHubProblem:
     code = int(error.status_code)
     said = str(error).splitlines()[0][:200] if str(error) else ""
-    after = str((getattr(error, "headers", None) or {}).get("retry-after") or "")
-    if code >= 500 or code in PASSING_STATUS or after.isdecimal():
-        return GitHubProblem(
-            f"GitHub answered {code}; it is tried again", True, float(after) if after.isdecimal() else 0.0
-        )
+    wished = str(error.headers.get("retry-after") or "")
+    after = float(wished) if wished.isdecimal() else 0.0
+    if code == 429 or (code == 403 and "rate limit" in said.lower()):
+        # Of its secondary limits only the words tell; who goes on asking is shut out for longer.
+        return GitHubProblem("GitHub's rate limit is used up", True, after or QUIET, code)
+    if code >= 500 or code in PASSING_STATUS or after:
+        return GitHubProblem(f"GitHub answered {code}; it is tried again", True, after, code)
     hints = {
         401: "the token in spec.github.secretRef does not hold, or no longer",
         403: "the token in spec.github.secretRef lacks a permission: it must write commit statuses "
@@ -187,4 +204,4 @@ def _problem(error: gidgethub.HTTPException) -> GitHubProblem:
         404: "spec.github.repository is not there for the token in spec.github.secretRef",
         422: "the commit is not in spec.github.repository, or the App lacks a permission",
     }
-    return GitHubProblem(f"GitHub answered {code}: {hints.get(code, said)}", False)
+    return GitHubProblem(f"GitHub answered {code}: {hints.get(code, said)}", False, status=code)

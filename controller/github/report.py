@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crds.names import ANNOTATION_GITHUB, id_of
+from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB, id_of
 from crds.objects import Deployment, Project
 
 FRESH = timedelta(days=1)
@@ -121,6 +121,8 @@ def _state(deployment: Deployment) -> tuple[str, str]:
     if deployment.failed:
         error = deployment.status.get("error") or {}
         return "failure", f"{error.get('reason') or 'Failed'}: {error.get('message') or 'see the build log'}"
+    if deployment.preview and deployment.built and ANNOTATION_CLOSED in deployment.annotations:
+        return "inactive", "Its pull request is closed"
     if deployment.preview and deployment.built:
         return "success", "Built; a preview never becomes active"
     if deployment.phase == "Active":

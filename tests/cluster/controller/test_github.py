@@ -171,4 +171,64 @@ async def test_a_preview_goes_when_its_pull_request_is_closed(yard, github):
     await yard.until(
         kinds.DEPLOYMENT, "dep-a", lambda o: ANNOTATION_CLOSED in (o["metadata"].get("annotations") or {})
     )
-    assert github.deployments[0]["states"][-1] == "inactive"
+    await until(lambda: github.deployments[0]["states"][-1] == "inactive")
+
+
+async def test_looks_at_a_pull_request_become_rarer_while_github_is_away(yard, github):
+    await secret(yard, token=TOKEN)
+    await project(yard)
+    await yard.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await told(yard, "dep-a", "success")
+    github.failing = [502] * 1000
+    before = github.asked
+    await asyncio.sleep(1.5)
+    assert 1 < github.asked - before < 15
+
+
+async def test_a_preview_that_a_webhook_closes_is_inactive_there(yard, github):
+    await secret(yard, token=TOKEN)
+    await project(yard)
+    await yard.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7})
+    await told(yard, "dep-a", "success")
+    closed = {"metadata": {"annotations": {ANNOTATION_CLOSED: "pull request 7"}}}
+    await yard.kube.patch(kinds.DEPLOYMENT, "dep-a", closed)
+    await until(lambda: github.deployments[0]["states"][-1] == "inactive")
+    assert github.states(SHA)[-1] == "success"
+
+
+async def test_a_commit_is_told_once_where_the_rest_is_refused(yard, github):
+    await secret(yard, token=TOKEN)
+    github.lacking = {"deployments"}
+    await project(yard)
+    await yard.deployment("dep-a", gitSha=SHA)
+    await yard.active("dep-a")
+    await until(lambda: github.states(SHA)[-1:] == ["success"])
+    before = github.asked
+    await until(lambda: github.asked > before + 3)
+    assert len(github.states(SHA)) == len(set(github.states(SHA)))
+    github.lacking = set()
+    await told(yard, "dep-a", "success")
+
+
+async def test_githubs_deployment_is_made_again_where_somebody_removed_it(yard, github):
+    await secret(yard, token=TOKEN)
+    await project(yard)
+    await yard.deployment("dep-a", gitSha=SHA)
+    await yard.active("dep-a")
+    await told(yard, "dep-a", "success")
+    github.deployments.clear()
+    await yard.deployment("dep-b", gitSha=OTHER)
+    await told(yard, "dep-a", "inactive")
+    assert [d["states"][-1] for d in github.deployments if d["sha"] == SHA] == ["inactive"]
+
+
+async def test_github_that_wants_silence_gets_it_from_all_of_a_project(yard, github):
+    await secret(yard, token=TOKEN)
+    await project(yard)
+    github.failing, github.headers = [403], {"Retry-After": "2"}
+    await yard.deployment("dep-a", gitSha=SHA)
+    await until(lambda: github.asked == 1)
+    await yard.deployment("dep-b", gitSha=OTHER)
+    await asyncio.sleep(1)
+    assert github.asked == 1
+    await told(yard, "dep-b", "success")

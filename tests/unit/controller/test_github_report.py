@@ -6,7 +6,7 @@ import pytest
 
 from controller.github.credentials import App, CredentialsProblem, Token, of_secret
 from controller.github.report import Told, annotation, report, told
-from crds.names import ANNOTATION_GITHUB
+from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
 
 SHA = "a" * 40
 URL = "https://crews.example.org"
@@ -52,6 +52,20 @@ def test_a_failure_says_why_within_githubs_limit(make):
 def test_a_built_preview_is_a_success_in_an_environment_of_its_own(make, preview, environment):
     found = of(make, phase="Superseded", preview=preview)
     assert (found.state, found.environment, found.transient) == ("success", environment, True)
+
+
+def test_a_preview_whose_pull_request_is_closed_is_no_longer_there(make):
+    def closed(**more):
+        deployment = make.deployment("dep-a", gitSha=SHA, preview={"pullRequest": 7}, **more)
+        deployment.raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
+        return report(project(make), deployment, URL, make.now)
+
+    assert (closed(phase="Superseded").state, closed(phase="Superseded").commit_state) == (
+        "inactive",
+        "success",
+    )
+    assert closed(phase="Failed", built=False).state == "failure"
+    assert closed(phase="Building", built=False).commit_state == "pending"
 
 
 @pytest.mark.parametrize("sha", ["", "main", "A" * 40, "a" * 39, "../" + "a" * 37])
