@@ -31,10 +31,10 @@ class Observer:
         # Its last version may tell why it went.
         self._known.put(kind, obj)
         self._known.remove(kind, metadata["name"], metadata.get("uid"))
-        self._enqueue(kind, obj)
+        self._enqueue(kind, obj, gone=True)
 
-    def _enqueue(self, kind: Kind, obj: Mapping[str, Any], by: Key | None = None) -> None:
-        keys: Iterable[Key] = list(triggers.keys_of(kind, obj, self._known))
+    def _enqueue(self, kind: Kind, obj: Mapping[str, Any], by: Key | None = None, gone: bool = False) -> None:
+        keys: Iterable[Key] = list(triggers.keys_of(kind, obj, self._known, gone))
         for key in keys:
             if key != by:
                 self._lanes.add(key)

@@ -73,12 +73,12 @@ def unbuilt(known: Known, project: str) -> Iterator[Key]:
             yield deployment(view.name)
 
 
-def keys_of(kind: Kind, obj: Mapping[str, Any], known: Known) -> Iterator[Key]:
-    """What to look at after `obj` appeared, changed or went away."""
+def keys_of(kind: Kind, obj: Mapping[str, Any], known: Known, gone: bool = False) -> Iterator[Key]:
+    """What to look at after `obj` appeared, changed or (`gone`) went away."""
     if kind == kinds.RUN:
         yield from _of_run(Run(obj), known)
     elif kind == kinds.POD:
-        yield from _of_pod(Pod(obj))
+        yield from _of_pod(Pod(obj), gone)
     elif kind == kinds.DEPLOYMENT:
         build = Deployment(obj)
         yield deployment(build.name)
@@ -103,10 +103,11 @@ def _of_run(view: Run, known: Known) -> Iterator[Key]:
         yield admission(view.project)
 
 
-def _of_pod(pod: Pod) -> Iterator[Key]:
+def _of_pod(pod: Pod, gone: bool) -> Iterator[Key]:
     if names.LABEL_RUN in pod.labels:
         yield run(pod.labels[names.LABEL_RUN])
-        if (pod.finished or pod.deleting) and names.LABEL_PROJECT in pod.labels:
+        # Nothing but the pod may tell of its place: its Run may be gone as well.
+        if (gone or pod.finished or pod.deleting) and names.LABEL_PROJECT in pod.labels:
             yield admission(pod.labels[names.LABEL_PROJECT])
     elif pod.labels.get(names.LABEL_COMPONENT) == COMPONENT_PRUNE and names.LABEL_PROJECT in pod.labels:
         yield project(pod.labels[names.LABEL_PROJECT])

@@ -16,6 +16,8 @@ from controller.run.end import CONTAINER, EXIT_UNAVAILABLE, said_by
 from crds import kinds
 from crds.objects import Pod, Run
 
+AGAIN = 1.0
+"""Seconds until it is looked whether the pod is gone: nothing else may tell of it."""
 WAITED = "the facade let this run wait for a place"
 """What every released runner says last then; the exit code is that of a facade that is away."""
 
@@ -39,4 +41,4 @@ def give_back(run: Run, pod: Pod, again: Key, now: datetime) -> Decision:
         message = "The facade had no place for it until its pod gave up; waiting for another one."
         note = Note("GivenBack", message)
         return Decision(status=status.given_back(run, message, now), events=(note,), enqueue=(again,))
-    return Decision(delete=(Delete(kinds.POD, pod.name, pod.uid, 0),))
+    return Decision(delete=(Delete(kinds.POD, pod.name, pod.uid, 0),), requeue_after=AGAIN)

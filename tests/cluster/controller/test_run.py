@@ -267,3 +267,17 @@ async def test_an_image_that_is_not_there_is_given_up_after_a_while(yard):
     await yard.run("run-a", deployment="dep-a")
     run = Run((await yard.ended("run-a", 60)).raw)
     assert (run.phase, run.error["reason"]) == ("Failed", "ImagePullFailed")
+
+
+async def test_the_place_of_a_run_that_was_deleted_is_given_to_the_next(yard):
+    # No node has the label: the pods take their places and are gone at once when they are deleted.
+    await yard.project(pod={"nodeSelector": {"crewyard.dev/none": "here"}})
+    await yard.deployment("dep-a", image=NO_IMAGE)
+    await yard.active("dep-a")
+    for name in ("run-a", "run-b"):
+        await yard.run(name, deployment="dep-a")
+        await yard.until(kinds.POD, name, lambda _: True)
+    await yard.run("run-c", deployment="dep-a")
+    await yard.until(kinds.RUN, "run-c", lambda o: condition(o, "Admitted") == ("False", "Queued"))
+    await yard.kube.delete(kinds.RUN, "run-a")
+    await yard.until(kinds.POD, "run-c", lambda _: True)

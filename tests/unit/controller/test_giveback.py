@@ -37,6 +37,8 @@ def test_the_pod_is_forgotten_before_it_is_removed(make, config):
     assert [(gone.name, gone.uid, gone.grace_seconds) for gone in second.delete] == [
         ("run-a", "uid-run-a", 0)
     ]
+    # That the pod is gone may never be told: no list shows a finished one.
+    assert second.requeue_after
 
 
 @pytest.mark.parametrize(

@@ -30,3 +30,13 @@ def test_what_a_reconcile_is_the_first_to_see_is_news_to_all_others(make):
     assert set(lanes.main._ready) == {triggers.project("demo")}
     observer.saw(kinds.DEPLOYMENT, deployment.raw)
     assert set(lanes.main._ready) == {triggers.project("demo")}
+
+
+def test_a_pod_that_is_gone_frees_its_place_although_its_run_is_gone_too(make):
+    lanes, known = Lanes(lambda: 0.0), Known()
+    observer, pod = Observer(known, lanes), make.pod()
+    observer.saw(kinds.POD, pod.raw)
+    assert set(lanes.main._ready) == {triggers.run("run-a")}
+    # A list that shows it no more gives its last version, which was alive.
+    observer.gone(kinds.POD, pod.raw)
+    assert set(lanes.main._ready) == {triggers.run("run-a"), triggers.admission("demo")}
