@@ -6,7 +6,7 @@ nothing. Blocking; held by `api.store.eventlogs`, one writer at a time.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from api.store.journal import Damaged, Journal, Record
 logger = structlog.get_logger()
 
 LOOK = 1000
+MOST_LEFT_OUT = 1000
+"""Versions between two that the log tells of: more than a run has files are never on their way."""
 MAX_TOKENS = 10**9
 """Of one event; what a crew says is not to spoil the sum."""
 
@@ -29,6 +31,27 @@ class Said:
     seq: int
     type: str
     data: Mapping[str, Any]
+
+
+@dataclass
+class Versions:
+    """Which versions of artifacts a log tells of: all up to the last, but those that are left out.
+
+    Files are stored several at once. Of one whose row was written, but not its event, the event comes when
+    it is sent again, and others may have come before it.
+    """
+
+    last: int = 0
+    left_out: set[int] = field(default_factory=set)
+
+    def __contains__(self, version: int) -> bool:
+        return version <= self.last and version not in self.left_out
+
+    def add(self, version: int) -> None:
+        """The log tells of it now."""
+        self.left_out.update(range(max(self.last + 1, version - MOST_LEFT_OUT), version))
+        self.left_out.discard(version)
+        self.last = max(self.last, version)
 
 
 class EventLog:
@@ -47,11 +70,11 @@ class EventLog:
     def _open(self, directory: Path) -> None:
         self._journal = Journal(directory)
         self.seq = 0
-        self.version = 0
+        self._versions = Versions()
         # Numbers only grow, so the newest record of what was said has the greatest: look from the end. The
         # last artifact may be far back, and what lies between is not worth parsing.
         for stored in self._journal.marked(b'{"v":'):
-            self.version = max(self.version, stored.get("v", 0))
+            self._versions.add(stored.get("v", 0))
         stop = self._journal.last
         while stop > 0 and not self.seq:
             start = max(0, stop - LOOK)
@@ -62,6 +85,11 @@ class EventLog:
                 for record in records:
                     self.seq = max(self.seq, record.get("s", 0))
             stop = start
+
+    @property
+    def version(self) -> int:
+        """The greatest version of an artifact in it."""
+        return self._versions.last
 
     @property
     def last(self) -> int:
@@ -77,9 +105,9 @@ class EventLog:
 
     def stored(self, version: int, data: Mapping[str, Any]) -> None:
         """Appends the event of an artifact's version, unless it is there."""
-        if version > self.version:
+        if version not in self._versions:
             self._journal.append([{"v": version, "t": "artifact", "d": dict(data)}])
-            self.version = version
+            self._versions.add(version)
 
     def read(self, after: int, limit: int) -> list[Record]:
         """Up to `limit` records after the first `after` ones. Raises Damaged."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.eventlog import Said, count_tokens, following
+from api.store.eventlog import Said, Versions, count_tokens, following
 from api.store.eventlogs import EventLogs, Held
 from api.store.journal import Record
 from api.store.postgres import Postgres
@@ -21,6 +21,9 @@ class _HeldRows(Held):
         self._connection = connection
         self._run = run
         self._state = dict(head.state)
+        # Of versions that are left out there are few, if any: each is a number of the state.
+        left_out = {int(sort[1:]) for sort in self._state if sort[0] == "v" and sort[1:]}
+        self._versions = Versions(self._state.get("v", 0), left_out)
 
     @property
     def seq(self) -> int:
@@ -29,21 +32,23 @@ class _HeldRows(Held):
     async def say(self, events: Sequence[Said]) -> int:
         fresh = following(events, self.seq)
         if fresh:
-            await self._append(fresh, "s", self.seq + len(fresh))
+            await self._append(fresh, {**self._state, "s": self.seq + len(fresh)})
         return self.seq
 
     async def stored(self, version: int, data: Mapping[str, Any]) -> None:
-        if version > self._state.get("v", 0):
-            await self._append([{"v": version, "t": "artifact", "d": dict(data)}], "v", version)
+        if version not in self._versions:
+            self._versions.add(version)
+            state = {sort: number for sort, number in self._state.items() if sort[0] != "v"}
+            state |= {"v": self._versions.last, **{f"v{left}": left for left in self._versions.left_out}}
+            await self._append([{"v": version, "t": "artifact", "d": dict(data)}], state)
 
     async def seal(self, connection: AsyncConnection) -> int:
         # In the transaction that ends the run, so that the end holds although this one's lock be lost.
         return await self._tables.seal(connection, self._run)
 
-    async def _append(self, records: Sequence[Record], sort: str, number: int) -> None:
-        state = {**self._state, sort: number}
+    async def _append(self, records: Sequence[Record], state: Mapping[str, int]) -> None:
         await self._tables.append(self._connection, self._run, records, state)
-        self._state = state
+        self._state = dict(state)
 
 
 class TableEventLogs(EventLogs):

@@ -73,6 +73,35 @@ def test_an_artifact_version_is_told_once_also_after_reopening(
     assert [(r["t"], r.get("v")) for r in log.read(0, 9)] == [("artifact", 1), ("log", None), ("artifact", 2)]
 
 
+async def test_of_files_stored_at_once_none_is_left_untold_by_a_crash(
+    tmp_path: Path, database_url: str | None
+) -> None:
+    store = await Store.open(tmp_path, "crews", database_url)
+    await some.yard(store)
+    run = await some.claimed(store)
+
+    async def put(name: str, told: bool = True) -> int:
+        async with store.events.hold(run) as log:
+            row = await store.artifacts.put(run, name, 1, name, "a/b", False, name, some.NOW)
+            if told:
+                await log.stored(row.version, {"name": name})
+            return row.version
+
+    assert [await put("a"), await put("b", told=False)] == [1, 2]
+    # A process that died in between; of what is sent again, and for the first time, b is the last.
+    await store.close()
+    store = await Store.open(tmp_path, "crews", database_url)
+    assert [await put("c"), await put("a")] == [3, 1]
+    await say(store, run, 1)
+    assert [await put("b"), await put("b"), await put("d")] == [2, 2, 4]
+    await store.close()
+    store = await Store.open(tmp_path, "crews", database_url)
+    assert [await put(name) for name in "abcd"] == [1, 2, 3, 4]
+    events = (await store.events.read(run, 0, 20)).events
+    assert [event.data["name"] for event in events if event.type == "artifact"] == ["a", "c", "b", "d"]
+    await store.close()
+
+
 async def say(store: Store, run: str, *numbers: int) -> None:
     async with store.events.hold(run) as log:
         await log.say([Said(number, "log", {"message": str(number)}) for number in numbers])
