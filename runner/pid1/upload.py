@@ -134,7 +134,8 @@ class Upload(threading.Thread):
 
     def _fits(self, file: files.Found, count: int, size: int) -> bool:
         """Whether there is place for it beside `count` files of `size` bytes that are just being sent."""
-        others = [stored for name, (stored, _) in self.stored.items() if name != file.name]
+        # A copy, in one step: the other lanes put into it what they have stored.
+        others = [stored for name, (stored, _) in self.stored.copy().items() if name != file.name]
         if len(others) + count >= self._limits["artifacts"]:
             trouble = f"a run keeps {self._limits['artifacts']} files"
         elif sum(others) + size + file.size > self._limits["artifact_bytes"]:
