@@ -66,8 +66,8 @@ async def claim(yard: Yard, request: web.Request) -> web.Response:
         return web.json_response({"state": "wait", "retry_after_seconds": again})
     if isinstance(found, Unknown):
         raise Refusal(503, "the run is not known yet; try again")
-    if found.first:
-        yard.store.events.turned(run)
+    # Also where it is told again: who made the grant may have broken off before it could say so.
+    yard.store.events.turned(run)
     return web.json_response(_granted(found))
 
 

@@ -3,12 +3,14 @@
 import asyncio
 import hashlib
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from api.internal import artifacts
+from api.store.index.claims import Asked
 from api.store.store import Store
 from runner.crewyard_runtime.events import check
 from tests.unit.api_internal.conftest import Mint, Objects, Pods
@@ -61,6 +63,19 @@ async def test_a_claim_is_granted_with_all_the_runner_needs(pods: Pods, store: S
     assert (status, again) == (200, {**answer, "started_at": started_at})
     status, other = await ask(pods, run, "claim", {**CLAIM, "nonce": "second"}, bearer(run))
     assert (status, other["state"]) == (200, "refused")
+
+
+async def test_a_grant_that_was_made_and_not_told_is_shown_once_it_is_told_again(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    await given.yard(store)
+    run = await given.accepted(store)
+    asked = Asked("run-uid", "pod", "nonce")
+    assert not (await store.events.read(run, 0, 10)).events
+    # The transaction was made, and the one who asked for it got an error.
+    await store.claims.ask(run, asked, {"deployment_id": "dep_a"}, datetime.now(UTC))
+    assert (await ask(pods, run, "claim", CLAIM, bearer(run)))[1]["state"] == "granted"
+    assert [event.type for event in (await store.events.read(run, 0, 10)).events] == ["run.started"]
 
 
 async def test_200_claims_at_once_grant_one(pods: Pods, store: Store, bearer: Mint) -> None:
