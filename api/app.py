@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from api import background, gate, health
+from api import background, connections, gate, health
 from api.body import MAX_BODY
 from api.config import Config
 from api.context.arrival import Contexts
@@ -74,7 +74,7 @@ def client_side(
 
     app = web.Application(middlewares=[gate.observe, gate.admit], client_max_size=MAX_BODY)
     feeds = Feeds(store.events)
-    streams = Streams(feeds.look)
+    streams = Streams(feeds.look, connections.most() * 9 // 10)
     tokens = Tokens.of(config.identity, kube, store.workflows)
     watched = Holders(streams, store.keys, tokens, now)
     limiter = RateLimiter(config.rate_limit_url)

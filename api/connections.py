@@ -24,11 +24,17 @@ SPARE_FILES = 512
 BEAT_SECONDS = 1.0
 
 
+def most() -> int:
+    """How many connections this process may have, once its limit of files is raised."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if hard == resource.RLIM_INFINITY else max(64, min(MOST, hard - SPARE_FILES))
+
+
 def raise_file_limit() -> int:
     """Lets this process open as many files as it may; gives how many connections that allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return MOST if hard == resource.RLIM_INFINITY else max(64, min(MOST, hard - SPARE_FILES))
+    return most()
 
 
 class Connection(web.RequestHandler):

@@ -28,23 +28,29 @@ class Streams:
     signs of life, keys that expire, readers that have left.
     """
 
-    def __init__(self, beside: Callable[[float], None] = lambda now: None) -> None:
-        """`beside` is called at every beat with the loop's time."""
+    def __init__(self, beside: Callable[[float], None] = lambda now: None, most: int = 18_000) -> None:
+        """`beside` is called at every beat with the loop's time; `most` streams are open at once."""
         self._open: dict[asyncio.Task[object], _Open] = {}
         self._revoked: OrderedDict[str, None] = OrderedDict()
         self._beside = beside
+        self._most = most
         self._timer: asyncio.TimerHandle | None = None
         self.closing = False
 
     def enter(self, key_id: str, seconds: float | None = None, stream: sse.Stream | None = None) -> None:
         """The current task is now a stream of this key, which holds for `seconds` more (None: for ever).
 
-        Raises the 401 where the key was revoked since it was checked, the 503 where the service stops.
+        Raises the 401 where the key was revoked since it was checked, the 503 where the service stops or
+        has as many streams as it may.
         """
         if key_id in self._revoked:
             raise errors.unauthorized()
         if self.closing:
             raise errors.unavailable()
+        if len(self._open) >= self._most:
+            # Streams stay: were they all the connections there may be, nobody else would be answered, nor
+            # the probe by which the kubelet sees that this process lives.
+            raise errors.unavailable("too many event streams are open here; try again shortly")
         until = float("inf") if seconds is None else asyncio.get_running_loop().time() + seconds
         self._open[_current()] = _Open(key_id, until, stream)
         if self._timer is None:

@@ -263,3 +263,20 @@ def test_data_is_one_line_whatever_is_in_it():
     raw = frames.frame("log", hostile, 3)
     assert raw.count(b"\n") == 4 and b"\r" not in raw
     assert json.loads(raw.split(b"data: ")[1]) == hostile
+
+
+async def test_streams_leave_connections_to_all_others(yard, monkeypatch):
+    raw = await begin(yard)
+    monkeypatch.setattr(yard.client.server.app[SERVICES].streams, "_most", 1)
+    path, accept = "/v1/runs/run_a/events", {"Accept": "text/event-stream"}
+    headers = {**accept, "Authorization": f"Bearer {yard.admin}"}
+    async with yard.client.get(path, headers=headers) as first:
+        await first.content.readuntil(b"\n\n")
+        status, answer, more = await yard.call("GET", path, headers=accept)
+        assert (status, answer["error"]["code"]) == (503, "unavailable")
+        assert more["Retry-After"]
+        await yard.get("/v1/runs/run_a")
+        await end(yard, raw)
+        await first.read()
+    async with yard.client.get(path, headers=headers) as again:
+        assert b"run.completed" in await again.read()
