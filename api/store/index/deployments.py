@@ -58,8 +58,19 @@ class DeploymentRow:
 
 
 _ACTIVE = projects.c.active == deployments.c.name
+# The two objects are watched apart: an activation that the Project's row does not know yet is shown as what
+# it was before, not as one that another has overtaken.
+_AHEAD = and_(
+    projects.c.uid.is_not(None),
+    deployments.c.activation == 0,
+    deployments.c.activated_at.is_not(None),
+    or_(projects.c.activated_at.is_(None), projects.c.activated_at < deployments.c.activated_at),
+)
 _STATUS = case(
-    (_ACTIVE, "active"), (deployments.c.phase == "active", "superseded"), else_=deployments.c.phase
+    (_ACTIVE, "active"),
+    (and_(deployments.c.phase == "active", _AHEAD), "building"),
+    (deployments.c.phase == "active", "superseded"),
+    else_=deployments.c.phase,
 )
 _DERIVED = {
     "status": _STATUS,

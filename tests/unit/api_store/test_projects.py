@@ -27,6 +27,19 @@ async def test_exactly_one_is_active_at_every_moment_of_an_activation(store: Sto
     assert ([row.name for row in superseded.items], superseded.total) == (["dep-a"], 1)
 
 
+async def test_a_deployment_seen_before_its_project_is_not_yet_overtaken(store: Store) -> None:
+    await store.projects.observe(given.project())
+    await store.deployments.observe(given.deployment("dep-a", "Building"))
+    moment = "2026-11-21T11:00:00Z"
+    await store.deployments.observe(given.deployment("dep-a", "Active", activatedAt=moment))
+    assert await statuses(store) == {"dep-a": "building"}
+    await store.projects.observe(given.project(active="dep-a"))
+    assert await statuses(store) == {"dep-a": "active"}
+    later = "2026-11-21T11:00:00.000001Z"
+    await store.deployments.observe(given.deployment("dep-b", "Active", activatedAt=later))
+    assert await statuses(store) == {"dep-a": "active", "dep-b": "building"}
+
+
 async def test_activated_at_stays_known_once_another_is_active(store: Store) -> None:
     await store.projects.observe(given.project())
     await store.deployments.observe(given.deployment("dep-a", "Building"))
