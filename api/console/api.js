@@ -54,12 +54,23 @@ export async function change(method, path, body, headers) {
   return response.status === 204 ? null : (await response.json()).data;
 }
 
-/** The bytes of an artifact as a Blob. */
-export async function blob(path, signal) {
-  return (await send("GET", path, { signal, accept: "*/*" })).blob();
+/** The bytes of an artifact of that size as a Blob. */
+export async function blob(path, size, signal) {
+  // A range is never answered by the address of another host, where the page's policy does not let it read.
+  const headers = size > 0 ? { Range: "bytes=0-" } : {};
+  return (await send("GET", path, { signal, headers, accept: "*/*" })).blob();
+}
+
+/** A text that nobody guesses, also where the page came without encryption. */
+export function random() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 const PAUSES = [500, 1000, 2000, 4000, 8000, 15000];
+// The service gives a sign of life every 15 s. A connection of a laptop that slept is dead, and does not say so.
+const SILENCE = 45000;
+// A proxy that ends every connection after some time is no failure.
+const SOON = 10000;
 
 /**
  * Follows a stream: `told({type, id, data})` for each message, each once, until `last(message)`.
@@ -68,11 +79,19 @@ const PAUSES = [500, 1000, 2000, 4000, 8000, 15000];
 export async function follow(path, signal, told, last) {
   let id = "";
   for (let failures = 0; ; failures += 1) {
+    const opened = performance.now(), own = new AbortController(), leave = () => own.abort();
+    let timer, silent = false;
+    const alive = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => { silent = true; own.abort(); }, SILENCE);
+    };
+    signal.addEventListener("abort", leave);
+    alive();
     try {
       const headers = id ? { "Last-Event-ID": id } : {};
-      const response = await send("GET", path, { headers, signal, accept: "text/event-stream" });
+      const response = await send("GET", path, { headers, signal: own.signal, accept: "text/event-stream" });
       if (response.status === 204) return;
-      for await (const message of messages(response.body, id)) {
+      for await (const message of messages(response.body, id, alive)) {
         failures = 0;
         id = message.id;
         told({ ...message, data: JSON.parse(message.data) });
@@ -82,7 +101,11 @@ export async function follow(path, signal, told, last) {
       if (signal.aborted) return;
       if (error instanceof ApiError && error.status < 500 && error.status !== 429 && error.status !== 408) throw error;
       if (failures > 20) throw error;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", leave);
     }
+    if (!silent && performance.now() - opened > SOON) failures = 0;
     if (signal.aborted) return;
     await new Promise((done) => { setTimeout(done, PAUSES[Math.min(failures, PAUSES.length - 1)]); });
   }

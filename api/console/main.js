@@ -40,6 +40,7 @@ async function show() {
   top_.hidden = !key();
   if (!key()) {
     document.title = "Sign in · Crewyard";
+    document.getElementById("said").textContent = "";
     fill(main, signIn(show));
     return;
   }

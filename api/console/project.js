@@ -1,6 +1,6 @@
 // One project: its deployments, runs, variables and usage, and a new run.
 
-import { change, get, list } from "./api.js";
+import { ApiError, change, get, list, random } from "./api.js";
 import { chip, fill, h, problem, say, table } from "./dom.js";
 import { ago } from "./format.js";
 import { pages, ready } from "./projects.js";
@@ -46,6 +46,7 @@ export function newRun(target, input = {}) {
   const said = h("div");
   const text = h("textarea", { id: "input", spellcheck: "false" }, JSON.stringify(input, null, 2));
   const button = h("button", { class: "main" }, "Start run");
+  let sent = null;
   return h("form", { class: "box", onsubmit: async (event) => {
     event.preventDefault();
     let given;
@@ -56,11 +57,15 @@ export function newRun(target, input = {}) {
       return;
     }
     button.disabled = true;
+    // The same again after an answer that did not arrive is the same run.
+    if (sent?.text !== text.value) sent = { text: text.value, key: random() };
     try {
-      const made = await change("POST", "/v1/runs", { deployment: target, input: given }, { "Idempotency-Key": crypto.randomUUID() });
+      const made = await change("POST", "/v1/runs", { deployment: target, input: given }, { "Idempotency-Key": sent.key });
+      sent = null;
       say(`${made.id} is ${made.status}.`);
       location.hash = to("runs", made.id);
     } catch (error) {
+      if (error instanceof ApiError && error.status < 500) sent = null;
       fill(said, problem(error.message, error.details?.field));
     } finally {
       button.disabled = false;

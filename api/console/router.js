@@ -20,7 +20,12 @@ export function present() {
   for (const { expression, names, view } of ROUTES) {
     const found = expression.exec(path);
     if (found) {
-      const parameters = Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1])]));
+      let parameters;
+      try {
+        parameters = Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1])]));
+      } catch {
+        return undefined; // A lone % is no address.
+      }
       return { view, parameters, query: Object.fromEntries(new URLSearchParams(text)), path };
     }
   }

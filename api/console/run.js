@@ -8,6 +8,7 @@ import { newRun } from "./project.js";
 import { to } from "./router.js";
 import { Timeline } from "./timeline.js";
 
+const LOOK = 3000;
 const LAST = ["run.completed", "run.failed", "run.canceled"];
 
 export async function run(place, { id }, _query, signal) {
@@ -23,10 +24,20 @@ export async function run(place, { id }, _query, signal) {
   await update();
   fill(place, head, h("h2", {}, "Events"), timeline.element, tail, h("h2", {}, "Artifacts"), files);
   await artifacts(files, path, signal);
+  // A thousand files that are told at once are one look at the list: looks count as requests.
+  let planned = false;
+  const listed = () => {
+    if (planned) return;
+    planned = true;
+    setTimeout(() => {
+      planned = false;
+      if (!signal.aborted) artifacts(files, path, signal).catch(() => {});
+    }, LOOK);
+  };
   await follow(`${path}/events`, signal, (message) => {
     timeline.add(message);
     if (message.type === "run.started") update().catch(() => {});
-    if (message.type === "artifact") artifacts(files, path, signal).catch(() => {});
+    if (message.type === "artifact") listed();
   }, (message) => LAST.includes(message.type));
   timeline.write();
   if (signal.aborted) return;

@@ -1,13 +1,14 @@
 // Server-Sent Events of a fetch: EventSource cannot send an Authorization header.
 
-/** The messages of a body, in order: {type, id, data}. */
-export async function* messages(body, id = "") {
+/** The messages of a body, in order: {type, id, data}; `alive` is called whenever something comes. */
+export async function* messages(body, id = "", alive = () => {}) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "", type = "", data = [], last = id;
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      alive();
       text += value;
       const lines = text.split("\n");
       text = lines.pop();

@@ -6,18 +6,28 @@ import { clock, duration, short, size, whole } from "./format.js";
 const A_FRAME = 200;
 const A_BLOCK = 200;
 const LONG = 300;
+// More than that many lines no browser holds for long; the first ones go, and the log has them.
+const MOST_BLOCKS = 100;
+const MOST_WAITING = A_BLOCK * MOST_BLOCKS;
 
 export class Timeline {
   constructor() {
     this.element = h("div", { class: "timeline", role: "log", tabindex: 0, "aria-label": "Events" });
     this.waiting = [];
     this.count = 0;
+    this.left = 0;
+    this.note = h("p", { class: "quiet", hidden: true });
+    this.element.append(this.note);
     this.planned = false;
   }
 
   /** Adds an event; it is seen with the next frame. */
   add(message) {
     this.waiting.push(message);
+    if (this.waiting.length > 2 * MOST_WAITING) {
+      this.left += this.waiting.length - MOST_WAITING;
+      this.waiting = this.waiting.slice(-MOST_WAITING);
+    }
     this.plan();
   }
 
@@ -34,12 +44,20 @@ export class Timeline {
     const { element } = this;
     const down = element.scrollTop + element.clientHeight >= element.scrollHeight - 40;
     for (const message of this.waiting.splice(0, A_FRAME)) {
-      if (this.count % A_BLOCK === 0) element.append(h("div", { class: "block" }));
       const line = shown(message);
       if (line) {
+        if (this.count % A_BLOCK === 0) element.append(h("div", { class: "block" }));
         element.lastChild.append(line);
         this.count += 1;
       }
+    }
+    while (element.childElementCount > MOST_BLOCKS + 1) {
+      this.left += element.children[1].childElementCount;
+      element.children[1].remove();
+    }
+    if (this.left) {
+      this.note.hidden = false;
+      this.note.textContent = `The first ${this.left} events are not shown; crewyard logs --events has them.`;
     }
     if (down) element.scrollTop = element.scrollHeight;
     if (this.waiting.length) this.plan();

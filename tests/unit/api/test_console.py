@@ -1,6 +1,10 @@
 """How the console's files are served; what it does is tested in a browser."""
 
 import re
+import subprocess
+from pathlib import Path
+
+import pytest
 
 from api import console
 
@@ -37,3 +41,16 @@ def test_no_text_is_read_as_html():
     for name, file in console.load().items():
         assert not re.search(rb"(inner|outer)HTML|insertAdjacentHTML|document\.write|eval\(", file.body), name
         assert b"localStorage" not in file.body
+
+
+@pytest.mark.parametrize("part", ["markdown", "silence", "files", "timeline", "address"])
+def test_its_modules_bear_what_is_hostile_or_broken(part):
+    script = Path(__file__).with_name("console_parts.mjs")
+    done = subprocess.run(
+        ["node", script, Path(console.__file__).parent, part],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
