@@ -7,9 +7,12 @@ from api.endpoint import Call, Endpoint
 from api.openapi import examples, shapes, streams
 from api.openapi.operation import page
 from api.routes import seen
+from api.store.errors import Missing
 from api.store.index.artifacts import ArtifactRow
 from api.translate import artifacts, ranges
 
+VERSIONS = 3
+"""How many versions are tried, each stored since the one before."""
 DIRECT_SECONDS = 300
 """How long an address in the bucket holds; a download that has begun goes on."""
 
@@ -24,13 +27,32 @@ async def many(call: Call) -> web.StreamResponse:
 
 async def get(call: Call) -> web.StreamResponse:
     """The bytes of a file, whole or a range of them."""
-    run, name, request = await seen.run(call), call.path("artifact"), call.request
-    row = await call.services.store.artifacts.get(run.name, name)
+    run = await seen.run(call)
+    row = await _latest(call, run.name)
+    for _ in range(VERSIONS):
+        try:
+            return await _send(call, row)
+        except Missing:
+            # A crew that writes the file again and again may have replaced it since the row was read.
+            before, row = row, await _latest(call, run.name)
+            if row.blob == before.blob:
+                raise
+    raise errors.unavailable("the file is replaced faster than it is read; try again")
+
+
+async def _latest(call: Call, run: str) -> ArtifactRow:
+    name = call.path("artifact")
+    row = await call.services.store.artifacts.get(run, name)
     if row is None:
         raise errors.not_found(
             f"the run left no file {name[:200]!r}; GET /v1/runs/{call.path('id')}/artifacts lists them"
         )
-    headers = artifacts.headers(row)
+    return row
+
+
+async def _send(call: Call, row: ArtifactRow) -> web.StreamResponse:
+    """The answer with this version. Raises Missing, before it has begun, where the bytes are gone."""
+    request, headers = call.request, artifacts.headers(row)
     if ranges.matches(request.headers.get("If-None-Match"), artifacts.etag(row)):
         return web.Response(status=304, headers={"ETag": headers["ETag"]})
     direct = _direct(call, row)

@@ -11,12 +11,13 @@ SHA = hashlib.sha256(CONTENT).hexdigest()
 NAMES = ["nested/report.md", "a b.txt", "ü ✓.json", 'quote".txt', "100%.csv", "%2F", "semi;colon", "..."]
 
 
-async def store(yard, name, content=CONTENT, kind="text/plain"):
-    async def chunks():
-        yield content
+async def bytes_of(content):
+    yield content
 
+
+async def store(yard, name, content=CONTENT, kind="text/plain"):
     blob = f"artifacts/{hashlib.sha256(name.encode()).hexdigest()}"
-    stored = await yard.store.blobs.put(blob, chunks(), len(content), None)
+    stored = await yard.store.blobs.put(blob, bytes_of(content), len(content), None)
     await yard.store.artifacts.put(
         "run-a", name, stored.size, stored.sha256, kind, False, blob, yard.clock[0]
     )
@@ -46,6 +47,31 @@ async def test_files_are_listed_and_each_address_gives_its_bytes(yard, run):
         assert headers["ETag"] == f'"{item["sha256"]}"'
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Content-Disposition"].startswith("attachment;")
+
+
+async def test_a_file_that_is_replaced_while_it_is_asked_for_is_there(yard, run, monkeypatch):
+    await store(yard, "data.bin", b"first")
+    known = await yard.store.artifacts.get("run-a", "data.bin")
+    real, asked = yard.store.artifacts.get, []
+
+    async def get(*names):
+        row = await real(*names)
+        asked.append(row)
+        if len(asked) == 1:
+            # As a newer version is stored: its bytes, its row, and the bytes before go.
+            await yard.store.artifacts.put(
+                "run-a", "data.bin", 3, SHA, "text/plain", False, "b", yard.clock[0]
+            )
+            await yard.store.blobs.put("b", bytes_of(b"new"), 3, None)
+            await yard.store.blobs.delete(known.blob)
+        return row
+
+    monkeypatch.setattr(yard.store.artifacts, "get", get)
+    status, raw, sent = await yard.call("GET", "/v1/runs/run_a/artifacts/data.bin")
+    assert (status, raw, sent["ETag"]) == (200, b"new", f'"{SHA}"')
+    # Bytes that are gone for good are not looked for without end.
+    await yard.store.blobs.delete("b")
+    assert (await yard.call("GET", "/v1/runs/run_a/artifacts/data.bin"))[0] == 404
 
 
 async def test_ranges_and_validators(yard, run):
