@@ -27,11 +27,12 @@ async def arrived(uploads: Uploads, blobs: Blobs, row: UploadRow, now: datetime)
         return row
     try:
         size = await blobs.size(key(row))
+        if size != row.size:
+            raise Mismatch(f"{size} bytes were uploaded, {row.size} were announced; send it again", "size")
+        await blobs.copy(key(row), row.blob)
     except Missing:
-        return row
-    if size != row.size:
-        raise Mismatch(f"{size} bytes were uploaded, {row.size} were announced; send it again", "size")
-    await blobs.copy(key(row), row.blob)
+        # Another call may have taken them over since the row was read.
+        return await uploads.get(row.id) or row
     digest, seen = hashlib.sha256(), 0
     async for chunk in blobs.read(row.blob):
         digest.update(chunk)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from api.store import arrival
 from api.store.blobs import Blobs, in_bucket, in_folder
 from api.store.buildlogs import Chunk, FileBuildLogs
 from api.store.errors import Mismatch, Missing, Taken, TooLarge
@@ -155,3 +156,14 @@ async def test_a_build_log_is_followed(tmp_path: Path) -> None:
     await logs.append("dep-a", "pod", "kaniko", [Chunk(1, "line\n")])
     await asyncio.wait_for(waiting, 1)
     assert (await logs.read("dep-a", page.next)).text == "line\n"
+
+
+async def test_of_two_who_take_over_the_same_upload_both_find_it(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path, "crews")
+    row = await store.uploads.create("demo", 4, None, given.NOW, given.later(60))
+    await store.blobs.put(arrival.key(row), chunks(b"code"), 4, None)
+    first = await arrival.arrived(store.uploads, store.blobs, row, given.NOW)
+    # The second one read the row before the first was done.
+    assert await arrival.arrived(store.uploads, store.blobs, row, given.later(1)) == first
+    assert first.stored_at == given.NOW
+    await store.close()
