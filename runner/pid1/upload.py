@@ -68,6 +68,9 @@ class Upload(threading.Thread):
             signals.poke()
         except Away as error:
             self.away = str(error)
+        except Exception as error:
+            # Whatever it was: files that are not stored are said to be lost.
+            self.away = f"{type(error).__name__}: {error}"
 
     def finish(self) -> None:
         """The crew is dead: store what is new or changed, then end. Join the thread afterwards."""

@@ -1,4 +1,4 @@
-"""Whether there is place for a file is asked while other lanes store theirs."""
+"""Storing files: the count of them while other lanes store theirs, and a failure that nobody expects."""
 
 from __future__ import annotations
 
@@ -7,13 +7,30 @@ import threading
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from runner.pid1 import files
 from runner.pid1.until import Until
 from runner.pid1.upload import Upload
 
 
-def test_counting_what_is_stored_bears_that_more_is_stored() -> None:
+def made() -> Upload:
     limits = {"artifacts": 10**9, "artifact_bytes": 10**12}
-    upload = Upload(lambda: None, None, Until(), "/nowhere", limits, 1.0)  # type: ignore[arg-type,return-value]
+    return Upload(lambda: None, None, Until(), "/nowhere", limits, 0.0)  # type: ignore[arg-type,return-value]
+
+
+def test_a_failure_that_nobody_expects_says_that_files_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_root: str) -> Any:
+        raise ValueError("what is this")
+
+    monkeypatch.setattr(files, "scan", broken)
+    upload = made()
+    upload.run()
+    assert upload.away == "ValueError: what is this"
+
+
+def test_counting_what_is_stored_bears_that_more_is_stored() -> None:
+    upload = made()
     upload.stored = {str(number): (1, "") for number in range(2000)}
     one: Any = SimpleNamespace(name="one", size=1)
     done = threading.Event()
