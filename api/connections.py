@@ -83,6 +83,7 @@ class Connections:
         self._count = 0
         self._handle = server.request_handler
         server.request_handler = self._serve
+        self._looked = 0.0
         self._timer = self._loop.call_later(BEAT_SECONDS, self._beat)
 
     def __len__(self) -> int:
@@ -123,10 +124,12 @@ class Connections:
     def _beat(self) -> None:
         now = self._loop.time()
         for connection in [one for one in self._waiting if one.head]:
-            # A large body may arrive with its head, and be here for the moment until the request begins.
-            most = HEAD_SECONDS if connection.head <= HEAD_BYTES else BEAT_SECONDS
-            if now - connection.since > most:
+            # A large body may arrive with its head, and be here for the moment until the request begins;
+            # where this loop was held up, that moment is over only at the next beat.
+            large = connection.head > HEAD_BYTES
+            if connection.since < self._looked if large else now - connection.since > HEAD_SECONDS:
                 connection.force_close()
+        self._looked = now
         self._timer = self._loop.call_later(BEAT_SECONDS, self._beat)
 
 

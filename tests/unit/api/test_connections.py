@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import time
 from pathlib import Path
 
 import aiohttp
@@ -104,6 +105,21 @@ async def test_a_head_that_drips_or_swells_is_cut(door):
 
     fields = b"".join(b"X-%d: %s\r\n" % (n, b"x" * 8000) for n in range(20))
     await asyncio.gather(drip(b"x", 0.05), drip(fields, 0.05), door.ordinary())
+
+
+async def test_a_large_body_that_comes_at_once_is_taken_also_where_the_loop_was_held_up(door, monkeypatch):
+    taken = connections.Connection.data_received
+
+    def held_up(self, data: bytes) -> None:
+        taken(self, data)
+        if len(data) > connections.HEAD_BYTES:
+            time.sleep(3 * connections.BEAT_SECONDS)
+
+    monkeypatch.setattr(connections.Connection, "data_received", held_up)
+    body = json.dumps({"name": "tides", "description": "x" * 100_000}).encode()
+    reader, writer = await door.connect(POST + f"Content-Length: {len(body)}\r\n\r\n", body)
+    assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 4")
+    writer.close()
 
 
 def chunked(data: bytes, size: int) -> bytes:
