@@ -22,7 +22,10 @@ PAUSE = 0.05
 
 async def sweep(store: Store, now: datetime) -> int:
     """Looks at all blobs once, page by page; gives how many were deleted."""
-    born, done = await store.records.born(now), 0
+    born = await store.records.born(now)
+    done = await store.blobs.tidy(now - OLD)
+    if done:
+        log.warning("files of blobs that never became whole are deleted", amount=done)
     async for page in store.blobs.below(store.namespace):
         old = [blob for blob in page if born <= blob.modified < now - OLD]
         for orphan in await _unknown(store, old):

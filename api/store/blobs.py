@@ -18,6 +18,7 @@ from obstore.store import LocalStore, ObjectStore, from_url
 
 from api.store.errors import Missing, StoreUnavailable
 from api.store.passage import Check, moving
+from api.store.staged import remove_staged
 
 PART = 1024 * 1024
 BUCKET_PART = 8 * 1024 * 1024
@@ -61,7 +62,8 @@ class Listed:
 class Blobs:
     """The blobs of one installation; the namespace is the first part of every key.
 
-    `durable` is called with the key of what was written, in a thread, before it is acknowledged.
+    `durable` is called with the key of what was written, in a thread, before it is acknowledged, `tidy` with
+    a moment, in a thread, to delete what was begun and not written to since then.
     """
 
     def __init__(
@@ -70,11 +72,13 @@ class Blobs:
         reading: ObjectStore,
         part: int,
         durable: Callable[[str], None] | None = None,
+        tidy: Callable[[datetime], int] | None = None,
     ) -> None:
         self._writing = writing
         self._reading = reading
         self._part = part
         self._durable = durable
+        self._tidy = tidy
 
     async def put(self, key: str, chunks: AsyncIterator[bytes], size: int, sha256: str | None) -> Stored:
         """Stores exactly `size` bytes durably. Raises TooLarge, Mismatch; then nothing is kept.
@@ -139,6 +143,18 @@ class Blobs:
         except (BaseError, OSError) as error:
             raise StoreUnavailable(f"the object store cannot list: {_first_line(error)}") from error
 
+    async def tidy(self, before: datetime) -> int:
+        """Deletes what a killed process left of blobs that never became whole; gives how many.
+
+        A bucket does that by itself, by a rule of its own.
+        """
+        if self._tidy is None:
+            return 0
+        try:
+            return await asyncio.to_thread(self._tidy, before)
+        except OSError as error:
+            raise StoreUnavailable(f"the object store cannot be tidied: {_first_line(error)}") from error
+
     async def size(self, key: str) -> int:
         """How many bytes are stored. Raises Missing."""
         try:
@@ -186,7 +202,7 @@ def in_folder(directory: Path) -> Blobs:
             finally:
                 os.close(descriptor)
 
-    return Blobs(store, store, PART, sync)
+    return Blobs(store, store, PART, sync, lambda before: remove_staged(directory, before))
 
 
 def in_bucket(url: str) -> Blobs:

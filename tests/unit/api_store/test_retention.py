@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -322,6 +323,29 @@ async def test_blobs_that_nothing_names_go_after_a_day(tmp_path: Path) -> None:
     await Keeper(store, MONTH, 300).round(given.later(9999))
     assert await sweep(store, now) == 1
     await whole(store, run)
+    await store.close()
+
+
+async def test_what_a_killed_process_left_of_a_blob_goes_after_a_day(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, os, sys, pathlib\n"
+        "from api.store.blobs import in_folder\n"
+        "async def chunks():\n"
+        "    yield bytes(3 << 20)\n"
+        "    await asyncio.sleep(0.1)\n"
+        "    os._exit(9)\n"
+        "blobs = in_folder(pathlib.Path(sys.argv[1]))\n"
+        "asyncio.run(blobs.put('crews/uploads/upl_a', chunks(), 9 << 20, None))\n"
+    )
+    started = await asyncio.create_subprocess_exec(sys.executable, "-c", program, str(tmp_path / "blobs"))
+    assert await started.wait() == 9
+    left = [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+    assert len(left) == 1
+    store = await Store.open(tmp_path, "crews")
+    now = datetime.now(given.NOW.tzinfo)
+    await store.records.born(now - timedelta(days=5))
+    assert (await sweep(store, now), left[0].exists()) == (0, True)
+    assert (await sweep(store, now + timedelta(days=2)), left[0].exists()) == (1, False)
     await store.close()
 
 
