@@ -220,8 +220,13 @@ class AsyncClient:
         await self._send(calls.revoke_key(key))
 
     async def _send(self, call: Call[T]) -> T:
+        tries = 0
+
         async def attempt() -> T:
-            return exchange.result(call, await self._http.request(**exchange.arguments(self.settings, call)))
+            nonlocal tries
+            tries += 1
+            response = await self._http.request(**exchange.arguments(self.settings, call))
+            return exchange.result(call, response, tries > 1)
 
         return await self._repeat(attempt, call.repeatable)
 

@@ -220,8 +220,13 @@ class Client:
         self._send(calls.revoke_key(key))
 
     def _send(self, call: Call[T]) -> T:
+        tries = 0
+
         def attempt() -> T:
-            return exchange.result(call, self._http.request(**exchange.arguments(self.settings, call)))
+            nonlocal tries
+            tries += 1
+            response = self._http.request(**exchange.arguments(self.settings, call))
+            return exchange.result(call, response, tries > 1)
 
         return self._repeat(attempt, call.repeatable)
 

@@ -58,8 +58,10 @@ def _json(body: Any) -> bytes:
         raise errors.WrongValue(f"this cannot be sent as JSON: {error}") from None
 
 
-def result(call: Call[T], response: httpx.Response) -> T:
+def result(call: Call[T], response: httpx.Response, again: bool) -> T:
     """The result of an answer that was read. Raises ApiError, CrewyardError."""
+    if again and call.method == "DELETE" and response.status_code == 404:
+        return call.read(None)  # It was removed by the try whose answer did not arrive.
     check(response)
     if response.status_code == 204:
         return call.read(None)

@@ -4,14 +4,17 @@ import hashlib
 import os
 import re
 import secrets
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
+from crewyard import exchange, retry
 from crewyard.cli.context import Context, with_context
 from crewyard.cli.output import Column, age, field, size
 from crewyard.cli.pages import items
-from crewyard.errors import ConnectionFailed, CrewyardError
+from crewyard.errors import ApiError, ConnectionFailed, CrewyardError
 from crewyard.models import Artifact
 
 _COLUMNS = (
@@ -49,11 +52,14 @@ def artifacts(context: Context, run: str, names: tuple[str, ...], directory: Pat
         context.output.rows(found, _COLUMNS, f"{run} has no artifacts.")
         return
     directory.mkdir(parents=True, exist_ok=True)
+    written: dict[tuple[int, int], str] = {}
     with context.output.progress(of_bytes=True) as progress:
         task = progress.add_task("downloading", total=sum(item["size"] for item in found))
         for item in found:
             progress.update(task, description=item["name"][:40])
-            place = _download(context, run, item, directory, lambda count: progress.advance(task, count))
+            place = _download(
+                context, run, item, directory, written, lambda count: progress.advance(task, count)
+            )
             context.output.item({**item, "path": str(place)}, str(place))
     context.output.say(f"{len(found)} artifacts are in {directory}")
 
@@ -70,7 +76,14 @@ def target(directory: Path, name: str, windows: bool = os.name == "nt") -> Path:
     return directory.joinpath(*parts)
 
 
-def _download(context: Context, run: str, item: Artifact, directory: Path, told) -> Path:  # type: ignore[no-untyped-def]
+def _download(
+    context: Context,
+    run: str,
+    item: Artifact,
+    directory: Path,
+    written: dict[tuple[int, int], str],
+    told: Callable[[int], None],
+) -> Path:
     root = directory.resolve()
     place = target(root, item["name"])
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -82,16 +95,25 @@ def _download(context: Context, run: str, item: Artifact, directory: Path, told)
             try:
                 _fetch(context, run, item, waiting, told)
                 break
-            except ConnectionFailed:
-                if attempt == _TRIES:
-                    raise
-        waiting.replace(place)
+            except (ConnectionFailed, ApiError) as problem:
+                time.sleep(exchange.wait(problem, attempt + retry.ATTEMPTS - _TRIES, True))
+        _place(waiting, place, item["name"], written)
     finally:
         waiting.unlink(missing_ok=True)
     return place
 
 
-def _fetch(context: Context, run: str, item: Artifact, waiting: Path, told) -> None:  # type: ignore[no-untyped-def]
+def _place(waiting: Path, place: Path, name: str, written: dict[tuple[int, int], str]) -> None:
+    """Gives a file its name, unless an artifact has it here that was written just now (`a.md`, `A.md`)."""
+    if place.exists() and (there := place.stat()) and (there.st_dev, there.st_ino) in written:
+        other = written[there.st_dev, there.st_ino]
+        raise CrewyardError(f"{name} and {other} are the same name here; download them into two directories")
+    waiting.replace(place)
+    made = place.stat()
+    written[made.st_dev, made.st_ino] = name
+
+
+def _fetch(context: Context, run: str, item: Artifact, waiting: Path, told: Callable[[int], None]) -> None:
     digest, got = hashlib.sha256(), 0
     with waiting.open("wb") as file, context.client.open_artifact(run, item["name"]) as chunks:
         for chunk in chunks:

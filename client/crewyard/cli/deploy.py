@@ -11,7 +11,8 @@ from crewyard.cli.context import FAILED, Context, project_option, with_context
 from crewyard.cli.deployments import COLUMNS
 from crewyard.cli.output import size
 from crewyard.cli.pack import Packed, pack
-from crewyard.cli.source import Tree, git_text, read_tree
+from crewyard.cli.source import Tree, committed, git_text, read_tree
+from crewyard.errors import CrewyardError
 from crewyard.models import Deployment
 from crewyard.plan.configuration import read_configuration
 from crewyard.plan.errors import PlanError
@@ -49,12 +50,10 @@ def deploy(
         return
     name, tree = context.named_project(project), read_tree(directory)
     url = _upload(context, name, tree, _excluded(tree, crew))
-    dirty = git_text(tree.root, "status", "--porcelain")
-    commit = git_text(tree.root, "rev-parse", "HEAD")
     body: dict[str, Any] = {"build_context_url": url}
     told = message or git_text(tree.root, "log", "-1", "--format=%s")
-    # A tree with changes is not that commit.
-    given = {"crew": crew, "message": told, "git_sha": None if dirty else commit}
+    # A tree with changes is not its commit.
+    given = {"crew": crew, "message": told, "git_sha": committed(tree.root)}
     body |= {key: value for key, value in given.items() if value}
     body |= {"preview": {}} if preview else {}
     body |= {"override": True} if override else {}
@@ -63,9 +62,13 @@ def deploy(
         output.one(client.get_deployment(made["id"]), COLUMNS)
         return
     output.say(f"{made['id']} is {made['status']}", "bold")
-    for piece in client.follow_build_log(made["id"]):
-        if not context.as_json:
-            output.text(piece)
+    try:
+        for piece in client.follow_build_log(made["id"]):
+            if not context.as_json:
+                output.text(piece)
+    except KeyboardInterrupt:
+        output.say(f"\n{made['id']} goes on. Follow it: crewyard logs -f {made['id']}")
+        raise
     _tell(context, client.get_deployment(made["id"]))
 
 
@@ -104,6 +107,8 @@ def _chunks(archive: IO[bytes], told: Any) -> Iterator[bytes]:
 def _tell(context: Context, deployment: Deployment) -> None:
     output = context.output
     output.one(deployment, COLUMNS)
+    if deployment["status"] in ("pending", "building"):
+        raise CrewyardError(f"its log ended, but {deployment['id']} is {deployment['status']}")
     if deployment["status"] != "failed":
         output.say(f"Run it: crewyard run {deployment['project']}")
         return

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
+from crewyard.cli import texts
 from crewyard.cli.context import Context, project_option, with_context
 from crewyard.cli.output import age, field
 from crewyard.cli.pages import items
 
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 _LINE = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)")
 
 
@@ -48,7 +50,7 @@ def set_variables(context: Context, assignments: tuple[str, ...], project: str |
 def _asked(variable: str) -> str:
     if sys.stdin.isatty():
         return str(click.prompt(variable, hide_input=True, err=True))
-    return sys.stdin.read().removesuffix("\n")
+    return texts.read(Path("-")).removesuffix("\n").removesuffix("\r")
 
 
 @env.command("rm")
@@ -71,8 +73,7 @@ def remove(context: Context, names: tuple[str, ...], project: str | None) -> Non
 def import_file(context: Context, file: Path, replace: bool, project: str | None) -> None:
     """Sets the variables of a .env file (- for standard input)."""
     name = context.named_project(project)
-    text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
-    found = parse(text)
+    found = parse(texts.read(file))
     if not found:
         raise click.UsageError(f"{file} has no variables; a line is NAME=VALUE")
     if replace:
@@ -87,16 +88,20 @@ def import_file(context: Context, file: Path, replace: bool, project: str | None
 def parse(text: str) -> dict[str, str]:
     """The variables of a .env file: NAME=VALUE, with or without quotes, `#` before comments.
 
-    Raises UsageError that names the line.
+    What is in quotes may go over several lines. Raises UsageError that names the line.
     """
     found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
+    lines = enumerate(text.replace("\r\n", "\n").split("\n"), 1)
+    for number, line in lines:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _LINE.fullmatch(line)
         if match is None:
             raise click.UsageError(f"line {number} is no NAME=VALUE")
-        found[match[1]] = _value(match[2].strip(), number)
+        value = match[2].strip()
+        while value[:1] in ("'", '"') and _closing(value) is None and (more := next(lines, None)):
+            value += f"\n{more[1]}"
+        found[match[1]] = _value(value, number)
     return found
 
 
@@ -108,7 +113,7 @@ def _value(text: str, number: int) -> str:
         inner = text[1:end]
         if text[0] == "'":
             return inner
-        return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), inner)
+        return re.sub(r"\\([nrt\\\"'$`])", lambda found: _ESCAPES.get(found[1], found[1]), inner)
     return re.split(r"\s#", text, maxsplit=1)[0].rstrip()
 
 

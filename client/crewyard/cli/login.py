@@ -46,7 +46,9 @@ def _write(place, settings: Settings) -> None:  # type: ignore[no-untyped-def]
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     given = {"url": settings.url, "api_key": settings.api_key, "project": settings.project}
     # A TOML basic string has the escapes of JSON.
-    text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in given.items() if value)
+    text = "".join(
+        f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in given.items() if value
+    )
     fresh = place.with_name(f"{place.name}.new")
     fresh.unlink(missing_ok=True)
     with os.fdopen(

@@ -19,22 +19,29 @@ def logs(context: Context, target: str, follow: bool, whole: bool) -> None:
     if target.startswith("dep_"):
         if whole:
             raise click.UsageError("--events is for runs")
-        if not follow:
-            output.text(client.read_build_log(target))
-            return
-        for piece in client.follow_build_log(target):
-            output.text(piece)
+        pieces = client.follow_build_log(target) if follow else [client.read_build_log(target)]
+        for piece in pieces:
+            if context.as_json:
+                output.item({"message": piece}, None)
+            else:
+                output.text(piece)
         return
     if not follow and not whole and not context.as_json:
         output.text(client.read_run_log(target))
         return
+    # Their ids have no gaps: as many as there are now. One stream is one request, however many they are.
     last = None if follow else client.list_events(target, 1, 1).total
-    for event in client.follow_run(target) if follow else _stored(context, target, last):
-        if whole or context.as_json or event["type"] == "log":
-            output.item(event, events.line(event))
-
-
-def _stored(context: Context, run: str, total: int | None):  # type: ignore[no-untyped-def]
-    from crewyard.cli.pages import items
-
-    return items(lambda page, size: context.client.list_events(run, page, size), total)
+    if last == 0:
+        return
+    if follow and (found := client.get_run(target))["status"] == "pending":
+        place = found.get("queue_position")
+        output.say(f"{target} is pending{f', place {place} in the queue' if place else ''}")
+    try:
+        for event in client.follow_run(target):
+            if whole or context.as_json or event["type"] == "log":
+                output.item(event, events.line(event))
+            if event["id"] == last:
+                return
+    except KeyboardInterrupt:
+        output.say(f"\n{target} goes on. Stop it: crewyard runs cancel {target}")
+        raise

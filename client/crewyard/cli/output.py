@@ -117,7 +117,10 @@ class Output:
         )
 
     def _json(self, row: Row) -> None:
-        ascii_only = str(getattr(self._out.file, "encoding", None)).lower().replace("-", "") not in ("utf8", "utf8sig")
+        ascii_only = str(getattr(self._out.file, "encoding", None)).lower().replace("-", "") not in (
+            "utf8",
+            "utf8sig",
+        )
         self._write(json.dumps(row, ensure_ascii=ascii_only) + "\n")
 
     def _write(self, text: str) -> None:

@@ -7,7 +7,7 @@ import stat
 import tarfile
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, BinaryIO
 
 from crewyard.cli.output import size as readable
 from crewyard.cli.source import Tree
@@ -15,6 +15,7 @@ from crewyard.errors import CrewyardError
 
 MOST_UNPACKED = 1 << 30
 _CHUNK = 1 << 20
+_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def pack(tree: Tree, left_out: Collection[str], out: IO[bytes]) -> Packed:
         for path in tree:
             if path in left_out:
                 continue
-            with tree.place(path).open("rb") as file:
+            with _opened(tree, path) as file:
                 info, found = tarfile.TarInfo(path), os.fstat(file.fileno())
                 info.size = found.st_size
                 info.mode = 0o755 if found.st_mode & stat.S_IXUSR else 0o644
@@ -58,3 +59,17 @@ def pack(tree: Tree, left_out: Collection[str], out: IO[bytes]) -> Packed:
         digest.update(chunk)
     out.seek(0)
     return Packed(size, digest.hexdigest(), count)
+
+
+def _opened(tree: Tree, path: str) -> BinaryIO:
+    """A file of the tree; one that became a pipe meanwhile makes nobody wait. Raises CrewyardError."""
+    try:
+        file = os.fdopen(os.open(tree.place(path), os.O_RDONLY | _WITHOUT_WAITING), "rb")
+    except OSError as error:
+        raise CrewyardError(
+            f"{path} cannot be read ({error.strerror}); leave it out with exclude in crew.toml"
+        ) from None
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise CrewyardError(f"{path} changed while it was packed; try again")
+    return file

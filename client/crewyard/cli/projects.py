@@ -1,5 +1,7 @@
 """`crewyard projects`: list, show, create, delete."""
 
+import sys
+
 import click
 
 from crewyard.cli.context import Context, with_context
@@ -65,6 +67,8 @@ def create(
 @with_context
 def delete(context: Context, name: str, yes: bool) -> None:
     """Removes a project with its deployments, runs and variables."""
+    if not yes and not sys.stdin.isatty():
+        raise click.UsageError("nobody can be asked here; give --yes")
     if not yes:
         click.confirm(f"Remove the project {name} with all that belongs to it?", abort=True, err=True)
     context.client.delete_project(name)

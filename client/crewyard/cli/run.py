@@ -1,15 +1,15 @@
 """`crewyard run`: starts a run and follows it. Its exit code is the run's."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from crewyard.cli import events
+from crewyard.cli import events, texts
 from crewyard.cli.context import CANCELED, FAILED, Context, with_context
 from crewyard.cli.runs import COLUMNS
+from crewyard.errors import CrewyardError
 
 
 @click.command()
@@ -74,6 +74,10 @@ def run(
         raise SystemExit(FAILED)
     if ended["status"] == "canceled":
         raise SystemExit(CANCELED)
+    if ended["status"] != "succeeded":
+        raise CrewyardError(
+            f"its events ended, but {made['id']} is {ended['status']}; see crewyard runs show"
+        )
 
 
 def _inputs(text: str | None, file: Path | None) -> dict[str, Any] | None:
@@ -81,12 +85,12 @@ def _inputs(text: str | None, file: Path | None) -> dict[str, Any] | None:
     where = "--input"
     if file is not None:
         where = "standard input" if str(file) == "-" else str(file)
-        text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+        text = texts.read(file)
     if text is None:
         return None
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(f"{where} is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise click.UsageError(f'{where} must be a JSON object, such as {{"topic": "boats"}}')

@@ -28,6 +28,8 @@ _NEVER = {
 }
 _SECRETS = {".env"}
 _SECONDS = 120
+# No program that a checkout names is started: it may be somebody else's.
+_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false")
 
 
 class Tree(Mapping[str, bytes]):
@@ -61,6 +63,11 @@ def read_tree(directory: Path) -> Tree:
     root = directory.resolve()
     found = _of_git(root)
     paths = [path for path in (_walked(root) if found is None else found) if _belongs(root, path)]
+    for path in paths:
+        if not _is_text(path):
+            raise CrewyardError(
+                f"the name of the file {path!r} is no UTF-8 text; rename it, or let git ignore it"
+            )
     if not paths:
         raise CrewyardError(f"{directory} has no files to deploy")
     if len(paths) > MOST_FILES:
@@ -82,14 +89,20 @@ def _belongs(root: Path, path: str) -> bool:
         return False
 
 
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _of_git(root: Path) -> list[str] | None:
-    """What git knows below the directory; None where it is no checkout, or there is no git."""
+    """What git knows below the directory; None where it is no checkout. Raises CrewyardError."""
     command = [
-        "git",
+        *_GIT,
         "-C",
         str(root),
-        "-c",
-        "core.fsmonitor=false",
         "ls-files",
         "-z",
         "--cached",
@@ -100,9 +113,13 @@ def _of_git(root: Path) -> list[str] | None:
         done = subprocess.run(
             command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").partition("\n")[0] if done.returncode else None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said = str(error)
+    if said is not None:
+        if any((place / ".git").exists() for place in (root, *root.parents)):
+            # All files instead would be those, too, that git is told to ignore, such as secrets.
+            raise CrewyardError(f"{root} is in a git checkout that git cannot read: {said}")
         return None
     return [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
 
@@ -115,11 +132,22 @@ def _walked(root: Path) -> Iterator[str]:
             yield (base / file).as_posix()
 
 
+def committed(root: Path) -> str | None:
+    """The commit that the directory is, without any change; None where it is none."""
+    return (
+        git_text(root, "rev-parse", "HEAD") if _git(root, "status", "--porcelain", "--", ".") == "" else None
+    )
+
+
 def git_text(root: Path, *arguments: str) -> str | None:
-    """The first line that git prints; None where it fails."""
+    """The first line that git prints; None where it fails, or prints nothing."""
+    return (_git(root, *arguments) or "").partition("\n")[0].strip() or None
+
+
+def _git(root: Path, *arguments: str) -> str | None:
     try:
         done = subprocess.run(
-            ["git", "-C", str(root), *arguments],
+            [*_GIT, "-C", str(root), *arguments],
             capture_output=True,
             stdin=subprocess.DEVNULL,
             timeout=_SECONDS,
@@ -127,8 +155,4 @@ def git_text(root: Path, *arguments: str) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return (
-        done.stdout.decode("utf-8", "replace").partition("\n")[0].strip() or None
-        if not done.returncode
-        else None
-    )
+    return None if done.returncode else done.stdout.decode("utf-8", "replace")

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import subprocess
 import tarfile
 
@@ -11,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crewyard.call import Page
 from crewyard.cli import env, events, output
 from crewyard.cli.artifacts import target
 from crewyard.cli.main import call
 from crewyard.cli.pack import pack
-from crewyard.cli.source import read_tree
+from crewyard.cli.pages import items
+from crewyard.cli.source import committed, read_tree
 from crewyard.errors import CrewyardError
 
 PLAIN = st.text(st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc", "Zl", "Zp")), max_size=20)
@@ -35,6 +38,11 @@ PLAIN = st.text(st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc"
         ("A=a#b", "a#b"),
         ("A='a' # comment", "a"),
         ("A=b=c", "b=c"),
+        ("A=a\u2028b\x0cc", "a\u2028b\x0cc"),
+        ('A="-----BEGIN\nabc=\n-----END"', "-----BEGIN\nabc=\n-----END"),
+        ("A='one\r\ntwo' # comment", "one\ntwo"),
+        ('A="C:\\dir\\new"', "C:\\dir\new"),
+        ('A="a\\rb\\$c"', "a\rb$c"),
     ],
 )
 def test_lines_of_an_env_file(line, value):
@@ -86,6 +94,64 @@ def test_a_checkout_is_what_git_would_track(tmp_path):
     (tmp_path / "out").symlink_to("/etc/hostname")
     tree = tree_of(tmp_path, **{"main.py": "1", "build__x.py": "2", "pkg__a.py": "3"})
     assert names(tree) == [".gitignore", "main.py", "pkg/a.py"]
+
+
+def test_a_checkout_that_git_cannot_read_is_not_packed_with_all_it_ignores(tmp_path):
+    (tmp_path / ".git").mkdir()
+    with pytest.raises(CrewyardError, match="git cannot read"):
+        tree_of(tmp_path, **{"main.py": "1", "secrets.txt": "2"})
+
+
+def test_only_what_has_no_changes_is_a_commit(tmp_path):
+    def git(*command):
+        subprocess.run(
+            ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org", *command],
+            check=True,
+            capture_output=True,
+        )
+
+    assert committed(tmp_path) is None
+    git("init", "-q")
+    tree_of(tmp_path, **{"crew__main.py": "1", "other__x.py": "2"})
+    git("add", ".")
+    git("commit", "-q", "-m", "one")
+    marker = tmp_path / "started"
+    git("config", "core.fsmonitor", f"touch {marker}; false")
+    (tmp_path / "other" / "x.py").write_text("changed elsewhere")
+    assert len(committed(tmp_path / "crew") or "") == 40
+    (tmp_path / "crew" / "main.py").write_text("changed")
+    assert committed(tmp_path / "crew") is None
+    assert not marker.exists()
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path):
+    (tmp_path / os.fsdecode(b"\xff.py")).write_text("1")
+    with pytest.raises(CrewyardError, match="no UTF-8"):
+        read_tree(tmp_path)
+
+
+def test_what_cannot_be_read_any_more_is_named(tmp_path):
+    tree = tree_of(tmp_path, **{"main.py": "1", "other.py": "2"})
+    (tmp_path / "other.py").unlink()
+    with pytest.raises(CrewyardError, match=r"other\.py cannot be read"):
+        pack(tree, (), io.BytesIO())
+    os.mkfifo(tmp_path / "other.py")
+    with pytest.raises(CrewyardError, match=r"other\.py changed"):
+        pack(tree, (), io.BytesIO())
+
+
+def test_what_is_made_while_a_list_is_read_comes_once():
+    there = [{"id": number} for number in range(250, 0, -1)]
+
+    def read(number, size):
+        found = Page(
+            there[(number - 1) * size : number * size], len(there), number, size, number * size < len(there)
+        )
+        there.insert(0, {"id": len(there) + 1})
+        return found
+
+    found = [item["id"] for item in items(read, None)]
+    assert found == list(range(250, 0, -1))
 
 
 def test_elsewhere_it_is_all_but_what_nobody_deploys(tmp_path):

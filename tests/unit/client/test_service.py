@@ -1,0 +1,172 @@
+"""The client and its program against a service that answers badly, over real connections."""
+
+import hashlib
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from crewyard import Client, CrewyardError, Unavailable, retry
+from crewyard.cli.main import call
+
+PAGE = {"total": 2, "page": 1, "per_page": 100, "has_more": False}
+
+
+class Service:
+    """Answers by method and path, the last answer again and again: (status, headers, body)."""
+
+    def __init__(self):
+        self.answers, self.asked = {}, []
+        service = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self):
+                length = int(self.headers.get("Content-Length") or 0)
+                self.rfile.read(length)
+                path = self.path.partition("?")[0]
+                service.asked.append((self.command, path, dict(self.headers)))
+                left = service.answers[self.command, path]
+                status, headers, body = left.pop(0) if len(left) > 1 else left[0]
+                raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+                self.send_response(status)
+                for name, value in {"Content-Type": "application/json", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(raw)))
+                self.end_headers()
+                self.wfile.write(raw)
+
+            do_GET = do_POST = do_PUT = do_DELETE = answer
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def service(monkeypatch):
+    found = Service()
+    thread = threading.Thread(target=found.server.serve_forever, args=(0.01,))
+    thread.start()
+    monkeypatch.setenv("CREWYARD_URL", found.url)
+    monkeypatch.setenv("CREWYARD_API_KEY", "crw_x")
+    monkeypatch.setattr(retry, "pause", lambda *_: 0.0)
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+    thread.join()
+
+
+def failure(status):
+    return status, {}, {"error": {"code": "unavailable", "message": "away", "details": {}}}
+
+
+def stream(*events):
+    text = "".join(
+        f"id: {number}\nevent: {kind}\ndata: {json.dumps(data)}\n\n" for number, kind, data in events
+    )
+    return 200, {"Content-Type": "text/event-stream"}, text.encode()
+
+
+def test_a_removal_whose_answer_was_lost_is_done(service):
+    path = "/v1/projects/demo"
+    service.answers["DELETE", path] = [failure(503), failure(404)]
+    with Client() as client:
+        client.delete_project("demo")
+        with pytest.raises(CrewyardError):
+            client.delete_project("demo")
+
+
+def test_a_run_is_asked_for_under_one_key_and_a_project_once(service):
+    service.answers["POST", "/v1/runs"] = service.answers["POST", "/v1/projects"] = [failure(503)]
+    with Client() as client:
+        for ask in (lambda: client.start_run("demo"), lambda: client.create_project("demo")):
+            with pytest.raises(Unavailable):
+                ask()
+    keys = [headers.get("Idempotency-Key") for _, path, headers in service.asked if path == "/v1/runs"]
+    assert len(keys) == retry.ATTEMPTS
+    assert len(set(keys)) == 1
+    assert [path for _, path, _ in service.asked].count("/v1/projects") == 1
+
+
+def test_a_page_instead_of_a_stream_is_said_at_once(service):
+    service.answers["GET", "/v1/runs/run_a/events"] = [(200, {"Content-Type": "text/html"}, b"<html>")]
+    with Client() as client, pytest.raises(CrewyardError, match="text/html"):
+        list(client.follow_run("run_a"))
+    assert len(service.asked) == 1
+
+
+def test_a_stream_goes_on_behind_the_last_event(service):
+    service.answers["GET", "/v1/runs/run_a/events"] = [
+        stream((1, "run.started", {})),
+        failure(503),
+        stream((2, "run.completed", {})),
+    ]
+    with Client() as client:
+        assert [event["id"] for event in client.follow_run("run_a")] == [1, 2]
+    assert [headers.get("Last-Event-ID") for _, _, headers in service.asked] == [None, "1", "1"]
+
+
+def test_all_events_of_a_run_are_two_requests(service, capsys):
+    path = "/v1/runs/run_a/events"
+    event = {"id": 1, "type": "log", "data": {"message": "one"}}
+    service.answers["GET", path] = [
+        (200, {}, {"data": [event], "pagination": {**PAGE, "has_more": True}}),
+        stream(
+            (1, "log", {"message": "one"}), (2, "log", {"message": "two"}), (3, "log", {"message": "late"})
+        ),
+    ]
+    assert call(["logs", "--events", "run_a"]) == 0
+    assert capsys.readouterr().out == "one\ntwo\n"
+
+
+def test_the_build_log_is_json_where_that_is_asked_for(service, capsys):
+    service.answers["GET", "/v1/deployments/dep_a/logs"] = [(200, {"Content-Type": "text/plain"}, b"a\nb\n")]
+    assert call(["--json", "logs", "dep_a"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"message": "a\nb\n"}
+
+
+def test_a_run_whose_end_nobody_told_is_no_success(service, capsys):
+    service.answers["POST", "/v1/runs"] = [(201, {}, {"data": {"id": "run_a", "status": "pending"}})]
+    service.answers["GET", "/v1/runs/run_a/events"] = [(204, {}, b"")]
+    service.answers["GET", "/v1/runs/run_a"] = [(200, {}, {"data": {"id": "run_a", "status": "running"}})]
+    assert call(["run", "demo"]) == 3
+    assert "run_a is running" in capsys.readouterr().err
+
+
+def artifact(name, body):
+    return {
+        "name": name, "size": len(body), "sha256": hashlib.sha256(body).hexdigest(), "partial": False,
+        "content_type": "text/plain", "created_at": "2026-11-21T10:00:00Z",
+    }  # fmt: skip
+
+
+def test_a_download_survives_a_service_that_is_away(service, tmp_path):
+    base = "/v1/runs/run_a/artifacts"
+    service.answers["GET", base] = [(200, {}, {"data": [artifact("a.txt", b"text")], "pagination": PAGE})]
+    whole = (200, {"Content-Type": "text/plain"}, b"text")
+    service.answers["GET", f"{base}/a.txt"] = [
+        failure(503),
+        (200, {"Content-Type": "text/plain"}, b"te"),
+        whole,
+    ]
+    assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 0
+    assert (tmp_path / "a.txt").read_bytes() == b"text"
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
+
+
+def test_two_artifacts_never_become_one_file(service, tmp_path, capsys, monkeypatch):
+    base = "/v1/runs/run_a/artifacts"
+    both = [artifact("A.txt", b"one"), artifact("a.txt", b"two")]
+    service.answers["GET", base] = [(200, {}, {"data": both, "pagination": PAGE})]
+    service.answers["GET", f"{base}/A.txt"] = [(200, {}, b"one")]
+    service.answers["GET", f"{base}/a.txt"] = [(200, {}, b"two")]
+    # What a file system does that does not tell upper from lower case.
+    monkeypatch.setattr(
+        "crewyard.cli.artifacts.target", lambda directory, name: directory.joinpath(name.lower())
+    )
+    assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 3
+    assert "same name here" in capsys.readouterr().err
+    assert (tmp_path / "a.txt").read_bytes() == b"one"
