@@ -24,6 +24,8 @@ ANNOTATION_PUSHED_AT = f"{GROUP}/pushedAt"
 ANNOTATION_REQUESTED_AT = f"{GROUP}/requestedAt"
 ANNOTATION_GITHUB = f"{GROUP}/github"
 """On a Deployment: what GitHub was told of it last, written by the controller."""
+ANNOTATION_POLLED = f"{GROUP}/polled"
+"""On a Deployment that nobody asked for but its Project's source: it may give way to a newer commit."""
 ANNOTATION_CLOSED = f"{GROUP}/closed"
 """On a preview: its pull request is closed, so that it can go."""
 

@@ -99,9 +99,19 @@ async def _of_commit(call: Call, project: ProjectRow) -> DeploymentRow:
         row = await call.services.store.deployments.get(name)
         if row is None:
             return await _made(call, project, name, {**spec, "attempt": attempt})
-        if row.status != "failed":
-            return row
+        if row.status != "failed" and await _asked_for(call, row):
+            return await seen.deployment(call, names.id_of(name))
     raise errors.conflict(f"this commit was tried {MAX_ATTEMPTS} times; push another one")
+
+
+async def _asked_for(call: Call, row: DeploymentRow) -> bool:
+    """Sees to it that the deployment does not give way to a newer commit; False where it just did."""
+    if row.status != "pending":
+        return True
+    change = {"metadata": {"uid": row.uid, "annotations": {names.ANNOTATION_POLLED: None}}}
+    raw = await call.services.kube.patch(DEPLOYMENT, row.name, change)
+    await call.services.store.deployments.observe(Deployment(raw))
+    return not Deployment(raw).failed
 
 
 async def _made(call: Call, project: ProjectRow, name: str, spec: Mapping[str, Any]) -> DeploymentRow:

@@ -2,8 +2,9 @@
 
 Between two builds that commits begin there are ten seconds at least; heads that are
 seen meanwhile wait, and the newest of them is deployed. A Deployment whose build has
-not begun when a newer head gets its place is not built any more. A head whose image
-is there already waits for nothing. Called by `controller.project.decide`.
+not begun when a newer head gets its place is not built any more, unless somebody asked
+for it. A head whose image is there already waits for nothing. Called by
+`controller.project.decide`.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from controller.decision import Create, Patch
 from controller.project.order import Orders
 from crds import conditions, kinds
 from crds.conditions import Condition
+from crds.names import ANNOTATION_POLLED
 from crds.objects import Deployment
 from crds.reasons import BuildReason, DeploymentPhase
 
@@ -51,6 +53,7 @@ def overtaken(
         Patch(kinds.DEPLOYMENT, deployment.name, _end(deployment, head, now), deployment.resource_version)
         for deployment in deployments
         if _of_commit(deployment)
+        and _nobody_asked(deployment)
         and 0 < orders.of(deployment) < orders.of(head)
         and not (deployment.built or deployment.failed or deployment.deleting)
         and not deployment.status.get("buildPod")
@@ -88,6 +91,11 @@ def _end(deployment: Deployment, head: Deployment, now: datetime) -> dict[str, A
 
 def _of_commit(deployment: Deployment) -> bool:
     return "git" in deployment.spec["source"] and not deployment.preview
+
+
+def _nobody_asked(deployment: Deployment) -> bool:
+    """Whether nobody but the source of the Project is there who would wait for it."""
+    return ANNOTATION_POLLED in deployment.annotations and not deployment.activation
 
 
 def _costs_nothing(deployment: Deployment) -> bool:

@@ -14,7 +14,7 @@ from controller.owner import reference
 from controller.project.looks import Look
 from crds import kinds
 from crds.git_names import git_name
-from crds.names import ANNOTATION_REQUESTED_AT
+from crds.names import ANNOTATION_POLLED, ANNOTATION_REQUESTED_AT
 from crds.objects import Deployment, Project
 from crds.times import parse_time
 
@@ -108,8 +108,9 @@ def _requested_since(text: str, latest: Deployment) -> bool:
 def _create(project: Project, spec: dict[str, Any], attempt: int, look: Look) -> Create:
     metadata: dict[str, Any] = {
         "name": git_name(project.uid, spec, attempt),
+        "annotations": {ANNOTATION_POLLED: "true"},
         "ownerReferences": [reference(project)],
     }
     if look.requested_at:
-        metadata["annotations"] = {ANNOTATION_REQUESTED_AT: look.requested_at}
+        metadata["annotations"][ANNOTATION_REQUESTED_AT] = look.requested_at
     return Create(kinds.DEPLOYMENT, {"metadata": metadata, "spec": {**spec, "attempt": attempt}})

@@ -6,7 +6,7 @@ import hashlib
 import pytest
 
 from crds.kinds import DEPLOYMENT
-from crds.names import id_of, name_of
+from crds.names import ANNOTATION_POLLED, id_of, name_of
 
 CONTENT = b"an archive"
 
@@ -84,8 +84,12 @@ async def test_a_commit_is_one_deployment_until_it_fails(yard):
     await yard.data("POST", "/v1/projects", {"name": "crew", "source": {"git": git}})
     body = {"project": "crew", "source": {"git": {"commit": "a" * 40}}, "message": "Begin"}
     first = await yard.data("POST", "/v1/deployments", body)
+    # As if it were the poll's, which may give way to a newer commit; what is asked for may not.
+    polled = {"metadata": {"annotations": {ANNOTATION_POLLED: "true"}}}
+    await yard.kube.patch(DEPLOYMENT, name_of(first["id"]), polled)
     assert (await yard.data("POST", "/v1/deployments", {**body, "message": "Again"}))["id"] == first["id"]
     stored = await yard.kube.get(DEPLOYMENT, name_of(first["id"]))
+    assert not stored["metadata"].get("annotations")
     assert stored["spec"]["source"] == {"git": {**git, "commit": "a" * 40}}
     assert (stored["spec"]["gitSha"], stored["spec"]["attempt"]) == ("a" * 40, 1)
     error = {"reason": "BuildFailed", "message": "no wheel"}

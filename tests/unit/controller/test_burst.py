@@ -30,7 +30,8 @@ def made(make, number, seconds, order=1, built=True, **more):
     """A Deployment of a commit, made so long ago."""
     spec = {"source": {"git": {"url": URL, "commit": sha(number)}}, "gitSha": sha(number), "attempt": 1}
     name = git_name("uid-demo", spec, 1)
-    metadata = {"creationTimestamp": make.ago(seconds)}
+    polled = {"crewyard.dev/polled": "true"} if more.pop("polled", True) else {}
+    metadata = {"creationTimestamp": make.ago(seconds), "annotations": polled}
     return make.deployment(name, built=built, order=order, metadata=metadata, **spec, **more)
 
 
@@ -122,13 +123,14 @@ def test_what_has_not_begun_ends_when_a_newer_head_gets_its_place(make):
     assert [note.reason for note in decision.events] == ["CommitsSkipped"]
 
 
-def test_an_upload_a_rollback_and_what_waits_for_an_image_are_not_overtaken(make):
+def test_what_somebody_asked_for_an_upload_and_what_waits_for_an_image_are_not_overtaken(make):
     same = [{"type": "Built", "status": "Unknown", "reason": "SameSourceBuilding", "message": ""}]
     waiting = {"built": False, "phase": "Pending"}
     deployments = [
         make.deployment("dep-upload", order=1, **waiting),
         made(make, 1, 90, order=9, **waiting),
         made(make, 2, 60, order=2, built=False, status={"conditions": same}),
+        made(make, 4, 50, order=2, polled=False, **waiting),
         made(make, 3, 30, order=3, **waiting),
     ]
     decision = decide(project_at(make, 3, 3), deployments, look_at(3), NOW, TEN)
