@@ -101,7 +101,7 @@ class Store:
         stored = await self.blobs.put(row.blob, chunks, row.size, row.sha256)
         await self.uploads.stored(upload, stored.sha256, now)
         found = await self.uploads.get(upload)
-        if found is None:
+        if found is None or found.stored_at is None:
             raise Missing("the upload is gone")
         return found
 

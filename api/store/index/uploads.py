@@ -8,6 +8,7 @@ from sqlalchemy import delete, select, update
 
 from api import ulid
 from api.store.database import Database
+from api.store.index import burial
 from api.store.schema import deployments, uploads
 
 PREFIX = "upl_"
@@ -102,10 +103,11 @@ class Uploads:
             return set((await connection.execute(query)).scalars())
 
     async def stored(self, upload: str, sha256: str, now: datetime) -> None:
-        """Records that the bytes are there."""
+        """Records that the bytes are there, unless the project is gone that they were sent for."""
+        here = (uploads.c.namespace == self._namespace, uploads.c.id == upload)
         async with self._database.write() as connection:
             await connection.execute(
                 update(uploads)
-                .where(uploads.c.namespace == self._namespace, uploads.c.id == upload)
+                .where(*here, uploads.c.expires_at > burial.LONG_AGO)
                 .values(sha256=sha256, stored_at=now)
             )

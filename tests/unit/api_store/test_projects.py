@@ -3,6 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
+
+from api.store.errors import Missing
 from api.store.store import Store
 from tests.unit.api_store import given
 
@@ -98,6 +101,23 @@ async def test_a_removal_that_is_told_of_twice_takes_nothing_from_the_next_proje
     assert kept is not None
     assert kept.stored_at == given.NOW
     assert await statuses(store) == {"dep-a": "superseded"}
+
+
+async def test_an_upload_that_arrives_after_its_project_went_is_not_the_next_ones(store: Store) -> None:
+    await store.projects.observe(given.project())
+    upload = await store.uploads.create("demo", 4, None, given.NOW, given.later(60))
+
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"co"
+        await store.projects.remove("demo", "project-1", given.NOW)
+        await store.projects.observe(given.project(uid="project-2"))
+        yield b"de"
+
+    with pytest.raises(Missing):
+        await store.receive(upload.id, chunks(), given.NOW)
+    left = await store.uploads.get(upload.id)
+    assert left is not None
+    assert left.stored_at is None
 
 
 async def test_a_late_view_of_a_removed_project_is_not_a_new_one(store: Store) -> None:
