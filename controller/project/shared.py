@@ -7,13 +7,14 @@ the next one where it began too early for what they need to know. Called by
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from controller.repository import GitProblem
 
 V = TypeVar("V")
+NOTHING: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,13 @@ class Found(Generic[V]):
     value: V | None = None
     problem: GitProblem | None = None
 
-    def serves(self, asked: float, since: float) -> bool:
+    def serves(self, asked: float, since: float, lasting: Mapping[str, float] = NOTHING) -> bool:
         """Whether this answers somebody who asked then and needs what is true from `since` on.
 
-        A problem is told to those only who waited for it.
+        A problem is told to those only who waited for it, but for `lasting`: seconds by reason.
         """
-        return self.began >= since and (self.problem is None or self.ended >= asked)
+        still = 0.0 if self.problem is None else lasting.get(self.problem.reason, 0.0)
+        return self.began >= since and (self.problem is None or self.ended + still >= asked)
 
 
 class Shared(Generic[V]):
@@ -42,12 +44,18 @@ class Shared(Generic[V]):
         self._found: OrderedDict[Hashable, Found[V]] = OrderedDict()
         self._running: dict[Hashable, asyncio.Future[None]] = {}
 
-    async def get(self, key: Hashable, since: float, make: Callable[[], Awaitable[V]]) -> tuple[V, float]:
+    async def get(
+        self,
+        key: Hashable,
+        since: float,
+        make: Callable[[], Awaitable[V]],
+        lasting: Mapping[str, float] = NOTHING,
+    ) -> tuple[V, float]:
         """A value that was looked for after `since`, and when its search began. Raises GitProblem."""
         asked = self._clock()
         while True:
             found = self._found.get(key)
-            if found is not None and found.serves(asked, since):
+            if found is not None and found.serves(asked, since, lasting):
                 if found.problem is not None:
                     raise found.problem
                 assert found.value is not None

@@ -25,6 +25,8 @@ from crds.objects import Project
 
 PARKED_AGAIN = 30.0
 """Seconds after which a look that waits for a place tries by itself; it is told of one before."""
+OF_THE_COMMIT = {"PathNotFound": 600.0, "RepositoryTooLarge": 600.0}
+"""Problems that stay with a commit, and for how many seconds it is not fetched again to find the same."""
 LISTINGS = 10_000
 COMMITS = 1_000
 
@@ -114,7 +116,10 @@ class SourceReconciler:
             found = _unchanged(project, asked, before, head.commit)
             if found is None:
                 what = (remote, head.commit, path)
-                found, _ = await self.commits.get(what, 0.0, lambda: self.git.commit(remote, head, path))
+                lasting = {} if project.name in self.schedule.wanted else OF_THE_COMMIT
+                found, _ = await self.commits.get(
+                    what, 0.0, lambda: self.git.commit(remote, head, path), lasting
+                )
         except GitProblem as problem:
             result = "unreachable" if problem.passing else "refused"
             self.actor.metrics.polls.labels(result).inc()

@@ -232,3 +232,28 @@ async def test_projects_of_one_remote_share_a_listing(sources, tmp_path):
         assert {look.commit for look in found} == {commit}
         # A listing or two, and a fetch for each path.
         assert sum("info/refs" in line for line in server.requests) <= 4 + 2 * 2
+
+
+async def test_a_commit_that_is_no_use_is_not_fetched_at_every_look(sources, tmp_path):
+    with GitServer(tmp_path) as server:
+        repository = server.create("crew")
+        repository.commit({"main.py": "1"}, "A commit")
+        sources.follow("p", server.url("crew"), path="none")
+        assert (await sources.seen("p")).problem.reason == "PathNotFound"
+
+        def fetches():
+            return sum("git-upload-pack" in line and "info/refs" not in line for line in server.requests)
+
+        async def again():
+            sources.schedule.due.clear()
+            await sources.reconcile("p")
+            return sources.looks.get("p")
+
+        first = fetches()
+        assert [(await again()).problem.reason for _ in range(3)] == ["PathNotFound"] * 3
+        assert fetches() == first > 0
+        # Somebody who asks for a look, and another commit, are fetched for.
+        sources.schedule.want("p", 0.0)
+        assert (await again()).problem and fetches() > first
+        repository.commit({"none/main.py": "1"}, "Another commit")
+        assert (await again()).problem is None
