@@ -22,7 +22,8 @@ class Client:
     """Calls one Crewyard: of its arguments, CREWYARD_URL and CREWYARD_API_KEY, or what `login` kept.
 
     Every call raises `crewyard.errors`. What may be repeated without harm is repeated with growing pauses
-    where the service is away or asks to come later. `timeout` is in seconds, for each wait.
+    where the service is away or asks to come later; `waiting` is told why, and for how many
+    seconds. `timeout` is in seconds, for each wait.
     """
 
     def __init__(
@@ -32,8 +33,10 @@ class Client:
         *,
         timeout: float = exchange.SECONDS,
         settings: Settings | None = None,
+        waiting: Callable[[CrewyardError, float], None] = exchange.nobody,
     ) -> None:
         self.settings = settings or resolve(url, api_key)
+        self._waiting = waiting
         self._http = httpx.Client(timeout=exchange.limits(timeout))
 
     def __enter__(self) -> Self:
@@ -250,11 +253,14 @@ class Client:
             except (ApiError, ConnectionFailed) as error:
                 problem = error
             failures += 1
-            time.sleep(exchange.wait(problem, failures, repeatable))
+            seconds = exchange.wait(problem, failures, repeatable)
+            self._waiting(problem, seconds)
+            time.sleep(seconds)
 
     def _follow(self, path: str, after: str, ends: Callable[[Message], bool]) -> Iterator[Message]:
         reader, patience = Reader(after), retry.Patience()
         while True:
+            problem: CrewyardError = exchange.closed(self.settings)
             try:
                 with self._http.stream(
                     "GET",
@@ -278,14 +284,16 @@ class Client:
                                 return
             except httpx.HTTPError as error:
                 pause = patience.broken(None, isinstance(error, httpx.TimeoutException))
+                problem = exchange.trouble(error, self.settings)
                 if patience.exhausted:
-                    raise exchange.trouble(error, self.settings) from error
+                    raise problem from error
             except ApiError as error:
-                pause = patience.broken(error.retry_after)
+                pause, problem = patience.broken(error.retry_after), error
                 if not error.passing or patience.exhausted:
                     raise
             else:
                 pause = patience.broken(None)
                 if patience.exhausted:
-                    raise ConnectionFailed(f"{self.settings.url} closed the stream again and again")
+                    raise problem
+            self._waiting(problem, pause)
             time.sleep(pause)

@@ -96,6 +96,9 @@ def of_answer(status: int, headers: Mapping[str, str], body: Any) -> ApiError:
     after = headers.get("Retry-After", "")
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else ApiError)
     message = error.get("message") or f"the service answered {status}"
+    if 300 <= status < 400 and headers.get("Location"):
+        # Not followed: a key is for the address that was given.
+        message = f"the address leads to {headers['Location'][:200]}; correct CREWYARD_URL, or log in there"
     return kind(
         status,
         str(error.get("code") or "unknown"),

@@ -17,6 +17,10 @@ SILENCE = 45.0
 """A stream gives a sign of life every 15 s."""
 
 
+def nobody(_problem: errors.CrewyardError, _seconds: float) -> None:
+    """Nobody is told of a wait."""
+
+
 def headers(settings: Settings, accept: str = "application/json") -> dict[str, str]:
     """The headers of every call."""
     return {"Authorization": f"Bearer {settings.api_key}", "Accept": accept, "User-Agent": "crewyard-client"}
@@ -108,6 +112,11 @@ def trouble(error: httpx.HTTPError, settings: Settings) -> errors.ConnectionFail
     """A broken connection as what callers catch."""
     what = str(error) or type(error).__name__
     return errors.ConnectionFailed(f"{settings.url} cannot be reached: {what}")
+
+
+def closed(settings: Settings) -> errors.ConnectionFailed:
+    """A stream that ended before its end as what callers catch."""
+    return errors.ConnectionFailed(f"{settings.url} closed the stream again and again")
 
 
 def event(message: Message) -> Event:

@@ -9,8 +9,10 @@ import click
 
 from crewyard.cli.output import Output
 from crewyard.client import Client
+from crewyard.errors import CrewyardError
 from crewyard.settings import Settings, SettingsProblem, resolve
 
+_WORTH_A_WORD = 2.0
 F = TypeVar("F", bound=Callable[..., Any])
 
 OK, FAILED, USAGE, SERVICE, CANCELED = 0, 1, 2, 3, 4
@@ -39,13 +41,17 @@ class Context:
     def client(self) -> Client:
         """The client, made when it is first needed."""
         if self._client is None:
-            self._client = Client(settings=self.settings)
+            self._client = Client(settings=self.settings, waiting=self._waiting)
         return self._client
 
     @property
     def output(self) -> Output:
         """Where to say something."""
         return Output(self.as_json)
+
+    def _waiting(self, problem: CrewyardError, seconds: float) -> None:
+        if seconds >= _WORTH_A_WORD:
+            self.output.say(f"{problem}; trying again in {seconds:.0f} s")
 
     def named_project(self, given: str | None) -> str:
         """The project that is meant. Raises SettingsProblem where none is said anywhere."""

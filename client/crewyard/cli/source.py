@@ -4,6 +4,7 @@ In a git checkout it is what git tracks and what it would track (not ignored); e
 deploys.
 """
 
+import itertools
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -62,7 +63,8 @@ def read_tree(directory: Path) -> Tree:
     """The source tree of a directory. Raises CrewyardError where there is none, or it has too many files."""
     root = directory.resolve()
     found = _of_git(root)
-    paths = [path for path in (_walked(root) if found is None else found) if _belongs(root, path)]
+    there = (path for path in (_walked(root) if found is None else found) if _belongs(root, path))
+    paths = list(itertools.islice(there, MOST_FILES + 1))
     for path in paths:
         if not _is_text(path):
             raise CrewyardError(
@@ -71,9 +73,7 @@ def read_tree(directory: Path) -> Tree:
     if not paths:
         raise CrewyardError(f"{directory} has no files to deploy")
     if len(paths) > MOST_FILES:
-        raise CrewyardError(
-            f"{directory} has {len(paths)} files, more than {MOST_FILES}; is it the crew's own directory?"
-        )
+        raise CrewyardError(f"{directory} has more than {MOST_FILES} files; is it the crew's own directory?")
     return Tree(root, paths)
 
 

@@ -130,6 +130,13 @@ def test_a_name_that_is_no_text_is_refused(tmp_path):
         read_tree(tmp_path)
 
 
+def test_a_directory_that_is_no_crews_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("crewyard.cli.source.MOST_FILES", 2)
+    assert len(tree_of(tmp_path, **{"a.py": "", "b.py": ""})) == 2
+    with pytest.raises(CrewyardError, match="more than 2 files"):
+        tree_of(tmp_path, **{"c.py": ""})
+
+
 def test_what_cannot_be_read_any_more_is_named(tmp_path):
     tree = tree_of(tmp_path, **{"main.py": "1", "other.py": "2"})
     (tmp_path / "other.py").unlink()

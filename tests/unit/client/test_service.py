@@ -91,6 +91,23 @@ def test_a_run_is_asked_for_under_one_key_and_a_project_once(service):
     assert [path for _, path, _ in service.asked].count("/v1/projects") == 1
 
 
+def test_a_wait_is_said_and_a_move_too(service, capsys, monkeypatch):
+    service.answers["GET", "/v1/runs/run_a"] = [
+        (
+            429,
+            {"Retry-After": "58"},
+            {"error": {"code": "rate_limited", "message": "too many", "details": {}}},
+        ),
+        (301, {"Location": "https://elsewhere.example.org/"}, b""),
+    ]
+    monkeypatch.setattr(retry, "pause", lambda _failures, wished: wished)
+    monkeypatch.setattr("crewyard.client.time.sleep", lambda _seconds: None)
+    assert call(["runs", "show", "run_a"]) == 3
+    said = capsys.readouterr().err
+    assert "too many; trying again in 58 s" in said
+    assert "leads to https://elsewhere.example.org/" in said
+
+
 def test_a_page_instead_of_a_stream_is_said_at_once(service):
     service.answers["GET", "/v1/runs/run_a/events"] = [(200, {"Content-Type": "text/html"}, b"<html>")]
     with Client() as client, pytest.raises(CrewyardError, match="text/html"):
