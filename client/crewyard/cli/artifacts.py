@@ -86,9 +86,10 @@ def _download(
 ) -> Path:
     root = directory.resolve()
     place = target(root, item["name"])
+    there = next(parent for parent in place.parents if parent.exists())
+    if there.resolve() != there:
+        raise CrewyardError(f"{there} is a link; nothing is downloaded through it")
     place.parent.mkdir(parents=True, exist_ok=True)
-    if place.parent.resolve() != place.parent:
-        raise CrewyardError(f"{place.parent} is a link; nothing is downloaded through it")
     waiting = place.with_name(f".{secrets.token_hex(8)}.part")
     try:
         for attempt in range(1, _TRIES + 1):

@@ -174,6 +174,20 @@ def test_a_download_survives_a_service_that_is_away(service, tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
 
 
+def test_nothing_is_made_behind_a_link(service, tmp_path, capsys):
+    base = "/v1/runs/run_a/artifacts"
+    service.answers["GET", base] = [
+        (200, {}, {"data": [artifact("out/deep/a.txt", b"x")], "pagination": PAGE})
+    ]
+    elsewhere, here = tmp_path / "elsewhere", tmp_path / "here"
+    elsewhere.mkdir()
+    here.mkdir()
+    (here / "out").symlink_to(elsewhere)
+    assert call(["artifacts", "run_a", "-d", str(here)]) == 3
+    assert "is a link" in capsys.readouterr().err
+    assert list(elsewhere.iterdir()) == []
+
+
 def test_two_artifacts_never_become_one_file(service, tmp_path, capsys, monkeypatch):
     base = "/v1/runs/run_a/artifacts"
     both = [artifact("A.txt", b"one"), artifact("a.txt", b"two")]
