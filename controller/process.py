@@ -38,7 +38,8 @@ from crds import kinds
 from crds.kube import Kube
 
 LOG = structlog.get_logger("controller")
-SOURCE_WORKERS = 32
+SOURCE_WORKERS = 128
+"""More than `places.MOST`: a key that waits for a worker for a minute would end this process."""
 REPORT_WORKERS = 4
 KOPF_EXIT = 5.0
 JSON_DEPTH = 40_000

@@ -1,13 +1,17 @@
 """Who may look at a remote now, so that a slow one takes no place from the others.
 
 A look that finds no place waits here and not in a worker: 500 projects of a dead
-host then hold up nobody. Pure but for its own memory. Called by `controller.project.source`.
+host then hold up nobody, and however many hosts are slow, a worker is left who finds
+that out. Pure but for its own memory. Called by `controller.project.source`.
 """
 
 from collections import OrderedDict
+from itertools import islice
 
 from controller.queue import Key
 
+MOST = 120
+"""Of all hosts together; fewer than there are workers."""
 OF_ONE_HOST = 4
 DOUBTFUL_OF_ONE_HOST = 1
 DOUBTFUL = 8
@@ -19,7 +23,8 @@ AWAKENED = 2
 class Places:
     """Looks that are going on, by host, and the keys that wait for their end."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
         self._taken: dict[str, int] = {}
         self._doubtful: dict[str, int] = {}
         self._waiting: dict[str, OrderedDict[Key, bool]] = {}
@@ -36,13 +41,14 @@ class Places:
 
     def free(self, host: str, doubtful: bool) -> list[Key]:
         """Gives a place back; the keys that may try again."""
+        crowded = self._crowded
         _less(self._taken, host)
         if doubtful:
             _less(self._doubtful, host)
         found = self._next(host)
-        if doubtful:
+        if doubtful or crowded:
             others = (other for other in list(self._waiting) if other != host)
-            found += [key for other in others for key in self._next(other)][:AWAKENED]
+            found += islice((key for other in others for key in self._next(other)), AWAKENED)
         for key in found:
             self.forget(key)
         return found
@@ -62,10 +68,15 @@ class Places:
     def _next(self, host: str) -> list[Key]:
         """The first that wait for this host and would get a place."""
         waiting = self._waiting.get(host) or OrderedDict[Key, bool]()
-        return [key for key, doubtful in waiting.items() if not self._full(host, doubtful)][:AWAKENED]
+        fit = (key for key, doubtful in waiting.items() if not self._full(host, doubtful))
+        return list(islice(fit, AWAKENED))
+
+    @property
+    def _crowded(self) -> bool:
+        return sum(self._taken.values()) >= self._most
 
     def _full(self, host: str, doubtful: bool) -> bool:
-        if self._taken.get(host, 0) >= OF_ONE_HOST:
+        if self._crowded or self._taken.get(host, 0) >= OF_ONE_HOST:
             return True
         return doubtful and (
             self._doubtful.get(host, 0) >= DOUBTFUL_OF_ONE_HOST or sum(self._doubtful.values()) >= DOUBTFUL

@@ -17,6 +17,7 @@ from controller.known import Known
 from controller.lanes import Lanes
 from controller.metrics import Metrics
 from controller.observer import Observer
+from controller.process import SOURCE_WORKERS
 from controller.project.looks import Looks
 from controller.project.patience import SLOW, Patience
 from controller.project.places import DOUBTFUL, DOUBTFUL_OF_ONE_HOST, OF_ONE_HOST, Places
@@ -116,9 +117,17 @@ moves = st.lists(
 )
 
 
-@given(moves)
-def test_places_are_never_too_many_and_whoever_waits_is_asked_again(drawn):
-    places, held = Places(), []
+def test_however_many_hosts_are_slow_a_worker_is_left():
+    places = Places()
+    taken = [n for n in range(2 * SOURCE_WORKERS) if places.take(key(n), f"host-{n // 2}", False)]
+    assert len(taken) < SOURCE_WORKERS
+    assert places.free("host-0", False) == [key(len(taken)), key(len(taken) + 1)]
+    assert places.take(key(len(taken)), f"host-{len(taken) // 2}", False)
+
+
+@given(moves, st.sampled_from([5, 120]))
+def test_places_are_never_too_many_and_whoever_waits_is_asked_again(drawn, most):
+    places, held = Places(most), []
     for number, host, doubtful, gives_back in drawn:
         if gives_back and held:
             places.free(*held.pop(number % len(held))[1:])
@@ -127,7 +136,7 @@ def test_places_are_never_too_many_and_whoever_waits_is_asked_again(drawn):
         for one in {h for _, h, _ in held}:
             mine = [d for _, h, d in held if h == one]
             assert len(mine) <= OF_ONE_HOST and sum(mine) <= DOUBTFUL_OF_ONE_HOST
-        assert sum(d for _, _, d in held) <= DOUBTFUL
+        assert sum(d for _, _, d in held) <= DOUBTFUL and len(held) <= most
     woken = True
     while held or woken:
         woken = places.free(*held.pop()[1:]) if held else []
