@@ -14,6 +14,7 @@ from crewyard import exchange, retry
 from crewyard.cli.context import Context, with_context
 from crewyard.cli.output import Column, age, field, size
 from crewyard.cli.pages import items
+from crewyard.cli.terminal import harmless
 from crewyard.errors import ApiError, ConnectionFailed, CrewyardError
 from crewyard.models import Artifact
 
@@ -56,7 +57,7 @@ def artifacts(context: Context, run: str, names: tuple[str, ...], directory: Pat
     with context.output.progress(of_bytes=True) as progress:
         task = progress.add_task("downloading", total=sum(item["size"] for item in found))
         for item in found:
-            progress.update(task, description=item["name"][:40])
+            progress.update(task, description=harmless(item["name"])[:40])
             place = _download(
                 context, run, item, directory, written, lambda count: progress.advance(task, count)
             )
