@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB, id_of
 from crds.objects import Deployment, Project
+from crds.reasons import BuildReason
 
 FRESH = timedelta(days=1)
 """A Deployment older than that of which GitHub knows nothing is not told: its state is no news."""
@@ -25,6 +26,7 @@ _COMMIT_STATES = {
     "success": "success",
     "inactive": "success",
     "failure": "failure",
+    "error": "error",
 }
 
 
@@ -120,6 +122,9 @@ def pull_request(deployment: Deployment) -> int | None:
 def _state(deployment: Deployment) -> tuple[str, str]:
     if deployment.failed:
         error = deployment.status.get("error") or {}
+        if error.get("reason") == BuildReason.SUPERSEDED:
+            # The commit is none the worse: a newer one was there before its turn came.
+            return "error", f"Not built: {error.get('message') or 'a newer commit is deployed'}"
         return "failure", f"{error.get('reason') or 'Failed'}: {error.get('message') or 'see the build log'}"
     if deployment.preview and deployment.built and ANNOTATION_CLOSED in deployment.annotations:
         return "inactive", "Its pull request is closed"

@@ -46,6 +46,13 @@ def test_a_failure_says_why_within_githubs_limit(make):
     assert found.description.endswith("…")
 
 
+def test_a_commit_that_was_passed_over_is_no_failure(make):
+    error = {"reason": "Superseded", "message": "a newer commit is deployed"}
+    found = of(make, phase="Failed", built=False, status={"error": error})
+    assert (found.state, found.commit_state) == ("error", "error")
+    assert found.description == "Not built: a newer commit is deployed"
+
+
 @pytest.mark.parametrize(
     ("preview", "environment"), [({}, "demo/preview"), ({"pullRequest": 7}, "demo/pull-7")]
 )
