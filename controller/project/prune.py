@@ -55,13 +55,14 @@ def decide(kept: Kept, now: datetime, config: Config) -> Decision:
         return _watch(live[0], now, config)
     without_image, removal = _wanted(kept, now)
     deletes = tuple(_deletion(deployment) for deployment in without_image)
-    if removal and not announced:
+    begun = _begun(kept, failed)
+    if removal and not announced and not begun:
         body = announcement(kept.project, removal, config)
         settle = config.timing.prune_settle
         return Decision(create=(Create(kinds.POD, body),), delete=deletes, requeue_after=settle)
-    removal = _still(kept, removal, announced)
+    removal = _and(_still(kept, removal, announced), begun)
     if not removal:
-        # What was announced, or failed before, is wanted no more: by a rollback, a Run, a build.
+        # What was announced is needed again: by a rollback, a Run, a build.
         return Decision(delete=(*deletes, *map(_pod_deletion, (*failed, *announced))))
     pause = PAUSE * 2.0 ** (len(failed) - 1) if failed else 0.0
     left = max((_left(pod, pause, now) for pod in failed), default=0.0)
@@ -104,6 +105,21 @@ def _still(kept: Kept, removal: Removal, announced: Sequence[Pod]) -> Removal:
         {name: uid for name, uid in removal.deployments.items() if images[name] in told},
         tuple(image for image in removal.images if image in told),
         tuple(key for key in removal.dependencies if key in keys),
+    )
+
+
+def _begun(kept: Kept, failed: Sequence[Pod]) -> Removal:
+    """What pods that failed may have removed already: no rollback and no retention brings it back."""
+    images = {image for pod in failed for image in images_of(pod)}
+    there = [d for d in kept.deployments if d.image in images and not d.deleting]
+    return Removal({d.name: d.uid for d in there}, tuple(dict.fromkeys(str(d.image) for d in there)), ())
+
+
+def _and(one: Removal, other: Removal) -> Removal:
+    return Removal(
+        {**one.deployments, **other.deployments},
+        tuple(dict.fromkeys((*one.images, *other.images))),
+        tuple(dict.fromkeys((*one.dependencies, *other.dependencies))),
     )
 
 

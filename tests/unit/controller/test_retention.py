@@ -202,6 +202,18 @@ def test_a_failed_removal_is_tried_three_times_with_pauses_and_then_given_up(wor
     assert not world.step().create
 
 
+def test_what_a_failed_removal_may_have_removed_comes_back_by_no_rollback(world):
+    world.step()
+    world.end(works=False)
+    world.step()
+    world.deployments["dep-1"].raw["spec"]["activation"] = 1
+    world.needed = {"dep-2"}
+    world.now += timedelta(seconds=300)
+    world.step()
+    assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
+    assert prune_pod.going(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+
+
 def test_dependency_images_go_after_14_days_and_not_during_a_build(world, make):
     for name in ("dep-0", "dep-1", "dep-2", "dep-3"):
         del world.deployments[name]
