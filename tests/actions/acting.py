@@ -4,6 +4,7 @@ import asyncio
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,14 +45,17 @@ class Act:
     home: Path
     secrets: dict[str, str]
 
-    async def run(self, workflow: str, seconds: float = 120) -> tuple[int, str]:
-        """Exit code and log of the workflow."""
+    async def run(
+        self, workflow: str, seconds: float = 120, variables: Mapping[str, str] | None = None
+    ) -> tuple[int, str]:
+        """Exit code and log of the workflow; `variables` are what its runner adds to the environment."""
         file = self.home / "secrets"
         file.write_text("".join(f"{name}={value}\n" for name, value in self.secrets.items()))
         process = await asyncio.create_subprocess_exec(
             tool("act"),
             "push",
             *("-W", str(WORKFLOWS / workflow), "-P", "ubuntu-latest=-self-hosted"),
+            *(f"--env={name}={value}" for name, value in (variables or {}).items()),
             *("--secret-file", str(file), "--artifact-server-path", "", "--cache-server-path", ""),
             cwd=self.home / "repository",
             env={

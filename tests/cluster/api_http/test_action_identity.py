@@ -10,6 +10,7 @@ from aiohttp.test_utils import TestServer
 
 from crds.kinds import DEPLOYMENT, RUN
 from crds.times import format_second
+from tests.actions.acting import Act, repository_with_crew
 from tests.actions.runner import Runner
 from tests.actions.service import Service
 from tests.unit.api.issuer import Issuer
@@ -53,7 +54,8 @@ def settings(issuer, monkeypatch):
     return {"CREWYARD_OIDC_ISSUER": issuer.url, "CREWYARD_OIDC_AUDIENCE": AUDIENCE}
 
 
-async def test_a_run_is_followed_beyond_the_life_of_a_token(yard, issuer, tmp_path):
+async def deployed(yard):
+    """A project that lets the workflow run, with an active deployment."""
     entries = [{"repository": "octo/tides", "ref": "refs/heads/main", "scopes": ["run"]}]
     await yard.data("POST", "/v1/projects", {"name": "crew", "oidc": entries})
     await yard.kube.create(
@@ -67,22 +69,35 @@ async def test_a_run_is_followed_beyond_the_life_of_a_token(yard, issuer, tmp_pa
     async with asyncio.timeout(20):
         while (await yard.call("GET", "/v1/projects/crew"))[1]["data"]["active_deployment_id"] is None:
             await asyncio.sleep(0.05)
-    (tmp_path / "workspace").mkdir()
-    runner = Runner(tmp_path, Service(), str(yard.client.make_url("")).rstrip("/"))
-    runner.environment |= {
-        "ACTIONS_ID_TOKEN_REQUEST_URL": str(issuer.requests.make_url("/token?v=1")),
-        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
-    }
-    given = {"project": "crew", "api_key": "", "oidc_audience": AUDIENCE, "input": "{}"}
-    process = await runner.start("run", **given)
-    async with asyncio.timeout(30):
+
+
+async def ended(yard, after):
+    """Plays the controller that ends the run that is started, so many seconds after it was."""
+    async with asyncio.timeout(60):
         while not (runs := (await yard.call("GET", "/v1/runs"))[1]["data"]):
             await asyncio.sleep(0.05)
         name = runs[0]["id"].replace("_", "-", 1)
-        await asyncio.sleep(3.5)
+        await asyncio.sleep(after)
         now = format_second(datetime.now(UTC))
         await yard.status(RUN, name, phase="Succeeded", project="crew", deployment="dep-a",
                           startTime=now, completionTime=now, durationMs=1)  # fmt: skip
+
+
+def of_the_job(issuer):
+    return {
+        "ACTIONS_ID_TOKEN_REQUEST_URL": str(issuer.requests.make_url("/token?v=1")),
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
+    }
+
+
+async def test_a_run_is_followed_beyond_the_life_of_a_token(yard, issuer, tmp_path):
+    await deployed(yard)
+    (tmp_path / "workspace").mkdir()
+    runner = Runner(tmp_path, Service(), str(yard.client.make_url("")).rstrip("/"))
+    runner.environment |= of_the_job(issuer)
+    given = {"project": "crew", "api_key": "", "oidc_audience": AUDIENCE, "input": "{}"}
+    process = await runner.start("run", **given)
+    await ended(yard, 3.5)
     done = await runner.done(process)
     assert done.code == 0, done.log
     assert done.outputs["status"] == "succeeded"
@@ -90,14 +105,25 @@ async def test_a_run_is_followed_beyond_the_life_of_a_token(yard, issuer, tmp_pa
     assert all(f"::add-mask::{token}" in done.commands for token in issuer.given)
 
 
+async def test_a_workflow_in_act_runs_without_a_key(yard, issuer, tmp_path):
+    await deployed(yard)
+    repository_with_crew(tmp_path)
+    url = str(yard.client.make_url("")).rstrip("/")
+    act = Act(tmp_path, {"CREWYARD_URL": url, "CREWYARD_PROJECT": "crew", "CREWYARD_AUDIENCE": AUDIENCE})
+    (code, log), _ = await asyncio.gather(
+        act.run("keyless.yml", variables=of_the_job(issuer)), ended(yard, 0.1)
+    )
+    assert code == 0, log
+    assert "status=succeeded" in log
+    assert issuer.given
+    assert not any(token in log for token in issuer.given)
+
+
 async def test_a_workflow_without_a_place_in_the_project_is_told_so(yard, issuer, tmp_path):
     await yard.data("POST", "/v1/projects", {"name": "crew"})
     (tmp_path / "workspace").mkdir()
     runner = Runner(tmp_path, Service(), str(yard.client.make_url("")).rstrip("/"))
-    runner.environment |= {
-        "ACTIONS_ID_TOKEN_REQUEST_URL": str(issuer.requests.make_url("/token")),
-        "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
-    }
+    runner.environment |= of_the_job(issuer)
     done = await runner.run(project="crew", api_key="", oidc_audience=AUDIENCE, input="{}")
     assert done.code == 1
     (line,) = done.errors()

@@ -77,6 +77,38 @@ MESSAGES = [
         "\x1f",
     ),
 ]
+_COMMANDS = ("touch {0}", "sh -c 'touch {0}'", "echo x > {0}", "curl http://127.0.0.1:1/", ":(){ :|:& };:")
+_FORMS = (
+    "$(%s)",
+    "`%s`",
+    "; %s;",
+    "| %s",
+    "|| %s",
+    "&& %s &",
+    "\n%s\n",
+    "\r\n%s",
+    "'; %s; '",
+    '"; %s; "',
+    "${{ %s }}",
+    "{{ %s }}",
+    "<(%s)",
+    "!%s",
+    "%%{%s}",
+    "\\$(%s)",
+    "--exec=%s",
+    "-oProxyCommand=%s",
+    "ext::%s",
+    "é$(%s)\u202e",
+    "\x1b]8;;%s\x07",
+    "\u2028%s",
+    "=cmd|'%s'!A1",
+    "@%s",
+)
+MESSAGES += [form % command for form in _FORMS for command in _COMMANDS]
+
+
+def test_there_are_as_many_as_a_repository_of_an_enemy_would_have():
+    assert len({*MESSAGES}) + len({*REFS}) + len({*HOSTILE}) >= 200
 
 
 def test_no_message_of_a_commit_does_anything_or_looks_like_more_than_it_is(server, tmp_path):
