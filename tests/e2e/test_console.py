@@ -7,7 +7,8 @@ import shutil
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import Locator, Page, async_playwright, expect
+from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 URL = os.environ.get("CREWYARD_URL", "")
 SECONDS = 60_000
@@ -34,13 +35,25 @@ async def page(browser):
     wrong = []
     found.on("pageerror", lambda error: wrong.append(str(error)))
     found.on("console", lambda message: wrong.append(message.text) if "Security" in message.text else None)
+    found.on("requestfailed", lambda request: print("failed:", request.url, request.failure))
     yield found
     assert wrong == []
     await context.close()
 
 
+async def appears(found: Locator) -> bool:
+    try:
+        await found.wait_for(timeout=15_000)
+    except PlaywrightTimeout:
+        return False
+    return True
+
+
 async def sign_in(page: Page, hash_: str = "") -> None:
     await page.goto(f"{URL}/console/{hash_}")
+    if not await appears(page.get_by_label("API key")):
+        # Where one of its files did not arrive, the page is empty: people load it again.
+        await page.reload()
     await page.get_by_label("API key").fill(os.environ["CREWYARD_API_KEY"])
     await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
