@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from abc import ABC, abstractmethod
 from typing import Self
 
 from outbound.addresses import AddressRefused, Resolver, Rules, checked, system_resolver
@@ -12,7 +13,7 @@ _ADDRESSES = 8
 """Of one name, tried one after the other."""
 
 
-class Way:
+class Way(ABC):
     """A context manager; connections lead out while it is open.
 
     `refusals` is what was turned away, `unknown` are hosts that have no address at all, `untrusted` those
@@ -41,17 +42,17 @@ class Way:
         self.shown: HostKey | None = None
         self._left, self._lock = most, threading.Lock()
 
+    @abstractmethod
     def address(self, url: str) -> str:
         """What to ask for in place of `url`, so that the way leads through here."""
-        raise NotImplementedError
 
+    @abstractmethod
     def open(self) -> None:
         """Connections are taken from now on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """And no more."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         self.open()
