@@ -59,17 +59,16 @@ def waiting_runs(known: Known, *, project: str | None = None, deployment: str | 
             yield run(view.name)
 
 
-def deployments_of(known: Known, project: str) -> Iterator[str]:
-    """The names of a project's Deployments."""
+def deployments_of(known: Known, project: str) -> Iterator[Deployment]:
+    """A project's Deployments."""
     views = map(Deployment, known.all(kinds.DEPLOYMENT))
-    return (view.name for view in views if view.project == project)
+    return (view for view in views if view.project == project)
 
 
 def unbuilt(known: Known, project: str) -> Iterator[Key]:
     """The Deployments of a project that are not at their end; some may wait for the Project itself."""
-    for raw in known.all(kinds.DEPLOYMENT):
-        view = Deployment(raw)
-        if view.project == project and not view.built and not view.failed:
+    for view in deployments_of(known, project):
+        if not view.built and not view.failed:
             yield deployment(view.name)
 
 
@@ -94,7 +93,7 @@ def keys_of(kind: Kind, obj: Mapping[str, Any], known: Known, gone: bool = False
         yield from unbuilt(known, view.name)
         yield from waiting_runs(known, project=view.name)
         if "github" in view.spec:
-            yield from (github(name) for name in deployments_of(known, view.name))
+            yield from (github(build.name) for build in deployments_of(known, view.name))
 
 
 def _of_run(view: Run, known: Known) -> Iterator[Key]:
