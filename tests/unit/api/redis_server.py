@@ -1,24 +1,20 @@
 """A real Redis on a free port of loopback, which ends with the test process however that ends."""
 
-import ctypes
 import shutil
 import signal
 import socket
 import subprocess
-import time
 
-MISSING = "no redis-server: `make up` installs the package redis-server"
+from tests.ports import until_listening
+from tests.unit.api_store.postgres import die_with_parent
+
+MISSING = "no redis-server: `make tools` installs the package redis-server"
 PASSWORD = "not-to-be-logged"
-_PR_SET_PDEATHSIG = 1
 
 
 def program() -> str | None:
     """Where the server's program is."""
     return shutil.which("redis-server")
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Server:
@@ -43,17 +39,9 @@ class Server:
         argv = [self._executable, "--requirepass", PASSWORD]
         argv += [part for name, value in settings.items() for part in (f"--{name}", str(value))]
         self.process = subprocess.Popen(
-            argv, cwd="/tmp", stdout=subprocess.DEVNULL, preexec_fn=_die_with_parent
+            argv, cwd="/tmp", stdout=subprocess.DEVNULL, preexec_fn=die_with_parent
         )
-        end = time.monotonic() + 10
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                if time.monotonic() > end:
-                    raise
-            time.sleep(0.02)
+        until_listening(self.port, 10)
 
     def signal(self, number: signal.Signals) -> None:
         """SIGSTOP: it hangs; SIGCONT: it goes on."""

@@ -10,6 +10,7 @@ import time
 import uuid
 from pathlib import Path
 
+from tests.ports import until_listening
 from tests.unit.api_store.postgres import die_with_parent
 
 MISSING = "no versitygw: `make tools` builds it; CREWYARD_TOOLS names its directory where it is not in PATH"
@@ -51,15 +52,7 @@ class Server:
              "posix", "--sidecar", str(self.directory / "attributes"), str(buckets)],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent,
         )  # fmt: skip
-        end = time.monotonic() + 20
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                if time.monotonic() > end:
-                    raise
-            time.sleep(0.05)
+        until_listening(self.port, 20)
 
     def new(self) -> Path:
         """A new bucket: its directory, whose name is the bucket's."""

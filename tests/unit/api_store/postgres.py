@@ -15,7 +15,7 @@ import uuid
 from pathlib import Path
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
-MISSING = "no PostgreSQL 15: `make up` installs the package postgresql-15"
+MISSING = "no PostgreSQL 15: `make tools` installs the package postgresql-15"
 _USER = "postgres"
 PASSWORD = "not-to-be-logged"
 _PR_SET_PDEATHSIG = 1

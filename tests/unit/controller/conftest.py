@@ -1,6 +1,7 @@
 """Objects as the apiserver gives them, in three lines each."""
 
 import itertools
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,9 +9,12 @@ from typing import Any
 import pytest
 
 from controller.config import Config
+from controller.git import Git
 from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT, LABEL_RUN
 from crds.objects import Deployment, Pod, Project, Run
 from crds.times import format_second
+from tests.gitserver import GitServer
+from tests.unit.controller import looking
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 VERSIONS = itertools.count(1)
@@ -105,3 +109,18 @@ def config() -> Config:
 @pytest.fixture
 def secured(config: Config) -> Config:
     return replace(config, registry_secret="push", registry_insecure=False)
+
+
+@pytest.fixture
+async def git() -> AsyncIterator[Git]:
+    """What looks at repositories, allowed to reach this machine."""
+    made = Git(looking.Config())  # type: ignore[arg-type]
+    yield made
+    await made.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitServer]:
+    """A git server of the module's own."""
+    with GitServer(tmp_path_factory.mktemp("git")) as made:
+        yield made

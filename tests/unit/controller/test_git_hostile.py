@@ -2,46 +2,14 @@
 
 import shutil
 import socket
-from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 
-import pytest
-
-from controller.config import Timing
-from controller.git import Git
 from controller.git_remote import fetched
 from controller.repository import GitProblem, Head, Remote
 from outbound.addresses import Rules
-from tests.gitserver import GitServer
 from tests.listeners import listening
-
-
-class Config:
-    """What of the settings Git reads."""
-
-    net_allow, net_deny, timing = ("127.0.0.1/32",), (), Timing(git_timeout=20)
-
-
-@pytest.fixture
-async def git() -> AsyncIterator[Git]:
-    made = Git(Config())  # type: ignore[arg-type]
-    yield made
-    await made.close()
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[GitServer]:
-    with GitServer(tmp_path_factory.mktemp("git")) as made:
-        yield made
-
-
-async def problem(git: Git, url: str, ref: dict[str, str], **more: str) -> GitProblem:
-    with pytest.raises(GitProblem) as raised:
-        remote = Remote(url, **more)
-        await git.commit(remote, await git.head(remote, ref), "")
-    return raised.value
-
+from tests.unit.controller.looking import Config, problem
 
 MESSAGES = [
     *(

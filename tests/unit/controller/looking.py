@@ -1,0 +1,21 @@
+"""Looks at repositories of a server on this machine, for the tests of git."""
+
+import pytest
+
+from controller.config import Timing
+from controller.git import Git
+from controller.repository import GitProblem, Remote
+
+
+class Config:
+    """What of the settings Git reads."""
+
+    net_allow, net_deny, timing = ("127.0.0.1/32",), (), Timing(git_timeout=20)
+
+
+async def problem(git: Git, url: str, ref: dict[str, str], **more: str) -> GitProblem:
+    """The problem that a look at a remote ends with."""
+    with pytest.raises(GitProblem) as raised:
+        remote = Remote(url, **more)
+        await git.commit(remote, await git.head(remote, ref), "")
+    return raised.value
