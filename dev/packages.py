@@ -43,6 +43,8 @@ TESTED_WITH = {
     "/usr/lib/postgresql/15/bin/postgres": "postgresql-15",
     "/usr/lib/postgresql/15/bin/psql": "postgresql-client-15",
     "redis-server": "redis-server",
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
 }
 """What only tests need: real servers, and a browser."""
 _UNITS = {
@@ -51,6 +53,7 @@ _UNITS = {
     "openssh-server": "ssh.service",
     "postgresql-15": "postgresql.service",
     "redis-server": "redis-server.service",
+    "prometheus": "prometheus.service",
 }
 # What `su` and `sudo` leave out of PATH: iptables and what dpkg calls, and where Go unpacks to.
 _DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/go/bin")
