@@ -1,7 +1,8 @@
 """G1: push → Deployment object, by webhook, against `git ls-remote` and `kubectl create` by hand.
 
 Every project has a repository of its own and is pushed to at most every twelve seconds, since builds are
-begun no more often; its configuration is wrong on purpose, so that no build runs beside the measurement.
+begun no more often. Its configuration is wrong on purpose, and each pair waits until the pod that finds so
+has ended, so that nothing of one push runs beside the next.
 """
 
 import asyncio
@@ -27,6 +28,8 @@ from tests.gitserver import GitServer, Repository
 PROJECTS = 10
 ROUNDS = 2
 APART = 12.0
+QUIET = 1.0
+"""Seconds for the kubelet to take the pod down."""
 
 
 class Seen:
@@ -124,6 +127,7 @@ async def measure(ground: Ground) -> list[Finding]:
                         begun = time.monotonic()
                         await _tell(ground, project, secret, sha)
                         pairs.append((hand, await seen.of(sha) - begun))
+                        await _over(ground, project)
     finally:
         await ground.kube.delete(SECRET, name)
     peer = "git ls-remote and kubectl create by hand"
@@ -140,9 +144,15 @@ async def _follow(ground: Ground, server: GitServer, secret: str, seen: Seen) ->
     spec: dict[str, Any] = {"source": {"git": git}, "webhook": {"secretRef": {"name": secret}}}
     await ground.yard.apply("Project", project, spec)
     await seen.of(sha)
+    await _over(ground, project)
+    return project, repository
+
+
+async def _over(ground: Ground, project: str) -> None:
+    """Waits until the newest Deployment is refused, which all are here, and its pod has given up its place."""
     await eventually(
         lambda: ground.yard.get("/v1/deployments", project=project),
         lambda found: bool(found) and found[0]["status"] == "failed",
         120,
     )
-    return project, repository
+    await asyncio.sleep(QUIET)
