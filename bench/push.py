@@ -149,7 +149,7 @@ async def _follow(ground: Ground, server: GitServer, secret: str, seen: Seen) ->
 
 
 async def _over(ground: Ground, project: str) -> None:
-    """Waits until the newest Deployment is refused, which all are here, and its pod has given up its place."""
+    """Waits until the newest Deployment is refused, which all are here, and its pod is taken down."""
     await eventually(
         lambda: ground.yard.get("/v1/deployments", project=project),
         lambda found: bool(found) and found[0]["status"] == "failed",
