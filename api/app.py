@@ -42,8 +42,13 @@ def make_app(
     """
     progress = background.Progress()
     app = client_side(config, store, kube, fixed_keys, now, lambda: progress.ready)
-    internal.add(app, config, store, kube)
-    app.cleanup_ctx.append(background.context(config, store, kube, progress))
+    metrics = app[SERVICES].metrics
+    metrics.follow(progress.silence, lambda: store.leader.leading)
+    internal.add(app, config, store, kube, lambda state: metrics.claims.labels(state).inc())
+    failed = metrics.background_failures
+    app.cleanup_ctx.append(
+        background.context(config, store, kube, progress, lambda work: failed.labels(work).inc())
+    )
     return app
 
 
@@ -81,6 +86,8 @@ def client_side(
     metrics = Metrics()
     metrics.claims_given_up.set_function(lambda: store.claims.given_up)
     metrics.show(store.measure)
+    local = config.database_url is None or config.blobs_url is None
+    metrics.watch_volume(config.data if local else None)
     app[SERVICES] = Services(
         config=config,
         store=store,

@@ -50,6 +50,9 @@ class Progress:
     """How far the projector is, for the readiness probe: when each kind was last listed whole."""
 
     listed: dict[str, float] = field(default_factory=dict)
+    heard: dict[str, float] = field(default_factory=dict)
+    """When each kind was last heard of, by a list or a watch (monotonic seconds)."""
+    began: float = field(default_factory=time.monotonic)
     elsewhere: Callable[[], bool] = lambda: False
     """Whether another replica does the projecting."""
 
@@ -58,17 +61,28 @@ class Progress:
         """Whether all that lives has been seen once."""
         return len(self.listed) == 3 or self.elsewhere()
 
+    def silence(self, kind: str, now: float) -> float:
+        """For how many seconds nothing was heard of a kind; 0 where another replica listens."""
+        return 0.0 if self.elsewhere() else max(0.0, now - self.heard.get(kind, self.began))
+
 
 def context(
-    config: Config, store: Store, kube: Kube, progress: Progress | None = None
+    config: Config,
+    store: Store,
+    kube: Kube,
+    progress: Progress | None = None,
+    failed: Callable[[str], None] = lambda work: None,
 ) -> Callable[[web.Application], AsyncIterator[None]]:
-    """A cleanup context for `app.cleanup_ctx` that runs all of it until the application stops."""
+    """A cleanup context for `app.cleanup_ctx` that runs all of it until the application stops.
+
+    `failed` is called with the name of each work that failed and is begun again.
+    """
     seen = progress or Progress()
     seen.elsewhere = lambda: store.leader.elsewhere
 
     async def leading() -> None:
         logs = KanikoLogs(store, kube)
-        tasks = _begin(_of_one(config, store, kube, seen, logs))
+        tasks = _begin(_of_one(config, store, kube, seen, logs), failed)
         try:
             await asyncio.wait(tasks)
         finally:
@@ -76,15 +90,15 @@ def context(
             await logs.close()
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
-        tasks = _begin({**_of_each(store, kube), "leading": lambda: store.leader.lead(leading)})
+        tasks = _begin({**_of_each(store, kube), "leading": lambda: store.leader.lead(leading)}, failed)
         yield
         await end(tasks)
 
     return run
 
 
-def _begin(works: dict[str, Work]) -> list[asyncio.Task[None]]:
-    return [asyncio.create_task(_forever(name, work), name=name) for name, work in works.items()]
+def _begin(works: dict[str, Work], failed: Callable[[str], None]) -> list[asyncio.Task[None]]:
+    return [asyncio.create_task(forever(name, work, failed), name=name) for name, work in works.items()]
 
 
 def _of_each(store: Store, kube: Kube) -> dict[str, Work]:
@@ -107,7 +121,10 @@ def _of_one(
         def listed() -> None:
             progress.listed[projection.kind.plural] = time.monotonic()
 
-        return lambda: follow(kube, projection, listed)
+        def heard() -> None:
+            progress.heard[projection.kind.plural] = time.monotonic()
+
+        return lambda: follow(kube, projection, listed, heard)
 
     async def complete() -> None:
         before = datetime.now(UTC)
@@ -178,8 +195,8 @@ async def end(tasks: list[asyncio.Task[None]]) -> None:
     log.error("background work does not end", work=sorted(task.get_name() for task in left))
 
 
-async def _forever(name: str, work: Work) -> None:
-    """Nothing that fails stays ended: it is begun again, later and later."""
+async def forever(name: str, work: Work, failed: Callable[[str], None]) -> None:
+    """Nothing that fails stays ended: it is begun again, later and later, and `failed` is told its name."""
     pause = 0.5
     while True:
         begun = time.monotonic()
@@ -187,5 +204,6 @@ async def _forever(name: str, work: Work) -> None:
             await work()
         except Exception:
             log.exception("background work failed", work=name)
+            failed(name)
         pause = 0.5 if time.monotonic() - begun > STEADY else min(pause * 2, MAX_PAUSE)
         await asyncio.sleep(pause)

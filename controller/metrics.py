@@ -97,6 +97,18 @@ class Metrics:
             registry=self.registry,
             buckets=_RUN,
         )
+        self.build_ends = Counter(
+            "crewyard_build_ends_total",
+            "Deployments that were built, reused an image, or failed with a reason.",
+            ("result", "reason"),
+            registry=self.registry,
+        )
+        self.run_ends = Counter(
+            "crewyard_run_ends_total",
+            "Runs that ended, by phase; failed ones with their reason.",
+            ("result", "reason"),
+            registry=self.registry,
+        )
         self.queued = Histogram(
             "crewyard_run_queue_seconds",
             "From a Run's creation to its pod (whole seconds).",

@@ -17,13 +17,14 @@ from controller.config import Config
 from controller.deployment.begin import Begin
 from controller.deployment.line import Line
 from controller.deployment.reconcile import DeploymentReconciler
+from controller.gauges import add_gauges
 from controller.git import Git
 from controller.github.client import GitHub
 from controller.github.reconcile import GitHubReconciler
 from controller.health import Vitals, application
 from controller.known import Known
 from controller.lanes import Lanes
-from controller.metrics import Metrics, Reading
+from controller.metrics import Metrics
 from controller.observer import Observer
 from controller.project.looks import Looks
 from controller.project.reconcile import ProjectReconciler
@@ -88,26 +89,7 @@ class Process:
             },
             self.metrics,
         )
-        self._gauges()
-
-    def _gauges(self) -> None:
-        add = self.metrics.gauges.add
-        add(
-            "crewyard_queue_depth",
-            "Keys that are ready.",
-            ("queue",),
-            lambda: (
-                Reading(("main",), self.lanes.main.depth),
-                Reading(("sources",), self.lanes.sources.depth),
-                Reading(("reports",), self.lanes.reports.depth),
-            ),
-        )
-        add(
-            "crewyard_known_objects",
-            "Objects remembered.",
-            ("kind",),
-            lambda: [Reading((kind.plural,), self.known.count(kind)) for kind in (*kinds.OWN, kinds.POD)],
-        )
+        add_gauges(self.metrics.gauges, self.known, self.lanes, self.vitals)
 
     def vitals(self) -> Vitals:
         """What the probe looks at."""

@@ -35,6 +35,12 @@ RUN_LIMITS = {
 
 async def claim(yard: Yard, request: web.Request) -> web.Response:
     """Answers granted, refused, or wait and 503, after which the pod asks again with the same nonce."""
+    told = await _claim(yard, request)
+    yard.claimed(told["state"])
+    return web.json_response(told)
+
+
+async def _claim(yard: Yard, request: web.Request) -> dict[str, Any]:
     run = request.match_info["run"]
     known = token(yard, request, "run", run)
     sent = await body(request)
@@ -63,12 +69,12 @@ async def claim(yard: Yard, request: web.Request) -> web.Response:
         return _refused(found.reason)
     if isinstance(found, Wait):
         again = round(random.uniform(*AGAIN), 3)
-        return web.json_response({"state": "wait", "retry_after_seconds": again})
+        return {"state": "wait", "retry_after_seconds": again}
     if isinstance(found, Unknown):
         raise Refusal(503, "the run is not known yet; try again")
     # Also where it is told again: who made the grant may have broken off before it could say so.
     yard.store.events.turned(run)
-    return web.json_response(_granted(found))
+    return _granted(found)
 
 
 def _granted(found: Granted) -> dict[str, Any]:
@@ -81,8 +87,8 @@ def _granted(found: Granted) -> dict[str, Any]:
     }
 
 
-def _refused(reason: str) -> web.Response:
-    return web.json_response({"state": "refused", "reason": reason})
+def _refused(reason: str) -> dict[str, Any]:
+    return {"state": "refused", "reason": reason}
 
 
 async def _fail(yard: Yard, run: str, asked: Asked, message: str) -> None:

@@ -36,6 +36,8 @@ class Yard:
     config: Config
     store: Store
     kube: Kube
+    claimed: Callable[[str], None] = lambda state: None
+    """Told how each claim was answered."""
 
 
 class Refusal(Exception):

@@ -13,9 +13,18 @@ from crds.kube import Kube
 Call = Callable[[Yard, web.Request], Awaitable[web.StreamResponse]]
 
 
-def add(app: web.Application, config: Config, store: Store, kube: Kube) -> None:
-    """Adds the routes under `/internal/v1`. They answer `{"error": …}` and need no bearer key but a token."""
-    yard = Yard(config, store, kube)
+def add(
+    app: web.Application,
+    config: Config,
+    store: Store,
+    kube: Kube,
+    claimed: Callable[[str], None] = lambda state: None,
+) -> None:
+    """Adds the routes under `/internal/v1`. They answer `{"error": …}` and need no bearer key but a token.
+
+    `claimed` is told how each claim was answered: granted, refused or wait.
+    """
+    yard = Yard(config, store, kube, claimed)
 
     def bound(call: Call) -> Handler:
         async def handler(request: web.Request) -> web.StreamResponse:

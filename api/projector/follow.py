@@ -37,8 +37,14 @@ class Projection:
     labels: str = ""
 
 
-async def follow(kube: Kube, projection: Projection, listed: Callable[[], None]) -> None:
-    """Keeps the index equal to the objects; calls `listed` after each full list. Ends only by cancelling."""
+async def follow(
+    kube: Kube, projection: Projection, listed: Callable[[], None], heard: Callable[[], None] = lambda: None
+) -> None:
+    """Keeps the index equal to the objects. Ends only by cancelling.
+
+    Calls `listed` after each full list; `heard` then too, and after each message of the watch, of which
+    there is one about every minute, and at its orderly end.
+    """
     loop = asyncio.get_running_loop()
     pause = 0.1
     version: str | None = None
@@ -50,6 +56,7 @@ async def follow(kube: Kube, projection: Projection, listed: Callable[[], None])
                 await level(projection, listing)
                 version, expires = listing.resource_version, loop.time() + RELIST
                 listed()
+                heard()
             began = loop.time()
             async for event in kube.watch(projection.kind, version, labels=projection.labels):
                 if event.type in ("ADDED", "MODIFIED"):
@@ -60,6 +67,8 @@ async def follow(kube: Kube, projection: Projection, listed: Callable[[], None])
                     await projection.gone(metadata["name"], metadata["uid"])
                 version = event.object["metadata"]["resourceVersion"]
                 pause = 0.1
+                heard()
+            heard()
             if loop.time() - began < 1:
                 await asyncio.sleep(0.5)
         except errors.Expired:

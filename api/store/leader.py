@@ -12,6 +12,9 @@ class Leader(ABC):
     elsewhere = False
     """Whether another replica was seen to lead."""
 
+    leading = False
+    """Whether this replica leads, as far as it knows."""
+
     @abstractmethod
     async def lead(self, work: Work) -> None:
         """Runs `work` while this replica leads, cancelled when it does no longer. Ends when `work` ends.
@@ -26,4 +29,8 @@ class Alone(Leader):
 
     async def lead(self, work: Work) -> None:
         """As `Leader.lead`."""
-        await work()
+        self.leading = True
+        try:
+            await work()
+        finally:
+            self.leading = False

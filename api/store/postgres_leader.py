@@ -67,11 +67,13 @@ class PostgresLeader(Leader):
 
     async def _work(self, connection: Any, work: Work) -> None:
         task = asyncio.ensure_future(work())
+        self.leading = True
         try:
             while not task.done():
                 await asyncio.wait((task,), timeout=PULSE)
                 await connection.execute("select 1")
             await task
         finally:
+            self.leading = False
             task.cancel()
             await asyncio.wait((task,))

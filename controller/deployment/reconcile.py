@@ -152,6 +152,8 @@ class DeploymentReconciler:
         if failed or "image" in status:
             result = "failed" if failed else "built" if begun else "reused"
             self.actor.metrics.builds.labels(result).observe((now - deployment.created).total_seconds())
+            reason = (status.get("error") or {}).get("reason", "")
+            self.actor.metrics.build_ends.labels(result, reason).inc()
         gives_up = begun and status.get("buildPod", "") is None
         begins = bool(decision.create) and not begun
         if failed or "image" in status or gives_up or begins:

@@ -44,7 +44,10 @@ class RunReconciler:
     def _ended(self, seen: Observed, decision: Decision) -> None:
         status = decision.status or {}
         seconds = int(status.get("durationMs") or 0) / 1000
-        self.actor.metrics.runs.labels(str(status["phase"]).lower()).observe(seconds)
+        result = str(status["phase"]).lower()
+        self.actor.metrics.runs.labels(result).observe(seconds)
+        # The reason is one of `RunReason`, whatever a crew said: see `controller.run.end`.
+        self.actor.metrics.run_ends.labels(result, (status.get("error") or {}).get("reason", "")).inc()
         self.actor.queue.forget(triggers.run(seen.run.name))
         if seen.pod is not None and seen.pod.finished:
             self.actor.known.remove(kinds.POD, seen.pod.name)

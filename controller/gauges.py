@@ -1,0 +1,92 @@
+"""The controller's present state in figures, read at each scrape so that they cannot drift.
+
+Called by `controller.process`. Labels hold kinds, phases and queues, never names.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from controller.health import Vitals
+from controller.known import Known
+from controller.lanes import Lanes
+from controller.metrics import Gauges, Reading
+from controller.operator import WATCHED
+from crds import kinds
+from crds.kinds import Kind
+from crds.reasons import DeploymentPhase, RunPhase
+from crds.times import parse_time
+
+_UNFINISHED: tuple[tuple[Kind, tuple[str, ...]], ...] = (
+    (kinds.DEPLOYMENT, (DeploymentPhase.PENDING, DeploymentPhase.BUILDING)),
+    (kinds.RUN, (RunPhase.PENDING, RunPhase.RUNNING)),
+)
+"""What is on its way to an end, by kind."""
+
+
+def add_gauges(gauges: Gauges, known: Known, lanes: Lanes, vitals: Callable[[], Vitals]) -> None:
+    """Adds all of them; `vitals` is what the probe looks at."""
+    queues = {"main": lanes.main, "sources": lanes.sources, "reports": lanes.reports}
+    gauges.add(
+        "crewyard_queue_depth",
+        "Keys that are ready.",
+        ("queue",),
+        lambda: [Reading((name,), queue.depth) for name, queue in queues.items()],
+    )
+    gauges.add(
+        "crewyard_queue_oldest_seconds",
+        "For how long the oldest ready key has been waiting.",
+        ("queue",),
+        lambda: [Reading((name,), queue.oldest_ready()) for name, queue in queues.items()],
+    )
+    gauges.add(
+        "crewyard_known_objects",
+        "Objects remembered.",
+        ("kind",),
+        lambda: [Reading((kind.plural,), known.count(kind)) for kind in (*kinds.OWN, kinds.POD)],
+    )
+    gauges.add(
+        "crewyard_resync_age_seconds",
+        "How long ago everything was last listed; since the start where it never was.",
+        (),
+        lambda: [Reading((), _resync_age(vitals()))],
+    )
+    gauges.add("crewyard_watches", "Whether a kind is watched.", ("kind",), lambda: _watches(vitals()))
+    gauges.add(
+        "crewyard_unfinished",
+        "Deployments and Runs that are on their way to an end.",
+        ("kind", "phase"),
+        lambda: [Reading(labels, len(born)) for labels, born in unfinished(known)],
+    )
+    gauges.add(
+        "crewyard_unfinished_oldest_seconds",
+        "How long ago the oldest of them was created; 0 where there is none.",
+        ("kind", "phase"),
+        lambda: [Reading(labels, _age(born, datetime.now(UTC))) for labels, born in unfinished(known)],
+    )
+
+
+def unfinished(known: Known) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """Kind and phase with the times of creation, as the apiserver writes them, of what is in it."""
+    for kind, phases in _UNFINISHED:
+        born: dict[str, list[str]] = {phase: [] for phase in phases}
+        for raw in known.all(kind):
+            # Without a status nobody has looked at it yet.
+            found = born.get((raw.get("status") or {}).get("phase") or phases[0])
+            if found is not None:
+                found.append(raw["metadata"].get("creationTimestamp") or "")
+        for phase in phases:
+            yield (kind.plural, phase.lower()), born[phase]
+
+
+def _age(born: list[str], now: datetime) -> float:
+    # Written in UTC and of one length: the least text is the earliest time.
+    first = min(filter(None, born), default="")
+    return max(0.0, (now - parse_time(first)).total_seconds()) if first else 0.0
+
+
+def _resync_age(vitals: Vitals) -> float:
+    return vitals.uptime if vitals.resync_age is None else vitals.resync_age
+
+
+def _watches(vitals: Vitals) -> list[Reading]:
+    return [Reading((kind.plural,), float(kind.plural not in vitals.missing_watchers)) for kind in WATCHED]

@@ -1,0 +1,60 @@
+"""What the facade counts of itself: who leads, what it hears, what failed, what is left of the disk."""
+
+import asyncio
+
+import pytest
+
+from api import background
+from api.metrics import Metrics
+from api.store.leader import Alone
+
+
+async def test_a_replica_leads_as_long_as_its_work_runs():
+    leader, seen = Alone(), []
+
+    async def work():
+        seen.append(leader.leading)
+
+    await leader.lead(work)
+    assert (seen, leader.leading) == ([True], False)
+
+
+@pytest.mark.parametrize(
+    ("heard", "elsewhere", "silence"), [({}, False, 50.0), ({"runs": 90.0}, False, 10.0), ({}, True, 0.0)]
+)
+def test_silence_is_since_the_last_word_or_the_start(heard, elsewhere, silence):
+    progress = background.Progress(heard=heard, elsewhere=lambda: elsewhere, began=50.0)
+    assert progress.silence("runs", 100.0) == silence
+
+
+def test_silence_and_leadership_are_read_at_the_scrape():
+    metrics, leads = Metrics(), [False]
+    metrics.follow(lambda kind, now: {"runs": 7.0}.get(kind, 0.0), lambda: leads[0])
+    assert metrics.registry.get_sample_value("crewyard_leader") == 0
+    leads[0] = True
+    assert metrics.registry.get_sample_value("crewyard_leader") == 1
+    assert metrics.registry.get_sample_value("crewyard_projection_age_seconds", {"kind": "runs"}) == 7
+
+
+async def test_work_that_fails_is_counted_and_begun_again():
+    counted = asyncio.Queue()
+    times = []
+
+    async def work():
+        times.append(1)
+        raise OSError("away")
+
+    task = asyncio.create_task(background.forever("pruning", work, counted.put_nowait))
+    async with asyncio.timeout(60):
+        assert [await counted.get(), await counted.get()] == ["pruning", "pruning"]
+    task.cancel()
+    assert len(times) >= 2
+
+
+def test_the_volume_is_measured_where_one_is_used(tmp_path):
+    value = (used := Metrics()).registry.get_sample_value
+    used.watch_volume(tmp_path)
+    assert 0 < value("crewyard_data_free_bytes") <= value("crewyard_data_size_bytes")
+    for directory in (None, tmp_path / "gone"):
+        (none := Metrics()).watch_volume(directory)
+        assert none.registry.get_sample_value("crewyard_data_size_bytes") == 0
