@@ -1,0 +1,32 @@
+"""A namespace, and a connection to it through a proxy."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+from kubernetes.aio import client, config
+
+from crds.kube import Kube
+from tests.campaign.proxy.server import Proxy, proxying
+from tests.cluster.conftest import kube
+
+__all__ = ["kube"]
+
+
+@dataclass
+class Through:
+    """`kube` leads through the proxy, `direct` past it."""
+
+    proxy: Proxy
+    kube: Kube
+    direct: Kube
+
+
+@pytest.fixture
+async def through(tmp_path, kube) -> AsyncIterator[Through]:
+    async with proxying(tmp_path) as proxy:
+        settings = client.Configuration()
+        await config.load_kube_config(config_file=str(proxy.kubeconfig), client_configuration=settings)
+        behind = Kube(client.ApiClient(settings), kube.namespace)
+        yield Through(proxy, behind, kube)
+        await behind.close()

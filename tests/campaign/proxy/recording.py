@@ -1,0 +1,39 @@
+"""Lists as they were told once, and a rule that tells them again later: a cache that lags behind.
+
+Called by tests of watches. A process that was started anew reads the old list,
+and a watch from its version tells it what happened since, as an apiserver would.
+"""
+
+from tests.campaign.proxy.call import Call
+from tests.campaign.proxy.rule import Instead, Rule
+
+
+class Recording(Rule):
+    """Keeps the latest whole answer to each list, until `stop`."""
+
+    def __init__(self) -> None:
+        self.lists: dict[tuple[str, str, str], bytes] = {}
+        self._on = True
+
+    async def answered(self, call: Call, status: int, body: bytes) -> None:
+        if self._on and call.lists and status == 200 and "continue" not in call.query:
+            self.lists[call.selection] = body
+
+    def stop(self) -> None:
+        """Keeps what there is."""
+        self._on = False
+
+
+class Stale(Rule):
+    """Answers the first `times` lists of each kind from a recording."""
+
+    def __init__(self, recording: Recording, times: int = 1) -> None:
+        self._lists = recording.lists
+        self._left = dict.fromkeys(recording.lists, times)
+
+    async def asked(self, call: Call) -> Instead | None:
+        if not call.lists or not self._left.get(call.selection) or "continue" in call.query:
+            return None
+        self._left[call.selection] -= 1
+        self.injected += 1
+        return Instead(200, self._lists[call.selection])

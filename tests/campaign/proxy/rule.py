@@ -1,0 +1,166 @@
+"""What may go wrong between a process and the apiserver: the rules that a proxy follows.
+
+Called by `tests.campaign.proxy.server` at each step of a request, in the order of
+its list of rules. Each rule counts in `injected` what it did.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.campaign.proxy.call import Call
+
+Which = Callable[[Call], bool]
+
+
+class Cut(Exception):
+    """The connection is broken off here."""
+
+
+@dataclass(frozen=True)
+class Instead:
+    """An answer in place of the apiserver's."""
+
+    status: int
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Heard:
+    """One event of a watch, as the apiserver told it."""
+
+    call: Call
+    type: str
+    name: str
+    line: bytes
+
+
+class Rule:
+    """Passes everything; others override what they disturb."""
+
+    injected = 0
+
+    async def asked(self, call: Call) -> Instead | None:
+        """Before the apiserver hears of it. Raises Cut."""
+        return None
+
+    async def answered(self, call: Call, status: int, body: bytes) -> None:
+        """The apiserver has answered, nobody was told yet; not for watches. Raises Cut."""
+
+    def heard(self, event: Heard) -> float | None:
+        """Seconds by which an event is late; None where it never comes."""
+        return 0.0
+
+
+class Count(Rule):
+    """Keeps every request with the status of its answer."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Call, int]] = []
+
+    async def answered(self, call: Call, status: int, body: bytes) -> None:
+        self.calls.append((call, status))
+
+
+class CutBefore(Rule):
+    """Breaks off every `nth` of some requests, which the apiserver never sees."""
+
+    def __init__(self, which: Which, nth: int = 1) -> None:
+        self._which, self._nth, self._seen = which, nth, 0
+
+    async def asked(self, call: Call) -> Instead | None:
+        if self._which(call):
+            self._seen += 1
+            if self._seen % self._nth == 0:
+                self.injected += 1
+                raise Cut
+        return None
+
+
+class LostAnswer(Rule):
+    """Breaks off every `nth` of some requests when the apiserver has done what they ask."""
+
+    def __init__(self, which: Which, nth: int = 1) -> None:
+        self._which, self._nth, self._seen = which, nth, 0
+
+    async def answered(self, call: Call, status: int, body: bytes) -> None:
+        if self._which(call):
+            self._seen += 1
+            if self._seen % self._nth == 0:
+                self.injected += 1
+                raise Cut
+
+
+class Storm(Rule):
+    """Answers every `nth` of some requests by an error of the apiserver; its statuses take turns."""
+
+    def __init__(self, which: Which, statuses: tuple[int, ...] = (429, 500, 503), nth: int = 2) -> None:
+        self._which, self._statuses, self._nth, self._seen = which, statuses, nth, 0
+
+    async def asked(self, call: Call) -> Instead | None:
+        if not self._which(call):
+            return None
+        self._seen += 1
+        if self._seen % self._nth:
+            return None
+        status = self._statuses[self.injected % len(self._statuses)]
+        self.injected += 1
+        return Instead(status, refusal(status))
+
+
+class TooOld(Rule):
+    """Tells every `nth` watch that its version is too old: by the status, and in turn in the stream."""
+
+    def __init__(self, nth: int = 2) -> None:
+        self._nth, self._seen = nth, 0
+
+    async def asked(self, call: Call) -> Instead | None:
+        if not call.watches:
+            return None
+        self._seen += 1
+        if self._seen % self._nth:
+            return None
+        self.injected += 1
+        if self.injected % 2:
+            return Instead(410, refusal(410))
+        event = {"type": "ERROR", "object": json.loads(refusal(410))}
+        return Instead(200, json.dumps(event).encode() + b"\n")
+
+
+class Delay(Rule):
+    """Events come `seconds` late."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    def heard(self, event: Heard) -> float | None:
+        self.injected += 1
+        return self._seconds
+
+
+class Drop(Rule):
+    """Every `nth` of some events never comes."""
+
+    def __init__(self, nth: int = 1, types: tuple[str, ...] = ("ADDED", "MODIFIED", "DELETED")) -> None:
+        self._nth, self._types, self._seen = nth, types, 0
+
+    def heard(self, event: Heard) -> float | None:
+        if event.type in self._types:
+            self._seen += 1
+            if self._seen % self._nth == 0:
+                self.injected += 1
+                return None
+        return 0.0
+
+
+_REASONS = {410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+
+
+def refusal(status: int) -> bytes:
+    """The apiserver's words for an error."""
+    words = "too old resource version: 1 (2)" if status == 410 else "the campaign refuses this request"
+    found = {
+        "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status,
+        "reason": _REASONS[status], "message": words,
+    }  # fmt: skip
+    return json.dumps(found).encode()

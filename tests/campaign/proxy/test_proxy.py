@@ -1,0 +1,147 @@
+"""Each rule does to a connection what it says, before a real apiserver."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from crds import errors
+from crds.kinds import PROJECT, RUN
+from tests.campaign.proxy.recording import Recording, Stale
+from tests.campaign.proxy.rule import Count, CutBefore, Delay, Drop, LostAnswer, Storm, TooOld
+
+SOON = 60.0
+
+
+def writes(call):
+    return call.writes
+
+
+def project(name):
+    return {"metadata": {"name": name}, "spec": {}}
+
+
+async def names(kube):
+    return {item["metadata"]["name"] for item in (await kube.list(PROJECT)).items}
+
+
+class Watching:
+    """Names of the events that a watch has told so far."""
+
+    def __init__(self, kube):
+        self._kube = kube
+        self.seen, self.trouble = [], None
+
+    async def __aenter__(self):
+        version = (await self._kube.list(PROJECT)).resource_version
+        self._task = asyncio.create_task(self._watch(version))
+        # A watch is open when it tells of something.
+        await self._kube.create(PROJECT, project("open"))
+        await self.until("open")
+        return self
+
+    async def __aexit__(self, *_):
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _watch(self, version):
+        async for event in self._kube.watch(PROJECT, version):
+            self.seen.append((event.type, event.object["metadata"].get("name")))
+
+    async def until(self, name, seconds=SOON):
+        async with asyncio.timeout(seconds):
+            while name not in [seen for _, seen in self.seen]:
+                await asyncio.sleep(0.02)
+
+
+async def test_without_a_rule_all_passes_and_is_counted(through):
+    count = Count()
+    through.proxy.rules.append(count)
+    await through.kube.create(PROJECT, project("a"))
+    await through.kube.patch(PROJECT, "a", {"spec": {"plan": "pro"}})
+    assert await names(through.kube) == {"a"}
+    with pytest.raises(errors.NotFound):
+        await through.kube.call("GET", RUN.path(through.kube.namespace, "run-none"))
+    assert await through.kube.delete(PROJECT, "a")
+    told = [(call.verb, call.kind, status) for call, status in count.calls]
+    assert told == [
+        ("create", "projects", 201),
+        ("patch", "projects", 200),
+        ("list", "projects", 200),
+        ("get", "runs", 404),
+        ("delete", "projects", 200),
+    ]
+    assert through.proxy.injected == 0
+
+
+async def test_a_cut_request_never_happened_and_one_with_a_lost_answer_did(through):
+    for rule, there in ((CutBefore(writes, 2), {"a0"}), (LostAnswer(writes, 2), {"a0", "b0", "b1"})):
+        through.proxy.rules[:] = [rule]
+        letter = "a" if isinstance(rule, CutBefore) else "b"
+        await through.kube.create(PROJECT, project(f"{letter}0"))
+        with pytest.raises(errors.Unavailable):
+            await through.kube.create(PROJECT, project(f"{letter}1"))
+        assert rule.injected == through.proxy.injected == 1
+        assert await names(through.direct) == there
+
+
+async def test_a_storm_answers_for_the_apiserver(through):
+    through.proxy.rules.append(Storm(writes, (429, 503, 500), nth=1))
+    for _ in range(3):
+        with pytest.raises(errors.Unavailable):
+            await through.kube.create(PROJECT, project("a"))
+    assert await names(through.kube) == set()
+    assert through.proxy.injected == 3
+
+
+async def test_a_version_is_too_old_by_status_and_within_the_stream(through):
+    through.proxy.rules.append(TooOld(nth=1))
+    for _ in range(2):
+        with pytest.raises(errors.Expired):
+            async for _ in through.kube.watch(PROJECT, "1"):
+                pass
+    assert through.proxy.injected == 2
+
+
+async def test_a_dropped_event_never_comes_and_a_late_one_does(through):
+    async with Watching(through.kube) as watching:
+        through.proxy.rules[:] = [Drop(nth=2)]
+        for name in ("one", "two", "three"):
+            await through.direct.create(PROJECT, project(name))
+        await watching.until("three")
+        late = Delay(1.0)
+        through.proxy.rules[:] = [late]
+        begun = asyncio.get_running_loop().time()
+        await through.direct.create(PROJECT, project("late"))
+        await watching.until("late")
+        assert asyncio.get_running_loop().time() - begun >= 1.0
+        assert [name for _, name in watching.seen] == ["open", "one", "three", "late"]
+
+
+async def test_a_held_stream_stays_open_and_says_nothing_and_a_new_one_works(through):
+    async with Watching(through.kube) as watching:
+        assert through.proxy.hold() == 1
+        await through.direct.create(PROJECT, project("unheard"))
+        with pytest.raises(TimeoutError):
+            await watching.until("unheard", 2.0)
+        assert not watching._task.done()
+        assert await names(through.kube) == {"open", "unheard"}
+        await through.direct.delete(PROJECT, "open")
+        async with Watching(through.kube) as another:
+            await another.until("open")
+        assert through.proxy.injected == 1
+
+
+async def test_a_stale_list_is_the_recorded_one_so_many_times(through):
+    recording = Recording()
+    through.proxy.rules.append(recording)
+    await through.kube.create(PROJECT, project("old"))
+    await names(through.kube)
+    recording.stop()
+    await through.kube.create(PROJECT, project("new"))
+    stale = Stale(recording, 2)
+    through.proxy.rules.append(stale)
+    for expected in ({"old"}, {"old"}, {"old", "new"}):
+        assert await names(through.kube) == expected
+    assert stale.injected == 2
