@@ -1,6 +1,6 @@
 """`python -m api`: the facade as a process; `python -m api backup`: a copy of its store.
 
-Settings from the environment (docs/protocol.md).
+Settings from the environment (docs/settings.md).
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The facade's settings, from the environment (docs/protocol.md, Settings).
+"""The facade's settings, from the environment (docs/settings.md).
 
 Read once by `python -m api`; everything else takes the frozen Config.
 """

@@ -24,7 +24,7 @@ def test_every_setting_is_listed():
     read = set()
     for place in ("api/config.py", "api/identity/settings.py", "controller/config.py"):
         read |= set(re.findall(r"CREWYARD_[A-Z_]+", (ROOT / place).read_text()))
-    text = page("protocol.md")
+    text = page("settings.md")
     assert {name for name in read if f"`{name}`" not in text} == set()
 
 
