@@ -1,4 +1,4 @@
-"""The controller's settings, read once from the environment (docs/protocol.md, Settings).
+"""The controller's settings, read once from the environment (docs/settings.md).
 
 Called by `controller.__main__`. Everything else takes the frozen Config as an argument.
 """
@@ -103,6 +103,7 @@ def parse(environment: Mapping[str, str]) -> Config:
         net_deny=read("CREWYARD_NET_DENY", _networks, ()),
         plans=read("CREWYARD_PLANS", parse_plans, Plans()),
         kopf=read("CREWYARD_KOPF", _flag, True),
+        port=read("CREWYARD_CONTROLLER_PORT", _port, 9090),
         max_builds=read("CREWYARD_MAX_BUILDS", _count, 2),
         max_builds_per_project=read("CREWYARD_MAX_BUILDS_PER_PROJECT", _count, 1),
         log_level=read("CREWYARD_LOG_LEVEL", _level, "info"),
@@ -140,6 +141,12 @@ def _flag(text: str) -> bool:
 def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise ValueError(f"{text!r} is no number from 1 to 1000")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 65535:
+        raise ValueError(f"{text!r} is no port; give a number from 1 to 65535")
     return int(text)
 
 

@@ -33,6 +33,7 @@ def test_all_that_is_wrong_is_named_at_once():
         "CREWYARD_BASE_IMAGES": "[]",
         "CREWYARD_REGISTRY": "https://registry",
         "CREWYARD_KOPF": "maybe",
+        "CREWYARD_CONTROLLER_PORT": "70000",
         "CREWYARD_MAX_BUILDS": "0",
         "CREWYARD_MAX_BUILDS_PER_PROJECT": "many",
         "CREWYARD_NET_ALLOW": "10.0.0.0/8, nonsense",
