@@ -1,0 +1,147 @@
+"""One process of the service, of this tree or of another one, that a test may kill, stop and start again.
+
+Called by `tests.campaign.yard`. Whatever it prints is kept, a file for each start.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import aiohttp
+
+READY_SECONDS = 90.0
+"""Until a process that was started answers, on a slow machine that does much else."""
+GRACE_SECONDS = 30.0
+
+
+class ChildError(Exception):
+    """The process ended or did not get ready; the text has its last lines."""
+
+
+def free_port() -> int:
+    """A port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("0.0.0.0", 0))
+        return int(probe.getsockname()[1])
+
+
+class Child:
+    """`python -m MODULE` in `tree`, ready once `page` of its port answers 200.
+
+    `settings` is its whole environment but for what this process has without `CREWYARD_`; it may be changed
+    between two starts. `before` is a command in front of the interpreter.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        tree: Path,
+        logs: Path,
+        settings: Mapping[str, str],
+        port: int,
+        page: str,
+        before: tuple[str, ...] = (),
+    ) -> None:
+        self.name, self.port, self.tree = name, port, tree
+        self.settings = dict(settings)
+        self.starts = 0
+        self.kills = 0
+        self.before = before
+        self._module, self._logs, self._page = module, logs, page
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """What the last start of it has printed."""
+        return self._logs / f"{self.name}-{self.starts}.log"
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, while it lives."""
+        process = self._process
+        return process.pid if process is not None and process.returncode is None else None
+
+    async def start(self, ready: bool = True) -> None:
+        """Starts it, and returns once it is ready (or at once). Raises ChildError."""
+        assert self.pid is None, f"{self.name} runs already"
+        self.starts += 1
+        self._logs.mkdir(parents=True, exist_ok=True)
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("CREWYARD_")}
+        with self.log.open("wb") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.before, sys.executable, "-m", self._module,
+                cwd=self.tree,
+                env={**inherited, **self.settings},
+                stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.STDOUT,
+            )  # fmt: skip
+        if ready:
+            await self.ready()
+
+    async def ready(self, seconds: float = READY_SECONDS) -> None:
+        """Returns once it answers. Raises ChildError where it ends, or does not in time."""
+        limit = aiohttp.ClientTimeout(total=5)
+        end = asyncio.get_running_loop().time() + seconds
+        async with aiohttp.ClientSession(self.url, timeout=limit) as session:
+            while True:
+                if self.pid is None:
+                    raise ChildError(f"{self.name} ended:\n{self.tail()}")
+                try:
+                    async with session.get(self._page) as answer:
+                        if answer.status == 200:
+                            return
+                except (aiohttp.ClientError, TimeoutError):
+                    pass
+                if asyncio.get_running_loop().time() > end:
+                    raise ChildError(f"{self.name} is not ready after {seconds:.0f} s:\n{self.tail()}")
+                await asyncio.sleep(0.1)
+
+    def tail(self, lines: int = 30) -> str:
+        """The end of its log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def send(self, number: signal.Signals) -> None:
+        """Sends a signal to it, if it lives."""
+        if self.pid is not None:
+            os.kill(self.pid, number)
+
+    async def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Sends a signal that ends it and waits until it is gone."""
+        if self._process is None or self.pid is None:
+            return
+        self.send(number)
+        if number == signal.SIGKILL:
+            self.kills += 1
+        try:
+            await asyncio.wait_for(self._process.wait(), GRACE_SECONDS)
+        except TimeoutError:
+            raise ChildError(f"{self.name} outlived {number.name}:\n{self.tail()}") from None
+
+    async def restart(self, number: signal.Signals = signal.SIGKILL, ready: bool = True) -> None:
+        """Kills it and starts it again, at the same port."""
+        await self.kill(number)
+        await self.start(ready)
+
+    def stop(self) -> None:
+        """Halts it, as a machine that hangs: it keeps its connections and does nothing."""
+        self.send(signal.SIGSTOP)
+
+    def cont(self) -> None:
+        """Lets it go on."""
+        self.send(signal.SIGCONT)
+
+    async def end(self) -> None:
+        """Ends it, however it is; for the end of a test."""
+        self.cont()
+        if self._process is not None and self.pid is not None:
+            self.send(signal.SIGKILL)
+            await self._process.wait()

@@ -1,0 +1,245 @@
+"""A Crewyard of its own on the real cluster, whose processes a test may kill: namespace, api, controller.
+
+    async with yard(directory, project={"plan": "enterprise"}) as found:
+        found.controller.kill()
+
+Both processes are children of the test and run the code of a tree, this one or a patched copy; pods of the
+real kubelet reach the api, and the ledger, at the host's address. Called by all tests of the campaign.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from crds import errors, keys
+from crds.kinds import DEPLOYMENT, PROJECT, Kind
+from crds.kube import Kube
+from crds.times import format_time
+from tests.campaign import image
+from tests.campaign.child import Child, free_port
+from tests.campaign.ledger import Ledger
+
+ROOT = Path(__file__).parents[2]
+SYSTEM = "crewyard-system"
+CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
+TAKEN_OVER = (
+    "CREWYARD_SERVICE_IMAGE",
+    "CREWYARD_KANIKO_IMAGE",
+    "CREWYARD_BASE_IMAGES",
+    "CREWYARD_REGISTRY",
+    "CREWYARD_REGISTRY_INSECURE",
+    "CREWYARD_NET_ALLOW",
+    "CREWYARD_NET_DENY",
+)
+"""Settings of the installed service that another one on the same ground needs too."""
+PLAN = {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11"}
+LIMITS = {"memory": "192Mi", "ephemeral-storage": "192Mi"}
+"""Low, so that crews that want too much soon meet them."""
+
+
+@dataclass
+class Yard:
+    """What a test has: connections that no fault of it touches, and the processes that faults are for."""
+
+    namespace: str
+    directory: Path
+    kube: Kube
+    ledger: Ledger
+    api: Child
+    controller: Child
+    image: str
+    key: str
+    host: str
+    session: aiohttp.ClientSession = field(repr=False)
+    project: str = "crew"
+    deployment: str = "dep-campaign"
+    children: list[Child] = field(default_factory=list)
+
+    async def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """Status and body of one call with the admin key. Raises aiohttp's errors while the api is away."""
+        sent = {"Authorization": f"Bearer {self.key}", **headers}
+        async with self.session.request(method, self.api.url + path, json=body, headers=sent) as answer:
+            raw = await answer.read()
+            return answer.status, json.loads(raw) if answer.content_type == "application/json" else raw
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, seconds: float = 120, **headers: str
+    ) -> Any:
+        """The data of a call, repeated while the api is away, as a client would. Raises AssertionError."""
+        end = asyncio.get_running_loop().time() + seconds
+        while True:
+            try:
+                status, found = await self.call(method, path, body, **headers)
+                if status < 400:
+                    return found["data"] if isinstance(found, dict) else found
+                said = f"{status} {found}"
+                if status < 500 and status != 429:
+                    raise AssertionError(f"{method} {path}: {said}")
+            except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+                said = repr(error)
+            assert asyncio.get_running_loop().time() < end, f"{method} {path}: {said}"
+            await asyncio.sleep(0.2)
+
+    def another_controller(self, tree: Path | None = None) -> Child:
+        """A second controller of the same namespace, not started yet; it is ended with the yard."""
+        port = free_port()
+        settings = {**self.controller.settings, "CREWYARD_CONTROLLER_PORT": str(port)}
+        name = f"controller{len(self.children)}"
+        logs = self.directory / "logs"
+        made = Child(name, "controller", tree or self.controller.tree, logs, settings, port, "/healthz")
+        self.children.append(made)
+        return made
+
+    async def furnish(self, **spec: Any) -> None:
+        """The project with its active deployment, whose image is there already.
+
+        Call it before a controller runs: that would begin to build.
+        """
+        whole = {"plan": "enterprise", "run": {"resources": {"limits": LIMITS}}, **spec}
+        await self.ask("POST", "/v1/projects", {"name": self.project, **whole})
+        await self.deploy(self.deployment)
+
+    async def deploy(self, name: str) -> None:
+        """A Deployment of the project that is built already."""
+        made = await self.kube.get(PROJECT, self.project)
+        assert made is not None
+        owner = {
+            "apiVersion": PROJECT.api_version,
+            "kind": PROJECT.name,
+            "name": self.project,
+            "uid": made["metadata"]["uid"],
+        }
+        spec = {"project": self.project, "source": {"archive": {"upload": "upl_campaign"}}}
+        await self.kube.create(
+            DEPLOYMENT, {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
+        )
+        built = {
+            "type": "Built",
+            "status": "True",
+            "reason": "Built",
+            "message": "",
+            "lastTransitionTime": format_time(datetime.now(UTC)),
+        }
+        status = {"image": self.image, "plan": PLAN, "conditions": [built]}
+        await self.kube.patch(DEPLOYMENT, name, {"status": status}, "status")
+
+    async def active(self, name: str | None = None, seconds: float = 90) -> None:
+        """Returns once the deployment is the active one, for the api too."""
+        wanted = (name or self.deployment).replace("-", "_", 1)
+        async with asyncio.timeout(seconds):
+            while True:
+                found = await self.ask("GET", f"/v1/projects/{self.project}")
+                if found["active_deployment_id"] == wanted:
+                    return
+                await asyncio.sleep(0.1)
+
+
+@contextlib.asynccontextmanager
+async def yard(
+    directory: Path,
+    *,
+    tree: Path = ROOT,
+    settings: Mapping[str, str] | None = None,
+    concurrency: int = 10,
+    project: Mapping[str, Any] | None = None,
+    kubeconfig: Path | None = None,
+    api_kubeconfig: Path | None = None,
+    start: bool = True,
+) -> AsyncIterator[Yard]:
+    """A yard, ready, with an active deployment; all of it is gone at the end, but the logs in `directory`.
+
+    `tree` is where the product's code is; `settings` are environment variables of both processes besides;
+    `concurrency` is what the project's plan allows; `project` its spec besides. `kubeconfig` is that of the
+    controller, and of the api where `api_kubeconfig` is not given. With `start=False` nothing runs yet:
+    start `api`, then `furnish`, then start `controller`.
+    """
+    address = os.environ.get("CREWYARD_HOST_ADDRESS")
+    if not address or not os.environ.get("KUBECONFIG"):
+        pytest.fail('there is no ground: run `make up` and `eval "$(make -s env)"` first')
+    namespace = f"campaign-{secrets.token_hex(4)}"
+    kube = await Kube.connect(namespace, "campaign")
+    installed = await _installed(kube)
+    base = json.loads(installed["CREWYARD_BASE_IMAGES"])["3.11"]
+    port = installed["CREWYARD_REGISTRY"].partition("/")[0].rpartition(":")[2]
+    made = await asyncio.to_thread(image.ensure, tree, base, f"{address}:{port}")
+    drawn = keys.draw()
+    record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
+    api_port, controller_port = free_port(), free_port()
+    plans = {"enterprise": {"requests_per_minute": 10_000_000, "concurrent_runs": concurrency}}
+    shared = {
+        **installed,
+        "CREWYARD_NAMESPACE": namespace,
+        "CREWYARD_TOKEN_KEY": secrets.token_hex(16),
+        "CREWYARD_PUBLIC_URL": f"http://127.0.0.1:{api_port}",
+        "CREWYARD_INTERNAL_URL": f"http://{address}:{api_port}",
+        "CREWYARD_CONTROLLER_URL": f"http://{address}:{controller_port}",
+        "CREWYARD_PLANS": json.dumps(plans),
+        "CREWYARD_DATA": str(directory / "data"),
+        "CREWYARD_PORT": str(api_port),
+        "CREWYARD_CONTROLLER_PORT": str(controller_port),
+        "CREWYARD_ADMIN_KEYS": json.dumps([record]),
+        "CREWYARD_LOG_LEVEL": "info",
+        **(settings or {}),
+    }
+    of_controller = {"KUBECONFIG": str(kubeconfig)} if kubeconfig else {}
+    of_api = {"KUBECONFIG": str(api_kubeconfig)} if api_kubeconfig else of_controller
+    logs = directory / "logs"
+    (directory / "data").mkdir(parents=True, exist_ok=True)
+    api = Child("api", "api", tree, logs, {**shared, **of_api}, api_port, "/readyz")
+    controller = Child(
+        "controller", "controller", tree, logs, {**shared, **of_controller}, controller_port, "/healthz"
+    )
+    ledger = Ledger(directory / "ledger.jsonl", address)
+    session = aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, force_close=True), timeout=aiohttp.ClientTimeout(total=30)
+    )
+    found = Yard(
+        namespace, directory, kube, ledger, api, controller, made, drawn.text, address, session,
+        children=[api, controller],
+    )  # fmt: skip
+    try:
+        await kube.call("POST", "/api/v1/namespaces", body=_namespace(namespace))
+        ledger.start()
+        if start:
+            await api.start()
+            await found.furnish(**(project or {}))
+            await controller.start()
+            await found.active()
+        yield found
+    finally:
+        for child in found.children:
+            await child.end()
+        with contextlib.suppress(errors.KubeError):
+            await kube.call("DELETE", f"/api/v1/namespaces/{namespace}")
+        ledger.stop()
+        await session.close()
+        await kube.close()
+
+
+async def _installed(kube: Kube) -> dict[str, str]:
+    """What the installed service was told of registry, images and networks."""
+    maps = await kube.call("GET", CONFIG_MAP.path(SYSTEM))
+    for found in maps["items"]:
+        data = found.get("data") or {}
+        if "CREWYARD_SERVICE_IMAGE" in data:
+            return {name: data[name] for name in TAKEN_OVER if name in data}
+    return pytest.fail("the service is not installed: run `make up` first")
+
+
+def _namespace(name: str) -> dict[str, Any]:
+    labels = {
+        "crewyard.dev/campaign": "true",
+        "pod-security.kubernetes.io/enforce": "baseline",
+        "pod-security.kubernetes.io/warn": "restricted",
+    }
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
