@@ -48,15 +48,15 @@ class AdmissionReconciler:
         if not ready:
             return
         selector = f"{names.LABEL_PROJECT}={name},{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
-        listing = await self.actor.kube.list(kinds.POD, selector, LIVE)
+        listing, variables = await asyncio.gather(
+            self.actor.kube.list(kinds.POD, selector, LIVE), observer.variables(name)
+        )
         for raw in listing.items:
             # One that was made before a restart is news to the Run that has it.
             self.actor.observer.saw(kinds.POD, raw)
         limit = self.config.plans.of(project.plan).concurrent_runs
         pods = admit.live((Pod(raw) for raw in listing.items), self._leaves)
         decided = admit.admit([run for run, _ in ready.values()], pods, limit)
-        names_needed = any(accept.needs_variables(ready[run.name][1]) for run in decided.admitted)
-        variables = await observer.variables(name) if names_needed else frozenset()
         places = asyncio.Semaphore(AT_ONCE)
 
         async def give(run: Run) -> None:

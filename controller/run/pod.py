@@ -73,6 +73,9 @@ def build(
         },
         {"name": "HOME", "value": "/home/crew"},
     ]
+    if variables:
+        # The runner hides what these say in the crew's words.
+        env.append({"name": "CREWYARD_SECRETS", "value": ",".join(sorted(variables))})
     container = {
         "name": CONTAINER,
         "image": deployment.image,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from runner.pid1 import encode
+from runner.pid1.mask import Mask
 
 LONGEST = 512 * 1024  # bytes of a line: an event of 64 KiB of text, escaped as badly as can be
 
@@ -25,8 +26,9 @@ class Said:
         self.marked = ""  # "o", "e": the streams that hold the mark
 
 
-def understand(line: bytes, limit: int) -> Said:
-    """Never raises: the crew can write anything here. `limit` is the largest event in bytes."""
+def understand(line: bytes, limit: int, mask: Mask) -> Said:
+    """Never raises: the crew can write anything here. `limit` is the largest event in bytes; `mask` changes
+    what events and the failure tell, but not the result."""
     said = Said()
     try:
         value = json.loads(line, parse_constant=str)  # NaN is no JSON
@@ -39,15 +41,22 @@ def understand(line: bytes, limit: int) -> Said:
     if isinstance(mark, str) and marked in ("o", "e", "oe"):
         said.mark, said.marked = mark, str(marked)
     if isinstance(event := value.get("event"), dict):
-        _event(event, limit, said)
+        _event(event, limit, said, mask)
     elif isinstance(value.get("failure"), dict) or "result" in value:
-        said.end = value
+        said.end = _masked(value, mask)
     else:
         said.trouble = "A line on the event channel was neither event nor result and was dropped."
     return said
 
 
-def _event(event: dict[str, object], limit: int, said: Said) -> None:
+def _masked(end: dict[str, object], mask: Mask) -> dict[str, object]:
+    failure = end.get("failure")
+    if not isinstance(failure, dict) or not isinstance(message := failure.get("message"), str):
+        return end
+    return {**end, "failure": {**failure, "message": mask.text(message)}}
+
+
+def _event(event: dict[str, object], limit: int, said: Said, mask: Mask) -> None:
     kind, data = event.get("type"), event.get("data")
     if not isinstance(kind, str) or not isinstance(data, dict) or not kind or len(kind) > 64:
         said.trouble = "An event without type or data was dropped."
@@ -56,9 +65,10 @@ def _event(event: dict[str, object], limit: int, said: Said) -> None:
     else:
         if kind == "log":
             said.level = level if (level := data.get("level")) in encode.LEVELS else "info"
-            said.message = str(data.get("message", ""))
+            said.message = mask.text(str(data.get("message", "")))
             data = {**data, "message": said.message, "level": said.level}
         try:
+            data = {name: mask.value(one) for name, one in data.items()}
             written = encode.data(data)
             size = len(written.encode())
         except (ValueError, RecursionError):

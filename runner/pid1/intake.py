@@ -11,6 +11,7 @@ from runner.pid1 import channel, encode, signals
 from runner.pid1.echo import Echo
 from runner.pid1.launch import Child
 from runner.pid1.lines import Lines, text
+from runner.pid1.mask import Mask
 from runner.pid1.queue import Events
 from runner.pid1.stream import CHUNK, Stream
 
@@ -27,8 +28,11 @@ class Intake(threading.Thread):
     streams have been read up to its mark, and a stream that has come to a mark waits there for the event.
     """
 
-    def __init__(self, child: Child, events: Events, echo: Echo, log_lines: int, event_bytes: int) -> None:
+    def __init__(
+        self, child: Child, events: Events, echo: Echo, mask: Mask, log_lines: int, event_bytes: int
+    ) -> None:
         super().__init__(name="intake", daemon=True)
+        self._mask = mask
         self._events = events
         self._echo = echo
         self._left = log_lines
@@ -133,6 +137,7 @@ class Intake(threading.Thread):
     def _print(self, stream: Stream, lines: list[tuple[bytes, bool]]) -> None:
         if not lines:
             return
+        lines = [(self._mask.line(line), goes_on) for line, goes_on in lines]
         self._echo.write([line for line, _ in lines])
         kept = lines[: self._left]
         self._left -= len(kept)
@@ -151,7 +156,7 @@ class Intake(threading.Thread):
             if first:
                 self._warn("A line on the event channel was too long and was dropped.")
             return
-        said = channel.understand(line, self._limit)
+        said = channel.understand(line, self._limit, self._mask)
         for letter in said.marked:
             self._reach(self._streams[letter], said.mark)
         if said.trouble:

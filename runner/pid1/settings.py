@@ -18,8 +18,8 @@ class Settings:
 
     __slots__ = (
         "app", "cgroup", "flush_grace", "pod_uid", "report_seconds", "run", "run_id", "run_uid",
-        "scan_seconds", "scratch", "start_timeout", "stop_grace", "storage_limit", "termination_log", "token",
-        "url",
+        "scan_seconds", "scratch", "secrets", "start_timeout", "stop_grace", "storage_limit",
+        "termination_log", "token", "url",
     )  # fmt: skip
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -32,6 +32,8 @@ class Settings:
         self.run_id = "run_" + self.run.removeprefix("run-")
         self.start_timeout = _seconds(variables, "START_TIMEOUT", 300.0)
         self.storage_limit = _bytes(variables, "STORAGE_LIMIT")
+        # Names of the project's variables, whose values no event shows.
+        self.secrets = variables.get(PREFIX + "SECRETS", "").split(",")
         # The following have one value in every pod; the variables exist for the tests.
         self.app = variables.get(PREFIX + "APP", "/app")
         self.cgroup = variables.get(PREFIX + "CGROUP", "/sys/fs/cgroup")

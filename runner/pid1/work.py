@@ -13,6 +13,7 @@ from runner.pid1.facade import Facade, now
 from runner.pid1.finish import REFUSED, Finish
 from runner.pid1.intake import Intake
 from runner.pid1.launch import Child
+from runner.pid1.mask import Mask
 from runner.pid1.queue import Events
 from runner.pid1.sender import Sender
 from runner.pid1.settings import Settings
@@ -46,7 +47,8 @@ class Work:
         self._events = Events()
         self._sender = Sender(Facade(settings, nonce), self._events, self._until)
         echo = Echo(sys.stdout.fileno())
-        self._intake = Intake(child, self._events, echo, limits["log_lines"], limits["event_bytes"])
+        mask = Mask(settings.secrets, os.environ)
+        self._intake = Intake(child, self._events, echo, mask, limits["log_lines"], limits["event_bytes"])
         self._upload = Upload(
             lambda: Facade(settings, nonce), self._events, self._files_until,
             os.path.join(settings.app, "artifacts"), limits, settings.scan_seconds,

@@ -55,6 +55,12 @@ def test_the_projects_secret_wins_over_its_plain_variables_and_neither_over_ours
     assert body["spec"]["containers"][0]["envFrom"] == [{"secretRef": {"name": "demo-env", "optional": True}}]
 
 
+def test_the_runner_is_told_which_values_nobody_shall_see(make, config):
+    told = env_of(built(make, config, variables=frozenset({"KEY", "A_KEY"})))
+    assert told["CREWYARD_SECRETS"] == "A_KEY,KEY"
+    assert "CREWYARD_SECRETS" not in env_of(built(make, config))
+
+
 def test_the_runner_is_told_its_storage_limit_in_bytes_by_the_kubelet(make, config):
     (container,) = built(make, config)["spec"]["containers"]
     limit = next(entry for entry in container["env"] if entry["name"] == "CREWYARD_STORAGE_LIMIT")
