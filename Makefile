@@ -69,7 +69,7 @@ e2e: $(STAMP) up tools ## end-to-end tests
 fuzz: $(STAMP) up tools ## 10,000 requests made up from the API's description
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_FUZZ_EXAMPLES=200 CREWYARD_FUZZ_CASES=10000 $(BIN)/pytest tests/cluster/api_http/test_fuzz.py
 
-tools: ## what only tests use: act, actionlint, kstatus, versitygw, and packages of servers and a browser
+tools: ## what only tests use: act, actionlint, helm, kubeconform, kstatus, versitygw, and packages of servers and a browser
 	@$(PYTHON) -m dev tools
 
 bench: $(STAMP) up ## measurements, each against its peer, to bench/results

@@ -75,7 +75,27 @@ VERSITYGW = Tool(
     "about a minute the first time",
 )
 KSTATUS = Tool("kstatus", ".", "-s -w", "some seconds the first time")
-TESTED_WITH = (ACT, ACTIONLINT, KSTATUS, VERSITYGW)
+HELM = Tool(
+    "helm",
+    "helm.sh/helm/v3/cmd/helm",
+    # Without these it takes itself for a client of Kubernetes 1.20 where it renders without a cluster.
+    "-s -w "
+    + " ".join(
+        f"-X helm.sh/helm/v3/{package}.k8sVersionMajor={_MAJOR} "
+        f"-X helm.sh/helm/v3/{package}.k8sVersionMinor={_MINOR}"
+        for package in ("pkg/chartutil", "pkg/lint/rules")
+    ),
+    "about 2 min the first time",
+    "charts",
+)
+KUBECONFORM = Tool(
+    "kubeconform",
+    "github.com/yannh/kubeconform/cmd/kubeconform",
+    "-s -w",
+    "some seconds the first time",
+    "charts",
+)
+TESTED_WITH = (ACT, ACTIONLINT, HELM, KSTATUS, KUBECONFORM, VERSITYGW)
 
 
 def key(tool: Tool, go_version: str) -> str:
