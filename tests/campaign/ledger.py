@@ -52,7 +52,7 @@ def starts(entries: Iterable[Entry]) -> dict[str, list[Entry]]:
 
 
 class Ledger:
-    """Listens on `address`, at the same port after a stop; appends to `path`, which may have lines already."""
+    """Listens on `address`, at the same port after a stop; appends to `path`, which may have lines."""
 
     def __init__(self, path: Path, address: str) -> None:
         self.path, self._address, self._port = path, address, 0

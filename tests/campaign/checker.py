@@ -1,0 +1,128 @@
+"""Whether what was promised was kept, by what the crews told the ledger. Pure; knows nothing of the product.
+
+    check(observed, ledger, plan) -> [Violation("doubled", "run-a", "2 starts"), …]
+
+Called by `tests.campaign.campaign`, for Runs and for bare Jobs alike.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from tests.campaign import ledger
+from tests.campaign.checked_content import artifacts, events
+from tests.campaign.ledger import Entry
+from tests.campaign.observed import (
+    CANCELED,
+    FAILED,
+    INFRASTRUCTURE,
+    RUNNING,
+    TERMINAL,
+    Asked,
+    Observed,
+    Plan,
+    Seen,
+    Sight,
+)
+
+LOST, DOUBLED, WRONG_END, BACKWARD = "lost", "doubled", "wrong end", "backward"
+EVENTS, ARTIFACTS, CROWDED, ACTIVE, ORPHAN = "events", "artifacts", "crowded", "active", "orphan"
+KINDS = (LOST, DOUBLED, WRONG_END, BACKWARD, EVENTS, ARTIFACTS, CROWDED, ACTIVE, ORPHAN)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One promise that was broken, of one run where it is a run's."""
+
+    kind: str
+    run: str
+    text: str
+
+
+def check(observed: Observed, entries: Iterable[Entry], plan: Plan) -> list[Violation]:
+    """All violations; none where everything was kept."""
+    lines = list(entries)
+    found = list(_of_runs(observed, lines, plan))
+    found += _forward(observed.sights, observed.runs)
+    if plan.concurrency:
+        found += _crowded(lines, plan.concurrency)
+    looks = [count for count in observed.active if count != 1]
+    if looks:
+        found.append(Violation(ACTIVE, "", f"{len(looks)} looks saw {sorted(set(looks))} active deployments"))
+    found += [Violation(ORPHAN, "", text) for text in observed.left]
+    return found
+
+
+def _of_runs(observed: Observed, lines: list[Entry], plan: Plan) -> Iterator[Violation]:
+    by_run: dict[str, list[Entry]] = {}
+    for line in lines:
+        by_run.setdefault(line.run, []).append(line)
+    asked = {one.run: one for one in plan.asked if one.run}
+    scripts = [one for one in plan.asked if not one.run]
+    for name in sorted({*asked, *observed.runs, *by_run}):
+        mine = by_run.get(name, [])
+        one = asked.get(name)
+        seen = observed.runs.get(name)
+        if one is None and not scripts:
+            yield Violation(DOUBLED, name, "nobody asked for it")
+        tokens = {entry.token for entry in mine if entry.what == ledger.START}
+        if len(tokens) > 1:
+            yield Violation(DOUBLED, name, f"{len(tokens)} starts")
+        if seen is None or seen.status not in TERMINAL:
+            if mine or (one is not None and one.acknowledged):
+                yield Violation(LOST, name, f"no end: {seen.status if seen else 'nobody knows it'}")
+            continue
+        # Whoever got no answer may have made it all the same: it is a run like others.
+        yield from _end(one or scripts[0], seen, mine, len(tokens), plan)
+
+
+def _end(one: Asked, seen: Seen, mine: list[Entry], starts: int, plan: Plan) -> Iterator[Violation]:
+    end = f"{seen.status}:{seen.reason}" if seen.status == FAILED and not plan.jobs else seen.status
+    broken = one.tolerant and seen.status == FAILED and (plan.jobs or seen.reason in INFRASTRUCTURE)
+    if end not in one.ends and not broken:
+        yield Violation(WRONG_END, seen.run, f"{end} instead of {' or '.join(sorted(one.ends))}")
+    if not starts and not broken and seen.status != CANCELED:
+        yield Violation(LOST, seen.run, f"{end} without a start")
+    if plan.jobs:
+        return
+    for text in events(seen, mine, broken):
+        yield Violation(EVENTS, seen.run, text)
+    for text in artifacts(seen, mine, broken):
+        yield Violation(ARTIFACTS, seen.run, text)
+
+
+def _forward(sights: Iterable[Sight], runs: Mapping[str, Seen]) -> Iterator[Violation]:
+    """Each source sees a run move forward only; all see the same end."""
+    last: dict[tuple[str, str], str] = {}
+    ends = {name: seen.status for name, seen in runs.items() if seen.status in TERMINAL}
+    told: set[str] = set()
+    for sight in sights:
+        before = last.get((sight.source, sight.run), "")
+        last[(sight.source, sight.run)] = sight.status
+        if sight.run in told:
+            continue
+        if (before in TERMINAL and sight.status != before) or _rank(sight.status) < _rank(before):
+            told.add(sight.run)
+            yield Violation(BACKWARD, sight.run, f"{sight.source}: {before}, then {sight.status}")
+        elif sight.status in TERMINAL and ends.setdefault(sight.run, sight.status) != sight.status:
+            told.add(sight.run)
+            yield Violation(BACKWARD, sight.run, f"{sight.source}: {sight.status}, others {ends[sight.run]}")
+
+
+def _rank(status: str) -> int:
+    return 2 if status in TERMINAL else 1 if status == RUNNING else 0
+
+
+def _crowded(lines: list[Entry], most: int) -> Iterator[Violation]:
+    """At no moment more crews at work than the plan allows; one that ended unsaid counts to its last word."""
+    spans: dict[tuple[str, str], list[float]] = {}
+    for line in lines:
+        span = spans.setdefault((line.run, line.token), [line.at, line.at])
+        span[0], span[1] = min(span[0], line.at), max(span[1], line.at)
+    # An end comes before a start of the same moment.
+    steps = sorted([(start, 1) for start, _ in spans.values()] + [(end, -1) for _, end in spans.values()])
+    now = worst = 0
+    for _, step in steps:
+        now += step
+        worst = max(worst, now)
+    if worst > most:
+        yield Violation(CROWDED, "", f"{worst} crews at once where {most} are allowed")

@@ -1,0 +1,83 @@
+"""What the checker is given: what was asked, what was seen of it. Pure values, made by watcher and gathering.
+
+Runs go by their objects' names (`run-…`); statuses are the API's words, in lower case.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+PENDING, RUNNING, SUCCEEDED, FAILED, CANCELED = "pending", "running", "succeeded", "failed", "canceled"
+TERMINAL = frozenset((SUCCEEDED, FAILED, CANCELED))
+INFRASTRUCTURE = frozenset(
+    ("RunnerLost", "NodeLost", "PodDeleted", "Evicted", "StartTimeout", "ImagePullFailed", "ArtifactsLost")
+)
+"""Reasons for which a run may fail that was given no fault of its own, where the ground has faults."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One run or Job that was asked for, and how it may end: `succeeded`, `failed:OOMKilled`, `canceled`.
+
+    An empty `run` was never acknowledged and has no name that is known. With `tolerant` an infrastructure
+    reason is an end too, with at most one start.
+    """
+
+    run: str
+    script: Mapping[str, Any]
+    ends: frozenset[str] = frozenset((SUCCEEDED,))
+    acknowledged: bool = True
+    tolerant: bool = False
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A status that somebody saw at a moment; `source` is who: `object`, `list`."""
+
+    at: float
+    source: str
+    run: str
+    status: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a run."""
+
+    id: int
+    type: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A run after everything: as the API tells of it."""
+
+    run: str
+    status: str
+    reason: str = ""
+    events: tuple[Event, ...] = ()
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    """The sha256 of the bytes that were downloaded, by name."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All that was seen. `active` counts a project's active deployments, each time somebody looked;
+    `left` names what is there after all and should not be.
+    """
+
+    runs: Mapping[str, Seen]
+    sights: tuple[Sight, ...] = ()
+    active: tuple[int, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the test wanted. `concurrency` 0: as many as there are."""
+
+    asked: tuple[Asked, ...]
+    concurrency: int = 0
+    jobs: bool = False
+    """Whether these are bare Jobs: nobody promises events, artifacts or a reason."""

@@ -1,0 +1,157 @@
+"""The campaign's checker finds every way in which a promise can be broken, and nothing where all is kept."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.campaign.checker import KINDS, check
+from tests.campaign.ledger import Entry
+from tests.campaign.observed import Asked, Event, Observed, Plan, Seen, Sight
+
+SHA = "5" * 64
+
+
+def lines(run: str, at: float, token: str = "t1", steps: int = 2, end: bool = True) -> list[Entry]:
+    found = [Entry(run, token, "start", 0, at)]
+    found += [Entry(run, token, "mark", n, at + n / 10, data={"said": n}) for n in range(1, steps + 1)]
+    found.append(Entry(run, token, "mark", 9, at + 0.5, data={"artifact": "a.bin", "sha256": SHA}))
+    return [*found, Entry(run, token, "end", 10, at + 0.9)] if end else found
+
+
+def stream(*types: str) -> tuple[Event, ...]:
+    steps = iter(range(1, 100))
+    return tuple(
+        Event(number, kind, {"number": next(steps)} if kind == "campaign.step" else {})
+        for number, kind in enumerate(types, 1)
+    )
+
+
+WHOLE = stream("run.started", "campaign.step", "campaign.step", "artifact", "run.completed")
+KILLED = stream("run.started", "campaign.step", "campaign.step", "artifact", "run.failed")
+ONE = Seen("run-a", "succeeded", "", WHOLE, {"a.bin": SHA})
+TWO = Seen("run-b", "failed", "CrewError", KILLED, {"a.bin": SHA})
+PLAN = Plan((Asked("run-a", {}), Asked("run-b", {}, frozenset({"failed:CrewError"}))), concurrency=1)
+ENTRIES = [*lines("run-a", 1.0), *lines("run-b", 2.0)]
+SIGHTS = tuple(
+    Sight(float(n), source, "run-a", status)
+    for source in ("object", "list")
+    for n, status in enumerate(("pending", "pending", "running", "succeeded", "succeeded"))
+)
+GOOD = Observed({"run-a": ONE, "run-b": TWO}, SIGHTS, (1, 1, 1))
+
+
+def seen(one: Seen) -> Observed:
+    return replace(GOOD, runs={**GOOD.runs, one.run: one})
+
+
+def sights(*statuses: str, source: str = "object") -> Observed:
+    return replace(GOOD, sights=tuple(Sight(float(n), source, "run-a", s) for n, s in enumerate(statuses)))
+
+
+def events(*types: str) -> Observed:
+    return seen(replace(ONE, events=stream(*types)))
+
+
+def test_nothing_is_found_where_all_was_kept():
+    assert check(GOOD, ENTRIES, PLAN) == []
+
+
+BROKEN = [
+    ("doubled", "run-a", GOOD, [*ENTRIES, Entry("run-a", "t2", "start", 0, 4.0)]),
+    ("doubled", "run-c", GOOD, [*ENTRIES, Entry("run-c", "t1", "start", 0, 4.0)]),
+    ("lost", "run-a", replace(GOOD, runs={"run-b": TWO}), ENTRIES),
+    ("lost", "run-a", seen(replace(ONE, status="running")), ENTRIES),
+    ("lost", "run-a", GOOD, lines("run-b", 2.0)),
+    ("wrong end", "run-a", seen(replace(ONE, status="failed", reason="RunnerLost", events=KILLED)), ENTRIES),
+    ("wrong end", "run-b", seen(replace(TWO, reason="OOMKilled")), ENTRIES),
+    ("backward", "run-a", sights("running", "pending"), ENTRIES),
+    ("backward", "run-a", sights("succeeded", "running"), ENTRIES),
+    ("backward", "run-a", sights("succeeded", "failed"), ENTRIES),
+    ("backward", "run-a", sights("running", "failed", source="list"), ENTRIES),
+    ("events", "run-a", events("run.started", "campaign.step", "campaign.step"), ENTRIES),
+    ("events", "run-a", events("run.started", "campaign.step", "run.completed"), ENTRIES),
+    ("events", "run-a", events("run.started", *["campaign.step"] * 3, "run.completed"), ENTRIES),
+    ("events", "run-a", events("campaign.step", "campaign.step", "run.completed"), ENTRIES),
+    (
+        "events",
+        "run-a",
+        events("run.started", "run.started", *["campaign.step"] * 2, "run.completed"),
+        ENTRIES,
+    ),
+    ("events", "run-a", events("run.started", *["campaign.step"] * 2, "run.failed"), ENTRIES),
+    ("events", "run-a", events("run.started", *["campaign.step"] * 2, *["run.completed"] * 2), ENTRIES),
+    ("events", "run-a", events("run.started", "run.completed", *["campaign.step"] * 2), ENTRIES),
+    ("events", "run-a", seen(replace(ONE, events=WHOLE[:2] + WHOLE[3:])), ENTRIES),
+    ("events", "run-a", seen(replace(ONE, events=(WHOLE[0], WHOLE[2], WHOLE[1], *WHOLE[3:]))), ENTRIES),
+    ("artifacts", "run-a", seen(replace(ONE, artifacts={})), ENTRIES),
+    ("artifacts", "run-a", seen(replace(ONE, artifacts={"a.bin": "6" * 64})), ENTRIES),
+    ("crowded", "", GOOD, [*lines("run-a", 1.0), *lines("run-b", 1.4)]),
+    ("crowded", "", GOOD, [*lines("run-a", 1.0, end=False), *lines("run-b", 1.4)]),
+    ("active", "", replace(GOOD, active=(1, 0, 1)), ENTRIES),
+    ("active", "", replace(GOOD, active=(1, 2)), ENTRIES),
+    ("orphan", "", replace(GOOD, left=("pod run-z",)), ENTRIES),
+]
+
+
+@pytest.mark.parametrize(("kind", "run", "observed", "entries"), BROKEN)
+def test_each_broken_promise_is_found(kind, run, observed, entries):
+    assert (kind, run) in {(one.kind, one.run) for one in check(observed, entries, PLAN)}
+
+
+def test_there_is_a_case_for_each_kind():
+    assert {kind for kind, *_ in BROKEN} == set(KINDS)
+
+
+def test_one_mistake_is_told_once():
+    found = check(GOOD, [*ENTRIES, Entry("run-a", "t2", "start", 0, 4.0)], PLAN)
+    assert [one.kind for one in found] == ["doubled"]
+
+
+INFRA = replace(ONE, status="failed", reason="NodeLost")
+TOLERANT = replace(PLAN, asked=(replace(PLAN.asked[0], tolerant=True), PLAN.asked[1]))
+
+
+@pytest.mark.parametrize(
+    ("one", "entries"),
+    [
+        (replace(INFRA, events=stream("run.failed"), artifacts={}), lines("run-b", 2.0)),
+        (replace(INFRA, events=stream("run.started", "campaign.step", "run.failed"), artifacts={}), ENTRIES),
+        (replace(INFRA, events=KILLED), ENTRIES),
+    ],
+)
+def test_where_the_ground_has_faults_a_run_may_fail_by_them_after_at_most_one_start(one, entries):
+    observed = replace(GOOD, runs={"run-a": one, "run-b": TWO}, sights=())
+    assert check(observed, entries, TOLERANT) == []
+    assert {found.kind for found in check(observed, entries, PLAN)} >= {"wrong end"}
+    doubled = [*lines("run-a", 1.0), *lines("run-a", 5.0, "t2"), *lines("run-b", 2.0)]
+    assert "doubled" in {found.kind for found in check(observed, doubled, TOLERANT)}
+
+
+def test_a_run_without_an_answer_may_be_there_or_not_and_counts_if_it_is():
+    plan = replace(PLAN, asked=(*PLAN.asked, Asked("", {}, acknowledged=False)))
+    assert check(GOOD, ENTRIES, plan) == []
+    made = Seen("run-c", "succeeded", "", WHOLE, {"a.bin": SHA})
+    entries = [*ENTRIES, *lines("run-c", 4.0)]
+    assert check(seen(made), entries, plan) == []
+    assert [one.kind for one in check(GOOD, entries, plan)] == ["lost"]
+    twice = [*entries, Entry("run-c", "t2", "start", 0, 8.0)]
+    assert [one.kind for one in check(seen(made), twice, plan)] == ["doubled"]
+
+
+def test_a_canceled_run_needs_no_start():
+    plan = replace(PLAN, asked=(replace(PLAN.asked[0], ends=frozenset({"canceled"})), PLAN.asked[1]))
+    one = replace(ONE, status="canceled", events=stream("run.canceled"), artifacts={})
+    observed = replace(GOOD, runs={"run-a": one, "run-b": TWO}, sights=())
+    assert check(observed, lines("run-b", 2.0), plan) == []
+
+
+def test_bare_jobs_are_held_to_starts_and_ends_only():
+    plan = Plan((Asked("job-a", {}), Asked("job-b", {}, frozenset({"failed"}))), jobs=True)
+    jobs = Observed({"job-a": Seen("job-a", "succeeded"), "job-b": Seen("job-b", "failed")})
+    entries = [*lines("job-a", 1.0), *lines("job-b", 1.0)]
+    assert check(jobs, entries, plan) == []
+    again = [*entries, *lines("job-a", 3.0, "t2")]
+    assert [one.kind for one in check(jobs, again, plan)] == ["doubled"]
+    swapped = Observed({"job-a": Seen("job-a", "failed"), "job-b": Seen("job-b", "failed")})
+    assert [one.kind for one in check(swapped, entries, plan)] == ["wrong end"]
+    assert [one.kind for one in check(jobs, lines("job-a", 1.0), plan)] == ["lost"]
