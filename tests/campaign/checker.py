@@ -70,6 +70,8 @@ def _of_runs(observed: Observed, lines: list[Entry], plan: Plan) -> Iterator[Vio
         if seen is None or seen.status not in TERMINAL:
             if mine or (one is not None and one.acknowledged):
                 yield Violation(LOST, name, f"no end: {seen.status if seen else 'nobody knows it'}")
+            elif seen is not None:
+                yield Violation(ORPHAN, name, f"{seen.status} for ever, though nobody was told of it")
             continue
         # Whoever got no answer may have made it all the same: it is a run like others.
         yield from _end(one or scripts[0], seen, mine, len(tokens), plan)

@@ -1,0 +1,105 @@
+"""One campaign on one yard: work, lookers-on, faults that are counted, and the verdict at the end.
+
+    async with campaign("controller-kills", yard, concurrency=10) as found:
+        await found.work.post(script)
+        await found.fault("controller SIGKILL", yard.controller.restart())
+    demand(found.report)
+
+Called by the tests.
+"""
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Iterable
+
+from tests.campaign import checker, gathering
+from tests.campaign.ledger import Entry
+from tests.campaign.observed import Observed, Plan
+from tests.campaign.report import Column, Report
+from tests.campaign.watcher import Watcher
+from tests.campaign.workload import Workload
+from tests.campaign.yard import Yard
+
+END_SECONDS = 300.0
+"""Until all that was asked for has ended, after the last fault, on a slow machine."""
+
+
+class Campaign:
+    """What a test works with; `report` is there once the block has ended."""
+
+    def __init__(self, name: str, yard: Yard, concurrency: int, seed: int | None, tolerant: bool) -> None:
+        self.name, self.yard, self.seed = name, yard, seed
+        self.work = Workload(yard, tolerant)
+        self.jobs = Workload(yard, tolerant)
+        self.faults: Counter[str] = Counter()
+        self.healed: list[float] = []
+        self.notes: list[str] = []
+        self.watcher = Watcher(yard)
+        self.job_watcher = Watcher(yard, jobs=True)
+        self.end_seconds = END_SECONDS
+        self.report = Report(name, self.faults, ())
+        self._concurrency = concurrency
+
+    async def fault(self, kind: str, doing: Awaitable[object]) -> None:
+        """Injects one: `doing` ends when it is over."""
+        self.faults[kind] += 1
+        try:
+            await doing
+        finally:
+            self.healed.append(time.time())
+
+    async def judge(self) -> None:
+        """Waits for all ends, gathers, checks."""
+        yard = self.yard
+        await self.watcher.until_ended({one.run for one in self.work.asked if one.run}, self.end_seconds)
+        await self.job_watcher.until_ended({one.run for one in self.jobs.asked}, self.end_seconds)
+        left = await gathering.left(yard)
+        runs = await gathering.runs(yard)
+        entries = yard.ledger.entries()
+        of_jobs = {one.run for one in self.jobs.asked}
+        mine = [entry for entry in entries if entry.run not in of_jobs]
+        seen = Observed(runs, tuple(self.watcher.sights), tuple(self._settled()), left)
+        found = checker.check(seen, mine, Plan(tuple(self.work.asked), self._concurrency))
+        columns = [Column("Runs", len(runs), tuple(found), self._recovery(self.watcher, mine))]
+        if self.jobs.asked:
+            theirs = [entry for entry in entries if entry.run in of_jobs]
+            jobs = await gathering.jobs(yard)
+            plan = Plan(tuple(self.jobs.asked), jobs=True)
+            of_them = checker.check(Observed(jobs, tuple(self.job_watcher.sights)), theirs, plan)
+            columns.append(
+                Column("Jobs", len(jobs), tuple(of_them), self._recovery(self.job_watcher, theirs))
+            )
+        self.report = Report(self.name, self.faults, tuple(columns), self.seed, tuple(self.notes))
+
+    def _settled(self) -> Iterable[int]:
+        """The counts from the first active deployment on."""
+        counts = self.watcher.active
+        first = next((number for number, count in enumerate(counts) if count), len(counts))
+        return counts[first:]
+
+    def _recovery(self, watcher: Watcher, entries: Iterable[Entry]) -> float:
+        last: dict[str, float] = {}
+        for entry in entries:
+            last[entry.run] = entry.at
+        waits = [0.0]
+        for run, ended in watcher.ended.items():
+            begun = last.get(run)
+            if begun is not None:
+                waits.append(ended - max([begun, *(at for at in self.healed if begun <= at <= ended)]))
+        return max(waits)
+
+
+@contextlib.asynccontextmanager
+async def campaign(
+    name: str, yard: Yard, concurrency: int = 10, seed: int | None = None, tolerant: bool = False
+) -> AsyncIterator[Campaign]:
+    """A campaign; the verdict is passed when the block ends without an error.
+
+    `concurrency` is what the yard's plan allows, `seed` what its schedule was drawn with; `tolerant` as in
+    `observed.Asked`.
+    """
+    found = Campaign(name, yard, concurrency, seed, tolerant)
+    async with found.watcher.looking(), found.job_watcher.looking():
+        yield found
+        await found.judge()

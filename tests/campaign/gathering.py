@@ -1,0 +1,102 @@
+"""What the API tells of every run when all is over, and what was left behind. For `tests.campaign.campaign`."""
+
+import asyncio
+import hashlib
+from typing import Any
+
+from crds.kinds import POD, RUN
+from crds.names import id_of, name_of
+from tests.campaign.observed import FAILED, TERMINAL, Event, Seen
+from tests.campaign.watcher import job_status, run_status
+from tests.campaign.workload import JOB
+from tests.campaign.yard import Yard
+
+AT_ONCE = 8
+PAGE = 100
+SETTLE_SECONDS = 120.0
+"""Until the pods of ended runs are finished or gone, and the api's rows tell what the objects do."""
+
+
+async def runs(yard: Yard) -> dict[str, Seen]:
+    """Every run that the API's lists or the cluster know, by its object's name."""
+    listed: set[str] = set()
+    page = 1
+    while True:
+        found = await yard.ask("GET", f"/v1/runs?per_page={PAGE}&page={page}")
+        listed |= {name_of(one["id"]) for one in found}
+        if len(found) < PAGE:
+            break
+        page += 1
+    objects = {raw["metadata"]["name"] for raw in (await yard.kube.list(RUN)).items}
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def one(name: str) -> Seen:
+        async with places:
+            return await _run(yard, name)
+
+    gathered = await asyncio.gather(*(one(name) for name in sorted(listed | objects)))
+    return {seen.run: seen for seen in gathered}
+
+
+async def _run(yard: Yard, name: str) -> Seen:
+    identity = id_of(name)
+    told = await yard.ask("GET", f"/v1/runs/{identity}")
+    events: list[Event] = []
+    page = 1
+    while True:
+        path = f"/v1/runs/{identity}/events?per_page={PAGE}&page={page}"
+        found = await yard.ask("GET", path, Accept="application/json")
+        events += [_event(one) for one in found]
+        if len(found) < PAGE:
+            break
+        page += 1
+    artifacts = {}
+    for stored in await yard.ask("GET", f"/v1/runs/{identity}/artifacts"):
+        data = await yard.ask("GET", f"/v1/runs/{identity}/artifacts/{stored['name']}")
+        artifacts[stored["name"]] = hashlib.sha256(data).hexdigest()
+    events.sort(key=lambda event: event.id)
+    reason = (told.get("error") or {}).get("reason", "")
+    return Seen(name, told["status"], reason, tuple(events), artifacts)
+
+
+def _event(raw: dict[str, Any]) -> Event:
+    return Event(int(raw["id"]), raw["type"], raw["data"])
+
+
+async def jobs(yard: Yard) -> dict[str, Seen]:
+    """The Jobs of the yard, by name."""
+    found = (await yard.kube.list(JOB)).items
+    return {raw["metadata"]["name"]: Seen(raw["metadata"]["name"], job_status(raw)) for raw in found}
+
+
+async def left(yard: Yard, seconds: float = SETTLE_SECONDS) -> tuple[str, ...]:
+    """What is there that should not be, once it had `seconds` to go."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while True:
+        found = await _left(yard)
+        if not found or loop.time() > end:
+            return tuple(found)
+        await asyncio.sleep(0.5)
+
+
+async def _left(yard: Yard) -> list[str]:
+    objects = {raw["metadata"]["name"]: raw for raw in (await yard.kube.list(RUN)).items}
+    found = []
+    for pod in (await yard.kube.list(POD)).items:
+        name = pod["metadata"]["name"]
+        owners = {owner["uid"] for owner in pod["metadata"].get("ownerReferences") or ()}
+        if any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences") or ()):
+            continue
+        run = objects.get(name)
+        if run is None or run["metadata"]["uid"] not in owners:
+            found.append(f"pod {name} of no run")
+        elif run_status(run) in TERMINAL and pod["status"].get("phase") not in ("Succeeded", "Failed"):
+            found.append(f"pod {name} lives though its run is {run_status(run)}")
+    for name, raw in objects.items():
+        told = await yard.ask("GET", f"/v1/runs/{id_of(name)}")
+        if told["status"] != run_status(raw):
+            found.append(f"{name} is {run_status(raw)} in the cluster, {told['status']} in the index")
+        elif told["status"] == FAILED and told["error"] != raw["status"].get("error"):
+            found.append(f"{name} has another error in the index")
+    return found

@@ -1,0 +1,40 @@
+"""When which fault comes: drawn from one integer, so that a campaign that failed can be had again. Pure."""
+
+import os
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SEED = "CREWYARD_CAMPAIGN_SEED"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault: seconds after the begin, which, and for how long where it lasts."""
+
+    at: float
+    kind: str
+    seconds: float = 0.0
+
+
+def seed(fallback: int) -> int:
+    """What `make campaign SEED=` says, else `fallback`, else (0) a fresh one."""
+    given = os.environ.get(SEED, "").strip()
+    return int(given) if given else fallback or random.SystemRandom().randrange(1, 10**9)
+
+
+def draw(number: int, counts: Mapping[str, int], seconds: float, longest: float = 3.0) -> tuple[Fault, ...]:
+    """`counts` faults of each kind within `seconds`, in the order of their moments."""
+    chance = random.Random(number)
+    found = [
+        Fault(round(chance.uniform(0, seconds), 3), kind, round(chance.uniform(0.1, longest), 3))
+        for kind in sorted(counts)
+        for _ in range(counts[kind])
+    ]
+    return tuple(sorted(found, key=lambda fault: (fault.at, fault.kind)))
+
+
+def text(number: int, faults: tuple[Fault, ...]) -> str:
+    """The whole schedule, a line for each fault."""
+    lines = [f"{fault.at:8.3f} s  {fault.kind}  {fault.seconds:.3f} s" for fault in faults]
+    return "\n".join([f"seed {number}, {len(faults)} faults", *lines])

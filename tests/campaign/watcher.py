@@ -1,0 +1,121 @@
+"""Looks on while a campaign goes: the objects by a watch of its own, the API's lists again and again.
+
+Knows no fault: what it cannot see for a while it looks at later. Called by `tests.campaign.campaign`.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+
+from crds import errors
+from crds.kinds import RUN
+from crds.names import name_of
+from tests.campaign.observed import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL, Sight
+from tests.campaign.workload import JOB
+from tests.campaign.yard import Yard
+
+PAUSE = 0.5
+PAGE = 100
+
+
+class Watcher:
+    """What was seen. `sights` are changes only; `ended` says when an end was first seen in an object."""
+
+    def __init__(self, yard: Yard, jobs: bool = False) -> None:
+        self._yard = yard
+        self._kind, self._status = (JOB, job_status) if jobs else (RUN, run_status)
+        self._jobs = jobs
+        self._last: dict[tuple[str, str], str] = {}
+        self.sights: list[Sight] = []
+        self.ended: dict[str, float] = {}
+        self.active: list[int] = []
+
+    @contextlib.asynccontextmanager
+    async def looking(self) -> AsyncIterator["Watcher"]:
+        """Looks while the block is open."""
+        works = [self._objects(), *([] if self._jobs else [self._lists()])]
+        tasks = [asyncio.create_task(work) for work in works]
+        try:
+            yield self
+            for task in tasks:
+                if task.done():
+                    task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def until_ended(self, names: set[str], seconds: float) -> set[str]:
+        """Returns once all of them have been seen to end; after `seconds`, with those that have not."""
+        limit = time.monotonic() + seconds
+        while left := names - self.ended.keys():
+            if time.monotonic() > limit:
+                return left
+            await asyncio.sleep(0.1)
+        return set()
+
+    def saw(self, source: str, run: str, status: str) -> None:
+        """Notes a status, where it is another than that source told before."""
+        if self._last.get((source, run)) == status:
+            return
+        self._last[(source, run)] = status
+        self.sights.append(Sight(time.time(), source, run, status))
+        if source == "object" and status in TERMINAL:
+            self.ended.setdefault(run, time.time())
+
+    async def _objects(self) -> None:
+        kube, kind = self._yard.kube, self._kind
+        while True:
+            try:
+                listing = await kube.list(kind)
+                for raw in listing.items:
+                    self._object(raw)
+                async for event in kube.watch(kind, listing.resource_version, seconds=60):
+                    if event.type in ("ADDED", "MODIFIED"):
+                        self._object(event.object)
+            except errors.KubeError:
+                await asyncio.sleep(PAUSE)
+
+    def _object(self, raw: dict[str, Any]) -> None:
+        self.saw("object", raw["metadata"]["name"], self._status(raw))
+
+    async def _lists(self) -> None:
+        while True:
+            with contextlib.suppress(aiohttp.ClientError, TimeoutError, ValueError, KeyError):
+                await self._list()
+            await asyncio.sleep(PAUSE)
+
+    async def _list(self) -> None:
+        yard = self._yard
+        status, found = await yard.call("GET", f"/v1/deployments?project={yard.project}&per_page={PAGE}")
+        if status == 200:
+            self.active.append(sum(one["status"] == "active" for one in found["data"]))
+        page = 1
+        while True:
+            status, found = await yard.call("GET", f"/v1/runs?per_page={PAGE}&page={page}")
+            if status != 200:
+                return
+            for one in found["data"]:
+                self.saw("list", name_of(one["id"]), one["status"])
+            # Newest first: the older pages are those of runs that ended long ago.
+            if len(found["data"]) < PAGE or all(one["completed_at"] for one in found["data"]):
+                return
+            page += 1
+
+
+def run_status(raw: dict[str, Any]) -> str:
+    """A Run's status in the API's words."""
+    return str((raw.get("status") or {}).get("phase") or PENDING).lower()
+
+
+def job_status(raw: dict[str, Any]) -> str:
+    """A Job's, in the same words."""
+    status = raw.get("status") or {}
+    for condition in status.get("conditions") or ():
+        if condition["status"] == "True" and condition["type"] in ("Complete", "Failed"):
+            return SUCCEEDED if condition["type"] == "Complete" else FAILED
+    return RUNNING if status.get("active") else PENDING

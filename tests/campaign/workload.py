@@ -1,0 +1,134 @@
+"""The work of a campaign: the same scripted crew as Runs, by POST and by kubectl, and as bare Jobs.
+
+Called by the tests. What was asked for is kept for the checker, also where no answer came.
+"""
+
+import asyncio
+import json
+import random
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import aiohttp
+
+from crds.kinds import Kind
+from crds.names import name_of
+from tests.campaign.observed import SUCCEEDED, Asked
+from tests.campaign.yard import LIMITS, Yard
+
+JOB = Kind("batch", "v1", "jobs", "Job")
+Script = dict[str, Any]
+ENDS = {"returns": SUCCEEDED, "raises": "failed:CrewError"}
+"""How scripts of `draw` end."""
+
+
+def draw(chance: random.Random, most_seconds: float = 2.0) -> Script:
+    """A script: a few steps, an artifact, some seconds; one in five fails."""
+    steps = chance.randint(1, 20)
+    return {
+        "events": steps,
+        "pause": round(chance.uniform(0, most_seconds / 2 / steps), 4),
+        "sleep": round(chance.uniform(0, most_seconds / 2), 3),
+        "artifact": chance.choice((1, 1000, 300_000)),
+        "exit": chance.choice(("returns",) * 4 + ("raises",)),
+    }
+
+
+class Workload:
+    """Asks for runs of a yard, and keeps what it asked for. `tolerant` as in `observed.Asked`."""
+
+    def __init__(self, yard: Yard, tolerant: bool = False) -> None:
+        self._yard, self._tolerant = yard, tolerant
+        self.asked: list[Asked] = []
+
+    def _keep(self, name: str, script: Script, ends: Sequence[str], acknowledged: bool = True) -> None:
+        found = ends or (ENDS[script.get("exit", "returns")],)
+        self.asked.append(Asked(name, script, frozenset(found), acknowledged, self._tolerant))
+
+    def _input(self, script: Script) -> Script:
+        return {"ledger": self._yard.ledger.url, **script}
+
+    async def post(self, script: Script, ends: Sequence[str] = (), **more: Any) -> str:
+        """A run by POST with an Idempotency-Key, repeated until it is acknowledged; gives its name."""
+        body = {"deployment": self._yard.project, "input": self._input(script), **more}
+        headers = {"Idempotency-Key": secrets.token_hex(12)}
+        made = await self._yard.ask("POST", "/v1/runs", body, **headers)
+        name = name_of(made["id"])
+        self._keep(name, script, ends)
+        return name
+
+    async def post_once(self, script: Script) -> str | None:
+        """A run by one POST without a key: None where there was no answer, or a 5xx."""
+        body = {"deployment": self._yard.project, "input": self._input(script)}
+        try:
+            status, found = await self._yard.call("POST", "/v1/runs", body)
+        except (aiohttp.ClientError, TimeoutError, ValueError):
+            status, found = 0, None
+        if status == 201 and isinstance(found, dict):
+            name = name_of(found["data"]["id"])
+            self._keep(name, script, ())
+            return name
+        assert status == 0 or status >= 500, (status, found)
+        self._keep("", script, (), acknowledged=False)
+        return None
+
+    async def apply(self, scripts: Sequence[Script], ends: Sequence[str] = ()) -> list[str]:
+        """Runs by one `kubectl apply` of a file with all of them; gives their names."""
+        prefix = f"run-{secrets.token_hex(5)}"
+        spec = [{"project": self._yard.project, "input": self._input(script)} for script in scripts]
+        names = [f"{prefix}-{number}" for number in range(len(scripts))]
+        items = [
+            {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Run", "metadata": {"name": name}, "spec": one}
+            for name, one in zip(names, spec, strict=True)
+        ]
+        process = await asyncio.create_subprocess_exec(
+            "kubectl", "-n", self._yard.namespace, "apply", "-f", "-",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        whole = {"apiVersion": "v1", "kind": "List", "items": items}
+        said, _ = await asyncio.wait_for(process.communicate(json.dumps(whole).encode()), 120)
+        assert process.returncode == 0, said.decode()
+        for name, script in zip(names, scripts, strict=True):
+            self._keep(name, script, ends)
+        return names
+
+    async def job(self, script: Script, ends: Sequence[str] = ()) -> str:
+        """The same as a bare Job that is never tried again; gives its name."""
+        name = f"job-{secrets.token_hex(6)}"
+        words = ends or (ENDS[script.get("exit", "returns")],)
+        made = job(name, self._yard.image, self._input(script))
+        await self._yard.kube.create(JOB, made)
+        self._keep(name, script, tuple(word.partition(":")[0] for word in words))
+        return name
+
+
+def job(name: str, image: str, script: Mapping[str, Any]) -> dict[str, Any]:
+    """A Job whose pod is like a Run's: image, user, limits, no token."""
+    container = {
+        "name": "crew",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python3", "/app/main.py"],
+        "workingDir": "/app",
+        "env": [{"name": "SCRIPT", "value": json.dumps(script)}, {"name": "HOME", "value": "/home/crew"}],
+        "resources": {
+            "requests": {"cpu": "50m", "memory": "128Mi"},
+            "limits": {"cpu": "1", **LIMITS},
+        },
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    spec = {
+        "restartPolicy": "Never",
+        "hostname": name,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "runAsGroup": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+    }
+    return {"metadata": {"name": name}, "spec": {"backoffLimit": 0, "template": {"spec": spec}}}
