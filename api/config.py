@@ -54,6 +54,8 @@ class Config:
     upload_ttl: float = 3600.0
     """How long an upload's address holds."""
     max_upload: int = 100 * 1024 * 1024
+    kept_uploads: int = 5 * 1024**3
+    """Bytes of a Project's uploads together; each stays about a day."""
     database_url: str | None = field(default=None, repr=False)
     """PostgreSQL with its password; None: SQLite in `data`."""
     blobs_url: str | None = None
@@ -124,6 +126,7 @@ def parse(environ: Mapping[str, str]) -> Config:
         blobs_url=_bucket(environ, wrong),
         signer=parse_signer(environ, wrong),
         max_upload=int(_positive(environ, "CREWYARD_MAX_UPLOAD", 100 * 1024 * 1024, wrong)),
+        kept_uploads=int(_positive(environ, "CREWYARD_KEPT_UPLOADS", 5 * 1024**3, wrong)),
     )
     if wrong:
         raise ConfigError("wrong settings:\n" + "\n".join(f"- {line}" for line in wrong))

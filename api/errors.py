@@ -15,6 +15,8 @@ from aiohttp import web
 from crds import errors as kube_errors
 
 RETRY_SECONDS = 2
+FULL_SECONDS = 3600
+"""Uploads go one by one over the day."""
 _CODES = {
     400: "invalid_request",
     401: "unauthorized",
@@ -94,6 +96,17 @@ def conflict(message: str, **details: Any) -> ApiError:
 def too_large(limit: int, what: str) -> ApiError:
     """413: `what` is larger than `limit` bytes."""
     return ApiError(413, f"{what} is larger than {limit} bytes", {"limit_bytes": limit})
+
+
+def full(held: int, most: int) -> ApiError:
+    """429: a project's uploads have no room for another one before older ones go."""
+    return ApiError(
+        429,
+        f"the project's uploads have {held} of at most {most} bytes; each goes a day after its address has "
+        "expired. Leave out what the crew does not need, or have CREWYARD_KEPT_UPLOADS raised",
+        {"field": "size", "limit_bytes": most, "used_bytes": held},
+        headers={"Retry-After": str(FULL_SECONDS)},
+    )
 
 
 def unavailable(message: str = "the service cannot answer right now; try again shortly") -> ApiError:

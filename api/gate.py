@@ -89,6 +89,8 @@ def of_exception(error: Exception, request_id: str) -> errors.ApiError:
             return errors.conflict(error.message, **({"field": error.field} if error.field else {}))
         case store_errors.TooLarge():
             return errors.ApiError(413, error.message)
+        case store_errors.Full():
+            return errors.full(error.held, error.most)
         case store_errors.Refused():
             return errors.invalid(error.message, error.field)
         case kube_errors.KubeError():

@@ -30,7 +30,7 @@ class Contexts:
         self._hosts = parse_hosts(config.context_hosts)
         self._rules = Rules.parse(config.net_allow, config.net_deny)
         self._limits = Limits(config.max_upload)
-        self._kept = timedelta(seconds=config.upload_ttl)
+        self._config = config
         self._store, self._resolve = store, resolve
         self._turns = asyncio.Semaphore(AT_ONCE)
 
@@ -71,7 +71,14 @@ class Contexts:
         if not found.size:
             raise errors.invalid(f"{FIELD} is the address of nothing: 0 bytes; {INSTEAD}", FIELD)
         uploads = self._store.uploads
-        row = await uploads.create(project, found.size, found.sha256, now, now + self._kept)
+        row = await uploads.create(
+            project,
+            found.size,
+            found.sha256,
+            now,
+            now + timedelta(seconds=self._config.upload_ttl),
+            self._config.kept_uploads,
+        )
         await asyncio.to_thread(file.seek, 0)
         return await self._store.receive(row.id, _chunks(file), now)
 

@@ -61,7 +61,12 @@ async def upload_round(store: Store, now: datetime, limit: int = BATCH) -> int:
     """Deletes uploads that expired, or were built, more than a day ago; gives how many."""
     found = await store.uploads.spend(now - LATE, limit)
     for one in found:
-        await store.blobs.delete(one.blob)
+        if one.stored_at is not None:
+            await store.blobs.delete(one.blob)
+        # Attempts that a killed process left.
+        async for blobs in store.blobs.below(f"{store.namespace}/uploads/{one.id}"):
+            for blob in blobs:
+                await store.blobs.delete(blob.key)
     if found:
         await store.uploads.remove([one.id for one in found])
     return len(found)

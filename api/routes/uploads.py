@@ -36,7 +36,9 @@ async def create(call: Call) -> web.StreamResponse:
         )
     now = services.now()
     expires = now + timedelta(seconds=config.upload_ttl)
-    row = await services.store.uploads.create(project.name, size, call.body.get("sha256"), now, expires)
+    row = await services.store.uploads.create(
+        project.name, size, call.body.get("sha256"), now, expires, config.kept_uploads
+    )
     token = tokens.mint(
         config.token_key, "upload", config.namespace, row.id, project.uid, int(row.expires_at.timestamp())
     )

@@ -28,3 +28,11 @@ class TooLarge(Refused):
 
 class Mismatch(Refused):
     """The bytes are not those that were announced: size or sha256 differ (400, or 422 for pods)."""
+
+
+class Full(Exception):
+    """A project's uploads have `held` of at most `most` bytes, and no room for this one (429)."""
+
+    def __init__(self, held: int, most: int) -> None:
+        super().__init__(f"{held} of {most} bytes are in use")
+        self.held, self.most = held, most

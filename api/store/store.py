@@ -1,6 +1,7 @@
 """The store as one thing: opened at start, closed at the end, handed to everyone. Called by `api.app`."""
 
 import hashlib
+import secrets
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +28,8 @@ from api.store.index.usage import Usage
 from api.store.index.workflows import Workflows
 from api.store.kept import Kept, in_directory, in_postgres
 from api.store.record import Record
+
+_TAKEN = "the upload has its bytes already; ask for a new one with POST /v1/uploads"
 
 
 class Store:
@@ -98,11 +101,17 @@ class Store:
         if row.stored_at is not None:
             await _compare(row, chunks)
             return row
-        stored = await self.blobs.put(row.blob, chunks, row.size, row.sha256)
-        await self.uploads.stored(upload, stored.sha256, now)
+        # A place of its own: who sends other bytes at the same time writes over nothing.
+        blob = row.place(secrets.token_hex(8))
+        stored = await self.blobs.put(blob, chunks, row.size, row.sha256)
+        won = await self.uploads.stored(upload, stored.sha256, blob, now)
         found = await self.uploads.get(upload)
+        if not won:
+            await self.blobs.delete(blob)
         if found is None or found.stored_at is None:
             raise Missing("the upload is gone")
+        if found.sha256 != stored.sha256:
+            raise Taken(_TAKEN)
         return found
 
 
@@ -114,4 +123,4 @@ async def _compare(row: UploadRow, chunks: AsyncIterator[bytes]) -> None:
             break
         digest.update(chunk)
     if size != row.size or digest.hexdigest() != row.sha256:
-        raise Taken("the upload has its bytes already; ask for a new one with POST /v1/uploads")
+        raise Taken(_TAKEN)

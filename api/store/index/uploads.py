@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 
 from api import ulid
 from api.store.database import Database
+from api.store.errors import Full
 from api.store.index import burial
 from api.store.schema import deployments, uploads
 
 PREFIX = "upl_"
+UNBOUNDED = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,10 @@ class UploadRow:
     stored_at: datetime | None
     blob: str
 
+    def place(self, attempt: str) -> str:
+        """The blob of one attempt to store the bytes, which only becomes the upload's if it is the first."""
+        return f"{self.blob}/{attempt}"
+
 
 _WHOLE = [uploads.c[field.name] for field in fields(UploadRow)]
 
@@ -39,9 +45,18 @@ class Uploads:
         self._namespace = namespace
 
     async def create(
-        self, project: str, size: int, sha256: str | None, now: datetime, expires_at: datetime
+        self,
+        project: str,
+        size: int,
+        sha256: str | None,
+        now: datetime,
+        expires_at: datetime,
+        most: int = UNBOUNDED,
     ) -> UploadRow:
-        """Announces an upload of exactly `size` bytes."""
+        """Announces an upload of exactly `size` bytes.
+
+        Raises Full where the project's uploads, which are kept for a while, would have more than `most`.
+        """
         name = PREFIX + ulid.new()
         row = UploadRow(
             id=name,
@@ -54,7 +69,13 @@ class Uploads:
             blob=f"{self._namespace}/uploads/{name}",
         )
         values = {field.name: getattr(row, field.name) for field in fields(row)}
+        kept = select(func.coalesce(func.sum(uploads.c.size), 0)).where(
+            uploads.c.namespace == self._namespace, uploads.c.project == project
+        )
         async with self._database.write() as connection:
+            held = int((await connection.execute(kept)).scalar_one())
+            if held + size > most:
+                raise Full(held, most)
             await connection.execute(uploads.insert().values(namespace=self._namespace, **values))
         return row
 
@@ -102,12 +123,16 @@ class Uploads:
         async with self._database.read() as connection:
             return set((await connection.execute(query)).scalars())
 
-    async def stored(self, upload: str, sha256: str, now: datetime) -> None:
-        """Records that the bytes are there, unless the project is gone that they were sent for."""
+    async def stored(self, upload: str, sha256: str, blob: str, now: datetime) -> bool:
+        """Records where the bytes are; whether this did it.
+
+        It did not if others were there first, or the project is gone that they were sent for.
+        """
         here = (uploads.c.namespace == self._namespace, uploads.c.id == upload)
         async with self._database.write() as connection:
-            await connection.execute(
+            done = await connection.execute(
                 update(uploads)
-                .where(*here, uploads.c.expires_at > burial.LONG_AGO)
-                .values(sha256=sha256, stored_at=now)
+                .where(*here, uploads.c.expires_at > burial.LONG_AGO, uploads.c.stored_at.is_(None))
+                .values(sha256=sha256, blob=blob, stored_at=now)
             )
+        return done.rowcount == 1

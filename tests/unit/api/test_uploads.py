@@ -77,6 +77,17 @@ async def test_an_upload_that_is_too_large_is_refused_when_announced(yard, ticke
     assert (status, body["error"]["code"]) == (413, "payload_too_large")
 
 
+async def test_a_project_whose_uploads_are_full_is_told_so(yard):
+    await yard.project("crew")
+    body = {"project": "crew", "size": 100 * 1024 * 1024}
+    for _ in range(51):
+        assert (await yard.call("POST", "/v1/uploads", body))[0] == 201
+    status, answer, headers = await yard.call("POST", "/v1/uploads", body)
+    assert (status, answer["error"]["code"]) == (429, "rate_limited")
+    assert answer["error"]["details"]["limit_bytes"] == 5 << 30 and int(headers["Retry-After"]) > 0
+    assert "CREWYARD_KEPT_UPLOADS" in answer["error"]["message"]
+
+
 async def test_an_upload_for_a_project_that_is_not_there(yard):
     status, body, _ = await yard.call("POST", "/v1/uploads", {"project": "absent", "size": 1})
     assert (status, body["error"]["details"]) == (404, {"field": "project"})

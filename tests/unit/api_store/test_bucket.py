@@ -55,7 +55,7 @@ async def test_an_upload_of_a_store_with_a_bucket_is_in_the_bucket(bucket: Serve
     place = bucket.new()
     store = await Store.open(tmp_path / "data", "crews", blobs_url=f"s3://{place.name}/prefix")
     row = await store.uploads.create("demo", 3, None, given.NOW, given.later(60))
-    await store.receive(row.id, chunks(b"abc"), given.NOW)
+    row = await store.receive(row.id, chunks(b"abc"), given.NOW)
     assert (place / "prefix" / row.blob).read_bytes() == b"abc"
     assert await whole(store.blobs.read(row.blob)) == b"abc"
     await store.close()

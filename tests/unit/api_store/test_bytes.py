@@ -10,7 +10,7 @@ import pytest
 from api.store import arrival
 from api.store.blobs import Blobs, in_bucket, in_folder
 from api.store.buildlogs import Chunk, FileBuildLogs
-from api.store.errors import Mismatch, Missing, Taken, TooLarge
+from api.store.errors import Full, Mismatch, Missing, Taken, TooLarge
 from api.store.signals import Signals
 from api.store.store import Store
 from tests.unit.api_store import given
@@ -80,7 +80,42 @@ async def test_an_upload_is_stored_once(store: Store) -> None:
     assert await store.receive(row.id, chunks(DATA), given.later(90)) == stored
     with pytest.raises(Taken):
         await store.receive(row.id, chunks(DATA[::-1]), given.later(6))
-    assert await whole(store.blobs.read(row.blob)) == DATA
+    assert await whole(store.blobs.read(stored.blob)) == DATA
+
+
+async def test_of_two_senders_with_different_bytes_the_first_to_end_wins_whole(store: Store) -> None:
+    row = await store.uploads.create("demo", len(DATA), None, given.NOW, given.later(60))
+    other, gate = DATA[::-1], asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield other[:100]
+        await gate.wait()
+        yield other[100:]
+
+    late = asyncio.create_task(store.receive(row.id, slow(), given.NOW))
+    await asyncio.sleep(0)
+    stored = await store.receive(row.id, chunks(DATA), given.NOW)
+    gate.set()
+    with pytest.raises(Taken):
+        await late
+    assert await whole(store.blobs.read(stored.blob)) == DATA
+    assert (await store.uploads.get(row.id)) == stored
+    assert [len(page) async for page in store.blobs.below(f"{store.namespace}/uploads")] == [1]
+
+
+async def test_a_project_keeps_no_more_uploads_than_it_may(store: Store) -> None:
+    async def announce(project: str, size: int) -> str:
+        row = await store.uploads.create(project, size, None, given.NOW, given.later(60), 100)
+        return row.id
+
+    first = await announce("demo", 60)
+    with pytest.raises(Full) as refusal:
+        await announce("demo", 41)
+    assert (refusal.value.held, refusal.value.most) == (60, 100)
+    await announce("demo", 40)
+    await announce("other", 100)
+    await store.uploads.remove([first])
+    await announce("demo", 60)
 
 
 async def test_an_expired_or_unknown_upload_is_missing(store: Store) -> None:

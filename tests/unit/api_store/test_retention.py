@@ -286,7 +286,7 @@ async def test_each_round_is_bounded_and_goes_on_behind_the_last(
 async def test_an_upload_that_a_build_waits_for_stays(store: Store) -> None:
     await given.yard(store)
     row = await store.uploads.create("demo", 3, None, given.NOW, given.later(60))
-    await store.receive(row.id, chunks(b"abc"), given.NOW)
+    row = await store.receive(row.id, chunks(b"abc"), given.NOW)
     waiting = given.deployment("dep-w", "Building")
     waiting.spec["source"] = {"archive": {"upload": row.id}}  # type: ignore[index]
     await store.deployments.observe(waiting)
