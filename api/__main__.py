@@ -1,4 +1,4 @@
-"""`python -m api`: the facade as a process; `python -m api backup`: a copy of its store.
+"""`python -m api`: the facade as a process; `… backup`: a copy of its store; `… key`: a new admin key.
 
 Settings from the environment (docs/settings.md).
 """
@@ -13,7 +13,7 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from api import backup, connections
+from api import backup, connections, new_key
 from api import config as settings
 from api.app import make_app
 from api.keyring import Key, parse_fixed
@@ -86,7 +86,7 @@ async def run(config: settings.Config, keys: dict[str, Key]) -> None:
 
 
 def main() -> None:
-    """Makes a backup if asked to; else runs until SIGTERM or SIGINT.
+    """Makes a backup or a key if asked to; else runs until SIGTERM or SIGINT.
 
     Event streams end first, then requests under way, then the tasks.
     """
@@ -97,6 +97,8 @@ def main() -> None:
         sys.exit(str(error))
     if sys.argv[1:2] == ["backup"]:
         sys.exit(backup.main(config.data, config.database_url, config.blobs_url, sys.argv[2:]))
+    if sys.argv[1:2] == ["key"]:
+        sys.exit(new_key.main(config.data, config.namespace, config.database_url, sys.argv[2:]))
     set_up_logs(config.log_level)
     try:
         asyncio.run(run(config, keys))
