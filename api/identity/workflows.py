@@ -12,6 +12,7 @@ from api.grants import Grants
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
 _LONGEST = 255
+PULLS = "refs/pull/"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Workflow:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a project lets a workflow do; None matches any."""
+    """What a project lets a workflow do; None matches any, but no pull request, and `/*` all below."""
 
     project: str
     repository: str
@@ -43,9 +44,17 @@ class Entry:
         """Whether it is for this workflow. Repositories are the same in upper and lower case."""
         return (
             self.repository.lower() == workflow.repository.lower()
-            and self.ref in (None, workflow.ref)
+            and self._admits(workflow.ref)
             and self.environment in (None, workflow.environment)
         )
+
+    def _admits(self, ref: str | None) -> bool:
+        """Without a `ref` branches and tags only: who opens a pull request may be anybody."""
+        if self.ref is None:
+            return ref is None or not ref.startswith(PULLS)
+        if self.ref.endswith("/*"):
+            return ref is not None and ref.startswith(self.ref[:-1])
+        return ref == self.ref
 
 
 def of_claims(claims: Mapping[str, Any]) -> Workflow | None:

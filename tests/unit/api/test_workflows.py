@@ -50,6 +50,28 @@ async def test_a_workflow_may_in_each_project_what_its_entries_say(yard, issuer)
     assert await status(yard, token, "/v1/api-keys") == 403, "no workflow is admin"
 
 
+@pytest.mark.parametrize(
+    ("wanted", "ref", "matches"),
+    [
+        (None, "refs/heads/topic", True),
+        (None, "refs/tags/v1", True),
+        (None, None, True),
+        (None, "refs/pull/7/merge", False),
+        ("refs/pull/*", "refs/pull/7/merge", True),
+        ("refs/pull/7/merge", "refs/pull/7/merge", True),
+        ("refs/pull/*", "refs/pullers", False),
+        ("refs/heads/*", "refs/heads/a/b", True),
+        ("refs/heads/*", "refs/heads", False),
+        ("refs/heads/*", "refs/tags/v1", False),
+        ("refs/heads/*", None, False),
+        ("refs/heads/main", "refs/heads/main2", False),
+    ],
+)
+def test_on_which_references_an_entry_counts(wanted, ref, matches):
+    entry = workflows.Entry("tides", REPOSITORY, wanted, None, frozenset({"deploy"}))
+    assert entry.matches(workflows.Workflow(REPOSITORY, ref, None)) is matches
+
+
 async def test_an_answer_is_not_given_again_to_who_may_no_longer_ask(yard, issuer, monkeypatch):
     monkeypatch.setattr("api.identity.oidc.SETTLED_SECONDS", 0.0)
     await yard.project("tides", {"oidc": [entry("run")]}, activeDeployment="dep-a")
@@ -187,7 +209,8 @@ def workflow(**claims):
         ([entry("run", ref="refs/heads/main")], {"ref": "refs/heads/main"}, {"read", "run"}),
         ([entry("run", ref="refs/heads/main")], {"ref": "refs/heads/Main"}, None),
         ([entry("run", ref="refs/heads/main")], {"ref": "refs/heads/main2"}, None),
-        ([entry("run", ref="refs/heads/*")], {"ref": "refs/heads/main"}, None),
+        ([entry("run", ref="refs/heads/*")], {"ref": "refs/heads/main"}, {"read", "run"}),
+        ([entry("run")], {"ref": "refs/pull/7/merge"}, None),
         ([entry("run", ref="refs/heads/main")], {}, None),
         ([entry("run", ref="")], {}, None),
         ([entry("run", ref="")], {"ref": ""}, None),
@@ -201,7 +224,7 @@ def workflow(**claims):
         (None, {}, None),
     ],
 )
-def test_entries_match_exactly(spec, claims, wanted):
+def test_what_entries_give_a_workflow(spec, claims, wanted):
     found = workflows.grants(workflows.entries("tides", spec), workflow(**claims))
     assert (None if found is None else found.within("tides")) == (wanted and frozenset(wanted))
 
