@@ -20,6 +20,10 @@ KEPT = 1024 * 1024
 SECONDS = 10.0
 """For a whole body; the hosts themselves give up then."""
 AT_ONCE = 16
+SMALL = 64 * 1024
+"""Bytes of an ordinary push. Such bodies have places of their own, which cost little memory: who sends large
+ones slowly, without a signature so far, keeps none of them out."""
+SMALL_AT_ONCE = 256
 PATIENCE = 2.0
 """Seconds until one of the places for reading must be free."""
 _CHUNK = 64 * 1024
@@ -38,15 +42,18 @@ class Reader:
     """Reads bodies, a few at a time."""
 
     def __init__(self) -> None:
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._large = asyncio.Semaphore(AT_ONCE)
+        self._small = asyncio.Semaphore(SMALL_AT_ONCE)
 
     async def read(self, request: web.Request, secret: str) -> Body:
         """The body. Raises 413, 408 where it does not come, 503 where too many are being read."""
-        if (request.content_length or 0) > MOST:
+        length = request.content_length
+        if (length or 0) > MOST:
             raise errors.too_large(MOST, "the delivery")
+        places = self._small if length is not None and length <= SMALL else self._large
         try:
             async with asyncio.timeout(PATIENCE):
-                await self._places.acquire()
+                await places.acquire()
         except TimeoutError as error:
             raise errors.unavailable("too many deliveries at once; try again shortly") from error
         try:
@@ -55,7 +62,7 @@ class Reader:
         except TimeoutError as error:
             raise errors.ApiError(408, f"the body did not come within {SECONDS:.0f} s") from error
         finally:
-            self._places.release()
+            places.release()
 
 
 async def _read(request: web.Request, secret: str) -> Body:
