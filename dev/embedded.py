@@ -32,6 +32,8 @@ from dev import (
 from dev.cluster import apiserver, containerd, controller_manager, etcd, kubelet, proxy, scheduler
 from dev.deploy import deploy
 from dev.errors import GroundError
+from dev.fences import install as fences
+from dev.fences import table
 from dev.kube import Kube, KubeError
 from dev.program import Program
 from dev.progress import Progress
@@ -45,6 +47,7 @@ NAMES = (
     "kube-apiserver",
     "kube-controller-manager",
     "kube-scheduler",
+    "fences",
     "kubelet",
     "kube-proxy",
     "dns",
@@ -76,6 +79,8 @@ class Embedded:
             network.up(size)
             sysctls.apply(self._settings)
             firewall.up()
+            table.prepare()
+            fences.plugins(self._settings)
             cgroups.make()
             made = self._start(size, executor)
             deploy(self._settings, made, self._progress)
@@ -93,6 +98,7 @@ class Embedded:
             rest = [
                 controller_manager.program(settings),
                 scheduler.program(settings),
+                fences.process(settings),
                 kubelet.program(settings),
             ]
             rest += [proxy.program(settings), dns.program(settings), services.process(settings)]

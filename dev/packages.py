@@ -24,6 +24,7 @@ GROUND = {
     "runc": "runc",
     "/usr/lib/cni/bridge": "containernetworking-plugins",
     "iptables": "iptables",
+    "nft": "nftables",
     "conntrack": "conntrack",
     "docker-registry": "docker-registry",
     "dnsmasq": "dnsmasq-base",
@@ -50,6 +51,7 @@ TESTED_WITH = {
 _UNITS = {
     "containerd": "containerd.service",
     "docker-registry": "docker-registry.service",
+    "nftables": "nftables.service",
     "openssh-server": "ssh.service",
     "postgresql-15": "postgresql.service",
     "redis-server": "redis-server.service",

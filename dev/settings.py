@@ -92,6 +92,11 @@ class Settings:
         return self.run / "containerd.sock"
 
     @property
+    def fences_socket(self) -> Path:
+        """Where the network plugin asks for a pod's rules."""
+        return self.run / "fences.sock"
+
+    @property
     def service_hosts(self) -> Path:
         """Names and addresses of the cluster's Services, as dnsmasq reads them."""
         return self.run / "services.hosts"

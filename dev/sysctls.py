@@ -15,6 +15,7 @@ from dev.settings import Settings
 WANTED: dict[str, int | None] = {
     "net/ipv4/ip_forward": 1,
     "net/bridge/bridge-nf-call-iptables": 1,
+    "net/bridge/bridge-nf-call-ip6tables": 1,
     "net/ipv4/conf/all/route_localnet": None,
     "net/netfilter/nf_conntrack_max": None,
     "net/netfilter/nf_conntrack_tcp_timeout_established": None,

@@ -7,6 +7,7 @@ containerd after the pods, so that it writes down how they ended.
 import shutil
 
 from dev import cgroups, firewall, leftovers, network, program, sysctls
+from dev.fences import table
 from dev.settings import Settings
 
 _POD_GRACE_SECONDS = 3.0
@@ -27,6 +28,7 @@ def stop(settings: Settings, names: tuple[str, ...]) -> list[str]:
     left += [f"cgroup {path}" for path in cgroups.remove()]
     network.down()
     firewall.down()
+    table.remove()
     sysctls.restore(settings)
     leftovers.sweep(settings)
     if not left:

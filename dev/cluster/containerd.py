@@ -8,6 +8,7 @@ being in the host's name service, over plain http.
 import json
 from collections.abc import Mapping
 
+from dev.fences import install
 from dev.packages import program as system
 from dev.probe import Unix
 from dev.program import Program
@@ -17,7 +18,10 @@ _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 
 
 def network(settings: Settings, mtu: int) -> str:
-    """The CNI configuration. One rule of `dev.firewall` masquerades; a chain per pod would cost time."""
+    """The CNI configuration. One rule of `dev.firewall` masquerades; a chain per pod would cost time.
+
+    The second plugin holds a pod back until the rules of its network policies are there.
+    """
     bridge = {
         "type": "bridge",
         "bridge": BRIDGE,
@@ -31,7 +35,8 @@ def network(settings: Settings, mtu: int) -> str:
             "routes": [{"dst": "0.0.0.0/0"}],
         },
     }
-    return json.dumps({"cniVersion": "0.4.0", "name": "crewyard", "plugins": [bridge]}, indent=2)
+    fences = {"type": install.NAME, "socket": str(settings.fences_socket)}
+    return json.dumps({"cniVersion": "0.4.0", "name": "crewyard", "plugins": [bridge, fences]}, indent=2)
 
 
 def configuration(settings: Settings, pause: str) -> str:
@@ -57,7 +62,7 @@ oom_score = 0
   tolerate_missing_hugetlb_controller = true
 
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
+    bin_dir = "{install.directory(settings)}"
     conf_dir = "{settings.configuration}/cni"
 
   [plugins."io.containerd.grpc.v1.cri".registry]
