@@ -1,0 +1,55 @@
+{{/* The release's name; with it nothing of a second release has the name of the first one's. */}}
+{{- define "crewyard.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{ .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{ (contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name)) | trunc 40 | trimSuffix "-" }}
+{{- end -}}
+{{- end -}}
+
+{{- define "crewyard.labels" -}}
+app.kubernetes.io/part-of: crewyard
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* By these a Deployment knows its pods; they can never be changed. */}}
+{{- define "crewyard.selector" -}}
+app.kubernetes.io/name: crewyard
+app.kubernetes.io/component: {{ . }}
+{{- end -}}
+
+{{- define "crewyard.image" -}}
+{{ .Values.image.repository }}
+{{- if .Values.image.digest }}@{{ .Values.image.digest }}{{ else if .Values.image.tag }}:{{ .Values.image.tag }}{{ end -}}
+{{- end -}}
+
+{{- define "crewyard.apiUrl" -}}
+http://{{ include "crewyard.fullname" . }}-api.{{ .Release.Namespace }}.svc:{{ .Values.api.service.port }}
+{{- end -}}
+
+{{- define "crewyard.publicUrl" -}}
+{{- if .Values.publicUrl -}}
+{{ .Values.publicUrl }}
+{{- else if and .Values.ingress.enabled .Values.ingress.host -}}
+{{ ternary "https" "http" (ne .Values.ingress.tlsSecret "") }}://{{ .Values.ingress.host }}
+{{- else -}}
+{{ include "crewyard.apiUrl" . }}
+{{- end -}}
+{{- end -}}
+
+{{- define "crewyard.tokenSecret" -}}
+{{ .Values.tokens.existingSecret | default (printf "%s-tokens" (include "crewyard.fullname" .)) }}
+{{- end -}}
+
+{{/* Without a database or a bucket something is kept on the volume. */}}
+{{- define "crewyard.needsVolume" -}}
+{{- if not (and .Values.database.existingSecret .Values.bucket.url) }}yes{{ end -}}
+{{- end -}}
+
+{{- define "crewyard.claim" -}}
+{{ .Values.persistence.existingClaim | default (printf "%s-data" (include "crewyard.fullname" .)) }}
+{{- end -}}

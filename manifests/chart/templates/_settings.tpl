@@ -1,0 +1,62 @@
+{{/* The entries of the ConfigMap, as YAML. What is at its default is left to the service. */}}
+{{- define "crewyard.settings" -}}
+{{- $name := include "crewyard.fullname" . -}}
+CREWYARD_NAMESPACE: {{ .Values.crews.namespace | quote }}
+CREWYARD_INTERNAL_URL: {{ include "crewyard.apiUrl" . | quote }}
+CREWYARD_CONTROLLER_URL: {{ printf "http://%s-controller.%s.svc:9090" $name .Release.Namespace | quote }}
+CREWYARD_PUBLIC_URL: {{ include "crewyard.publicUrl" . | quote }}
+CREWYARD_DATA: /var/lib/crewyard
+CREWYARD_SERVICE_IMAGE: {{ include "crewyard.image" . | quote }}
+CREWYARD_KANIKO_IMAGE: {{ .Values.builds.kanikoImage | quote }}
+CREWYARD_BASE_IMAGES: {{ .Values.builds.baseImages | toRawJson | quote }}
+CREWYARD_REGISTRY: {{ .Values.registry.prefix | quote }}
+CREWYARD_REGISTRY_INSECURE: {{ .Values.registry.insecure | toString | quote }}
+CREWYARD_REGISTRY_SECRET: {{ .Values.registry.pushSecret | quote }}
+CREWYARD_NET_ALLOW: {{ join "," .Values.network.allow | quote }}
+CREWYARD_NET_DENY: {{ join "," .Values.network.deny | quote }}
+CREWYARD_PLANS: {{ .Values.plans | toRawJson | quote }}
+CREWYARD_LOG_LEVEL: {{ .Values.logLevel | quote }}
+{{- with .Values.network.contextHosts }}
+CREWYARD_CONTEXT_HOSTS: {{ join "," . | quote }}
+{{- end }}
+{{- with .Values.prices }}
+CREWYARD_PRICES: {{ . | toRawJson | quote }}
+{{- end }}
+{{- with .Values.pods }}
+CREWYARD_PODS: {{ . | toRawJson | quote }}
+{{- end }}
+{{- if ne (int .Values.builds.maxConcurrent) 2 }}
+CREWYARD_MAX_BUILDS: {{ int .Values.builds.maxConcurrent | toString | quote }}
+{{- end }}
+{{- if ne (int .Values.builds.maxConcurrentPerProject) 1 }}
+CREWYARD_MAX_BUILDS_PER_PROJECT: {{ int .Values.builds.maxConcurrentPerProject | toString | quote }}
+{{- end }}
+{{- if ne (int .Values.retention.runSeconds) 600 }}
+CREWYARD_RUN_TTL: {{ int .Values.retention.runSeconds | toString | quote }}
+{{- end }}
+{{- if ne (int .Values.retention.recordSeconds) 2592000 }}
+CREWYARD_RECORD_TTL: {{ int .Values.retention.recordSeconds | toString | quote }}
+{{- end }}
+{{- if not .Values.identity.kubernetesTokens }}
+CREWYARD_KUBERNETES_TOKENS: "off"
+{{- end }}
+{{- if ne .Values.identity.kubernetesAudience "crewyard" }}
+CREWYARD_TOKEN_AUDIENCE: {{ .Values.identity.kubernetesAudience | quote }}
+{{- end }}
+{{- with .Values.identity.oidcIssuer }}
+CREWYARD_OIDC_ISSUER: {{ . | quote }}
+{{- end }}
+{{- with .Values.identity.oidcAudience }}
+CREWYARD_OIDC_AUDIENCE: {{ . | quote }}
+{{- end }}
+{{- if .Values.bucket.url }}
+CREWYARD_BLOBS_URL: {{ .Values.bucket.url | quote }}
+CREWYARD_BLOBS_PUBLIC_URL: {{ .Values.bucket.publicUrl | quote }}
+{{- if .Values.bucket.direct }}
+CREWYARD_BLOBS_DIRECT: "true"
+{{- end }}
+{{- end }}
+{{- range $key, $value := .Values.settings }}
+{{ $key }}: {{ $value | quote }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,99 @@
+"""What helm and kustomize make of the manifests, and what of it must be equal."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "manifests" / "chart"
+BASE = ROOT / "manifests" / "base"
+OVERLAYS = ROOT / "manifests" / "overlays"
+NAMESPACE = "crewyard-system"
+HELMS_LABELS = (
+    "helm.sh/chart",
+    "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/version",
+)
+
+Objects = list[dict[str, Any]]
+
+
+class Refused(Exception):
+    """helm did not render; the text is what it said."""
+
+
+def _need(program: str, target: str) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"no {program}: `make {target}` builds it")
+
+
+def helm(*values: str | Path, release: str = "crewyard", flags: tuple[str, ...] = ()) -> Objects:
+    """What the chart renders; a Path is a file of values, a text `name=value`. Raises Refused."""
+    _need("helm", "tools")
+    argv = ["helm", "template", release, str(CHART), "--namespace", NAMESPACE, *flags]
+    for value in values:
+        argv += ["--values", str(value)] if isinstance(value, Path) else ["--set-json", value]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise Refused(done.stderr)
+    return [found for found in yaml.safe_load_all(done.stdout) if found]
+
+
+def kustomize(directory: Path) -> Objects:
+    """What `kubectl kustomize` renders."""
+    _need("kubectl", "up")
+    done = subprocess.run(
+        ["kubectl", "kustomize", str(directory)], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def name(found: dict[str, Any]) -> str:
+    """`Kind namespace/name`."""
+    metadata = found["metadata"]
+    return f"{found['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def comparable(objects: Objects) -> dict[str, Any]:
+    """The objects by name without what only one of the two tools adds, which is:
+
+    helm's labels, its annotations and the checksum by which pods follow the settings; kustomize's hash in the
+    ConfigMap's name, which is for the same; and how they fold long texts.
+    """
+    text = re.sub(r'"crewyard-config-[a-z0-9]{10}"', '"crewyard-config"', json.dumps(objects))
+    found = {}
+    for one in json.loads(text):
+        for metadata in (one["metadata"], one.get("spec", {}).get("template", {}).get("metadata", {})):
+            for kind, theirs in (("labels", HELMS_LABELS), ("annotations", ("helm.sh/", "checksum/"))):
+                kept = {
+                    key: value
+                    for key, value in (metadata.get(kind) or {}).items()
+                    if not key.startswith(theirs)
+                }
+                metadata.pop(kind, None)
+                if kept:
+                    metadata[kind] = kept
+        for listed in ("env", "envFrom", "volumeMounts"):
+            for container in one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", []):
+                if listed in container:
+                    container[listed] = sorted(
+                        container[listed], key=lambda entry: json.dumps(entry, sort_keys=True)
+                    )
+        found[name(one)] = _folded(one)
+    return found
+
+
+def _folded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _folded(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_folded(inner) for inner in value]
+    return " ".join(value.split()) if isinstance(value, str) else value

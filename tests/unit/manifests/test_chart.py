@@ -1,0 +1,160 @@
+"""The chart: the same as the manifests for kustomize, and what its values promise."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.unit.manifests import rendering
+
+ONLY_KUSTOMIZE = {"Namespace /crewyard-system"}
+"""`helm install --create-namespace` makes it: a release cannot hold the namespace it is in."""
+ONLY_HELM = {"Secret crewyard-system/crewyard-tokens"}
+"""Who uses kustomize makes it by hand."""
+EVERYTHING = rendering.CHART / "ci" / "everything.yaml"
+WHOLE = ("resources", "pods")
+"""Values that are given whole."""
+REPLICAS = rendering.CHART / "values-replicas.yaml"
+
+
+@pytest.mark.parametrize(
+    ("directory", "values"),
+    [(rendering.BASE, ()), (rendering.OVERLAYS / "replicas", (REPLICAS,))],
+    ids=["base", "replicas"],
+)
+def test_helm_and_kustomize_install_the_same(directory, values):
+    ours, theirs = (
+        rendering.comparable(rendering.helm(*values)),
+        rendering.comparable(rendering.kustomize(directory)),
+    )
+    assert set(ours) - set(theirs) == ONLY_HELM
+    assert set(theirs) - set(ours) == ONLY_KUSTOMIZE
+    for name in sorted(set(ours) & set(theirs)):
+        assert ours[name] == theirs[name], name
+
+
+def test_the_schemas_of_the_kinds_are_the_one_there_is():
+    found = {
+        one["metadata"]["name"]: one for one in rendering.helm() if one["kind"] == "CustomResourceDefinition"
+    }
+    assert len(found) == 3
+    for kind in ("project", "deployment", "run"):
+        truth = yaml.safe_load((rendering.ROOT / "crds" / f"{kind}.yaml").read_text())
+        rendered = found[truth["metadata"]["name"]]
+        assert rendered["spec"] == truth["spec"]
+        assert rendered["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_what_holds_data_is_kept_at_uninstall_and_nothing_else():
+    kept = {
+        rendering.name(one)
+        for one in rendering.helm()
+        if "helm.sh/resource-policy" in (one["metadata"].get("annotations") or {})
+    }
+    assert {name for name in kept if not name.startswith("CustomResource")} == {
+        "Namespace /crews",
+        "PersistentVolumeClaim crewyard-system/crewyard-data",
+        "Secret crewyard-system/crewyard-tokens",
+    }
+
+
+def test_a_release_of_another_name_shares_no_name_with_the_first():
+    values = ("crds.install=false", 'crews.namespace="others"')
+    other = {rendering.name(one) for one in rendering.helm(*values, release="second")}
+    assert other & {rendering.name(one) for one in rendering.helm()} == set()
+    assert "ClusterRole /second-crewyard-api" in other
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (["api.replicas=2"], ["api.replicas is 2", "database.existingSecret"]),
+        (["api.replicas=2", 'database.existingSecret="db"'], ["api.replicas is 2", "bucket.url"]),
+        (["api.replicas=0"], ["/api/replicas"]),
+        (['api.replica="2"'], ["/api", "replica"]),
+        (['image.digest="latest"'], ["/image/digest"]),
+        (['registry.prefix="https://registry.example.com"'], ["/registry/prefix"]),
+        (['registry.insecure="no"'], ["/registry/insecure"]),
+        (['publicUrl="crewyard.example.com"'], ["/publicUrl"]),
+        (['network.deny=["nonsense"]'], ["/network/deny/0"]),
+        (['plans={"free": {"requests": 1}}'], ["/plans/free"]),
+        (['logLevel="loud"'], ["/logLevel"]),
+        (['persistence.size="much"'], ["/persistence/size"]),
+        (['bucket.url="bucket"'], ["/bucket/url"]),
+        (["bucket.direct=true"], ["bucket.publicUrl"]),
+        (['ca.configMap="a"', 'ca.secret="b"'], ["ca.configMap and ca.secret"]),
+        (["ingress.enabled=true"], ["ingress.host"]),
+        (["gateway.enabled=true"], ["gateway.parentRefs"]),
+        (['crews.namespace="crewyard-system"'], ["crews.namespace", "the release's own"]),
+        (['crews.namespace="No_Name"'], ["/crews/namespace"]),
+        (['settings={"OTHER": "x"}'], ["/settings", "OTHER"]),
+        (['settings={"CREWYARD_TOKEN_KEY": "0123456789abcdef"}'], ["tokens.existingSecret"]),
+        (['settings={"CREWYARD_DATABASE_URL": "postgresql://"}'], ["database.existingSecret"]),
+        (['builds.baseImages={"3.11": null}'], ["/builds/baseImages"]),
+        (['pods={"run": {"nodeSelektor": {}}}'], ["/pods/run", "nodeSelektor"]),
+        (['pods={"run": {"resources": {"limits": {"nvidia.com/gpu": true}}}}'], ["nvidia.com"]),
+        (['colour="red"'], ["colour"]),
+    ],
+)  # fmt: skip
+def test_wrong_values_are_refused_by_name(values, words):
+    with pytest.raises(rendering.Refused) as refused:
+        rendering.helm(*values)
+    said = str(refused.value)
+    assert all(word in said or word.lstrip("/").replace("/", ".") in said for word in words), said
+
+
+def test_every_value_is_described_and_has_its_default_in_one_place():
+    values = yaml.safe_load((rendering.CHART / "values.yaml").read_text())
+    schema = json.loads((rendering.CHART / "values.schema.json").read_text())
+    undescribed, unknown = [], []
+
+    def walk(part, given, place):
+        for name, inner in part.get("properties", {}).items():
+            if name == "global":
+                continue
+            if "description" not in inner and "properties" not in inner:
+                undescribed.append(f"{place}{name}")
+            if name not in given:
+                unknown.append(f"{place}{name}")
+            elif "properties" in inner and name not in WHOLE:
+                walk(inner, given[name], f"{place}{name}.")
+        assert part.get("additionalProperties") is False, place
+        assert set(given) <= set(part["properties"]), place
+
+    walk(schema, values, "")
+    assert (undescribed, unknown) == ([], [])
+
+
+def test_everything_turned_on_says_it_in_the_right_places():
+    objects = {rendering.name(one): one for one in rendering.helm(EVERYTHING)}
+    api = objects["Deployment crewyard-system/crewyard-api"]["spec"]["template"]["spec"]
+    environment = {entry["name"]: entry.get("value") for entry in api["containers"][0]["env"]}
+    assert environment["HTTPS_PROXY"] == "http://proxy.example.com:3128"
+    assert "$(KUBERNETES_SERVICE_HOST)" in environment["NO_PROXY"] and ".svc" in environment["NO_PROXY"]
+    assert environment["SSL_CERT_FILE"] == "/etc/crewyard/ca/ca.crt"
+    assert {"name": "ca", "mountPath": "/etc/crewyard/ca", "readOnly": True} in api["containers"][0][
+        "volumeMounts"
+    ]
+    assert api["nodeSelector"] == {"pool": "services"}
+    [config] = [one["data"] for name, one in objects.items() if name.startswith("ConfigMap ")]
+    assert config["CREWYARD_PUBLIC_URL"] == "https://crewyard.example.com"
+    assert (
+        json.loads(config["CREWYARD_PODS"])["plans"]["enterprise"]["resources"]["limits"]["nvidia.com/gpu"]
+        == 1
+    )
+    ingress = objects["Ingress crewyard-system/crewyard-api"]
+    assert ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-buffering"] == "off"
+    assert int(ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-read-timeout"]) >= 3600
+    route = objects["HTTPRoute crewyard-system/crewyard-api"]
+    assert route["spec"]["rules"][0]["timeouts"] == {"request": "0s", "backendRequest": "0s"}
+
+
+def test_the_settings_are_ones_that_the_service_takes(monkeypatch):
+    from api.config import parse as api_settings
+    from controller.config import parse as controller_settings
+
+    for values in ((), (EVERYTHING,), (REPLICAS,)):
+        [config] = [one["data"] for one in rendering.helm(*values) if one["kind"] == "ConfigMap"]
+        whole = {**config, "CREWYARD_TOKEN_KEY": "k" * 32}
+        assert controller_settings(whole).namespace == "crews"
+        api_settings({**whole, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"})
