@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
 CODE := crds plan outbound controller build runner api actions client dev tests bench
-TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e
+TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/security
 
 .DEFAULT_GOAL := help
 .PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e bench fuzz tools lock format clean

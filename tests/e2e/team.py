@@ -34,7 +34,7 @@ class Team:
             listed = await self.yard.get("/v1/deployments", project=self.project)
             for item in listed:
                 found: dict[str, Any] = await self.yard.object("deployments", item["id"].replace("_", "-", 1))
-                if found["spec"]["gitSha"] == sha:
+                if found["spec"].get("gitSha") == sha:
                     return found
             return None
 

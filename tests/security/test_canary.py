@@ -1,0 +1,202 @@
+"""Secrets planted everywhere, used in good builds and bad ones, then searched for: none lies elsewhere."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Crew
+from tests.e2e.index import Index, wheel
+from tests.e2e.workshop import Workshop, archive
+from tests.e2e.yard import Yard, eventually
+from tests.gitserver import GitServer
+from tests.security import places
+from tests.security.canaries import Canaries, Sight
+from tests.security.commandlines import CommandLines
+from tests.security.etcd import Etcd
+from tests.security.planted import Planted
+from tests.sshserver import SshServer
+
+STATE = Path(os.environ.get("CREWYARD_STATE", "/nowhere"))
+# A pod is told its token by its specification. It opens one run's or one build's own calls and ends with it.
+BY_DESIGN = {
+    "run-token": ("/registry/pods/crews/", "kubectl Pod "),
+    "build-token": ("/registry/pods/crews/", "kubectl Pod "),
+}
+
+
+async def use_keys(planted: Planted) -> None:
+    """Callers with keys and tokens of all kinds, let in and turned away."""
+    yard, know, project = planted.yard, planted.canaries.know, planted.https.project
+    made = await yard.post("/v1/api-keys", {"name": "canary", "scopes": ["read"], "projects": [project]})
+    key = know("api-key", made["key"])
+    account = await yard.kubectl("create", "token", "default", "--audience=crewyard", "--duration=10m")
+    forged = f"{account.strip().rpartition('.')[0]}.{planted.canaries.draw('oidc', '')}"
+    know("kubernetes-token", account.strip().rpartition(".")[2])
+    for text in (key, account.strip(), forged, f"{key}x"):
+        await yard.call("GET", f"/v1/projects/{project}", key=text)
+        await yard.call("POST", "/v1/runs", {"deployment": project}, key=text)
+        await yard.call("GET", "/v1/runs", params={"access_token": planted.canaries["oidc"][:8]}, key=text)
+    await yard.call("DELETE", f"/v1/api-keys/{made['id']}")
+    assert (await yard.call("GET", "/v1/runs", key=key)).status == 401
+
+
+async def use_hook(planted: Planted) -> None:
+    """A delivery that is signed, and one that is not."""
+    body = json.dumps({"ref": "refs/heads/main", "repository": {"full_name": "octo/tides"}}).encode()
+    for token, status in ((planted.canaries["webhook"], 202), ("wrong", 404)):
+        headers = {
+            "Content-Type": "application/json",
+            "X-GitHub-Event": "push",
+            "X-GitHub-Delivery": secrets.token_hex(8),
+            "X-Hub-Signature-256": f"sha256={hmac.new(token.encode(), body, hashlib.sha256).hexdigest()}",
+        }
+        path = f"/v1/hooks/git/{planted.https.project}"
+        answer = await planted.yard.call("POST", path, data=body, headers=headers, key="")
+        assert answer.status == status, answer.body
+
+
+async def use_upload(planted: Planted) -> None:
+    """An archive at a signed address, for a deployment that fails."""
+    yard, content = planted.yard, archive({"crew.toml": "[deployment]\npython = '2.7'\n", "main.py": ""})
+    name = planted.ssh.project
+    ticket = await yard.post("/v1/uploads", {"project": name, "size": len(content)})
+    planted.canaries.know("upload-address", ticket["upload_url"][-40:])
+    for body, status in ((content + b"more", 400), (content, 204)):
+        answer = await yard.call("PUT", ticket["upload_url"], data=body, key="", headers=ticket["headers"])
+        assert answer.status // 100 == status // 100, answer.body
+    asked = {"project": name, "build_context_url": ticket["build_context_url"], "override": True}
+    made = await yard.post("/v1/deployments", {**asked, "message": "By upload"})
+    assert (await Workshop(yard, name).ended(made["id"]))["error"]["reason"] == "ConfigInvalid"
+
+
+async def use_https(planted: Planted) -> None:
+    """A good build with runs, then a bad one, then a password that does not hold."""
+    team, yard = planted.https, planted.yard
+    done = await team.ended(planted.https.repository.head())
+    assert done["status"]["phase"] == "Active", done["status"]
+    crew = Crew(yard, team.project, done["metadata"]["name"].replace("-", "_", 1))
+    quiet, tells = await asyncio.gather(crew.run("kickoff"), crew.run("tells"))
+    assert quiet["output"] == len(planted.canaries["env-api"])
+    assert (tells["status"], tells["error"]["reason"]) == ("failed", "CrewError")
+    said = (await yard.call("GET", f"/v1/runs/{tells['id']}/logs")).body.decode()
+    assert f"{planted.control} *** ***" in said
+
+    bad = await team.ended(planted.commit("harbour-pilot==9.9\n"))
+    assert bad["status"]["error"]["reason"] == "DependencyResolution", bad["status"]
+    await planted.keep(f"{team.project}-git", username="git", password=planted.canaries.draw("git-wrong"))
+    planted.commit("harbour-pilot==1.2\n")
+    await eventually(team.ready, lambda seen: seen["reason"] == "GitAuthFailed", 90)
+
+
+async def use_ssh(planted: Planted, server: SshServer) -> None:
+    """A good build, then a host that is another one."""
+    done = await planted.ssh.ended(planted.ssh.repository.head())
+    assert done["status"]["phase"] == "Active", done["status"]
+    server.change_host_keys()
+    planted.ssh.repository.commit({"main.py": "late"}, "Never seen")
+    await eventually(planted.ssh.ready, lambda seen: seen["reason"] == "HostKeyMismatch", 90)
+
+
+async def know_the_services_own(planted: Planted) -> None:
+    """The keys of the installation, and the tokens of the pods that ran."""
+    yard, know = planted.yard, planted.canaries.know
+    know("admin-key", yard.key)
+    shown = await yard.kubectl("-n", places.SYSTEM, "get", "secret", "crewyard-tokens", "-o", "json")
+    know("token-key", json.loads(shown)["data"]["key"])
+    listed = await yard.kubectl(
+        "get", "pods", "-l", f"crewyard.dev/project in ({','.join(planted.projects)})", "-o", "json"
+    )
+    for pod in json.loads(listed)["items"]:
+        kind = pod["metadata"]["labels"]["app.kubernetes.io/component"]
+        for container in (*pod["spec"]["containers"], *pod["spec"].get("initContainers", ())):
+            for entry in container.get("env", ()):
+                if entry["name"] == "CREWYARD_TOKEN":
+                    know(f"{kind}-token", entry["value"])
+
+
+async def everything(
+    planted: Planted, etcd: Etcd, commands: Iterable[bytes], since: float
+) -> AsyncIterator[tuple[str, bytes]]:
+    """All places, as pairs with their bytes."""
+    for key, value in etcd.written:
+        yield f"etcd {key}", value
+    async for key, value in etcd.all():
+        yield f"etcd {key}", value
+    for found in (
+        places.logs(STATE, since),
+        places.store(STATE, since),
+        places.images(STATE, planted.projects),
+    ):
+        for pair in found:
+            yield pair
+    for source in (
+        places.metrics(planted.yard),
+        places.objects(planted.yard),
+        places.answers(planted.yard, planted.projects),
+    ):
+        async for pair in source:
+            yield pair
+    for line in commands:
+        yield "a command line", line
+
+
+def allowed(sight: Sight) -> bool:
+    """Whether a secret may be there: a pod's token in the pod; the operator's key where somebody typed it."""
+    if sight.secret == "admin-key":
+        return sight.place == "a command line"
+    place = sight.place.removeprefix("etcd ")
+    return place.startswith(BY_DESIGN.get(sight.secret, ("nowhere",)))
+
+
+@pytest.mark.skipif(
+    not STATE.is_dir(), reason="etcd, logs and images are searched on the ground's own machine"
+)
+async def test_no_secret_is_found_outside_of_secrets(yard: Yard, tmp_path, host_address):
+    canaries, since = Canaries(), time.time()
+    (tmp_path / "git").mkdir()
+    name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")
+    etcd = Etcd.open(STATE)
+    await etcd.follow()
+    with (
+        GitServer(tmp_path / "git", host_address, username="git", password=canaries.draw("git")) as git,
+        SshServer(tmp_path / "ssh", host_address) as ssh,
+        Index(host_address, "pilot", canaries.draw("index"), {name: content}) as index,
+        CommandLines() as commands,
+    ):
+        planted = await Planted.make(yard, canaries, git, ssh, index)
+        try:
+            async with asyncio.TaskGroup() as uses:
+                for use in (use_keys, use_hook, use_upload, use_https):
+                    uses.create_task(use(planted))
+                uses.create_task(use_ssh(planted, ssh))
+            await know_the_services_own(planted)
+            await etcd.caught_up()
+            control = Canaries(mark=planted.control)
+            sights: set[Sight] = set()
+            shown: set[str] = set()
+            async for place, body in everything(planted, etcd, list(commands.seen), since):
+                sights |= canaries.sights(place, body)
+                shown |= {sight.place for sight in control.sights(place, body)}
+            assert sorted(sight for sight in sights if not allowed(sight)) == []
+            # The search would have found them: each place shows what is no secret.
+            for start in (
+                "etcd /registry/crewyard.dev/projects/",
+                "logs/pods/",
+                "data/volumes/",
+                "image crews/",
+                "GET /v1/runs/",
+                "kubectl Project",
+            ):
+                assert any(place.startswith(start) for place in shown), (start, sorted(shown))
+            assert {sight.secret for sight in sights} >= set(BY_DESIGN), "pods show their tokens"
+        finally:
+            await planted.remove()
+            await etcd.close()
