@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable
 
 from tests.campaign import checker, gathering
 from tests.campaign.ledger import Entry
-from tests.campaign.observed import Observed, Plan
+from tests.campaign.observed import Observed, Plan, Seen
 from tests.campaign.report import Column, Report
 from tests.campaign.watcher import Watcher
 from tests.campaign.workload import Workload
@@ -35,6 +35,8 @@ class Campaign:
         self.faults: Counter[str] = Counter()
         self.healed: list[float] = []
         self.notes: list[str] = []
+        self.more: list[checker.Violation] = []
+        """What a test has found by itself."""
         self.watcher = Watcher(yard)
         self.job_watcher = Watcher(yard, jobs=True)
         self.end_seconds = END_SECONDS
@@ -49,6 +51,10 @@ class Campaign:
         finally:
             self.healed.append(time.time())
 
+    async def everything(self, run: str) -> Seen:
+        """What the API tells of one run."""
+        return await gathering.run(self.yard, run)
+
     async def judge(self) -> None:
         """Waits for all ends, gathers, checks."""
         yard = self.yard
@@ -60,7 +66,7 @@ class Campaign:
         of_jobs = {one.run for one in self.jobs.asked}
         mine = [entry for entry in entries if entry.run not in of_jobs]
         seen = Observed(runs, tuple(self.watcher.sights), tuple(self._settled()), left)
-        found = checker.check(seen, mine, Plan(tuple(self.work.asked), self._concurrency))
+        found = self.more + checker.check(seen, mine, Plan(tuple(self.work.asked), self._concurrency))
         columns = [Column("Runs", len(runs), tuple(found), self._recovery(self.watcher, mine))]
         if self.jobs.asked:
             theirs = [entry for entry in entries if entry.run in of_jobs]

@@ -1,4 +1,4 @@
-"""What the API tells of every run when all is over, and what was left behind. For `tests.campaign.campaign`."""
+"""What the API tells of every run when all is over, and what was left. For `tests.campaign.campaign`."""
 
 import asyncio
 import hashlib
@@ -32,13 +32,14 @@ async def runs(yard: Yard) -> dict[str, Seen]:
 
     async def one(name: str) -> Seen:
         async with places:
-            return await _run(yard, name)
+            return await run(yard, name)
 
     gathered = await asyncio.gather(*(one(name) for name in sorted(listed | objects)))
     return {seen.run: seen for seen in gathered}
 
 
-async def _run(yard: Yard, name: str) -> Seen:
+async def run(yard: Yard, name: str) -> Seen:
+    """One run, with its events and the hashes of its artifacts."""
     identity = id_of(name)
     told = await yard.ask("GET", f"/v1/runs/{identity}")
     events: list[Event] = []
@@ -88,11 +89,11 @@ async def _left(yard: Yard) -> list[str]:
         owners = {owner["uid"] for owner in pod["metadata"].get("ownerReferences") or ()}
         if any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences") or ()):
             continue
-        run = objects.get(name)
-        if run is None or run["metadata"]["uid"] not in owners:
+        owner = objects.get(name)
+        if owner is None or owner["metadata"]["uid"] not in owners:
             found.append(f"pod {name} of no run")
-        elif run_status(run) in TERMINAL and pod["status"].get("phase") not in ("Succeeded", "Failed"):
-            found.append(f"pod {name} lives though its run is {run_status(run)}")
+        elif run_status(owner) in TERMINAL and pod["status"].get("phase") not in ("Succeeded", "Failed"):
+            found.append(f"pod {name} lives though its run is {run_status(owner)}")
     for name, raw in objects.items():
         told = await yard.ask("GET", f"/v1/runs/{id_of(name)}")
         if told["status"] != run_status(raw):

@@ -109,7 +109,8 @@ def job(name: str, image: str, script: Mapping[str, Any]) -> dict[str, Any]:
         "name": "crew",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "/app/main.py"],
+        # Not as process 1, which no signal of its own can end.
+        "command": ["sh", "-c", "python3 /app/main.py; exit $?"],
         "workingDir": "/app",
         "env": [{"name": "SCRIPT", "value": json.dumps(script)}, {"name": "HOME", "value": "/home/crew"}],
         "resources": {

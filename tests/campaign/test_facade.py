@@ -1,0 +1,97 @@
+"""The facade is killed while runs are posted and 200 streams are open: nothing acknowledged is lost."""
+
+import asyncio
+import random
+
+import aiohttp
+import pytest
+
+from tests.campaign import schedule
+from tests.campaign.campaign import Campaign, campaign
+from tests.campaign.checker import EVENTS, Violation
+from tests.campaign.reader import Reader
+from tests.campaign.report import demand
+from tests.campaign.workload import draw
+from tests.campaign.yard import yard
+
+CONCURRENCY = 8
+LONG = 5
+"""Runs that talk all the time; each has its share of the streams."""
+STREAMS = 200
+
+
+async def talking(found: Campaign, seconds: float) -> list[str]:
+    """Runs that tell something all the time."""
+    steps = int(seconds * 4)
+    script = {"events": steps, "pause": seconds / steps, "artifact": 300_000}
+    return [await found.work.post(script) for _ in range(LONG)]
+
+
+async def posting(found: Campaign, chance: random.Random, over: asyncio.Event) -> None:
+    """Runs, one after the other; every second one without a key, so that nobody knows what became of it."""
+    while not over.is_set():
+        script = draw(chance, most_seconds=0.5)
+        if chance.random() < 0.5:
+            await found.work.post(script)
+        else:
+            await found.work.post_once(script)
+        await asyncio.sleep(chance.uniform(0.2, 1.0))
+
+
+async def kills(found: Campaign, faults: tuple[schedule.Fault, ...]) -> None:
+    """Each fault at its moment, or once the api is back from the one before."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    for fault in faults:
+        await asyncio.sleep(max(0.0, begun + fault.at - loop.time()))
+        await found.fault(fault.kind, found.yard.api.restart())
+
+
+async def exactly(found: Campaign, readers: list[Reader]) -> None:
+    """Each reader has read what the API tells of the run, in its order, once."""
+    whole: dict[str, list[tuple[int, str]]] = {}
+    for reader in readers:
+        if reader.run not in whole:
+            seen = await found.everything(reader.run)
+            whole[reader.run] = [(event.id, event.type) for event in seen.events]
+        told = [(event.id, event.type) for event in reader.events]
+        if told != whole[reader.run]:
+            text = (
+                f"a stream gave {len(told)} events, not the {len(whole[reader.run])} there are: {told[:50]}"
+            )
+            found.more.append(Violation(EVENTS, reader.run, text))
+    cuts = sum(reader.streams for reader in readers)
+    found.notes.append(f"{len(readers)} readers over {cuts} streams")
+
+
+async def killed(name: str, place, count: int, seconds: float, seed: int) -> None:
+    """`count` kills over `seconds`."""
+    faults = schedule.draw(seed, {"facade SIGKILL": count}, seconds)
+    print(schedule.text(seed, faults))
+    over = asyncio.Event()
+    limits = aiohttp.TCPConnector(limit=0)
+    async with (
+        yard(place, concurrency=CONCURRENCY) as mine,
+        campaign(name, mine, CONCURRENCY, seed) as found,
+        aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(sock_read=60)) as session,
+    ):
+        runs = await talking(found, seconds)
+        readers = [Reader(mine, runs[number % LONG], session) for number in range(STREAMS)]
+        following = [asyncio.create_task(reader.follow()) for reader in readers]
+        asking = [asyncio.create_task(posting(found, random.Random(seed + n), over)) for n in range(2)]
+        await kills(found, faults)
+        over.set()
+        await asyncio.gather(*asking)
+        async with asyncio.timeout(found.end_seconds):
+            await asyncio.gather(*following)
+        await exactly(found, readers)
+    demand(found.report)
+
+
+async def test_facade_kills(place, chosen):
+    await killed("test_facade_kills", place, count=10, seconds=25, seed=chosen(4))
+
+
+@pytest.mark.campaign
+async def test_fifty_facade_kills(place, chosen):
+    await killed("test_fifty_facade_kills", place, count=50, seconds=150, seed=chosen(0))
