@@ -16,6 +16,7 @@ from typing import Any
 from bench import (
     accept,
     artifact,
+    console,
     drain,
     facts,
     first_line,
@@ -57,6 +58,7 @@ MEASURES: dict[str, Measure] = {
     "S3": streams.measure,
     "S4": streams.catch_up,
     "A1": artifact.measure,
+    "C1": console.measure,
     "G1": push.measure,
     "G2": poll.measure,
     "B1": redeploy.code_only("langgraph", 7),
@@ -66,7 +68,7 @@ MEASURES: dict[str, Measure] = {
 }
 LONG = ("S2", "B1crewai", "B2", "B4")
 """Not in the selection."""
-COUNTED = ("T1", "S2", "S3", "G2")
+COUNTED = ("T1", "S2", "S3", "G2", "C1")
 """Those that take a count."""
 
 

@@ -73,15 +73,17 @@ async def measure(ground: Ground, count: int = 100, rounds: int = ROUNDS) -> lis
 
     async def of_pods() -> float:
         bodies = [pods.pod(like) for _ in range(count)]
-        took = await _drain(ground, POD, bodies, _pod_ended)
-        await _removed(ground, POD, bodies)
-        return took
+        try:
+            return await _drain(ground, POD, bodies, _pod_ended)
+        finally:
+            await _removed(ground, POD, bodies)
 
     async def of_jobs() -> float:
         bodies = [pods.job(like) for _ in range(count)]
-        took = await _drain(ground, JOB, bodies, complete)
-        await _removed(ground, JOB, bodies)
-        return took
+        try:
+            return await _drain(ground, JOB, bodies, complete)
+        finally:
+            await _removed(ground, JOB, bodies)
 
     spent: list[tuple[float, float]] = []
 
