@@ -84,16 +84,23 @@ class Campaign:
         first = next((number for number, count in enumerate(counts) if count), len(counts))
         return counts[first:]
 
+    def waited(self, watcher: Watcher, run: str) -> float:
+        """Seconds from the last word of a run's crew to the end that was seen of it."""
+        last = _last_words(entry for entry in self.yard.ledger.entries() if entry.run == run)
+        return watcher.ended.get(run, time.time()) - last.get(run, time.time())
+
     def _recovery(self, watcher: Watcher, entries: Iterable[Entry]) -> float:
-        last: dict[str, float] = {}
-        for entry in entries:
-            last[entry.run] = entry.at
+        last = _last_words(entries)
         waits = [0.0]
         for run, ended in watcher.ended.items():
             begun = last.get(run)
             if begun is not None:
                 waits.append(ended - max([begun, *(at for at in self.healed if begun <= at <= ended)]))
         return max(waits)
+
+
+def _last_words(entries: Iterable[Entry]) -> dict[str, float]:
+    return {entry.run: entry.at for entry in entries}
 
 
 @contextlib.asynccontextmanager

@@ -12,7 +12,7 @@ from crds.names import id_of
 from tests.campaign.observed import Event
 from tests.campaign.yard import Yard
 
-PAUSE = 0.1
+PAUSE = 0.5
 NONE_YET = (404, 500, 502, 503, 429)
 """Answers after which a client tries again: the run may not be in the rows yet, the api may be on its way."""
 

@@ -68,8 +68,8 @@ async def test_controller_kills(place, chosen):
 
 
 @pytest.mark.campaign
-async def test_controller_kills_whole(place, chosen):
-    await killed("test_controller_kills_whole", place, runs=500, count=100, seconds=300, seed=chosen(0))
+async def test_hundred_controller_kills(place, chosen):
+    await killed("test_hundred_controller_kills", place, runs=500, count=100, seconds=300, seed=chosen(0))
 
 
 async def test_two_controllers(place, chosen):

@@ -56,9 +56,8 @@ async def exactly(found: Campaign, readers: list[Reader]) -> None:
             whole[reader.run] = [(event.id, event.type) for event in seen.events]
         told = [(event.id, event.type) for event in reader.events]
         if told != whole[reader.run]:
-            text = (
-                f"a stream gave {len(told)} events, not the {len(whole[reader.run])} there are: {told[:50]}"
-            )
+            there = len(whole[reader.run])
+            text = f"a stream gave {len(told)} events where there are {there}: {told[:50]}"
             found.more.append(Violation(EVENTS, reader.run, text))
     cuts = sum(reader.streams for reader in readers)
     found.notes.append(f"{len(readers)} readers over {cuts} streams")

@@ -118,4 +118,4 @@ def job_status(raw: dict[str, Any]) -> str:
     for condition in status.get("conditions") or ():
         if condition["status"] == "True" and condition["type"] in ("Complete", "Failed"):
             return SUCCEEDED if condition["type"] == "Complete" else FAILED
-    return RUNNING if status.get("active") else PENDING
+    return RUNNING if status.get("startTime") else PENDING

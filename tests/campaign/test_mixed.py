@@ -1,0 +1,132 @@
+"""Faults of all kinds in an order drawn from one number: whatever the mixture, the same promise holds."""
+
+import asyncio
+import random
+import signal
+
+import pytest
+
+from crds.kinds import POD
+from tests.campaign import schedule
+from tests.campaign.campaign import Campaign, campaign
+from tests.campaign.ledger import END
+from tests.campaign.pods import kill_runner
+from tests.campaign.report import demand
+from tests.campaign.schedule import Fault
+from tests.campaign.workload import draw
+from tests.campaign.yard import yard
+
+CONCURRENCY = 6
+
+
+class Mixture:
+    """How each kind of fault is done."""
+
+    def __init__(self, found: Campaign, chance: random.Random) -> None:
+        self.found, self.yard, self.chance = found, found.yard, chance
+
+    async def do(self, fault: Fault) -> None:
+        """One fault, over and healed when this returns."""
+        doing = getattr(self, fault.kind.replace(" ", "_").lower())
+        await self.found.fault(fault.kind, doing(fault))
+
+    async def controller_sigkill(self, fault: Fault) -> None:
+        await self.yard.controller.kill()
+        await asyncio.sleep(fault.seconds)
+        await self.yard.controller.start(ready=False)
+
+    async def facade_sigkill(self, fault: Fault) -> None:
+        await self.yard.api.kill()
+        await asyncio.sleep(fault.seconds)
+        await self.yard.api.start()
+
+    async def both_sigkill(self, fault: Fault) -> None:
+        await asyncio.gather(self.controller_sigkill(fault), self.facade_sigkill(fault))
+
+    async def controller_sigstop(self, fault: Fault) -> None:
+        self.yard.controller.stop()
+        await asyncio.sleep(fault.seconds)
+        self.yard.controller.cont()
+
+    async def facade_sigstop(self, fault: Fault) -> None:
+        self.yard.api.stop()
+        await asyncio.sleep(fault.seconds)
+        self.yard.api.cont()
+
+    async def facade_sigterm(self, fault: Fault) -> None:
+        await self.yard.api.restart(signal.SIGTERM)
+
+    async def pod_deleted(self, fault: Fault) -> None:
+        name = self._running()
+        if name is not None:
+            self.found.work.allow(name, "failed:PodDeleted")
+            await self.yard.kube.delete(POD, name)
+
+    async def runner_sigkill(self, fault: Fault) -> None:
+        name = self._running()
+        pod = await self.yard.kube.get(POD, name) if name else None
+        if pod is not None:
+            self.found.work.allow(str(name), "failed:RunnerLost")
+            kill_runner(pod["metadata"]["uid"])
+
+    def _running(self) -> str | None:
+        """A run that its crew has begun and not ended; none that was chosen before."""
+        lines = self.yard.ledger.entries()
+        over = {line.run for line in lines if line.what == END}
+        whole = {one.run for one in self.found.work.asked if len(one.ends) == 1}
+        names = sorted({line.run for line in lines} & whole - over - self.found.watcher.ended.keys())
+        return self.chance.choice(names) if names else None
+
+
+KINDS = (
+    "controller SIGKILL",
+    "controller SIGSTOP",
+    "facade SIGKILL",
+    "facade SIGSTOP",
+    "facade SIGTERM",
+    "both SIGKILL",
+    "pod deleted",
+    "runner SIGKILL",
+)
+
+
+async def mixed(name: str, place, each: int, seconds: float, runs: int, seed: int) -> None:
+    """`each` faults of every kind over `seconds`, during `runs` runs."""
+    faults = schedule.draw(seed, dict.fromkeys(KINDS, each), seconds)
+    print(schedule.text(seed, faults))
+    async with (
+        yard(place, concurrency=CONCURRENCY) as mine,
+        campaign(name, mine, CONCURRENCY, seed) as found,
+    ):
+        chance = random.Random(seed)
+        mixture = Mixture(found, random.Random(seed + 1))
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+
+        async def work() -> None:
+            for number in range(runs):
+                script = {**draw(chance), "exit": "returns"}
+                if number % 2:
+                    await found.work.apply([script])
+                else:
+                    await found.work.post(script)
+                await asyncio.sleep(chance.uniform(0, 2 * seconds / runs))
+
+        async def trouble() -> None:
+            for fault in faults:
+                await asyncio.sleep(max(0.0, begun + fault.at - loop.time()))
+                await mixture.do(fault)
+
+        await asyncio.gather(work(), trouble())
+        await mine.controller.ready()
+    demand(found.report)
+
+
+async def test_mixed(place, chosen):
+    await mixed("test_mixed", place, each=1, seconds=20, runs=24, seed=chosen(5))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("number", range(10))
+async def test_mixtures(place, chosen, number):
+    await mixed("test_mixtures", place, each=4, seconds=120, runs=150, seed=chosen(0))
