@@ -1,0 +1,200 @@
+"""An installation by the chart in namespaces of its own, on the cluster where another one already is.
+
+All that is done to it is done by the commands of docs/installation.md.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from crewyard import Client
+from dev import images, service_image, settings, state
+from dev.kube import Kube
+from dev.progress import Progress
+from dev.settings import BRIDGE_ADDRESS, POD_NETWORK, REGISTRY, SERVICE_NETWORK
+from tests.ports import until_listening
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "manifests" / "chart"
+SERVICE_USER = 65532
+SECONDS = 300
+
+
+class CommandError(Exception):
+    """A command failed; the text is the command and what it said."""
+
+
+def command(*argv: str, given: str = "", seconds: int = SECONDS) -> str:
+    """Standard output. Raises CommandError."""
+    done = subprocess.run(argv, input=given, capture_output=True, text=True, timeout=seconds)
+    if done.returncode:
+        raise CommandError(f"{' '.join(argv)}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def kubectl(*arguments: str, given: str = "") -> str:
+    """Standard output of kubectl. Raises CommandError."""
+    return command("kubectl", *arguments, given=given)
+
+
+def ground() -> settings.Settings:
+    """Where the ground keeps things."""
+    return settings.from_environment(os.environ)
+
+
+def image() -> str:
+    """The service's image of the present code, by digest, made now where it is not there."""
+    found, progress = ground(), Progress()
+    with state.locked(found, progress):
+        return service_image.ensure(found, Kube(found.kubeconfig), images.noted(found), progress)
+
+
+def reach(port: int, protocols: tuple[str, ...] = ("TCP",)) -> dict[str, Any]:
+    """An egress rule to the machine that answers names and serves the registry."""
+    return {
+        "to": [{"ipBlock": {"cidr": f"{BRIDGE_ADDRESS}/32"}}],
+        "ports": [{"protocol": protocol, "port": port} for protocol in protocols],
+    }
+
+
+@dataclass
+class Installation:
+    """One release. `port` is where its API is reached on this machine, by a forwarded port."""
+
+    port: int
+    service: str
+    name: str = field(default_factory=lambda: f"install-{secrets.token_hex(3)}")
+
+    @property
+    def namespace(self) -> str:
+        """Of the service."""
+        return f"{self.name}-system"
+
+    @property
+    def crews(self) -> str:
+        """Of the crews."""
+        return f"{self.name}-crews"
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its objects begin with."""
+        return f"{self.name}-crewyard"
+
+    @property
+    def directory(self) -> Path:
+        """Behind the volume; the node has no provisioner."""
+        return ground().data / "volumes" / self.name
+
+    def values(self) -> dict[str, Any]:
+        """What this cluster needs."""
+        made = images.noted(ground())
+        repository, _, digest = self.service.partition("@")
+        names = reach(53, ("UDP", "TCP"))
+        return {
+            "image": {"repository": repository, "digest": digest},
+            # The other installation has them, and every test of this cluster uses them.
+            "crds": {"install": False},
+            "crews": {"namespace": self.crews},
+            "publicUrl": f"http://127.0.0.1:{self.port}",
+            "registry": {"prefix": f"{REGISTRY}/{self.name}", "insecure": True},
+            "builds": {"kanikoImage": made.kaniko, "baseImages": {images.PYTHON: made.base}},
+            "network": {"allow": [f"{BRIDGE_ADDRESS}/32"], "deny": [POD_NETWORK, SERVICE_NETWORK]},
+            "networkPolicies": {"runs": [names], "builds": [names, reach(5000)]},
+            "persistence": {"size": "1Gi", "storageClass": "", "volumeName": self.name},
+        }
+
+    def prepare(self) -> None:
+        """The volume, as an operator without a provisioner makes it."""
+        self.directory.mkdir(parents=True)
+        os.chown(self.directory, SERVICE_USER, SERVICE_USER)
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": self.name},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": "",
+                "hostPath": {"path": str(self.directory), "type": "Directory"},
+            },
+        }
+        kubectl("apply", "-f", "-", given=json.dumps(volume))
+
+    def install(self, *changes: str) -> str:
+        """Installs or upgrades, and waits until it is ready; `changes` as for `--set-json`."""
+        argv = ["helm", "upgrade", "--install", self.name, str(CHART), "--namespace", self.namespace]
+        argv += ["--create-namespace", "--wait", f"--timeout={SECONDS - 30}s", "--values", "-"]
+        for change in changes:
+            argv += ["--set-json", change]
+        try:
+            return command(*argv, given=json.dumps(self.values()))
+        except CommandError as error:
+            raise CommandError(f"{error}\n{self.last_words()}") from error
+
+    def uninstall(self) -> None:
+        """Without what is kept."""
+        command("helm", "uninstall", self.name, "--namespace", self.namespace, "--wait", "--timeout=120s")
+
+    def last_words(self) -> str:
+        """What its pods say, for the message of a failed test."""
+        found = ["-n", self.namespace]
+        argv = ["kubectl", *found, "logs", "-l", "app.kubernetes.io/name=crewyard", "--tail=20", "--prefix"]
+        said = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        pods = subprocess.run(["kubectl", *found, "get", "pods"], capture_output=True, text=True, timeout=60)
+        return f"{pods.stdout}{said.stdout}{said.stderr}"
+
+    def key(self) -> str:
+        """A new admin key, by the documented command."""
+        return kubectl(
+            "-n", self.namespace, "exec", f"deployment/{self.prefix}-api", "--", "python3", "-m", "api", "key"
+        ).strip()
+
+    @contextmanager
+    def client(self, key: str) -> Iterator[Client]:
+        """Its API, by a forwarded port, as NOTES.txt says it."""
+        argv = [
+            "kubectl",
+            "-n",
+            self.namespace,
+            "port-forward",
+            f"service/{self.prefix}-api",
+            f"{self.port}:8080",
+        ]
+        process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            until_listening(self.port, 60)
+            with Client(f"http://127.0.0.1:{self.port}", key) as client:
+                yield client
+        finally:
+            process.terminate()
+            process.wait(30)
+
+    def remove(self) -> None:
+        """Everything of it, whatever state it is in."""
+        subprocess.run(
+            ["helm", "uninstall", self.name, "-n", self.namespace, "--ignore-not-found"],
+            capture_output=True, timeout=SECONDS,
+        )  # fmt: skip
+        for namespace in (self.crews, self.namespace):
+            kubectl("delete", "namespace", namespace, "--ignore-not-found", "--timeout=120s")
+        kubectl("delete", "pv", self.name, "--ignore-not-found", "--timeout=60s")
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def until(look: Any, seconds: float = 180) -> Any:
+    """What `look` gives once it gives something. Raises TimeoutError."""
+    end = time.monotonic() + seconds
+    while not (found := look()):
+        if time.monotonic() > end:
+            raise TimeoutError(f"not within {seconds:.0f} s")
+        time.sleep(0.5)
+    return found
