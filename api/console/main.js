@@ -67,3 +67,4 @@ async function show() {
 addEventListener("hashchange", () => { scrollTo(0, 0); show().then(() => main.focus({ preventScroll: true })); });
 addEventListener("signed-out", show);
 show();
+dispatchEvent(new Event("ready"));
