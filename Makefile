@@ -7,10 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
 CODE := crds plan outbound controller build runner api actions client dev tests bench
-TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/security
+TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/security tests/monitoring
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e bench fuzz tools lock format clean
+.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e bench fuzz tools docs lock format clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,7 @@ demo: up $(STAMP) ## a commit becomes a deployment, a run, events and an artifac
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.demo
 
 test: ## everything: check, then tests against the real apiserver and the whole
+	@$(PYTHON) -m dev fit test
 	@$(MAKE) up $(STAMP) tools lint types contracts
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest $(TESTS)
 
@@ -72,6 +73,9 @@ fuzz: $(STAMP) up tools ## 10,000 requests made up from the API's description
 tools: ## what only tests use: act, actionlint, helm, kubeconform, kstatus, versitygw, and packages of servers and a browser
 	@$(PYTHON) -m dev tools
 
+docs: $(STAMP) ## the documentation site, to site/index.html (open it, or serve the directory)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 bench: $(STAMP) up ## measurements, each against its peer, to bench/results
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m bench
 
@@ -87,5 +91,5 @@ lock: $(STAMP) ## pins requirements/ anew from pyproject.toml
 	      --no-emit-index-url --python-version 3.11; } > $$file.new; mv $$file.new $$file; done
 
 clean: ## removes the virtual environment and caches of the working tree
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

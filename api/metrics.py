@@ -49,6 +49,9 @@ class Metrics:
             ("state",),
             registry=self.registry,
         )
+        for state in ("granted", "wait", "refused"):
+            # The first of a new series would be no increase.
+            self.claims.labels(state)
         self.background_failures = Counter(
             "crewyard_background_failures_total",
             "Times that work nobody asked for failed and was begun again.",

@@ -8,6 +8,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from crds import kinds
+from crds.reasons import BuildReason, RunReason
+
 _BUILD = (1, 2, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560)
 _RUN = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 86400)
 
@@ -109,9 +112,27 @@ class Metrics:
             ("result", "reason"),
             registry=self.registry,
         )
+        self._begin_at_zero()
         self.queued = Histogram(
             "crewyard_run_queue_seconds",
             "From a Run's creation to its pod (whole seconds).",
             registry=self.registry,
             buckets=(1, 3, 10, 30, 100, 300, 1000, 3000, 10000),
         )
+
+    def _begin_at_zero(self) -> None:
+        """What counts rare things shows them before they happen: the first of a new series is no increase."""
+        for result in ("built", "reused"):
+            self.build_ends.labels(result, "")
+        for build_reason in BuildReason:
+            self.build_ends.labels("failed", build_reason)
+        for result in ("succeeded", "canceled"):
+            self.run_ends.labels(result, "")
+        for run_reason in RunReason:
+            self.run_ends.labels("failed", run_reason)
+        for kind in kinds.OWN:
+            self.errors.labels(kind.plural)
+            for result in ("reduced", "retried"):
+                self.refused.labels(kind.plural, result)
+        for result in ("passing", "refused"):
+            self.github.labels(result)

@@ -1,0 +1,74 @@
+"""Rules, dashboard and page agree with what the processes show."""
+
+import re
+
+import pytest
+import yaml
+
+from tests.monitoring import shipped
+
+PAGE = (shipped.ROOT / "docs" / "monitoring.md").read_text()
+ROWS = ["Overview", "Runs", "Builds", "GitOps", "API", "Streams", "Controller", "Storage"]
+
+
+def known():
+    return set(shipped.exported()) | {rule["record"] for rule in shipped.rules() if "record" in rule}
+
+
+@pytest.mark.parametrize("rule", shipped.rules(), ids=lambda rule: rule.get("alert") or rule["record"])
+def test_a_rule_asks_for_series_that_exist(rule):
+    assert shipped.names(rule["expr"]) and shipped.names(rule["expr"]) <= known()
+
+
+def test_panels_ask_for_series_that_exist():
+    for title, expression in shipped.queries():
+        assert shipped.names(expression) and shipped.names(expression) <= known(), title
+
+
+def test_every_panel_can_be_read():
+    for panel in shipped.panels():
+        assert panel["description"].endswith("."), panel["title"]
+        assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]
+        assert all(target["legendFormat"] for target in panel["targets"]), panel["title"]
+        assert {target["datasource"]["uid"] for target in panel["targets"]} == {"${datasource}"}
+    titles = [(panel["title"], panel["gridPos"]["y"]) for panel in shipped.panels()]
+    assert len(titles) == len(set(titles))
+
+
+def test_the_dashboard_is_whole():
+    board = shipped.dashboard()
+    assert [panel["title"] for panel in board["panels"] if panel["type"] == "row"] == ROWS
+    assert [entry["name"] for entry in board["templating"]["list"]] == ["datasource", "namespace"]
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(ids) == len(set(ids))
+    places = [tuple(panel["gridPos"].values()) for panel in board["panels"]]
+    assert len(places) == len(set(places)) and all(x + w <= 24 for _, w, x, _ in places)
+
+
+def test_every_metric_is_explained():
+    ours = {name for name in shipped.exported().values() if name.startswith("crewyard_")}
+    told = set(re.findall(r"^\| `(crewyard_\w+)`", PAGE, re.MULTILINE))
+    assert told == ours
+
+
+def test_every_metric_is_looked_at():
+    seen = set()
+    for expression in [rule["expr"] for rule in shipped.rules()] + [text for _, text in shipped.queries()]:
+        seen |= {shipped.exported().get(name) for name in shipped.names(expression)}
+    assert {name for name in shipped.exported().values() if name.startswith("crewyard_")} <= seen
+
+
+def test_the_jobs_are_named_after_the_services():
+    services = {
+        found["metadata"]["name"]: found
+        for page in ("api.yaml", "controller.yaml")
+        for found in yaml.safe_load_all((shipped.ROOT / "manifests" / "base" / page).read_text())
+        if found["kind"] == "Service"
+    }
+    monitors = list(yaml.safe_load_all((shipped.PLACE / "scrape.yaml").read_text()))
+    for monitor in monitors:
+        service = services[monitor["metadata"]["name"]]
+        assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+        [endpoint] = monitor["spec"]["endpoints"]
+        assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+    assert {monitor["metadata"]["name"] for monitor in monitors} == set(services)
