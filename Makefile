@@ -48,14 +48,14 @@ test: ## everything: check, then tests against the real apiserver and the whole
 
 check: $(STAMP) lint types contracts unit ## the quick part: lint, types, contracts, unit tests
 
-lint: $(STAMP)
+lint: $(STAMP) ## ruff: what is wrong, and the form
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/ruff format --check $(CODE)
 
-types: $(STAMP)
+types: $(STAMP) ## mypy --strict
 	@$(BIN)/mypy
 
-contracts: $(STAMP)
+contracts: $(STAMP) ## who may import whom
 	@$(BIN)/lint-imports
 
 unit: $(STAMP) ## unit tests, without a cluster
@@ -79,7 +79,7 @@ docs: $(STAMP) ## the documentation site, to site/index.html (open it, or serve 
 bench: $(STAMP) up ## measurements, each against its peer, to bench/results
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m bench
 
-format: $(STAMP)
+format: $(STAMP) ## brings the code into the form that lint takes
 	@$(BIN)/ruff check --fix $(CODE)
 	@$(BIN)/ruff format $(CODE)
 

@@ -1,0 +1,21 @@
+"""Inputs and outputs of a GitHub Action as tables, from action.yml. Pure. Called by `dev.site.sections`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from dev.site.text import cell, code, table
+
+
+def inputs(action: Mapping[str, Any]) -> str:
+    """The table of inputs."""
+    rows = []
+    for name, one in action["inputs"].items():
+        needed = "needed" if str(one.get("required")).lower() == "true" else code(one.get("default") or "")
+        rows.append((code(name), needed, cell(one["description"])))
+    return table(("input", "default", "meaning"), rows)
+
+
+def outputs(action: Mapping[str, Any]) -> str:
+    """The table of outputs."""
+    rows = [(code(name), cell(one["description"])) for name, one in action["outputs"].items()]
+    return table(("output", "meaning"), rows)

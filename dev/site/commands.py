@@ -1,0 +1,67 @@
+"""Every command of the command-line tool, with its options, made of the program itself. Pure.
+
+Called by `dev.site.sections`; tests hold that nothing in it is without its help.
+"""
+
+from collections.abc import Iterable
+
+import click
+
+from dev.site.text import cell, code, table
+
+_EVERYWHERE = ("--json", "--help")
+
+
+def walk(command: click.Command, name: str) -> Iterable[tuple[str, click.Command]]:
+    """The commands below a program that do something themselves, each with the words that call it."""
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    for part, child in command.commands.items():
+        yield from walk(child, f"{name} {part}")
+
+
+def render(program: click.Command, name: str) -> str:
+    """A section for each command."""
+    return "\n".join(_section(words, command) for words, command in walk(program, name))
+
+
+def options(program: click.Command) -> str:
+    """The options of the program itself, which stand before a command."""
+    return table(("option", "meaning"), [_option(one) for one in _options(program)])
+
+
+def undescribed(program: click.Command, name: str) -> list[str]:
+    """Commands without help, and options without help."""
+    found = [words for words, command in walk(program, name) if not command.help]
+    for words, command in walk(program, name):
+        found += [f"{words} {'/'.join(one.opts)}" for one in _options(command) if not _help(one)]
+    return found
+
+
+def _section(words: str, command: click.Command) -> str:
+    usage = " ".join([words, *command.collect_usage_pieces(click.Context(command))])
+    about = " ".join((command.help or "").split("\n\n")[0].split())
+    more = [" ".join(part.split()) for part in (command.help or "").split("\n\n")[1:]]
+    rows = [_option(one) for one in _options(command) if one.opts[0] not in _EVERYWHERE]
+    parts = [
+        f"### {words}\n",
+        f"```\n{usage}\n```\n",
+        *(f"{cell(part)}\n" for part in (about, *more) if part),
+    ]
+    return "\n".join([*parts, table(("option", "meaning"), rows)] if rows else parts)
+
+
+def _options(command: click.Command) -> list[click.Option]:
+    return [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+
+
+def _option(one: click.Option) -> tuple[str, str]:
+    value = "" if one.is_flag else " " + one.make_metavar(click.Context(click.Command("")))
+    names = ", ".join(code(name + value) for name in one.opts)
+    default = f" Default {code(one.default)}." if isinstance(one.default, int) and not one.is_flag else ""
+    return names, cell(_help(one)) + (" Needed." if one.required else "") + default
+
+
+def _help(one: click.Option) -> str:
+    return one.help or ""

@@ -1,0 +1,64 @@
+"""Hooks of the site's generator (mkdocs.yml). Called by mkdocs: `make docs`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+# The generator loads this file by its path; what it needs are the repository's own packages.
+sys.path[:0] = [place for place in (str(ROOT), str(ROOT / "client")) if place not in sys.path]
+
+from mkdocs.structure.files import File, Files  # noqa: E402
+
+from dev.site import links, pictures, sections  # noqa: E402
+
+
+def on_config(config: Any) -> Any:
+    """Puts the pages of a directory into the navigation where it names the directory."""
+    config.nav = _whole(config.nav)
+    return config
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Adds the pages that stand in the repository's root."""
+    for name, page in links.PAGES.items():
+        if (ROOT / name).exists():
+            files.append(File.generated(config, page, content=(ROOT / name).read_text()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Fills in what is generated, and turns links and pictures into the site's."""
+    names = {page_name: name for name, page_name in links.PAGES.items()}
+    source = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
+    found = links.on_site(sections.fill(markdown), source)
+    return pictures.IMAGE.sub(
+        lambda one: pictures.inline((ROOT / "docs/pictures" / one[2]).read_text(), one[1]), found
+    )
+
+
+def _whole(nav: Any) -> Any:
+    if isinstance(nav, dict):
+        return {title: _whole(below) for title, below in nav.items()}
+    if not isinstance(nav, list):
+        return nav
+    found: list[Any] = []
+    for entry in nav:
+        if isinstance(entry, str) and entry.endswith("/"):
+            pages = sorted(
+                path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs" / entry).glob("*.md")
+            )
+            found += sorted(pages, key=lambda name: (not name.endswith("/index.md"), name))
+        elif not _missing(entry):
+            found.append(_whole(entry))
+    return found
+
+
+def _missing(entry: Any) -> bool:
+    """Whether it names a page of docs/ that there is not (yet)."""
+    names = [name for name in entry.values() if isinstance(name, str)] if isinstance(entry, dict) else []
+    return any(
+        not (ROOT / "docs" / name).exists()
+        for name in names
+        if name not in links.PAGES.values() and name[-1] != "/"
+    )

@@ -1,0 +1,35 @@
+"""Links of pages: from the repository's places to the site's. Pure. Called by `dev.site.hooks`.
+
+A page is read in two places. In the repository a link may lead to any file; on the site
+there are pages only, so that a link to another file becomes the file's path.
+"""
+
+import posixpath
+import re
+
+PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+"""Files of the repository's root that are pages of the site, too."""
+_LINK = re.compile(r"(?<!!)\[([^\]\[]*)\]\(([^()\s#]+)(#[^()\s]*)?\)")
+
+
+def on_site(page: str, source: str) -> str:
+    """The text of a page (`source` is its path in the repository) with links as the site has them."""
+
+    def one(found: re.Match[str]) -> str:
+        text, target, anchor = found[1], found[2], found[3] or ""
+        if ":" in target:
+            return found[0]
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        inside = PAGES.get(place) or (place.removeprefix("docs/") if place.startswith("docs/") else None)
+        if inside is None:
+            return (
+                text
+                if text.startswith("`")
+                else f"`{text}`"
+                if text.strip("/") == place
+                else f"{text} (`{place}`)"
+            )
+        here = posixpath.dirname(PAGES.get(source) or source.removeprefix("docs/"))
+        return f"[{text}]({posixpath.relpath(inside, here or '.')}{anchor})"
+
+    return _LINK.sub(one, page)

@@ -1,0 +1,72 @@
+"""The generated sections of pages: each mark in a page stands for one of them.
+
+`<!-- generated: fields run spec -->` in a page is replaced, when the site is built, by
+what the code says. Called by `dev.site.hooks`, and by tests, which know from here what a
+page holds besides its own text.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from api.openapi.document import document
+from api.routes.description import OPERATIONS
+from crewyard.cli.main import program
+from dev.site import action, calls, commands, fields
+
+ROOT = Path(__file__).parents[2]
+MARK = re.compile(r"^<!-- generated: (.+?) -->$", re.MULTILINE)
+
+
+def fill(page: str) -> str:
+    """The page with its marks replaced. Raises KeyError for a mark that nothing stands for."""
+    return MARK.sub(lambda found: make(found[1]), page)
+
+
+def make(mark: str) -> str:
+    """One section, by the words of its mark, such as `fields run spec`."""
+    name, *arguments = mark.split()
+    return _SECTIONS[name](*arguments)
+
+
+def description() -> dict[str, Any]:
+    """The API's description, as an installation would serve it at an example's address."""
+    return document(OPERATIONS, "https://crewyard.example.com")
+
+
+def version(kind: str) -> dict[str, Any]:
+    """The one version of a kind's definition."""
+    found: dict[str, Any] = yaml.safe_load((ROOT / "crds" / f"{kind}.yaml").read_text())["spec"]["versions"][
+        0
+    ]
+    return found
+
+
+def action_file(name: str) -> dict[str, Any]:
+    """What a GitHub Action says of itself."""
+    found: dict[str, Any] = yaml.safe_load((ROOT / "actions" / name / "action.yml").read_text())
+    return found
+
+
+def decisions() -> str:
+    """A list of the decisions, by their headings."""
+    pages = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    lines = [f"- [{page.read_text().partition(chr(10))[0].lstrip('# ')}]({page.name})" for page in pages]
+    return "\n".join(lines) + "\n"
+
+
+_SECTIONS: dict[str, Callable[..., str]] = {
+    "fields": lambda kind, part: fields.render(version(kind), part),
+    "refusals": lambda kind: fields.refusals(version(kind)),
+    "columns": lambda kind: fields.columns(version(kind)),
+    "decisions": decisions,
+    "calls": lambda: calls.render(description()),
+    "objects": lambda: calls.schemas(description()),
+    "commands": lambda: commands.render(program, "crewyard"),
+    "options": lambda: commands.options(program),
+    "inputs": lambda name: action.inputs(action_file(name)),
+    "outputs": lambda name: action.outputs(action_file(name)),
+}

@@ -1,0 +1,72 @@
+"""Every command in the documentation is executed by a test or says why not; examples are what they say."""
+
+import json
+import re
+import tomllib
+
+import pytest
+import yaml
+
+from tests.documentation import PAGES, ROOT, blocks, name_of
+
+SHELL = {"sh", "bash", "console"}
+KNOWN = SHELL | {"yaml", "json", "toml", "python", "text", "promql", "go", "ts", "typescript", "ini"}
+ELSEWHERE = {
+    "docs/installation.md",
+    "docs/clusters.md",
+    "docs/monitoring.md",
+    "docs/clients.md",
+    "docs/security.md",
+}
+"""Their commands change an installation, or have tests of their own."""
+
+
+def every(*languages):
+    return [
+        pytest.param(block, id=f"{name_of(page)}:{block.line}")
+        for page in PAGES
+        for block in blocks(page.read_text())
+        if block.language in languages
+    ]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in ELSEWHERE], ids=name_of)
+def test_every_block_names_its_language(page):
+    assert [block.line for block in blocks(page.read_text()) if block.language not in KNOWN] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in ELSEWHERE], ids=name_of)
+def test_every_command_is_run_or_says_why_not(page):
+    unmarked = [
+        block.line
+        for block in blocks(page.read_text())
+        if block.language in SHELL and not ("run" in block.marks or block.marks.get("not run"))
+    ]
+    assert unmarked == []
+
+
+@pytest.mark.parametrize("block", every("python"))
+def test_python_compiles(block):
+    compile(block.text, "a page", "exec")
+
+
+@pytest.mark.parametrize("block", every("toml"))
+def test_toml_is_toml(block):
+    tomllib.loads(block.text)
+
+
+@pytest.mark.parametrize("block", every("yaml"))
+def test_yaml_is_yaml(block):
+    assert [found for found in yaml.safe_load_all(block.text) if found]
+
+
+@pytest.mark.parametrize("block", every("json"))
+def test_json_is_json(block):
+    # An ellipsis stands for what a reader fills in; `{…}` for an object, `…` within a text for itself.
+    json.loads(re.sub(r"(?<=[:\[] )…", "null", block.text.replace("{…}", "{}")))
+
+
+def test_marks_are_not_seen_as_text():
+    assert [block.marks for block in blocks("<!-- run -->\n```sh\ntrue\n```\n")] == [{"run": ""}]
+    assert [block.marks for block in blocks("<!-- run -->\nwords\n```sh\ntrue\n```\n")] == [{}]
+    assert (ROOT / "docs").is_dir()

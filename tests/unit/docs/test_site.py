@@ -1,0 +1,33 @@
+"""What the site makes of links and pictures."""
+
+import pytest
+
+from dev.site import links, pictures
+from tests.documentation import DOCS
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "expected"),
+    [
+        ("README.md", "[a](docs/run.md#queue)", "[a](run.md#queue)"),
+        ("docs/run.md", "[a](../README.md)", "[a](index.md)"),
+        ("docs/decisions/0001-x.md", "[a](../run.md)", "[a](../run.md)"),
+        ("docs/run.md", "[actions/](../actions/)", "`actions/`"),
+        ("docs/run.md", "[the actions](../actions/)", "the actions (`actions`)"),
+        ("docs/run.md", "[a](https://example.com/x)", "[a](https://example.com/x)"),
+        ("docs/run.md", "[a](#queue)", "[a](#queue)"),
+    ],
+)
+def test_a_link_leads_to_the_same_page_on_the_site(source, text, expected):
+    assert links.on_site(text, source) == expected
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "pictures").glob("*.svg")), ids=lambda path: path.name)
+def test_a_picture_has_colours_for_both_and_none_of_its_own_on_the_site(path):
+    svg = path.read_text()
+    assert (
+        "prefers-color-scheme: dark" in svg
+        and "<title>" in svg
+        and "http" not in svg.replace("http://www.w3.org/", "")
+    )
+    assert "<style>" not in pictures.inline(svg, "what it shows")
