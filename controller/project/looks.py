@@ -58,7 +58,8 @@ class Looks:
     def __init__(self) -> None:
         self._found: dict[str, Look] = {}
         self._asked: dict[str, set[str]] = {}
-        self._held: dict[str, str] = {}
+        self._taken: dict[str, str] = {}
+        self._waiting: dict[str, tuple[str, ...]] = {}
         self._due: set[str] = set()
 
     def get(self, project: str) -> Look | None:
@@ -78,26 +79,24 @@ class Looks:
     def put(self, project: str, look: Look) -> bool:
         """Keeps a look; whether it found something new."""
         before = self._found.get(project)
-        if before is not None and before.source == look.source:
-            look = replace(look, skipped=self._skipped(project, before, look))
+        if before is None or before.source != look.source:
+            self._taken.pop(project, None)
+            self._waiting.pop(project, None)
+        elif look.commit in ("", before.commit):
+            look = replace(look, skipped=before.skipped)
+        else:
+            others = (commit for commit in self._waiting.get(project, ()) if commit != look.commit)
+            look = replace(look, skipped=tuple(others)[-MOST_SKIPPED:])
+        if look.commit and look.commit != self._taken.get(project):
+            seen = (*self._waiting.get(project, ()), look.commit)
+            self._waiting[project] = tuple(dict.fromkeys(seen))[-MOST_SKIPPED - 1 :]
         self._found[project] = look
         return before != look
 
-    def hold(self, project: str, commit: str | None) -> None:
-        """The head that waits for its turn, or None."""
-        if commit is None:
-            self._held.pop(project, None)
-        else:
-            self._held[project] = commit
-
-    def _skipped(self, project: str, before: Look, look: Look) -> tuple[str, ...]:
-        held = self._held.get(project)
-        if look.commit in ("", before.commit):
-            return before.skipped
-        if held is None:
-            return ()
-        others = (commit for commit in (*before.skipped, held) if commit != look.commit)
-        return tuple(dict.fromkeys(others))[-MOST_SKIPPED:]
+    def took(self, project: str, commit: str) -> None:
+        """What was seen of the source up to this commit is acted upon; what came before counts no more."""
+        self._taken[project] = commit
+        self._waiting.pop(project, None)
 
     def demand(self, project: str, deployments: set[str]) -> bool:
         """Asks for a look because of these Deployments (uids), once for each; whether one is due now."""
@@ -117,5 +116,6 @@ class Looks:
         """The Project is gone."""
         self._found.pop(project, None)
         self._asked.pop(project, None)
-        self._held.pop(project, None)
+        self._taken.pop(project, None)
+        self._waiting.pop(project, None)
         self._due.discard(project)

@@ -48,7 +48,9 @@ class ProjectReconciler:
         deployments = [deployment for deployment in everything if deployment.name not in condemned]
         look = self.looks.get(name)
         decision = decide(project, deployments, look, datetime.now(UTC), self._pace(project, deployments))
-        self.looks.hold(name, look.commit if look and decision.requeue_after else None)
+        # At once: whatever head is seen from now on comes after this one.
+        if look is not None and look.commit and not decision.requeue_after:
+            self.looks.took(name, look.commit)
         await self.actor.perform(kinds.PROJECT, raw, triggers.project(name), decision)
         self._ask_for_look(project, deployments, look)
         await self.retainer.retain(project, everything)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from controller.project.burst import Pace
 from controller.project.decide import decide
-from controller.project.looks import Look, Looks
+from controller.project.looks import Look, Looks, Problem
 from crds import conditions
 from crds.git_names import git_name
 from tests.unit.controller.conftest import NOW, Make
@@ -74,9 +74,11 @@ def test_uploads_previews_and_what_was_taken_over_hold_up_no_head(make):
 
 def test_the_skipped_are_named_by_an_event_and_by_the_condition_until_the_head_moves(make):
     looks = Looks()
+    looks.put("demo", look_at(1))
+    looks.took("demo", sha(1))
+    # Nobody needs to have come by between them.
     for number in (2, 3, 4):
         looks.put("demo", look_at(number))
-        looks.hold("demo", sha(number))
     look = looks.get("demo")
     assert look.skipped == (sha(2), sha(3))
     project = project_at(make, 1)
@@ -84,7 +86,7 @@ def test_the_skipped_are_named_by_an_event_and_by_the_condition_until_the_head_m
     assert decision.create
     (note,) = [note for note in decision.events if note.reason == "CommitsSkipped"]
     assert sha(2)[:12] in note.message and sha(3)[:12] in note.message and sha(4)[:12] in note.message
-    looks.hold("demo", None)
+    looks.took("demo", sha(4))
     after = project_at(make, 4, 2, conditions=decision.status["conditions"], observedGeneration=1)
     deployments = [made(make, 4, 5, order=2)]
     assert "Not built, since newer ones followed: " in ready(decision)
@@ -101,8 +103,23 @@ def test_a_push_back_to_a_skipped_commit_is_skipped_no_longer():
     looks = Looks()
     for number in (2, 3, 2):
         looks.put("demo", look_at(number))
-        looks.hold("demo", sha(number))
     assert looks.get("demo").skipped == (sha(3),)
+
+
+def test_a_problem_in_between_forgets_nothing_that_waits():
+    looks = Looks()
+    looks.put("demo", look_at(1))
+    looks.took("demo", sha(1))
+    looks.put("demo", look_at(2))
+    away = Look(GIT, "", problem=Problem("Unreachable", "away", True))
+    looks.put("demo", away)
+    looks.put("demo", look_at(3))
+    assert looks.get("demo").skipped == (sha(2),)
+    looks.put("demo", look_at(1))
+    assert looks.get("demo").skipped == (sha(2), sha(3))
+    looks.took("demo", sha(1))
+    looks.put("demo", look_at(4))
+    assert looks.get("demo").skipped == ()
 
 
 def test_what_has_not_begun_ends_when_a_newer_head_gets_its_place(make):
@@ -151,7 +168,8 @@ def test_of_twenty_pushes_in_ten_seconds_at_most_two_are_built(moments, offset):
             ages = [made(make, n, int(clock + offset) - stamp, order=n) for n, stamp in created]
             now = NOW.replace(microsecond=int((clock + offset) % 1 * 1e6))
             decision = decide(project, ages, looks.get("demo"), now, TEN)
-            looks.hold("demo", sha(number) if decision.requeue_after else None)
+            if not decision.requeue_after:
+                looks.took("demo", sha(number))
             if decision.create:
                 created.append((number, int(clock + offset)))
                 project = project_at(make, number, number)
