@@ -1,0 +1,125 @@
+"""The admission policy of the tree, bound to a namespace of the test's own, beside Kubernetes' profile."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes.aio import client
+
+from crds import errors
+from crds.kube import Kube
+
+FILE = Path(__file__).parents[3] / "manifests" / "base" / "admission.yaml"
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+RBAC = "rbac.authorization.k8s.io"
+PLURALS = {
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
+}
+ACCOUNT = ("crewyard-system", "crewyard-controller")
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Doors:
+    """Three ways for a pod to be asked for: under our policy, as the controller, and under *restricted*."""
+
+    ours: Kube
+    controller: Kube
+    restricted: Kube
+
+
+async def asked(kube: Kube, pod: dict[str, Any]) -> str:
+    """Empty where the apiserver would take a pod, else what it says. Nothing is made."""
+    path = f"/api/v1/namespaces/{kube.namespace}/pods"
+    try:
+        await kube.call("POST", path, {"dryRun": "All"}, {"apiVersion": "v1", "kind": "Pod", **pod})
+    except (errors.Forbidden, errors.Invalid) as error:
+        return str(error)
+    return ""
+
+
+def pod(**spec: Any) -> dict[str, Any]:
+    """A pod that nobody objects to; `spec` changes its spec."""
+    container = {
+        "name": "main",
+        "image": "none.invalid/none:1",
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+    return {
+        "metadata": {"name": "asked"},
+        "spec": {"containers": [container], "securityContext": security, **spec},
+    }
+
+
+async def _ready(kube: Kube) -> None:
+    """Waits until the namespace has its service account."""
+    async with asyncio.timeout(SECONDS):
+        while "serviceaccount" in await asked(kube, pod()):
+            await asyncio.sleep(0.1)
+
+
+async def _as_controller(kube: Kube) -> Kube:
+    """A connection with the controller's own account, which may make pods in the test's namespace."""
+    namespace, name = ACCOUNT
+    made = await kube.call(
+        "POST",
+        f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+        body={"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}},
+    )
+    place = f"/apis/{RBAC}/v1/namespaces/{kube.namespace}"
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
+    await kube.call("POST", f"{place}/roles", body={"metadata": {"name": "pods"}, "rules": [rule]})
+    binding = {
+        "metadata": {"name": "pods"},
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "pods"},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+    }
+    await kube.call("POST", f"{place}/rolebindings", body=binding)
+    own = kube._api.configuration
+    settings = client.Configuration()
+    settings.host, settings.ssl_ca_cert = own.host, own.ssl_ca_cert
+    settings.api_key = {"authorization": made["status"]["token"]}
+    settings.api_key_prefix = {"authorization": "Bearer"}
+    return Kube(client.ApiClient(settings), kube.namespace)
+
+
+@pytest.fixture
+async def doors(kube: Kube) -> AsyncIterator[Doors]:
+    name = f"test-{secrets.token_hex(4)}"
+    restricted = Kube(kube._api, name)
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    await kube.call("POST", "/api/v1/namespaces", body={"metadata": {"name": name, "labels": labels}})
+    made = []
+    controller = None
+    try:
+        for item in yaml.safe_load_all(FILE.read_text()):
+            item["metadata"]["name"] = name
+            if item["kind"].endswith("Binding"):
+                item["spec"]["policyName"] = name
+                here = {"kubernetes.io/metadata.name": kube.namespace}
+                item["spec"]["matchResources"]["namespaceSelector"]["matchLabels"] = here
+            place = f"{GROUP}/{PLURALS[item['kind']]}"
+            await kube.call("POST", place, body=item)
+            made.append(f"{place}/{name}")
+        await _ready(kube)
+        await _ready(restricted)
+        controller = await _as_controller(kube)
+        refused = pod(securityContext={"seccompProfile": {"type": "RuntimeDefault"}})
+        async with asyncio.timeout(SECONDS):
+            # A new policy is known to the apiserver a moment later, a new role to its authorizer.
+            while not await asked(kube, refused) or await asked(controller, pod()):
+                await asyncio.sleep(0.1)
+        yield Doors(kube, controller, restricted)
+    finally:
+        if controller is not None:
+            await controller.close()
+        for path in made:
+            await kube.call("DELETE", path)
+        await kube.call("DELETE", f"/api/v1/namespaces/{name}")

@@ -1,0 +1,259 @@
+"""Which pods the admission policy lets into the namespace of the crews, asked of the real apiserver."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from controller.config import Config
+from controller.deployment import pod as build_pod
+from controller.project import prune_pod
+from controller.run import pod as run_pod
+from crds import errors
+from crds.objects import Deployment, Project, Run
+from tests.cluster.admission.conftest import FILE, Doors, asked, pod
+
+DIGEST = f"registry.example.com/crews/demo@sha256:{'0' * 64}"
+COMPONENT = "app.kubernetes.io/component"
+NOW = 1_800_000_000
+
+
+def container(**security: Any) -> dict[str, Any]:
+    """A container with another security context than the ordinary one."""
+    whole = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, **security}
+    return {"name": "other", "image": "none.invalid/none:1", "securityContext": whole}
+
+
+def of(**security: Any) -> dict[str, Any]:
+    """A pod of one such container."""
+    return pod(containers=[container(**security)])
+
+
+def user(**security: Any) -> dict[str, Any]:
+    """A pod with another security context."""
+    return pod(
+        securityContext={"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}, **security}
+    )
+
+
+def volume(**source: Any) -> dict[str, Any]:
+    """A pod with a volume."""
+    return pod(volumes=[{"name": "v", **source}])
+
+
+PLAIN = {"name": "main", "image": "none.invalid/none:1"}
+TABLE: dict[str, dict[str, Any]] = {
+    "ordinary": pod(),
+    "no user named": user(),
+    "root by number": user(runAsUser=0),
+    "root by number in a container": of(runAsUser=0),
+    "not said to be no root": pod(securityContext={"seccompProfile": {"type": "RuntimeDefault"}}),
+    "said by the container alone": pod(
+        securityContext={"seccompProfile": {"type": "RuntimeDefault"}},
+        containers=[container(runAsNonRoot=True)],
+    ),
+    "taken back by a container": of(runAsNonRoot=False),
+    "taken back by an init container": pod(initContainers=[container(runAsNonRoot=False)]),
+    "no security context": pod(containers=[PLAIN]),
+    "an init container without": pod(initContainers=[{**PLAIN, "name": "first"}]),
+    "more privileges": of(allowPrivilegeEscalation=True),
+    "privileges not spoken of": pod(
+        containers=[{**PLAIN, "securityContext": {"capabilities": {"drop": ["ALL"]}}}]
+    ),
+    "privileged": of(privileged=True, allowPrivilegeEscalation=True),
+    "nothing dropped": of(capabilities={}),
+    "some dropped": of(capabilities={"drop": ["NET_RAW"]}),
+    "one given back": of(capabilities={"drop": ["ALL"], "add": ["NET_RAW"]}),
+    "the port of a server": of(capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}),
+    "Kaniko's capabilities": of(capabilities={"drop": ["ALL"], "add": ["CHOWN", "FOWNER", "DAC_OVERRIDE"]}),
+    "no seccomp": pod(securityContext={"runAsNonRoot": True}),
+    "seccomp unconfined": user(seccompProfile={"type": "Unconfined"}),
+    "seccomp unconfined in a container": of(seccompProfile={"type": "Unconfined"}),
+    "seccomp by the container alone": pod(
+        securityContext={"runAsNonRoot": True},
+        containers=[container(seccompProfile={"type": "RuntimeDefault"})],
+    ),
+    "a profile of the node": user(seccompProfile={"type": "Localhost", "localhostProfile": "x.json"}),
+    "empty volume": volume(emptyDir={}),
+    "secret": volume(secret={"secretName": "a"}),
+    "projected": volume(projected={"sources": []}),
+    "a directory of the host": volume(hostPath={"path": "/"}),
+    "nfs": volume(nfs={"server": "none.invalid", "path": "/"}),
+    "iscsi": volume(iscsi={"targetPortal": "10.0.0.1:3260", "iqn": "iqn.2026-01.invalid:a", "lun": 0}),
+    "the host's network": pod(hostNetwork=True),
+    "the host's processes": pod(hostPID=True),
+    "the host's memory": pod(hostIPC=True),
+    "a port of the host": pod(containers=[{**container(), "ports": [{"containerPort": 80, "hostPort": 80}]}]),
+    "an unsafe sysctl": user(sysctls=[{"name": "kernel.msgmax", "value": "1"}]),
+    "the whole of /proc": pod(hostUsers=False, containers=[container(procMount="Unmasked")]),
+    "an SELinux user": user(seLinuxOptions={"user": "system_u"}),
+}
+
+
+async def test_any_pod_is_judged_as_by_the_profile_restricted(doors: Doors):
+    differing, refused = [], 0
+    for name, asked_for in TABLE.items():
+        ours, theirs = await asked(doors.ours, asked_for), await asked(doors.restricted, asked_for)
+        refused += bool(ours)
+        if bool(ours) != bool(theirs):
+            differing.append((name, ours, theirs))
+    assert differing == []
+    assert 20 <= refused < len(TABLE)
+
+
+def objects() -> tuple[Project, Deployment, Run]:
+    meta = {"namespace": "crews", "generation": 1, "resourceVersion": "1"}
+    deployment = {
+        "project": "demo",
+        "source": {"git": {"url": "https://git.example.com/a.git", "commit": "1" * 40}},
+        "order": 1,
+    }
+    return (
+        Project({"metadata": {**meta, "name": "demo", "uid": "uid-demo"}, "spec": {}, "status": {}}),
+        Deployment(
+            {
+                "metadata": {**meta, "name": "dep-a", "uid": "uid-dep"},
+                "spec": deployment,
+                "status": {"image": DIGEST, "phase": "Active"},
+            }
+        ),
+        Run(
+            {
+                "metadata": {**meta, "name": "run-a", "uid": "uid-run"},
+                "spec": {"project": "demo"},
+                "status": {},
+            }
+        ),
+    )
+
+
+def generated() -> dict[str, dict[str, Any]]:
+    """Every kind of pod that the controller makes."""
+    project, deployment, run = objects()
+    config = Config(
+        namespace="crews",
+        internal_url="http://crewyard-api.crewyard-system.svc:8080",
+        token_key="k" * 32,
+        service_image=DIGEST,
+        kaniko_image=DIGEST,
+        base_images={"3.11": DIGEST},
+        registry="registry.example.com",
+        registry_secret="push",
+    )
+    removal = prune_pod.Removal({}, (DIGEST,), ())
+    return {
+        "run": run_pod.build(run, project, deployment, frozenset(), config, NOW),
+        "assemble": build_pod.assemble(deployment, project, "dep-a-a1", 1, config, NOW),
+        "dependencies": build_pod.dependencies(
+            deployment, project, "dep-a-d1", 2, "key", "image:deps", config, NOW
+        ),
+        "prune": prune_pod.build(project, removal, 1, config),
+        "announcement": prune_pod.announcement(project, removal, config),
+    }
+
+
+async def test_the_controllers_pods_are_let_in_and_nobody_elses_copies_of_them(doors: Doors):
+    for name, body in generated().items():
+        assert await asked(doors.controller, body) == "", name
+        assert "is for pods that the controller of Crewyard makes" in await asked(doors.ours, body), name
+
+
+async def test_every_pod_but_the_one_with_kaniko_satisfies_restricted(doors: Doors):
+    said = {name: await asked(doors.restricted, body) for name, body in generated().items()}
+    assert [name for name, refusal in said.items() if refusal] == ["dependencies"]
+    assert 'container "kaniko"' in said["dependencies"] and 'container "source"' not in said["dependencies"]
+
+
+def changed(body: dict[str, Any], **spec: Any) -> dict[str, Any]:
+    return {**body, "spec": {**copy.deepcopy(body["spec"]), **spec}}
+
+
+def in_container(body: dict[str, Any], number: int, **more: Any) -> dict[str, Any]:
+    found = copy.deepcopy(body)
+    container = [*found["spec"].get("initContainers", []), *found["spec"]["containers"]][number]
+    for key, value in more.items():
+        if isinstance(value, dict):
+            container[key] = {**container.get(key, {}), **value}
+        else:
+            container[key] = value
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "said"),
+    [
+        ("run", {"automountServiceAccountToken": True}, "automountServiceAccountToken"),
+        ("run", {"shareProcessNamespace": True}, "shareProcessNamespace"),
+        ("dependencies", {"automountServiceAccountToken": True}, "automountServiceAccountToken"),
+        ("dependencies", {"shareProcessNamespace": True}, "shareProcessNamespace"),
+        (
+            "dependencies",
+            {"volumes": [{"name": "workspace", "secret": {"secretName": "push"}}]},
+            "workspace only",
+        ),
+        ("prune", {"shareProcessNamespace": True}, "shareProcessNamespace"),
+    ],
+)
+async def test_even_the_controllers_pods_have_bounds(doors: Doors, kind, spec, said):
+    assert said in await asked(doors.controller, changed(generated()[kind], **spec))
+
+
+async def test_images_of_runs_are_digests_and_kaniko_gets_no_more_than_it_has(doors: Doors):
+    made = generated()
+    cases = [
+        (in_container(made["run"], 0, image="registry.example.com/crews/demo:latest"), "by its digest"),
+        (in_container(made["run"], 0, image=f"{DIGEST[:-1]}"), "by its digest"),
+        (
+            in_container(made["dependencies"], 1, securityContext={"allowPrivilegeEscalation": True}),
+            "must be false",
+        ),
+        (
+            in_container(
+                made["dependencies"],
+                1,
+                securityContext={"capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]}},
+            ),
+            "capabilities",
+        ),
+        (
+            in_container(made["dependencies"], 1, securityContext={"seccompProfile": {"type": "Unconfined"}}),
+            "seccomp",
+        ),
+    ]
+    for body, said in cases:
+        assert said in await asked(doors.controller, body), said
+
+
+async def test_a_pod_that_is_there_gets_neither_the_label_nor_a_container_beside(doors: Doors):
+    kube = doors.ours
+    body = pod(nodeSelector={"none.invalid/none": "1"})
+    place = f"/api/v1/namespaces/{kube.namespace}/pods"
+    await kube.call("POST", place, body={"apiVersion": "v1", "kind": "Pod", **body})
+    merge = "application/merge-patch+json"
+    labels = {"metadata": {"labels": {COMPONENT: "build"}}}
+    with pytest.raises((errors.Forbidden, errors.Invalid), match="is for pods that the controller"):
+        await kube.call("PATCH", f"{place}/asked", body=labels, content_type=merge)
+    beside = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "none.invalid/none:1"}]}}
+    with pytest.raises((errors.Forbidden, errors.Invalid), match="allowPrivilegeEscalation"):
+        await kube.call(
+            "PATCH",
+            f"{place}/asked/ephemeralcontainers",
+            body=beside,
+            content_type="application/strategic-merge-patch+json",
+        )
+    # What does not matter may change.
+    note = {"metadata": {"annotations": {"a": "b"}, "labels": {"a": "b"}}}
+    await kube.call("PATCH", f"{place}/asked", body=note, content_type=merge)
+    await kube.call("DELETE", f"{place}/asked", {"gracePeriodSeconds": "0"})
+
+
+def test_the_namespace_of_the_crews_is_the_one_that_is_asked():
+    [binding] = [one for one in yaml.safe_load_all(FILE.read_text()) if one["kind"].endswith("PolicyBinding")]
+    wanted = binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"]
+    spaces = yaml.safe_load_all(Path(FILE.with_name("namespaces.yaml")).read_text())
+    chosen = [
+        one["metadata"]["name"] for one in spaces if wanted.items() <= one["metadata"]["labels"].items()
+    ]
+    assert chosen == ["crews"] and binding["spec"]["validationActions"] == ["Deny"]
