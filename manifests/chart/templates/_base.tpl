@@ -1,18 +1,21 @@
-{{/* A file of manifests/base for this release: its names, its namespaces, its labels. What an installation changes
-in none but these is written down once, there; call with a list of the root and the file's name. */}}
+{{/* A file of manifests for this release: its names, its namespaces, its labels. What an installation changes
+in none but these is written down once, there; call with a list of the root and the file's name
+below files/. */}}
 {{- define "crewyard.base" -}}
 {{- $root := index . 0 }}
 {{- $name := include "crewyard.fullname" $root }}
 {{- $crews := $root.Values.crews.namespace }}
-{{- $text := $root.Files.Get (printf "files/base/%s.yaml" (index . 1)) | required (printf "the chart has no files/base/%s.yaml" (index . 1)) }}
+{{- $text := $root.Files.Get (printf "files/%s.yaml" (index . 1)) | required (printf "the chart has no files/%s.yaml" (index . 1)) }}
 {{- $text = $text | replace "crewyard-system" "<system>" }}
-{{- $text = regexReplaceAll "(?m)(name: |Name: |:)crewyard-" $text (printf "${1}%s-" $name) }}
+{{- $text = regexReplaceAll "(name: |Name: |:|=\"|=~\")crewyard-" $text (printf "${1}%s-" $name) }}
 {{- $text = regexReplaceAll "(?m)(namespace: |metadata.name: |crewyard.dev/pods: )crews\\b" $text (printf "${1}%s" $crews) }}
 {{- $text = $text | replace "<system>" $root.Release.Namespace }}
 {{- range splitList "\n---\n" $text }}
 {{- $found := . | fromYaml }}
+{{- if eq $found.metadata.name "crewyard" }}{{ $_ := set $found.metadata "name" $name }}{{ end }}
 {{- with $found.Error }}{{ fail . }}{{ end }}
-{{- $_ := set $found.metadata "labels" (merge (include "crewyard.labels" $root | fromYaml) ($found.metadata.labels | default dict)) }}
+{{- $more := ternary $root.Values.monitoring.labels dict (hasPrefix "monitoring.coreos.com/" $found.apiVersion) }}
+{{- $_ := set $found.metadata "labels" (merge (include "crewyard.labels" $root | fromYaml) ($found.metadata.labels | default dict) $more) }}
 {{- if or $root.Values.identity.kubernetesTokens (not (hasPrefix "ClusterRole" $found.kind)) }}
 ---
 {{ toYaml $found }}

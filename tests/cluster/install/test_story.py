@@ -1,4 +1,4 @@
-"""The chart for real: installed, used, upgraded under a live run, uninstalled both ways. In own namespaces."""
+"""The chart for real, in own namespaces: installed, used, upgraded under a live run, and uninstalled twice."""
 
 import json
 import socket

@@ -5,6 +5,8 @@ import json
 import pytest
 import yaml
 
+from api.config import parse as api_settings
+from controller.config import parse as controller_settings
 from tests.unit.manifests import rendering
 
 ONLY_KUSTOMIZE = {"Namespace /crewyard-system"}
@@ -31,6 +33,16 @@ def test_helm_and_kustomize_install_the_same(directory, values):
     assert set(theirs) - set(ours) == ONLY_KUSTOMIZE
     for name in sorted(set(ours) & set(theirs)):
         assert ours[name] == theirs[name], name
+
+
+def test_what_prometheus_is_given_is_the_same_too():
+    turned_on = ("monitoring.scrape=true", "monitoring.rules=true", "monitoring.dashboard=true")
+    ours = rendering.comparable(rendering.helm(*turned_on))
+    theirs = rendering.comparable(rendering.kustomize(rendering.ROOT / "manifests" / "monitoring"))
+    assert len(theirs) >= 4
+    assert {name: ours.get(name) for name in theirs} == theirs
+    other = json.dumps(rendering.helm(*turned_on, release="second"))
+    assert 'job=\\"second-crewyard-api' in other and 'job=\\"crewyard-api' not in other
 
 
 def test_the_schemas_of_the_kinds_are_the_one_there_is():
@@ -136,7 +148,7 @@ def test_everything_turned_on_says_it_in_the_right_places():
         "volumeMounts"
     ]
     assert api["nodeSelector"] == {"pool": "services"}
-    [config] = [one["data"] for name, one in objects.items() if name.startswith("ConfigMap ")]
+    config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
     assert config["CREWYARD_PUBLIC_URL"] == "https://crewyard.example.com"
     assert (
         json.loads(config["CREWYARD_PODS"])["plans"]["enterprise"]["resources"]["limits"]["nvidia.com/gpu"]
@@ -149,12 +161,10 @@ def test_everything_turned_on_says_it_in_the_right_places():
     assert route["spec"]["rules"][0]["timeouts"] == {"request": "0s", "backendRequest": "0s"}
 
 
-def test_the_settings_are_ones_that_the_service_takes(monkeypatch):
-    from api.config import parse as api_settings
-    from controller.config import parse as controller_settings
-
+def test_the_settings_are_ones_that_the_service_takes():
     for values in ((), (EVERYTHING,), (REPLICAS,)):
-        [config] = [one["data"] for one in rendering.helm(*values) if one["kind"] == "ConfigMap"]
+        found = {rendering.name(one): one for one in rendering.helm(*values)}
+        config = found["ConfigMap crewyard-system/crewyard-config"]["data"]
         whole = {**config, "CREWYARD_TOKEN_KEY": "k" * 32}
         assert controller_settings(whole).namespace == "crews"
         api_settings({**whole, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"})

@@ -1,0 +1,37 @@
+"""JSON schemas for kubeconform out of the apiserver's own OpenAPI document: it cannot fetch any here.
+
+Strict: an object with known properties has no others.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+KINDS = "x-kubernetes-group-version-kind"
+# Written as a string or a number, whatever the document says.
+EITHER = ("io.k8s.apimachinery.pkg.util.intstr.IntOrString", "io.k8s.apimachinery.pkg.api.resource.Quantity")
+
+
+def _strict(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_strict(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _strict(value) for key, value in schema.items()}
+    if isinstance(made.get("properties"), dict) and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        made.setdefault("additionalProperties", False)
+    return made
+
+
+def write(document: dict[str, Any], directory: Path) -> str:
+    """A file for each kind of the OpenAPI document (v2); gives kubeconform's -schema-location."""
+    definitions = {name: _strict(schema) for name, schema in document["definitions"].items()}
+    for name in EITHER:
+        definitions[name] = {"type": ["string", "number"]}
+    (directory / "definitions.json").write_text(json.dumps({"definitions": definitions}))
+    for name, schema in document["definitions"].items():
+        for kind in schema.get(KINDS, []):
+            version = "-".join(part for part in (kind["group"].partition(".")[0], kind["version"]) if part)
+            file = directory / f"{kind['kind']}-{version}.json".lower()
+            file.write_text(json.dumps({"$ref": f"definitions.json#/definitions/{name}"}))
+    return str(directory / "{{ .ResourceKind }}{{ .KindSuffix }}.json")

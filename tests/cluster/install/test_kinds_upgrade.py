@@ -1,0 +1,93 @@
+"""The kinds' schemas through the chart: upgraded with it, kept without it, taken over again.
+
+The cluster's own kinds serve everybody else, so a copy of the chart has the same three in a group of its own.
+"""
+
+import json
+import secrets
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from tests.cluster.install.installation import CHART, ROOT, CommandError, command, kubectl, until
+
+KINDS = ("projects", "deployments", "runs")
+
+
+@pytest.fixture
+def group():
+    name = f"install-{secrets.token_hex(3)}"
+    yield f"{name}.test"
+    names = [f"{kind}.{name}.test" for kind in KINDS]
+    subprocess.run(["helm", "uninstall", name, "-n", name], capture_output=True, timeout=120)
+    kubectl("delete", "crd", *names, "--ignore-not-found", "--timeout=120s")
+    kubectl("delete", "namespace", name, "--ignore-not-found", "--timeout=120s")
+
+
+def chart(directory, group, change):
+    """A copy of the chart with the kinds and nothing else, in that group; `change` is made to each."""
+    shutil.copytree(CHART, directory, ignore=shutil.ignore_patterns("base", "monitoring", "ci"))
+    for path in (directory / "templates").iterdir():
+        if path.name not in ("_names.tpl", "crds.yaml"):
+            path.unlink()
+    for path in (directory / "files" / "crds").iterdir():
+        kind = yaml.safe_load((ROOT / "crds" / path.name).read_text())
+        kind["metadata"]["name"] = f"{kind['spec']['names']['plural']}.{group}"
+        kind["spec"]["group"] = group
+        kind["spec"]["names"].pop("shortNames", None)
+        kind["spec"]["names"].pop("categories", None)
+        change(kind)
+        path.write_text(yaml.safe_dump(kind))
+    return directory
+
+
+def older(kind):
+    """As it was before Projects had `retention`."""
+    if kind["spec"]["names"]["plural"] == "projects":
+        schema = kind["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        del schema["properties"]["spec"]["properties"]["retention"]
+
+
+def project(group, name, **spec):
+    """Applies a Project of that group, strictly."""
+    metadata = {"name": name, "namespace": group.removesuffix(".test")}
+    made = {"apiVersion": f"{group}/v1alpha1", "kind": "Project", "metadata": metadata, "spec": spec}
+    return kubectl("apply", "--validate=strict", "-f", "-", given=json.dumps(made))
+
+
+def test_they_are_upgraded_and_what_lives_stays(tmp_path, group):
+    name = group.removesuffix(".test")
+    old = chart(tmp_path / "old", group, older)
+    new = chart(tmp_path / "new", group, lambda kind: None)
+    here = (name, "--namespace", name, "--create-namespace", "--timeout=120s")
+    kinds = [f"crd/{kind}.{group}" for kind in KINDS]
+
+    command("helm", "install", here[0], str(old), *here[1:])
+    kubectl("wait", "--for=condition=Established", "--timeout=60s", *kinds)
+    # The apiserver tells of a new kind a moment after it is established.
+    until(lambda: _accepted(group, "before"))
+    with pytest.raises(CommandError, match="retention"):
+        project(group, "early", retention={"runs": "1h"})
+    uid = kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}")
+
+    command("helm", "upgrade", here[0], str(new), *here[1:])
+    until(lambda: _accepted(group, "after", retention={"runs": "1h"}))
+    assert kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}") == uid
+
+    command("helm", "uninstall", name, "--namespace", name)
+    assert set(kubectl("-n", name, "get", f"projects.{group}", "-o", "name").split()) == {
+        f"project.{group}/before",
+        f"project.{group}/after",
+    }
+    # The same release takes over what it left.
+    command("helm", "install", here[0], str(new), *here[1:])
+    assert kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}") == uid
+
+
+def _accepted(group, name, **spec):
+    try:
+        return project(group, name, **spec)
+    except CommandError:
+        return None

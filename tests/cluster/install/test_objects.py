@@ -1,0 +1,98 @@
+"""What the chart and the kustomizations render, before linter, schemas and the real apiserver."""
+
+import json
+import secrets
+import subprocess
+
+import pytest
+
+from tests.cluster.install import openapi
+from tests.cluster.install.installation import CHART, ROOT, command, kubectl
+
+EVERYTHING = CHART / "ci" / "everything.yaml"
+REPLICAS = CHART / "values-replicas.yaml"
+VALUES = {"defaults": (), "replicas": (REPLICAS,), "everything": (EVERYTHING,)}
+OF_OTHERS = "HTTPRoute,ServiceMonitor,PrometheusRule"
+"""Kinds that this cluster does not have."""
+
+
+def files(values):
+    """The arguments for files of values."""
+    return [argument for value in values for argument in ("--values", str(value))]
+
+
+def rendered(values, *more, namespace="crewyard-system"):
+    """The chart's objects as YAML."""
+    return command(
+        "helm", "template", "crewyard", str(CHART), "--namespace", namespace, *files(values), *more
+    )
+
+
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory):
+    """Where kubeconform finds the schemas of this apiserver."""
+    document = json.loads(kubectl("get", "--raw", "/openapi/v2"))
+    return openapi.write(document, tmp_path_factory.mktemp("schemas"))
+
+
+@pytest.fixture
+def namespaces():
+    """Two that are empty: for the service and for crews."""
+    name = f"install-{secrets.token_hex(3)}"
+    made = (f"{name}-system", f"{name}-crews")
+    try:
+        for namespace in made:
+            kubectl("create", "namespace", namespace)
+        yield made
+    finally:
+        for namespace in made:
+            kubectl("delete", "namespace", namespace, "--ignore-not-found", "--wait=false")
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_helm_lint_finds_nothing(values):
+    argv = ["helm", "lint", "--strict", str(CHART), *files(values)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+    assert "[WARNING]" not in done.stdout and "[ERROR]" not in done.stdout
+
+
+def conform(schemas, objects):
+    """kubeconform's report."""
+    argv = ["kubeconform", "-strict", "-output", "json", "-summary", "-skip", OF_OTHERS]
+    done = subprocess.run(
+        [*argv, "-schema-location", schemas, "-"], input=objects, capture_output=True, text=True, timeout=120
+    )
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_the_charts_objects_have_the_apiservers_schemas(schemas, values):
+    report = conform(schemas, rendered(values))
+    assert report["resources"] == [] and report["summary"]["valid"] > 20
+
+
+@pytest.mark.parametrize("directory", ["base", "overlays/replicas", "overlays/dev"])
+def test_so_have_those_of_kustomize(schemas, directory):
+    report = conform(schemas, kubectl("kustomize", str(ROOT / "manifests" / directory)))
+    assert report["resources"] == [] and report["summary"]["valid"] > 20
+
+
+def test_a_wrong_field_is_found(schemas):
+    report = conform(schemas, rendered(()).replace("  replicas: 1", "  replicass: 1"))
+    assert report["summary"]["invalid"] == 2 and "replicass" in json.dumps(report)
+
+
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_the_apiserver_takes_all_of_it(namespaces, values):
+    system, crews = namespaces
+    off = ["--set", "gateway.enabled=false,monitoring.scrape=false,monitoring.rules=false"]
+    objects = rendered(values, "--set", f"crews.namespace={crews}", *off, namespace=system)
+    said = kubectl(
+        "apply", "--server-side", "--force-conflicts", "--field-manager=install-test", "--dry-run=server",
+        "--validate=strict", "-f", "-", given=objects,
+    )  # fmt: skip
+    assert len(said.splitlines()) > 20
+    assert kubectl("-n", system, "get", "deployments,configmaps", "-o", "name").split() == [
+        "configmap/kube-root-ca.crt"
+    ]
