@@ -1,7 +1,7 @@
 """The event streams that are open, and whose. Called by `api.follow`, `api.app` and whoever revokes keys."""
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,8 +29,12 @@ class Streams:
     """
 
     def __init__(self, beside: Callable[[float], None] = lambda now: None, most: int = 18_000) -> None:
-        """`beside` is called at every beat with the loop's time; `most` streams are open at once."""
+        """`beside` is called at every beat with the loop's time; `most` streams are open at once.
+
+        Two thirds of them may be one key's: whatever a client forgets to close, others still get theirs.
+        """
         self._open: dict[asyncio.Task[object], _Open] = {}
+        self._of_key: Counter[str] = Counter()
         self._revoked: OrderedDict[str, None] = OrderedDict()
         self._beside = beside
         self._most = most
@@ -40,8 +44,8 @@ class Streams:
     def enter(self, key_id: str, seconds: float | None = None, stream: sse.Stream | None = None) -> None:
         """The current task is now a stream of this key, which holds for `seconds` more (None: for ever).
 
-        Raises the 401 where the key was revoked since it was checked, the 503 where the service stops or
-        has as many streams as it may.
+        Raises the 401 where the key was revoked since it was checked, the 429 where it has too many streams,
+        the 503 where the service stops or has as many streams as it may.
         """
         if key_id in self._revoked:
             raise errors.unauthorized()
@@ -51,6 +55,15 @@ class Streams:
             # Streams stay: were they all the connections there may be, nobody else would be answered, nor
             # the probe by which the kubelet sees that this process lives.
             raise errors.unavailable("too many event streams are open here; try again shortly")
+        share = max(1, self._most * 2 // 3)
+        if self._of_key[key_id] >= share:
+            raise errors.ApiError(
+                429,
+                f"{share} event streams of this key are open here; close some of them first",
+                {"limit": share},
+                headers={"Retry-After": str(errors.RETRY_SECONDS)},
+            )
+        self._of_key[key_id] += 1
         until = float("inf") if seconds is None else asyncio.get_running_loop().time() + seconds
         self._open[_current()] = _Open(key_id, until, stream)
         if self._timer is None:
@@ -58,7 +71,11 @@ class Streams:
 
     def leave(self) -> None:
         """The current task's stream has ended."""
-        self._open.pop(_current(), None)
+        found = self._open.pop(_current(), None)
+        if found is not None:
+            self._of_key[found.key_id] -= 1
+            if not self._of_key[found.key_id]:
+                del self._of_key[found.key_id]
         if not self._open and self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -53,7 +53,7 @@ _REFUSED = {
     413: "The body is too large.",
     415: "The body is not declared as what is taken here.",
     416: "The range lies beyond the file.",
-    429: "Too many requests in this minute, or a queue or the room for uploads is full.",
+    429: "Too many requests in this minute, too many streams, or a queue or the room for uploads is full.",
     500: "The service failed; `error.details.request_id` finds it in its log.",
     503: "A part of the service is away; the same request may succeed shortly.",
 }

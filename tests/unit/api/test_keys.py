@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from api.auth import of_key
+from api.errors import ApiError
 from api.plans import HOLDS_SECONDS, BestPlan
 from api.streams import Streams
 from crds import keys
@@ -105,6 +106,31 @@ async def test_no_stream_opens_for_a_key_that_was_revoked_while_it_was_asked_for
     streams.enter("b")
     with pytest.raises(Exception, match="no valid API key"):
         streams.enter("a")
+
+
+async def test_one_key_cannot_have_all_streams():
+    streams, gate = Streams(most=9), asyncio.Event()
+
+    async def open_one(key):
+        streams.enter(key)
+        try:
+            await gate.wait()
+        finally:
+            streams.leave()
+
+    greedy = [asyncio.create_task(open_one("a")) for _ in range(6)]
+    await asyncio.sleep(0)
+    with pytest.raises(ApiError) as refusal:
+        await open_one("a")
+    assert refusal.value.status == 429
+    others = [asyncio.create_task(open_one("b")) for _ in range(3)]
+    await asyncio.sleep(0)
+    with pytest.raises(ApiError) as refusal:
+        await open_one("c")
+    assert refusal.value.status == 503
+    gate.set()
+    await asyncio.gather(*greedy, *others)
+    await open_one("a")
 
 
 async def test_the_last_use_is_told_and_kept(yard):
