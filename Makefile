@@ -7,10 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
 CODE := crds plan outbound controller build runner api actions client dev tests bench
-TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/security tests/monitoring
+TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/campaign tests/security tests/monitoring
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e bench fuzz tools docs lock format clean
+.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e campaign bench fuzz tools docs lock format clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -44,7 +44,7 @@ demo: up $(STAMP) ## a commit becomes a deployment, a run, events and an artifac
 test: ## everything: check, then tests against the real apiserver and the whole
 	@$(PYTHON) -m dev fit test
 	@$(MAKE) up $(STAMP) tools lint types contracts
-	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest $(TESTS)
+	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_GROUND_FAULTS=1 $(BIN)/pytest $(TESTS)
 
 check: $(STAMP) lint types contracts unit ## the quick part: lint, types, contracts, unit tests
 
@@ -66,6 +66,12 @@ cluster: $(STAMP) up tools ## tests of controller and facade against the real ap
 
 e2e: $(STAMP) up tools ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
+
+campaign: ## faults of all kinds for an hour and more, Runs beside Jobs (again: SEED=number ONLY=test)
+	@$(PYTHON) -m dev fit campaign
+	@$(MAKE) up $(STAMP) tools
+	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_GROUND_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
+	  $(BIN)/pytest -s tests/campaign $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
 
 fuzz: $(STAMP) up tools ## 10,000 requests made up from the API's description
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_FUZZ_EXAMPLES=200 CREWYARD_FUZZ_CASES=10000 $(BIN)/pytest tests/cluster/api_http/test_fuzz.py

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterable
 
 from tests.campaign import checker, gathering
 from tests.campaign.ledger import Entry
-from tests.campaign.observed import Observed, Plan, Seen
+from tests.campaign.observed import CANCELED, Observed, Plan, Seen
 from tests.campaign.report import Column, Report
 from tests.campaign.watcher import Watcher
 from tests.campaign.workload import Workload
@@ -23,13 +23,18 @@ from tests.campaign.yard import Yard
 
 END_SECONDS = 300.0
 """Until all that was asked for has ended, after the last fault, on a slow machine."""
+GONE_SECONDS = 60.0
+"""For Jobs of which some are gone for ever."""
 
 
 class Campaign:
     """What a test works with; `report` is there once the block has ended."""
 
-    def __init__(self, name: str, yard: Yard, concurrency: int, seed: int | None, tolerant: bool) -> None:
+    def __init__(
+        self, name: str, yard: Yard, concurrency: int, seed: int | None, tolerant: bool, rewound: bool
+    ) -> None:
         self.name, self.yard, self.seed = name, yard, seed
+        self._rewound = rewound
         self.work = Workload(yard, tolerant)
         self.jobs = Workload(yard, tolerant)
         self.faults: Counter[str] = Counter()
@@ -58,14 +63,19 @@ class Campaign:
     async def judge(self) -> None:
         """Waits for all ends, gathers, checks."""
         yard = self.yard
+        if self._rewound:
+            for one in self.work.asked:
+                self.work.allow(one.run, CANCELED)
         await self.watcher.until_ended({one.run for one in self.work.asked if one.run}, self.end_seconds)
-        await self.job_watcher.until_ended({one.run for one in self.jobs.asked}, self.end_seconds)
-        left = await gathering.left(yard)
+        jobs_wait = GONE_SECONDS if self._rewound else self.end_seconds
+        await self.job_watcher.until_ended({one.run for one in self.jobs.asked}, jobs_wait)
+        left = await gathering.left(yard, alike=not self._rewound)
         runs = await gathering.runs(yard)
         entries = yard.ledger.entries()
         of_jobs = {one.run for one in self.jobs.asked}
         mine = [entry for entry in entries if entry.run not in of_jobs]
-        seen = Observed(runs, tuple(self.watcher.sights), tuple(self._settled()), left)
+        sights = [one for one in self.watcher.sights if one.source == "list" or not self._rewound]
+        seen = Observed(runs, tuple(sights), tuple(self._settled()), left)
         found = self.more + checker.check(seen, mine, Plan(tuple(self.work.asked), self._concurrency))
         columns = [Column("Runs", len(runs), tuple(found), self._recovery(self.watcher, mine))]
         if self.jobs.asked:
@@ -105,14 +115,20 @@ def _last_words(entries: Iterable[Entry]) -> dict[str, float]:
 
 @contextlib.asynccontextmanager
 async def campaign(
-    name: str, yard: Yard, concurrency: int = 10, seed: int | None = None, tolerant: bool = False
+    name: str,
+    yard: Yard,
+    concurrency: int = 10,
+    seed: int | None = None,
+    tolerant: bool = False,
+    rewound: bool = False,
 ) -> AsyncIterator[Campaign]:
     """A campaign; the verdict is passed when the block ends without an error.
 
     `concurrency` is what the yard's plan allows, `seed` what its schedule was drawn with; `tolerant` as in
-    `observed.Asked`.
+    `observed.Asked`. With `rewound` the cluster itself goes back in time: objects are then no witnesses, and
+    what they lost may end as canceled.
     """
-    found = Campaign(name, yard, concurrency, seed, tolerant)
+    found = Campaign(name, yard, concurrency, seed, tolerant, rewound)
     async with found.watcher.looking(), found.job_watcher.looking():
         yield found
         await found.judge()

@@ -17,10 +17,15 @@ class Fault:
     seconds: float = 0.0
 
 
+def given() -> int | None:
+    """What `make campaign SEED=` says."""
+    text = os.environ.get(SEED, "").strip()
+    return int(text) if text else None
+
+
 def seed(fallback: int) -> int:
-    """What `make campaign SEED=` says, else `fallback`, else (0) a fresh one."""
-    given = os.environ.get(SEED, "").strip()
-    return int(given) if given else fallback or random.SystemRandom().randrange(1, 10**9)
+    """The one that is given, else `fallback`, else (0) a fresh one."""
+    return given() or fallback or random.SystemRandom().randrange(1, 10**9)
 
 
 def draw(number: int, counts: Mapping[str, int], seconds: float, longest: float = 3.0) -> tuple[Fault, ...]:

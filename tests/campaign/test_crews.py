@@ -12,7 +12,6 @@ from tests.campaign.pods import kill_runner
 from tests.campaign.report import demand
 from tests.campaign.yard import yard
 
-NAME = "test_crews"
 CONCURRENCY = 8
 STEPS = {"events": 3, "artifact": 1000}
 QUIET = {"events": 20, "pause": 0.2, "artifact": 1000}
@@ -100,11 +99,11 @@ async def everything(name: str, place, faults: Mapping[str, tuple[dict, str, str
     demand(found.report)
 
 
-async def test_crews(place):
-    await everything(NAME, place, {**FAULTS, **SMALL}, neighbours=4)
+async def test_every_death(place):
+    await everything("test_every_death", place, {**FAULTS, **SMALL}, neighbours=4)
 
 
 @pytest.mark.campaign
 @pytest.mark.timeout(1800)
-async def test_all_crews(place):
-    await everything("test_all_crews", place, {**FAULTS, **SMALL, **GREAT}, neighbours=20)
+async def test_great_deaths(place):
+    await everything("test_great_deaths", place, {**FAULTS, **SMALL, **GREAT}, neighbours=20)

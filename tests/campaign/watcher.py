@@ -23,7 +23,7 @@ PAGE = 100
 
 
 class Watcher:
-    """What was seen. `sights` are changes only; `ended` says when an end was first seen in an object."""
+    """What was seen. `sights` are changes only; `ended` says when an end was first seen."""
 
     def __init__(self, yard: Yard, jobs: bool = False) -> None:
         self._yard = yard
@@ -64,7 +64,7 @@ class Watcher:
             return
         self._last[(source, run)] = status
         self.sights.append(Sight(time.time(), source, run, status))
-        if source == "object" and status in TERMINAL:
+        if status in TERMINAL:
             self.ended.setdefault(run, time.time())
 
     async def _objects(self) -> None:

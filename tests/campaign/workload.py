@@ -13,12 +13,15 @@ from typing import Any
 
 import aiohttp
 
+from crds import errors
 from crds.kinds import Kind
 from crds.names import name_of
 from tests.campaign.observed import SUCCEEDED, Asked
 from tests.campaign.yard import LIMITS, Yard
 
 JOB = Kind("batch", "v1", "jobs", "Job")
+PATIENCE = 180.0
+"""Seconds for which a caller who finds nobody asks again."""
 Script = dict[str, Any]
 ENDS = {"returns": SUCCEEDED, "raises": "failed:CrewError"}
 """How scripts of `draw` end."""
@@ -87,23 +90,40 @@ class Workload:
             {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Run", "metadata": {"name": name}, "spec": one}
             for name, one in zip(names, spec, strict=True)
         ]
-        process = await asyncio.create_subprocess_exec(
-            "kubectl", "-n", self._yard.namespace, "apply", "-f", "-",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        whole = {"apiVersion": "v1", "kind": "List", "items": items}
-        said, _ = await asyncio.wait_for(process.communicate(json.dumps(whole).encode()), 120)
-        assert process.returncode == 0, said.decode()
+        whole = json.dumps({"apiVersion": "v1", "kind": "List", "items": items}).encode()
+        end = asyncio.get_running_loop().time() + PATIENCE
+        while (said := await self._kubectl_apply(whole)) is not None:
+            # As a person would: the same file again.
+            assert asyncio.get_running_loop().time() < end, said
+            await asyncio.sleep(1)
         for name, script in zip(names, scripts, strict=True):
             self._keep(name, script, ends)
         return names
+
+    async def _kubectl_apply(self, whole: bytes) -> str | None:
+        """None where it worked, else what kubectl said."""
+        process = await asyncio.create_subprocess_exec(
+            "kubectl", "-n", self._yard.namespace, "apply", "-f", "-", "--request-timeout=30s",
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        said, _ = await asyncio.wait_for(process.communicate(whole), PATIENCE)
+        return said.decode() if process.returncode else None
 
     async def job(self, script: Script, ends: Sequence[str] = ()) -> str:
         """The same as a bare Job that is never tried again; gives its name."""
         name = f"job-{secrets.token_hex(6)}"
         words = ends or (ENDS[script.get("exit", "returns")],)
         made = job(name, self._yard.image, self._input(script))
-        await self._yard.kube.create(JOB, made)
+        end = asyncio.get_running_loop().time() + PATIENCE
+        while True:
+            try:
+                await self._yard.kube.create(JOB, made)
+                break
+            except errors.AlreadyExists:
+                break
+            except errors.KubeError as error:
+                assert asyncio.get_running_loop().time() < end, error
+                await asyncio.sleep(0.5)
         self._keep(name, script, tuple(word.partition(":")[0] for word in words))
         return name
 

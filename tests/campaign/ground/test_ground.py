@@ -1,0 +1,149 @@
+"""The ground itself fails below Runs and Jobs alike: what starts, starts once, and all comes to an end.
+
+A run may fail by the ground, with a reason that says so; a Job may, too.
+"""
+
+import asyncio
+import random
+import signal
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.campaign.campaign import Campaign, campaign
+from tests.campaign.ground.node import Node
+from tests.campaign.report import demand
+from tests.campaign.workload import draw
+from tests.campaign.yard import yard
+
+CONCURRENCY = 6
+Doing = Callable[[Node, Campaign], Awaitable[None]]
+
+
+@pytest.fixture
+def node():
+    """The node, whole again behind the test."""
+    found = Node.open()
+    yield found
+    found.ready()
+
+
+async def work(found: Campaign, chance: random.Random, count: int, seconds: float) -> None:
+    """Runs by both doors and as many Jobs, over some seconds; who finds nobody asks again."""
+    for number in range(count):
+        script = {**draw(chance, most_seconds=6), "exit": "returns"}
+        if number % 2:
+            await found.work.apply([script])
+        else:
+            await found.work.post(script)
+        await found.jobs.job(script)
+        await asyncio.sleep(chance.uniform(0, 2 * seconds / count))
+
+
+async def through(
+    name: str, node: Node, place, seed: int, count: int, seconds: float, doing: Doing, rewound: bool = False
+) -> None:
+    """The work, with the faults in the middle of it."""
+    async with (
+        yard(place, concurrency=CONCURRENCY) as mine,
+        campaign(name, mine, CONCURRENCY, seed, tolerant=True, rewound=rewound) as found,
+    ):
+
+        async def trouble() -> None:
+            await asyncio.sleep(seconds / 4)
+            await doing(node, found)
+
+        await asyncio.gather(work(found, random.Random(seed), count, seconds), trouble())
+        await asyncio.to_thread(node.ready)
+    demand(found.report)
+
+
+async def restart(node: Node, found: Campaign, name: str, down: float) -> None:
+    """One program is killed and away for some seconds."""
+
+    async def doing() -> None:
+        await asyncio.to_thread(node.kill, name)
+        await asyncio.sleep(down)
+        await asyncio.to_thread(node.start, name)
+
+    await found.fault(f"{name} SIGKILL", doing())
+
+
+async def halt(node: Node, found: Campaign, name: str, seconds: float) -> None:
+    """One program hangs for some seconds."""
+
+    async def doing() -> None:
+        node.send(name, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            node.send(name, signal.SIGCONT)
+
+    await found.fault(f"{name} SIGSTOP", doing())
+
+
+async def test_restarts(node, place, chosen):
+    async def doing(node: Node, found: Campaign) -> None:
+        for name in ("kube-apiserver", "etcd", "containerd"):
+            await restart(node, found, name, 1.0)
+            await asyncio.sleep(2)
+
+    await through("test_restarts", node, place, chosen(6), 12, 15, doing)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", ["kube-apiserver", "etcd", "containerd", "kubelet"])
+async def test_kills(node, place, chosen, name):
+    async def doing(node: Node, found: Campaign) -> None:
+        chance = random.Random(found.seed)
+        for _ in range(5):
+            await restart(node, found, name, chance.uniform(0, 10))
+            await asyncio.sleep(chance.uniform(1, 8))
+
+    await through(f"test_kills[{name}]", node, place, chosen(0), 60, 60, doing)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", ["kube-apiserver", "etcd", "containerd", "kubelet"])
+async def test_halts(node, place, chosen, name):
+    async def doing(node: Node, found: Campaign) -> None:
+        for seconds in (5, 20, 60):
+            await halt(node, found, name, seconds)
+            await asyncio.sleep(5)
+
+    await through(f"test_halts[{name}]", node, place, chosen(0), 60, 90, doing)
+
+
+@pytest.mark.campaign
+async def test_a_store_set_back(node, place, chosen, tmp_path):
+    """etcd comes back as it was some seconds before: what began since then is not begun again."""
+
+    async def doing(node: Node, found: Campaign) -> None:
+        await asyncio.to_thread(node.copy_store, tmp_path / "etcd")
+        await asyncio.sleep(8)
+
+        async def back() -> None:
+            # Whoever restores etcd starts again what has read it.
+            await asyncio.gather(found.yard.api.kill(), found.yard.controller.kill())
+            await asyncio.to_thread(node.set_back, tmp_path / "etcd")
+            await found.yard.api.start()
+            await found.yard.controller.start(ready=False)
+
+        await found.fault("etcd set back", back())
+
+    await through("test_a_store_set_back", node, place, chosen(7), 40, 40, doing, rewound=True)
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1800)
+async def test_a_reboot(node, place, chosen):
+    async def doing(node: Node, found: Campaign) -> None:
+        async def boot() -> None:
+            await asyncio.gather(found.yard.api.kill(), found.yard.controller.kill())
+            await asyncio.to_thread(node.reboot)
+            await found.yard.api.start()
+            await found.yard.controller.start()
+
+        await found.fault("reboot", boot())
+
+    await through("test_a_reboot", node, place, chosen(8), 40, 40, doing)

@@ -1,0 +1,46 @@
+"""The campaign's table fails where something was broken, and where nothing was tried."""
+
+from collections import Counter
+
+import pytest
+
+from tests.campaign.checker import DOUBLED, LOST, Violation
+from tests.campaign.report import Column, Report, demand
+
+RUNS = Column("Runs", 50, (), 2.5)
+JOBS = Column("Jobs", 50, (Violation(DOUBLED, "job-a", "2 starts"), Violation(LOST, "job-b", "no end")), 9.0)
+
+
+def report(column=RUNS, faults=3):
+    return Report("test_kills", Counter({"controller SIGKILL": faults}), (column, JOBS), seed=42)
+
+
+def rows(text):
+    lines = [line.split() for line in text.splitlines()]
+    return {" ".join(line[:-2]): line[-2:] for line in lines if len(line) > 2}
+
+
+def test_runs_and_jobs_stand_side_by_side(capsys):
+    demand(report())
+    found = rows(capsys.readouterr().out)
+    assert (found["runs"], found["lost"], found["doubled"]) == (["50", "50"], ["0", "1"], ["0", "1"])
+    assert found["worst recovery, s"] == ["2.5", "9.0"]
+
+
+def test_a_broken_promise_fails_with_the_command_that_has_it_again():
+    broken = Column("Runs", 50, (Violation(DOUBLED, "run-a", "2 starts"),))
+    with pytest.raises(AssertionError, match="make campaign SEED=42 ONLY=test_kills") as failure:
+        demand(report(broken))
+    assert "doubled run-a: 2 starts" in str(failure.value)
+
+
+def test_without_a_fault_nothing_was_shown():
+    with pytest.raises(AssertionError, match="no fault was injected"):
+        demand(report(faults=0))
+
+
+def test_the_figures_are_kept_where_the_environment_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("CREWYARD_CAMPAIGN_REPORT", str(tmp_path / "figures"))
+    demand(report())
+    demand(report())
+    assert len((tmp_path / "figures" / "campaign.jsonl").read_text().splitlines()) == 2

@@ -1,0 +1,27 @@
+"""A number is a schedule: the same one again, within its time, and told in full."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.campaign import schedule
+
+COUNTS = st.dictionaries(st.sampled_from(["kill", "halt", "cut"]), st.integers(0, 20))
+
+
+@given(st.integers(1, 10**9), COUNTS)
+def test_a_number_is_one_schedule(number, counts):
+    faults = schedule.draw(number, counts, 30)
+    assert faults == schedule.draw(number, counts, 30)
+    assert [fault.at for fault in faults] == sorted(fault.at for fault in faults)
+    assert all(0 <= fault.at <= 30 and fault.seconds > 0 for fault in faults)
+    for kind, count in counts.items():
+        assert sum(fault.kind == kind for fault in faults) == count
+    assert len(schedule.text(number, faults).splitlines()) == 1 + len(faults)
+
+
+def test_the_number_that_was_asked_for_wins(monkeypatch):
+    monkeypatch.setenv(schedule.SEED, "42")
+    assert schedule.seed(7) == schedule.seed(0) == 42
+    monkeypatch.setenv(schedule.SEED, "")
+    assert schedule.seed(7) == 7
+    assert schedule.seed(0) != schedule.seed(0)
