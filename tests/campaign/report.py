@@ -76,7 +76,8 @@ class Report:
         if not place:
             return
         Path(place).mkdir(parents=True, exist_ok=True)
-        line = {**asdict(self), "good": self.good}
+        columns = [asdict(column) for column in self.columns]
+        line = {"name": self.name, "seed": self.seed, "faults": self.faults, "columns": columns}
         with (Path(place) / "campaign.jsonl").open("a") as file:
             file.write(json.dumps(line) + "\n")
 
