@@ -61,7 +61,9 @@ contracts: $(STAMP) ## who may import whom
 unit: $(STAMP) ## unit tests, without a cluster
 	@$(BIN)/pytest -q -n 2 tests/unit
 
-cluster: $(STAMP) up tools ## tests of controller and facade against the real apiserver
+cluster: ## tests of controller and facade against the real apiserver
+	@$(PYTHON) -m dev fit cluster
+	@$(MAKE) $(STAMP) up tools
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/cluster
 
 e2e: $(STAMP) up tools ## end-to-end tests
@@ -73,7 +75,9 @@ campaign: ## faults of all kinds for an hour and more, Runs beside Jobs (again: 
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_GROUND_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
 	  $(BIN)/pytest -s tests/campaign $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
 
-fuzz: $(STAMP) up tools ## 10,000 requests made up from the API's description
+fuzz: ## 10,000 requests made up from the API's description
+	@$(PYTHON) -m dev fit fuzz
+	@$(MAKE) $(STAMP) up tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_FUZZ_EXAMPLES=200 CREWYARD_FUZZ_CASES=10000 $(BIN)/pytest tests/cluster/api_http/test_fuzz.py
 
 tools: ## what only tests use: act, actionlint, helm, kubeconform, kstatus, versitygw, and packages of servers and a browser
@@ -82,7 +86,9 @@ tools: ## what only tests use: act, actionlint, helm, kubeconform, kstatus, vers
 docs: $(STAMP) ## the documentation site, to site/index.html (open it, or serve the directory)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-bench: $(STAMP) up ## measurements, each against its peer, to bench/results
+bench: ## measurements, each against its peer, to bench/results
+	@$(PYTHON) -m dev fit bench
+	@$(MAKE) $(STAMP) up
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m bench
 
 format: $(STAMP) ## brings the code into the form that lint takes

@@ -1,12 +1,11 @@
-"""`python3 -m dev up | down [--purge] | deploy | env | status | tools`: what the Makefile calls."""
+"""What the Makefile calls: `python3 -m dev` with up, down, deploy, env, status, tools or fit."""
 
 import argparse
 import os
 import sys
 
-from dev import build, bypass, environment, packages, settings
+from dev import build, bypass, cluster_choice, environment, ground, packages, settings
 from dev.errors import GroundError
-from dev.ground import chosen
 from dev.progress import Progress
 
 
@@ -23,6 +22,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("env", help="print export lines for a shell")
     commands.add_parser("status", help="show what runs")
     commands.add_parser("tools", help="install and build what only tests use")
+    fit = commands.add_parser("fit", help="fail where a make target must not run on this cluster")
+    fit.add_argument("target")
     return top
 
 
@@ -40,25 +41,33 @@ def main(arguments: list[str]) -> int:
             packages.install(found, progress, packages.TESTED_WITH)
             build.workflow_tools(found, progress)
             return 0
-        ground = chosen(settings.from_environment(inherited), inherited, progress)
-        match options.command:
-            case "up":
-                ground.up()
-            case "down":
-                ground.down(options.purge)
-            case "deploy":
-                ground.deploy()
-            case "env":
-                sys.stdout.write(environment.exports(ground.env()))
-                return _report(ground.problems())
-            case "status":
-                print(ground.status())
-                return 1 if ground.problems() else 0
+        found = settings.from_environment(inherited)
+        cluster = ground.name(found, inherited, options.command == "up")
+        if options.command == "fit":
+            cluster_choice.check(cluster, options.target)
+            return 0
+        return _run(options, ground.chosen(cluster, found, inherited, progress))
     except GroundError as error:
         print(f"\n{error}", file=sys.stderr)
-        return 1
+        return error.code
     except KeyboardInterrupt:
         return 130
+
+
+def _run(options: argparse.Namespace, one: ground.Ground) -> int:
+    match options.command:
+        case "up":
+            one.up()
+        case "down":
+            one.down(options.purge)
+        case "deploy":
+            one.deploy()
+        case "env":
+            sys.stdout.write(environment.exports(one.env()))
+            return _report(one.problems())
+        case "status":
+            print(one.status())
+            return 1 if one.problems() else 0
     return 0
 
 

@@ -60,6 +60,8 @@ KANIKO = Tool(
     cold="about 2 min on 2 cores the first time",
 )
 
+KIND = Tool("kind", "sigs.k8s.io/kind", "-s -w", "half a minute the first time")
+
 ACT = Tool("act", "github.com/nektos/act", "-s -w", "about a minute the first time", "actions")
 ACTIONLINT = Tool(
     "actionlint",
@@ -73,6 +75,12 @@ VERSITYGW = Tool(
     "github.com/versity/versitygw/cmd/versitygw",
     "-s -w",
     "about a minute the first time",
+)
+OAPI_CODEGEN = Tool(
+    "oapi-codegen",
+    "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen",
+    "-s -w",
+    "some seconds the first time",
 )
 KSTATUS = Tool("kstatus", ".", "-s -w", "some seconds the first time")
 HELM = Tool(
@@ -95,7 +103,7 @@ KUBECONFORM = Tool(
     "some seconds the first time",
     "charts",
 )
-TESTED_WITH = (ACT, ACTIONLINT, HELM, KSTATUS, KUBECONFORM, VERSITYGW)
+TESTED_WITH = (ACT, ACTIONLINT, HELM, KIND, KSTATUS, KUBECONFORM, OAPI_CODEGEN, VERSITYGW)
 
 
 def key(tool: Tool, go_version: str) -> str:
@@ -156,7 +164,7 @@ def link(settings: Settings, kubernetes: Path) -> None:
 
 
 def workflow_tools(settings: Settings, progress: Progress) -> None:
-    """Has act, actionlint, kstatus and versitygw in `bin`. Raises GroundError."""
+    """Has what only tests use in `bin`. Raises GroundError."""
     settings.bin.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)
     for tool in TESTED_WITH:

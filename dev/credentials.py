@@ -8,9 +8,11 @@ import base64
 import json
 import os
 import secrets
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from crds import keys
-from dev.kube import Kube
+from dev.kube import Calls
 from dev.progress import Progress
 from dev.settings import Settings
 
@@ -31,12 +33,12 @@ def key_record(text: str) -> str:
     return json.dumps([entry])
 
 
-def secret(name: str, key: str, value: str) -> dict[str, object]:
+def secret(name: str, key: str, value: str, labels: Mapping[str, str]) -> dict[str, object]:
     """A Secret with one entry."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE},
+        "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE, "labels": dict(labels)},
         "data": {key: base64.b64encode(value.encode()).decode()},
     }
 
@@ -56,19 +58,21 @@ def admin_key(settings: Settings) -> tuple[str, bool]:
     return text, True
 
 
-def ensure(settings: Settings, kube: Kube, progress: Progress) -> None:
-    """Creates what is absent; what is there stays as it is."""
+def ensure(
+    settings: Settings, kube: Calls, progress: Progress, labels: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Creates what is absent, Secrets with these labels; what is there stays as it is."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
     if kube.get(f"/api/v1/namespaces/{SYSTEM_NAMESPACE}") is None:
         kube.create("/api/v1/namespaces", namespace)
     if kube.get(f"{_SECRETS}/crewyard-tokens") is None:
-        kube.create(_SECRETS, secret("crewyard-tokens", "key", secrets.token_hex(32)))
+        kube.create(_SECRETS, secret("crewyard-tokens", "key", secrets.token_hex(32), labels))
     text, fresh = admin_key(settings)
     if fresh:
         progress.say(f"The first admin key, shown this once and kept in {settings.admin_key}:\n  {text}")
     existing = kube.get(f"{_SECRETS}/crewyard-admin-key")
     if existing is None:
-        kube.create(_SECRETS, secret("crewyard-admin-key", "keys.json", key_record(text)))
+        kube.create(_SECRETS, secret("crewyard-admin-key", "keys.json", key_record(text), labels))
     elif fresh:
         progress.say(
             "The cluster holds the hash of an older admin key, so the new one is not valid. To use it: "

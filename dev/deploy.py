@@ -11,7 +11,7 @@ from typing import Any
 
 from dev import command, credentials, rollout, service_image
 from dev.images import PYTHON, Images
-from dev.kube import Kube
+from dev.kube import Calls, Kube
 from dev.progress import Progress
 from dev.settings import (
     BRIDGE_ADDRESS,
@@ -77,7 +77,8 @@ def left_over(config_maps: Iterable[str], deployments: Iterable[dict[str, Any]])
     return [name for name in config_maps if name.startswith(_CONFIGURATION) and f'"{name}"' not in read]
 
 
-def _sweep(kube: Kube) -> None:
+def sweep(kube: Calls) -> None:
+    """Deletes the service's ConfigMaps that nothing reads any more."""
     place = f"/api/v1/namespaces/{credentials.SYSTEM_NAMESPACE}/configmaps"
     names = [one["metadata"]["name"] for one in kube.call("GET", place)["items"]]
     for name in left_over(names, kube.call("GET", rollout.DEPLOYMENTS)["items"]):
@@ -119,4 +120,4 @@ def deploy(settings: Settings, images: Images, progress: Progress) -> None:
         lines = command.ask(kubectl, seconds=120).splitlines()
         step.detail = f"{len(lines)} objects"
     rollout.wait(kube, progress)
-    _sweep(kube)
+    sweep(kube)

@@ -5,4 +5,12 @@ Raised everywhere below `dev`, printed by `dev.__main__` without a traceback.
 
 
 class GroundError(Exception):
-    """Something is in the way. The message names it and the next step."""
+    """Something is in the way. The message names it and the next step; `code` is the process's exit code."""
+
+    code = 1
+
+
+class Refused(GroundError):
+    """Nothing is wrong, but it is not done without a person's word. Nothing was changed."""
+
+    code = 2

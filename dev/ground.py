@@ -1,12 +1,14 @@
-"""What any ground offers, whatever carries the cluster.
+"""What any ground offers, whatever carries the cluster, and which one a command means.
 
-`dev.__main__` knows only this. The embedded node is the one ground there is;
-a cluster in Docker or one that runs already would be others.
+`dev.__main__` knows only this. The grounds are the embedded node
+(`dev.embedded`), kind (`dev.kind`) and the cluster of the current context
+(`dev.current`).
 """
 
 from collections.abc import Mapping
 from typing import Protocol
 
+from dev import cluster_choice
 from dev.progress import Progress
 from dev.settings import Settings
 
@@ -33,8 +35,30 @@ class Ground(Protocol):
         """What runs, as text for people."""
 
 
-def chosen(settings: Settings, environment: Mapping[str, str], progress: Progress) -> Ground:
-    """The ground for this machine."""
+def name(settings: Settings, environment: Mapping[str, str], starting: bool) -> str:
+    """Which cluster a command means; `starting` is whether it is `up`. Raises GroundError."""
+    from dev.kind import engine
+
+    return cluster_choice.decide(
+        cluster_choice.asked_for(environment),
+        cluster_choice.noted(settings),
+        cluster_choice.kept(settings),
+        starting,
+        lambda: engine.problem() is None,
+    )
+
+
+def chosen(name: str, settings: Settings, environment: Mapping[str, str], progress: Progress) -> Ground:
+    """The ground of this name."""
+    match name:
+        case cluster_choice.CURRENT:
+            from dev.current.ground import Current
+
+            return Current(settings, environment, progress)
+        case cluster_choice.KIND:
+            from dev.kind.ground import Kind
+
+            return Kind(settings, environment, progress)
     from dev.embedded import Embedded
 
     return Embedded(settings, environment, progress)

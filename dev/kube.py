@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from dev.errors import GroundError
@@ -25,6 +25,22 @@ class KubeError(GroundError):
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
+
+
+class Calls(Protocol):
+    """What installing the service asks of a client: `Kube` here, kubectl for clusters that are not ours."""
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """The answer's JSON. Raises KubeError."""
+
+    def get(self, path: str) -> Any:
+        """The object at `path`, or None where there is none."""
+
+    def create(self, path: str, body: object) -> bool:
+        """Creates an object in the collection `path`. False if one of that name is there already."""
+
+    def text(self, path: str) -> str:
+        """The answer as text."""
 
 
 class Kube:

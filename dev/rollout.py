@@ -9,7 +9,7 @@ from typing import Any
 
 from dev.credentials import SYSTEM_NAMESPACE
 from dev.errors import GroundError
-from dev.kube import Kube, KubeError
+from dev.kube import Calls, KubeError
 from dev.progress import Progress
 
 _SECONDS = 180
@@ -78,14 +78,14 @@ def failing(pods: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     return found
 
 
-def _last_lines(kube: Kube, pod: str) -> str:
+def _last_lines(kube: Calls, pod: str) -> str:
     try:
         return kube.text(f"{_PODS}/{pod}/log?previous=true&tailLines=12").rstrip()
     except KubeError:
         return ""
 
 
-def wait(kube: Kube, progress: Progress) -> None:
+def wait(kube: Calls, progress: Progress) -> None:
     """Returns when all Deployments of the service are ready. Raises GroundError with the pods' last lines."""
     deadline = time.monotonic() + _SECONDS
     with progress.step("rollout") as step:

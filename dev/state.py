@@ -19,7 +19,10 @@ from dev.settings import Settings
 _LOCK = "lock"
 # A cold `up` takes ten minutes.
 _LOCK_SECONDS = 1200.0
-_OURS = ("bin", "config", "data", "logs", "pki", "run", "kubeconfig", "admin-key", "admin-key.new")
+_OURS = (
+    *("bin", "config", "data", "logs", "pki", "run", "kubeconfig", "admin-key", "admin-key.new"),
+    *("cluster", "current", "kind"),
+)
 # Which ground this machine carries, whatever state directory the next command is given.
 _MARK = Path("/run/crewyard-ground")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

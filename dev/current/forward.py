@@ -1,0 +1,53 @@
+"""A port of this machine that leads to the service on a cluster elsewhere, which has no address of its own.
+
+One kubectl process, kept like a process of the embedded node; it ends when
+the service's pod goes, and `make up` starts it again.
+"""
+
+from collections.abc import Mapping
+
+from dev import program
+from dev.credentials import SYSTEM_NAMESPACE
+from dev.current.options import FORWARDED_PORT
+from dev.probe import Http
+from dev.settings import Settings
+
+NAME = "port-forward"
+# What changes from shell to shell and says nothing of how kubectl logs in.
+_PASSING = ("PWD", "OLDPWD", "SHLVL", "_", "CONFIRM", "PURGE", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+
+
+def start(settings: Settings, kubectl: str, inherited: Mapping[str, str]) -> None:
+    """Forwards the port, and waits until the service answers there. Raises GroundError."""
+    settings.run.mkdir(parents=True, exist_ok=True)
+    settings.logs.mkdir(parents=True, exist_ok=True)
+    one = program.Program(
+        name=NAME,
+        argv=(
+            kubectl,
+            f"--kubeconfig={settings.kubeconfig}",
+            f"--namespace={SYSTEM_NAMESPACE}",
+            "port-forward",
+            "service/crewyard-api",
+            f"{FORWARDED_PORT}:8080",
+        ),
+        environment={name: value for name, value in inherited.items() if name not in _PASSING},
+        probe=Http(f"http://127.0.0.1:{FORWARDED_PORT}/healthz"),
+    )
+    program.start(settings, one)
+    program.wait_ready(settings, one)
+
+
+def stop(settings: Settings) -> None:
+    """Ends the process, if there is one."""
+    program.stop(settings, NAME)
+
+
+def wanted(settings: Settings) -> bool:
+    """Whether the last `up` forwarded a port."""
+    return program.pid_file(settings, NAME).exists()
+
+
+def address(settings: Settings, inherited: Mapping[str, str]) -> str:
+    """Where this machine reaches the service."""
+    return inherited.get("CREWYARD_PUBLIC_URL") or f"http://127.0.0.1:{FORWARDED_PORT}"

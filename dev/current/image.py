@@ -1,0 +1,59 @@
+"""The service's image for other clusters: the one that is named, or one that Docker builds and pushes."""
+
+import json
+import shutil
+
+from dev import command, service_image
+from dev.current.options import Options
+from dev.errors import GroundError
+from dev.images import Images
+from dev.progress import Progress
+from dev.settings import Settings
+
+_BUILD_SECONDS = 1200
+
+
+def ensure(settings: Settings, options: Options, progress: Progress) -> str:
+    """The reference by digest. Raises GroundError where there is none and none can be built."""
+    if options.image:
+        return options.image
+    return build(settings, f"{options.registry}/crewyard/service", options.base_image, progress)
+
+
+def build(settings: Settings, repository: str, base: str, progress: Progress) -> str:
+    """Builds the present code with Docker and pushes it, unless it has not changed. Raises GroundError."""
+    key = service_image.key(Images(pause="", kaniko="", base=base))
+    note = settings.data / "service-image.json"
+    if note.exists():
+        known = json.loads(note.read_text())
+        if known["key"] == key and str(known["image"]).startswith(f"{repository}@"):
+            return str(known["image"])
+    if shutil.which("docker") is None:
+        raise GroundError(
+            "The service's image is built with Docker, which is not here. Build it from the Dockerfile "
+            "elsewhere, push it, and name it: CREWYARD_IMAGE=repository@sha256:…"
+        )
+    context = settings.data / "context"
+    service_image.stage(context)
+    tag = f"{repository}:{key[:16]}"
+    with progress.step(f"image {tag}") as step:
+        for arguments in (
+            ("build", "--pull", f"--build-arg=BASE_IMAGE={base}", f"--tag={tag}", str(context)),
+            ("push", tag),
+        ):
+            log = settings.logs / f"image-{arguments[0]}.log"
+            command.run(["docker", *arguments], step=step, log=log, seconds=_BUILD_SECONDS)
+        step.detail = ""
+    image = pushed(repository, tag)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(json.dumps({"key": key, "image": image}))
+    return image
+
+
+def pushed(repository: str, tag: str) -> str:
+    """The reference by digest under which Docker pushed a tag. Raises GroundError."""
+    inspect = ["docker", "image", "inspect", "--format", "{{json .RepoDigests}}", tag]
+    for one in json.loads(command.ask(inspect)):
+        if str(one).startswith(f"{repository}@sha256:"):
+            return str(one)
+    raise GroundError(f"Docker pushed {tag} without telling its digest.")

@@ -1,0 +1,60 @@
+"""The kustomization for the current context's cluster: manifests/base, and what the person has set. Pure."""
+
+import json
+from typing import Any
+
+from dev.credentials import SYSTEM_NAMESPACE
+from dev.current.options import PULL_SECRET, Options, config_values
+
+CREWS_NAMESPACE = "crews"
+MARK = {"crewyard.dev/installed-by": "make-up"}
+"""The label of all that `make up` makes there, by which `make down` finds it again."""
+# Where nobody says which image: it is not applied, only listed.
+NO_IMAGE = f"crewyard/service@sha256:{'0' * 64}"
+
+
+def kustomization(base: str, options: Options, image: str) -> dict[str, Any]:
+    """The kustomization that is applied. `base` is the path of manifests/base relative to it."""
+    repository, _, digest = image.partition("@")
+    patches = []
+    if options.registry_auth:
+        pull = [
+            {"op": "add", "path": "/spec/template/spec/imagePullSecrets", "value": [{"name": PULL_SECRET}]}
+        ]
+        patches.append({"patch": json.dumps(pull), "target": {"kind": "Deployment", "group": "apps"}})
+    if options.storage_class:
+        kept = [{"op": "add", "path": "/spec/storageClassName", "value": options.storage_class}]
+        target = {"kind": "PersistentVolumeClaim", "name": "crewyard-data"}
+        patches.append({"patch": json.dumps(kept), "target": target})
+    return {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [base],
+        "images": [{"name": "crewyard/service", "newName": repository, "digest": digest}],
+        "labels": [{"pairs": MARK, "includeSelectors": False}],
+        "configMapGenerator": [
+            {
+                "name": "crewyard-config",
+                "namespace": SYSTEM_NAMESPACE,
+                "behavior": "merge",
+                "literals": [f"{name}={value}" for name, value in config_values(options, image).items()],
+            }
+        ],
+        "patches": patches,
+    }
+
+
+def pull_secrets(options: Options) -> list[dict[str, Any]]:
+    """The registry's credentials, for the crews' pods and for the service's; none where none are set."""
+    if not options.registry_auth:
+        return []
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/dockerconfigjson",
+            "metadata": {"name": PULL_SECRET, "namespace": namespace, "labels": MARK},
+            "stringData": {".dockerconfigjson": options.registry_auth},
+        }
+        for namespace in (SYSTEM_NAMESPACE, CREWS_NAMESPACE)
+    ]

@@ -1,0 +1,104 @@
+"""What a person sets for an installation on the current context's cluster. Read once from the environment."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dev.errors import GroundError
+
+PYTHON = "3.11"
+BASE_IMAGE = "python:3.11-slim"
+PULL_SECRET = "crewyard-registry"
+FORWARDED_PORT = 30081
+_REGISTRY_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Options:
+    """The settings; empty text where nothing is set. `registry_auth` is the text of a docker config.json."""
+
+    registry: str
+    registry_auth: str = ""
+    insecure: bool = False
+    image: str = ""
+    base_image: str = BASE_IMAGE
+    kaniko_image: str = ""
+    public_url: str = ""
+    storage_class: str = ""
+    net_deny: str = ""
+    host_address: str = ""
+    wait: bool = True
+
+    @property
+    def url(self) -> str:
+        """Where this machine reaches the facade: its own address, or a forwarded port."""
+        return self.public_url or f"http://127.0.0.1:{FORWARDED_PORT}"
+
+
+def from_environment(environment: Mapping[str, str]) -> Options:
+    """The options. Raises GroundError naming the variable that is missing or wrong."""
+    registry = environment.get("CREWYARD_REGISTRY", "").strip().rstrip("/")
+    if not registry:
+        raise GroundError(
+            "CREWYARD_REGISTRY is not set: where images are pushed to and pulled from by the cluster, "
+            "as host[:port][/prefix]. Its credentials: CREWYARD_REGISTRY_CONFIG=<a docker config.json>."
+        )
+    if "://" in registry or any(character.isspace() for character in registry):
+        raise GroundError(f"CREWYARD_REGISTRY is {registry!r}; it is host[:port][/prefix], without a scheme.")
+    image = environment.get("CREWYARD_IMAGE", "").strip()
+    if image and "@sha256:" not in image:
+        raise GroundError(f"CREWYARD_IMAGE is {image!r}; name it by digest, as repository@sha256:…")
+    return Options(
+        registry=registry,
+        registry_auth=_auth(environment.get("CREWYARD_REGISTRY_CONFIG", "")),
+        insecure=_flag(environment, "CREWYARD_REGISTRY_INSECURE", False),
+        image=image,
+        base_image=environment.get("CREWYARD_BASE_IMAGE") or BASE_IMAGE,
+        kaniko_image=environment.get("CREWYARD_KANIKO_IMAGE", ""),
+        public_url=environment.get("CREWYARD_PUBLIC_URL", "").rstrip("/"),
+        storage_class=environment.get("CREWYARD_STORAGE_CLASS", ""),
+        net_deny=environment.get("CREWYARD_NET_DENY", ""),
+        host_address=environment.get("CREWYARD_HOST_ADDRESS", ""),
+        wait=_flag(environment, "CREWYARD_WAIT", True),
+    )
+
+
+def _flag(environment: Mapping[str, str], name: str, default: bool) -> bool:
+    text = environment.get(name, "").strip().lower()
+    if text not in ("", "0", "1", "true", "false"):
+        raise GroundError(f"{name} is {text!r}; it is 1 or 0.")
+    return default if not text else text in ("1", "true")
+
+
+def _auth(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        with Path(path).open() as file:
+            text = file.read(_REGISTRY_BYTES + 1)
+        if len(text) > _REGISTRY_BYTES or not isinstance(json.loads(text).get("auths"), dict):
+            raise ValueError("it has no object `auths`")
+    except (OSError, ValueError, AttributeError) as error:
+        raise GroundError(f"CREWYARD_REGISTRY_CONFIG={path} cannot be used: {error}") from error
+    return text
+
+
+def config_values(options: Options, image: str) -> dict[str, str]:
+    """The entries of ConfigMap `crewyard-config` that differ from the base's."""
+    values = {
+        "CREWYARD_SERVICE_IMAGE": image,
+        "CREWYARD_BASE_IMAGES": json.dumps({PYTHON: options.base_image}),
+        "CREWYARD_REGISTRY": options.registry,
+        "CREWYARD_REGISTRY_INSECURE": "true" if options.insecure else "false",
+        "CREWYARD_PUBLIC_URL": options.url,
+    }
+    if options.registry_auth:
+        values["CREWYARD_REGISTRY_SECRET"] = PULL_SECRET
+    if options.kaniko_image:
+        values["CREWYARD_KANIKO_IMAGE"] = options.kaniko_image
+    if options.net_deny:
+        values["CREWYARD_NET_DENY"] = options.net_deny
+    if options.host_address:
+        values["CREWYARD_NET_ALLOW"] = f"{options.host_address}/32"
+    return values

@@ -1,0 +1,1 @@
+"""The ground in Docker: a cluster of kind, and a registry container beside it."""

@@ -1,0 +1,121 @@
+"""What kind, its node and Docker are told. Pure: texts and values, applied by `dev.kind.cluster`."""
+
+import json
+import re
+from typing import Any
+
+from dev.settings import HOST_NAME, LOOPBACK, REGISTRY, REGISTRY_HOST, REGISTRY_PORT
+
+VERSION = "0.33.0"
+NODE_IMAGE = "kindest/node:v1.37.0@sha256:a1ed56cfb0e7b93589bdf97c8cd566405a265939e3620fc4f5de89adff580ae5"
+CLUSTER = "crewyard"
+NODE = f"{CLUSTER}-control-plane"
+NETWORK = "kind"
+REGISTRY_IMAGE = "registry:3.0.0"
+REGISTRY_CONTAINER = "crewyard-registry"
+# Docker pushes over plain http to loopback only, so this machine has another address for it than the pods.
+PUSHED_TO = "localhost:5001"
+HOSTS_DIRECTORY = f"/etc/containerd/certs.d/{REGISTRY}"
+_PORT = 30080
+_BEGIN, _END = "# crewyard", "# end of crewyard"
+
+
+def cluster() -> dict[str, Any]:
+    """kind's configuration: one node, the facade's port on loopback, a bound on processes in a pod.
+
+    Network policies need nothing: kind's own network has enforced them since 0.24. So does the directory of
+    registries, which containerd reads since 0.27.
+    """
+    kubelet = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "podPidsLimit": 1024,
+    }
+    facade = {
+        "containerPort": _PORT,
+        "hostPort": _PORT,
+        "listenAddress": LOOPBACK,
+        "protocol": "TCP",
+    }
+    node = {
+        "role": "control-plane",
+        "image": NODE_IMAGE,
+        "extraPortMappings": [facade],
+        "kubeadmConfigPatches": [json.dumps(kubelet)],
+    }
+    return {
+        "apiVersion": "kind.x-k8s.io/v1alpha4",
+        "kind": "Cluster",
+        "name": CLUSTER,
+        "nodes": [node],
+    }
+
+
+def hosts_file() -> str:
+    """How a node's containerd reaches the registry: by its container's name, over plain http."""
+    return f'[host."http://{REGISTRY_CONTAINER}:{REGISTRY_PORT}"]\n  capabilities = ["pull", "resolve"]\n'
+
+
+def registry_arguments(gateway: str) -> list[str]:
+    """What `docker run` is told for the registry. It listens on loopback, and on the nodes' own network."""
+    return [
+        "--detach",
+        "--restart=unless-stopped",
+        f"--name={REGISTRY_CONTAINER}",
+        f"--network={NETWORK}",
+        "--env=REGISTRY_STORAGE_DELETE_ENABLED=true",
+        f"--publish=127.0.0.1:{PUSHED_TO.rpartition(':')[2]}:5000",
+        f"--publish={gateway}:{REGISTRY_PORT}:5000",
+        REGISTRY_IMAGE,
+    ]
+
+
+def registry_hosting() -> dict[str, Any]:
+    """The ConfigMap by which tools find a cluster's local registry (KEP-1755)."""
+    told = f'host: "{PUSHED_TO}"\nhostFromClusterNetwork: "{REGISTRY}"\n'
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "local-registry-hosting", "namespace": "kube-public"},
+        "data": {"localRegistryHosting.v1": told},
+    }
+
+
+def named(corefile: str, gateway: str, registry: str) -> str:
+    """CoreDNS' configuration with the names of this machine and of the registry; the same when asked again.
+
+    Raises ValueError where the configuration is not as kubeadm writes it.
+    """
+    plain = re.sub(rf"[ \t]*{_BEGIN}\n.*?{_END}\n", "", corefile, flags=re.DOTALL)
+    found = re.search(r"^([ \t]*)forward \. ", plain, re.MULTILINE)
+    if not found:
+        raise ValueError("CoreDNS forwards nothing")
+    lines = (
+        _BEGIN,
+        "hosts {",
+        f"    {gateway} {HOST_NAME}",
+        f"    {registry} {REGISTRY_HOST}",
+        "    fallthrough",
+        "}",
+        _END,
+    )
+    block = "".join(f"{found[1]}{line}\n" for line in lines)
+    return plain[: found.start()] + block + plain[found.start() :]
+
+
+def gateway(network: list[dict[str, Any]]) -> str | None:
+    """This machine's IPv4 address in a network that `docker network inspect` describes."""
+    for one in network[0].get("IPAM", {}).get("Config") or []:
+        address = str(one.get("Gateway", ""))
+        if re.fullmatch(r"\d+\.\d+\.\d+\.\d+", address):
+            return address
+        subnet = re.fullmatch(r"(\d+\.\d+\.\d+)\.0/\d+", str(one.get("Subnet", "")))
+        if subnet and not address:
+            return f"{subnet[1]}.1"
+    return None
+
+
+def addresses(network: list[dict[str, Any]]) -> list[str]:
+    """The IPv4 networks of Docker's network: the nodes' and the registry's."""
+    subnets = [str(one.get("Subnet", "")) for one in network[0].get("IPAM", {}).get("Config") or []]
+    return [one for one in subnets if re.fullmatch(r"[\d.]+/\d+", one)]

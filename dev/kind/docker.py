@@ -1,0 +1,36 @@
+"""The few things that are asked of Docker, each bounded in time."""
+
+import json
+from typing import Any
+
+from dev import command
+from dev.command import CommandFailed
+
+_SECONDS = 120
+
+
+def ask(*arguments: str, stdin: str | None = None, seconds: float = _SECONDS) -> str:
+    """What `docker arguments` prints. Raises CommandFailed."""
+    return command.ask(["docker", *arguments], seconds=seconds, stdin=stdin)
+
+
+def inspect(kind: str, name: str) -> list[dict[str, Any]] | None:
+    """What Docker knows of a container or network; None where there is none of that name."""
+    try:
+        found: list[dict[str, Any]] = json.loads(ask(kind, "inspect", name))
+    except CommandFailed:
+        return None
+    return found or None
+
+
+def running(container: str) -> bool | None:
+    """Whether the container runs; None where there is none."""
+    found = inspect("container", container)
+    return None if found is None else bool(found[0]["State"]["Running"])
+
+
+def address(container: str, network: str) -> str:
+    """The container's IPv4 address in a network; empty where it is not in it."""
+    found = inspect("container", container) or [{}]
+    networks = found[0].get("NetworkSettings", {}).get("Networks", {})
+    return str((networks.get(network) or {}).get("IPAddress", ""))

@@ -1,0 +1,97 @@
+"""The service on kind: its images in the local registry, and the kustomization that is applied.
+
+Called by `dev.kind.ground`.
+"""
+
+import json
+import os
+from typing import Any
+
+from dev.credentials import SYSTEM_NAMESPACE
+from dev.current import image as docker_image
+from dev.deploy import MANIFESTS
+from dev.images import PYTHON
+from dev.kind import configuration, docker
+from dev.progress import Progress
+from dev.settings import FACADE_URL, REGISTRY, Settings
+
+# Name in the local registry → where it comes from.
+BASE = ("library/python", f"{PYTHON}-slim", f"python:{PYTHON}-slim")
+KANIKO = ("crewyard/kaniko", "v1.28.3", "ghcr.io/osscontainertools/kaniko:v1.28.3")
+_PULL_SECONDS = 900
+
+
+def mirrored(image: tuple[str, str, str], progress: Progress) -> str:
+    """Copies a public image to the local registry and gives its digest there. Raises GroundError."""
+    name, tag, source = image
+    repository = f"{configuration.PUSHED_TO}/{name}"
+    with progress.step(f"image {source}"):
+        docker.ask("pull", "--quiet", source, seconds=_PULL_SECONDS)
+        docker.ask("tag", source, f"{repository}:{tag}")
+        docker.ask("push", "--quiet", f"{repository}:{tag}", seconds=_PULL_SECONDS)
+    return inside(docker_image.pushed(repository, f"{repository}:{tag}"))
+
+
+def inside(reference: str) -> str:
+    """An image of the local registry by the name that nodes and pods know it by."""
+    return reference.replace(f"{configuration.PUSHED_TO}/", f"{REGISTRY}/", 1)
+
+
+def values(service: str, base: str, kaniko: str, gateway: str, networks: list[str]) -> dict[str, str]:
+    """The entries of ConfigMap `crewyard-config` that differ from the base's."""
+    return {
+        "CREWYARD_SERVICE_IMAGE": service,
+        "CREWYARD_KANIKO_IMAGE": kaniko,
+        "CREWYARD_BASE_IMAGES": json.dumps({PYTHON: base}),
+        "CREWYARD_REGISTRY": REGISTRY,
+        "CREWYARD_REGISTRY_INSECURE": "true",
+        "CREWYARD_PUBLIC_URL": FACADE_URL,
+        # This machine serves git to the demonstration and the tests; nodes, pods and Services stay closed.
+        "CREWYARD_NET_ALLOW": f"{gateway}/32",
+        "CREWYARD_NET_DENY": ",".join([*networks, "10.244.0.0/16", "10.96.0.0/16"]),
+    }
+
+
+def kustomization(base: str, service: str, literals: dict[str, str]) -> dict[str, Any]:
+    """manifests/base with the service's image and port. `base` is its path relative to the kustomization."""
+    repository, _, digest = service.partition("@")
+    port = [
+        {"op": "add", "path": "/spec/type", "value": "NodePort"},
+        {"op": "add", "path": "/spec/ports/0/nodePort", "value": 30080},
+    ]
+    return {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [base],
+        "images": [{"name": "crewyard/service", "newName": repository, "digest": digest}],
+        "configMapGenerator": [
+            {
+                "name": "crewyard-config",
+                "namespace": SYSTEM_NAMESPACE,
+                "behavior": "merge",
+                "literals": [f"{name}={value}" for name, value in literals.items()],
+            }
+        ],
+        "patches": [{"patch": json.dumps(port), "target": {"kind": "Service", "name": "crewyard-api"}}],
+    }
+
+
+def write(own: Settings, gateway: str, progress: Progress) -> str:
+    """Has all images in the local registry and the kustomization written; gives its directory."""
+    service = inside(
+        docker_image.build(own, f"{configuration.PUSHED_TO}/crewyard/service", BASE[2], progress)
+    )
+    network = docker.inspect("network", configuration.NETWORK) or [{}]
+    literals = values(
+        service,
+        mirrored(BASE, progress),
+        mirrored(KANIKO, progress),
+        gateway,
+        configuration.addresses(network),
+    )
+    directory = own.configuration / "deploy"
+    directory.mkdir(parents=True, exist_ok=True)
+    base = os.path.relpath(MANIFESTS / "base", directory)
+    text = json.dumps(kustomization(base, service, literals), indent=2)
+    (directory / "kustomization.yaml").write_text(text)
+    return str(directory)

@@ -1,0 +1,8 @@
+//go:build tools
+
+// Package tools pins kind, which carries the ground where Docker can run privileged containers.
+package tools
+
+import (
+	_ "sigs.k8s.io/kind"
+)

@@ -1,0 +1,84 @@
+"""What kind itself makes of our configuration, and kubectl of our manifests. Only Docker is recorded."""
+
+import io
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from dev.deploy import MANIFESTS
+from dev.kind import configuration, installation
+from dev.progress import Progress
+from dev.settings import Settings
+from tests.recorded import Answer, Recorded
+
+FACTS = {
+    "CgroupVersion": "2",
+    "CgroupDriver": "systemd",
+    "MemoryLimit": True,
+    "PidsLimit": True,
+    "CPUShares": True,
+}
+DIGEST = f"sha256:{'c' * 64}"
+
+
+def test_kind_reads_the_configuration_and_would_make_the_node(tmp_path, monkeypatch):
+    kind = shutil.which("kind")
+    if not kind:
+        pytest.skip("there is no kind: run `make tools`")
+    docker = Recorded(tmp_path / "recorded")
+    docker.add(
+        "docker",
+        Answer(("info",), json.dumps(FACTS)),
+        Answer(("run",), complains="docker: not on this machine", code=125),
+        Answer(("inspect",), "sha256:x\n"),
+        *(Answer((word,)) for word in ("-v", "ps", "network", "rm")),
+    )
+    monkeypatch.setenv("PATH", f"{docker.bin}:/usr/bin:/bin")
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps(configuration.cluster()))
+    argv = [kind, "create", "cluster", f"--config={file}", f"--kubeconfig={tmp_path}/kubeconfig"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    # It came as far as Docker's answer: all that it was told was read, strictly, and used.
+    assert "docker: not on this machine" in done.stderr, done.stderr
+    (node,) = (call for call in docker.calls("docker") if call[0] == "run")
+    assert "--publish=127.0.0.1:30080:30080/TCP" in node
+    assert node[-1] == configuration.NODE_IMAGE and configuration.NODE in node
+
+
+def test_an_unknown_field_would_be_refused(tmp_path, monkeypatch):
+    kind = shutil.which("kind")
+    if not kind:
+        pytest.skip("there is no kind: run `make tools`")
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({**configuration.cluster(), "node": []}))
+    docker = Recorded(tmp_path / "recorded")
+    docker.add("docker", Answer(()))
+    monkeypatch.setenv("PATH", f"{docker.bin}:/usr/bin:/bin")
+    argv = [kind, "create", "cluster", f"--config={file}", f"--kubeconfig={tmp_path}/kubeconfig"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode != 0 and "field node not found" in done.stderr
+
+
+def test_kubectl_makes_the_manifests(tmp_path, monkeypatch):
+    names = ("crewyard/service", "library/python", "crewyard/kaniko")
+    told = json.dumps([f"localhost:5001/{name}@{DIGEST}" for name in names])
+    docker = Recorded(tmp_path / "recorded")
+    network = [{"IPAM": {"Config": [{"Subnet": "172.18.0.0/16", "Gateway": "172.18.0.1"}]}}]
+    docker.add(
+        "docker",
+        Answer(("image", "inspect"), told),
+        Answer(("network", "inspect"), json.dumps(network)),
+        *(Answer((word,)) for word in ("pull", "tag", "push", "build")),
+    )
+    kubectl = shutil.which("kubectl")
+    monkeypatch.setenv("PATH", f"{docker.bin}:/usr/bin:/bin")
+    directory = installation.write(Settings(tmp_path / "kind"), "172.18.0.1", Progress(io.StringIO()))
+    assert kubectl and MANIFESTS.is_dir()
+    made = subprocess.run(
+        [kubectl, "kustomize", directory], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+    assert f"image: registry.crewyard.internal:5000/crewyard/service@{DIGEST}" in made
+    assert "nodePort: 30080" in made and "type: NodePort" in made
+    assert "CREWYARD_NET_DENY: 172.18.0.0/16,10.244.0.0/16,10.96.0.0/16" in made

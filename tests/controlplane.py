@@ -1,0 +1,183 @@
+"""A control plane of a test's own: etcd, apiserver and controller manager without a node.
+
+For tests that change what a whole cluster shares (kinds, roles, namespaces).
+Objects are stored, validated and collected as anywhere; no pod ever runs. It
+takes the programs that `make up` built, from PATH.
+"""
+
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+_SECONDS = 180
+_TOKEN = "a-token-of-this-test"  # noqa: S105
+_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+
+
+def missing() -> list[str]:
+    """The programs that PATH lacks."""
+    return [name for name in _PROGRAMS if shutil.which(name) is None]
+
+
+class ControlPlane:
+    """Runs within `with`; all its files lie in `directory`, all its ports on loopback."""
+
+    def __init__(self, directory: Path, context: str = "test") -> None:
+        self.directory = directory
+        self.context = context
+        self.kubeconfig = directory / "kubeconfig"
+        self._processes: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for _, process in reversed(self._processes):
+            process.terminate()
+        for _, process in reversed(self._processes):
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(timeout=20)
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """What kubectl prints; its message is in the failure."""
+        done = subprocess.run(
+            ["kubectl", f"--kubeconfig={self.kubeconfig}", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def _start(self) -> None:
+        client, peer, secure, manager = _free_ports(4)
+        etcd, server = f"http://127.0.0.1:{client}", f"https://127.0.0.1:{secure}"
+        pair = self.directory / "sa.key"
+        _write_key(pair)
+        tokens = self.directory / "tokens.csv"
+        tokens.write_text(f'{_TOKEN},admin,admin,"system:masters"\n')
+        self._run(
+            "etcd",
+            data_dir=self.directory / "etcd",
+            listen_client_urls=etcd,
+            advertise_client_urls=etcd,
+            listen_peer_urls=f"http://127.0.0.1:{peer}",
+            initial_advertise_peer_urls=f"http://127.0.0.1:{peer}",
+            initial_cluster=f"default=http://127.0.0.1:{peer}",
+            unsafe_no_fsync="true",
+            log_level="warn",
+        )
+        self._ready("etcd", lambda: _answers(f"{etcd}/health", None))
+        certificates = self.directory / "certificates"
+        self._run(
+            "kube-apiserver",
+            bind_address="127.0.0.1",
+            advertise_address="127.0.0.1",
+            secure_port=secure,
+            cert_dir=certificates,
+            etcd_servers=etcd,
+            token_auth_file=tokens,
+            authorization_mode="RBAC",
+            service_account_issuer="https://kubernetes.default.svc",
+            service_account_key_file=pair,
+            service_account_signing_key_file=pair,
+            service_cluster_ip_range="10.199.0.0/24",
+            endpoint_reconciler_type="none",
+            profiling="false",
+        )
+        authority = certificates / "apiserver.crt"
+        self._ready("kube-apiserver", lambda: authority.exists() and _answers(f"{server}/readyz", authority))
+        self.kubeconfig.write_text(_kubeconfig(self.context, server, authority))
+        self._run(
+            "kube-controller-manager",
+            kubeconfig=self.kubeconfig,
+            bind_address="127.0.0.1",
+            secure_port=manager,
+            cert_dir=certificates,
+            leader_elect="false",
+            use_service_account_credentials="false",
+            service_account_private_key_file=pair,
+            controllers="namespace-controller,garbage-collector-controller,serviceaccount-controller,"
+            "clusterrole-aggregation-controller,persistentvolumeclaim-protection-controller",
+        )
+
+    def _run(self, name: str, **flags: object) -> None:
+        program = shutil.which(name)
+        assert program, f'{name} is not on PATH: run `make up`, then eval "$(make -s env)"'
+        argv = [program, *(f"--{key.replace('_', '-')}={value}" for key, value in flags.items())]
+        with (self.directory / f"{name}.log").open("wb") as log:
+            self._processes.append((name, subprocess.Popen(argv, stdout=log, stderr=log)))
+
+    def _ready(self, name: str, asked: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _SECONDS
+        process = dict(self._processes)[name]
+        while not asked():
+            if process.poll() is not None or time.monotonic() > deadline:
+                log = (self.directory / f"{name}.log").read_text(errors="replace")
+                raise AssertionError(f"{name} does not answer; its log ends:\n{log[-3000:]}")
+            time.sleep(0.2)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now, each another one."""
+    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(one.getsockname()[1]) for one in held]
+    for one in held:
+        one.close()
+    return ports
+
+
+def _write_key(path: Path) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+    )
+
+
+def _answers(url: str, authority: Path | None) -> bool:
+    headers = {"Authorization": f"Bearer {_TOKEN}"}
+    context = ssl.create_default_context(cafile=authority) if authority else None
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=5, context=context):
+            return True
+    except OSError:
+        return False
+
+
+def _kubeconfig(context: str, server: str, authority: Path) -> str:
+    return f"""apiVersion: v1
+kind: Config
+clusters:
+- name: {context}
+  cluster: {{server: "{server}", certificate-authority: "{authority}"}}
+users:
+- name: {context}
+  user: {{token: {_TOKEN}}}
+contexts:
+- name: {context}
+  context: {{cluster: {context}, user: {context}}}
+current-context: {context}
+"""

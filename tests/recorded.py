@@ -1,0 +1,79 @@
+"""Stand-ins for programs that a machine may lack: executables that note their calls and answer as told.
+
+For scripts around docker, kind and kubectl, where the real thing cannot run.
+Each call is a line of JSON in a file; the first answer whose words begin the
+call's arguments is given. An answer may have effects: `set` and `unset` names,
+which later answers may demand by `when` and `unless`.
+"""
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_PROGRAM = """#!{python}
+import json, sys
+from pathlib import Path
+place, name = Path({place!r}), {name!r}
+words = sys.argv[1:]
+with (place / "calls").open("a") as calls:
+    calls.write(json.dumps([name, *words]) + "\\n")
+marks = set(json.loads((place / "marks").read_text()))
+for answer in json.loads((place / (name + ".json")).read_text()):
+    wanted = answer["words"]
+    if words[:len(wanted)] != wanted and not (answer["anywhere"] and set(wanted) <= set(words)):
+        continue
+    if answer["when"] and answer["when"] not in marks or answer["unless"] and answer["unless"] in marks:
+        continue
+    if answer["set"]: marks.add(answer["set"])
+    marks.discard(answer["unset"])
+    (place / "marks").write_text(json.dumps(sorted(marks)))
+    sys.stdout.write(answer["says"])
+    sys.stderr.write(answer["complains"])
+    sys.exit(answer["code"])
+sys.exit("recorded " + name + " has no answer to: " + " ".join(words))
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call that begins with `words` (or has them `anywhere`) gets."""
+
+    words: tuple[str, ...]
+    says: str = ""
+    complains: str = ""
+    code: int = 0
+    when: str = ""
+    unless: str = ""
+    set: str = ""
+    unset: str = ""
+    anywhere: bool = False
+
+
+class Recorded:
+    """A directory for PATH with the programs that are added to it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.bin = directory / "bin"
+        self.bin.mkdir(parents=True)
+        (directory / "calls").touch()
+        (directory / "marks").write_text("[]")
+
+    def add(self, name: str, *answers: Answer) -> None:
+        """Makes a program of this name; more specific answers first."""
+        (self.directory / f"{name}.json").write_text(json.dumps([asdict(one) for one in answers]))
+        text = _PROGRAM.format(python=sys.executable, place=str(self.directory), name=name)
+        file = self.bin / name
+        file.write_text(text)
+        file.chmod(0o755)
+
+    def mark(self, name: str) -> None:
+        """Sets a mark from outside."""
+        marks = set(json.loads((self.directory / "marks").read_text()))
+        (self.directory / "marks").write_text(json.dumps(sorted({*marks, name})))
+
+    def calls(self, program: str) -> list[list[str]]:
+        """The arguments of all calls of a program, in their order."""
+        lines = (self.directory / "calls").read_text().splitlines()
+        return [call[1:] for call in map(json.loads, lines) if call[0] == program]

@@ -1,0 +1,150 @@
+"""What is listed, refused and removed on a cluster that others use too."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dev.current import context, manifests, objects, options
+from dev.errors import GroundError, Refused
+
+IMAGE = f"registry.example.com/team/crewyard/service@sha256:{'a' * 64}"
+CLUSTER = context.Context("prod-eu", "https://k8s.example.com", "v1.35.2")
+MANIFESTS = Path(__file__).parents[3] / "manifests" / "base"
+
+
+def item(kind: str, name: str, namespace: str = "", ours: bool = True) -> dict[str, Any]:
+    labels = dict(manifests.MARK) if ours else {}
+    metadata = {"name": name, "labels": labels} | ({"namespace": namespace} if namespace else {})
+    return {"kind": kind, "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"CREWYARD_REGISTRY": "https://registry.example.com"},
+        {"CREWYARD_REGISTRY": "registry.example.com", "CREWYARD_IMAGE": "crewyard:latest"},
+        {"CREWYARD_REGISTRY": "registry.example.com", "CREWYARD_WAIT": "perhaps"},
+        {"CREWYARD_REGISTRY": "registry.example.com", "CREWYARD_REGISTRY_CONFIG": "/nowhere/config.json"},
+    ],
+)
+def test_wrong_options_name_their_variable(environment):
+    with pytest.raises(GroundError, match="CREWYARD_"):
+        options.from_environment(environment)
+
+
+def test_a_registrys_credentials_become_secrets_and_pull_secrets(tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text('{"auths": {"registry.example.com": {"auth": "eDp5"}}}')
+    chosen = options.from_environment(
+        {"CREWYARD_REGISTRY": "registry.example.com/team/", "CREWYARD_REGISTRY_CONFIG": str(file)}
+    )
+    assert chosen.registry == "registry.example.com/team"
+    places = [
+        (one["metadata"]["namespace"], one["metadata"]["name"]) for one in manifests.pull_secrets(chosen)
+    ]
+    assert places == [("crewyard-system", "crewyard-registry"), ("crews", "crewyard-registry")]
+    assert options.config_values(chosen, IMAGE)["CREWYARD_REGISTRY_SECRET"] == "crewyard-registry"
+    (patch,) = manifests.kustomization("../base", chosen, IMAGE)["patches"]
+    assert json.loads(patch["patch"])[0]["value"] == [{"name": "crewyard-registry"}]
+    file.write_text("{}")
+    with pytest.raises(GroundError, match="auths"):
+        options.from_environment({"CREWYARD_REGISTRY": "x", "CREWYARD_REGISTRY_CONFIG": str(file)})
+
+
+def test_everything_that_is_made_is_marked_and_pinned():
+    chosen = options.Options("registry.example.com", storage_class="fast", host_address="192.0.2.7")
+    made = manifests.kustomization("../base", chosen, IMAGE)
+    assert made["labels"] == [{"pairs": manifests.MARK, "includeSelectors": False}]
+    assert made["images"][0]["digest"] == IMAGE.partition("@")[2]
+    literals = made["configMapGenerator"][0]["literals"]
+    assert 'CREWYARD_BASE_IMAGES={"3.11": "python:3.11-slim"}' in literals
+    assert "CREWYARD_NET_ALLOW=192.0.2.7/32" in literals
+    assert "fast" in made["patches"][0]["patch"]
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [item("Deployment", "dns", "kube-system"), item("Node", "one"), item("Pod", "one", "crews")],
+)
+def test_nothing_beyond_the_two_namespaces_is_applied(foreign):
+    objects.bounded([item("Deployment", "crewyard-api", "crewyard-system"), item("Namespace", "crews")])
+    with pytest.raises(GroundError, match=foreign["metadata"]["name"]):
+        objects.bounded([foreign])
+
+
+def test_what_the_base_has_is_of_kinds_that_down_finds():
+    kinds = set()
+    for file in [*MANIFESTS.glob("*.yaml"), *MANIFESTS.parent.parent.glob("crds/*.yaml")]:
+        kinds |= {line.split()[1] for line in file.read_text().splitlines() if line.startswith("kind: ")}
+    assert kinds - {"Kustomization"} - set(objects.CLUSTER_KINDS) - set(objects.NAMESPACED_KINDS) == set()
+
+
+def test_what_others_made_is_told_apart():
+    live = [
+        item("Namespace", "crews", ours=False),
+        item("ClusterRole", "crewyard-api"),
+        item("Role", "x", "crews"),
+    ]
+    assert objects.found_there(live) == (["crews"], [])
+    theirs = item("ClusterRole", "crewyard-api", ours=False)
+    assert objects.found_there([*live, theirs])[1] == [objects.Thing("ClusterRole", "", "crewyard-api")]
+
+
+LIVE = [
+    item("Namespace", "crews"),
+    item("Secret", "crewyard-tokens", "crewyard-system"),
+    item("PersistentVolumeClaim", "crewyard-data", "crewyard-system"),
+    item("CustomResourceDefinition", "runs.crewyard.dev"),
+    item("ClusterRole", "crewyard-api"),
+    item("Deployment", "crewyard-api", "crewyard-system"),
+    item("Deployment", "crewyard-controller", "crewyard-system"),
+    item("Role", "theirs", "crews", ours=False),
+]
+
+
+def test_down_keeps_data_keys_and_kinds():
+    names = [str(one) for one in objects.removal(LIVE, purge=False)]
+    assert names == [
+        "Deployment crewyard-system/crewyard-api",
+        "Deployment crewyard-system/crewyard-controller",
+        "ClusterRole crewyard-api",
+    ]
+
+
+def test_purging_takes_all_of_ours_and_namespaces_last():
+    going = objects.removal(LIVE, purge=True)
+    assert len(going) == len(LIVE) - 1 and str(going[-1]) == "Namespace crews"
+    kinds = [one.kind for one in going]
+    assert kinds.index("CustomResourceDefinition") > kinds.index("Deployment")
+    assert [len(group) for group in objects.grouped(going)] == [2, 1, 1, 1, 1, 1]
+
+
+def test_the_list_for_a_person_leaves_hashes_out():
+    text = objects.listing([objects.Thing("ConfigMap", "crewyard-system", "crewyard-config-7h5m9tk2c4")])
+    assert "crewyard-config-…" in text and "7h5m9tk2c4" not in text
+
+
+def test_only_the_contexts_name_is_a_yes():
+    context.confirm(CLUSTER, {"CONFIRM": "prod-eu"}, "all", "make up")
+    for given in ({}, {"CONFIRM": ""}, {"CONFIRM": "yes"}, {"CONFIRM": "prod-us"}):
+        with pytest.raises(Refused, match="make up") as refused:
+            context.confirm(CLUSTER, given, "It would do all this", "make up")
+        assert refused.value.code == 2 and "https://k8s.example.com" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "enough"),
+    [
+        ("v1.31.0", True),
+        ("v1.33.2-gke.1", True),
+        ("v1.36+", True),
+        ("v1.30.9", False),
+        ("v2.0.0", True),
+        ("x", False),
+    ],
+)
+def test_versions(version, enough):
+    assert context.new_enough(version) is enough

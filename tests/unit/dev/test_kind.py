@@ -1,0 +1,209 @@
+"""kind's part, against recorded programs: what Docker, kind and kubectl are told, in which order."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from dev.errors import GroundError
+from dev.kind import configuration, engine, installation
+from dev.kind.ground import Kind
+from dev.progress import Progress
+from dev.settings import Settings
+from tests.recorded import Answer, Recorded
+
+DIGEST = f"sha256:{'c' * 64}"
+COREFILE = (
+    ".:53 {\n    errors\n    forward . /etc/resolv.conf {\n       max_concurrent 1000\n    }\n    reload\n}\n"
+)
+NETWORK = [
+    {"IPAM": {"Config": [{"Subnet": "fc00::/64"}, {"Subnet": "172.18.0.0/16", "Gateway": "172.18.0.1"}]}}
+]
+CONTAINER = {"NetworkSettings": {"Networks": {"kind": {"IPAddress": "172.18.0.3"}}}}
+READY = {
+    "items": [
+        {
+            "metadata": {"name": "crewyard-api", "generation": 1},
+            "spec": {"replicas": 1, "template": {}},
+            "status": {"observedGeneration": 1, "updatedReplicas": 1, "replicas": 1, "availableReplicas": 1},
+        }
+    ]
+}
+
+
+def container(name: str, mark: str) -> list[Answer]:
+    running, stopped = ({**CONTAINER, "State": {"Running": on}} for on in (True, False))
+    words = ("container", "inspect", name)
+    return [
+        Answer(words, json.dumps([running]), when=f"{mark} runs"),
+        Answer(words, json.dumps([stopped]), when=f"{mark} is there"),
+        Answer(words, complains=f"Error: No such container: {name}", code=1),
+        Answer(("start", name), set=f"{mark} runs"),
+        Answer(("stop", "--time=20", name), unset=f"{mark} runs"),
+    ]
+
+
+def pushed() -> list[Answer]:
+    names = ("crewyard/service", "library/python", "crewyard/kaniko")
+    return [
+        Answer((*("image", "inspect"),), json.dumps([f"localhost:5001/{name}@{DIGEST}" for name in names]))
+    ]
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch) -> Recorded:
+    recorded = Recorded(tmp_path / "recorded")
+    registry = ("run", "--detach", "--restart=unless-stopped", "--name=crewyard-registry")
+    recorded.add(
+        "docker",
+        Answer(("info",), "linux 28.1.0\n"),
+        Answer(("run", "--rm", "--privileged")),
+        Answer(registry, "id\n", set="registry runs"),
+        *container(configuration.NODE, "node"),
+        *container(configuration.REGISTRY_CONTAINER, "registry"),
+        Answer(("network", "inspect", "kind"), json.dumps(NETWORK)),
+        *pushed(),
+        *(Answer((word,)) for word in ("exec", "pull", "tag", "push", "build", "rm")),
+    )
+    recorded.add(
+        "kind",
+        Answer(("version",), "kind v0.33.0 go1.26.8 linux/amd64\n"),
+        Answer(("create", "cluster"), set="node runs"),
+        Answer(("get", "kubeconfig"), "a kubeconfig"),
+        Answer(("delete", "cluster"), unset="node runs"),
+    )
+    dns = {"data": {"Corefile": COREFILE}}
+    named = {"data": {"Corefile": configuration.named(COREFILE, "172.18.0.1", "172.18.0.3")}}
+    raw = ("get", "--raw")
+    coredns = (*raw, "/api/v1/namespaces/kube-system/configmaps/coredns")
+    recorded.add(
+        "kubectl",
+        Answer(coredns, json.dumps(named), when="named", anywhere=True),
+        Answer(coredns, json.dumps(dns), anywhere=True),
+        Answer(("rollout", "restart"), set="named", anywhere=True),
+        Answer(("rollout", "status"), anywhere=True),
+        Answer(
+            (*raw, "/apis/apps/v1/namespaces/crewyard-system/deployments"), json.dumps(READY), anywhere=True
+        ),
+        Answer((*raw, "/api/v1/namespaces/crewyard-system/configmaps"), '{"items": []}', anywhere=True),
+        Answer(raw, complains="Error from server (NotFound): not there", code=1, anywhere=True),
+        Answer(("create", "--raw"), "{}", anywhere=True),
+        Answer(("apply",), "configured\n", anywhere=True),
+        Answer(("patch",), anywhere=True),
+    )
+    monkeypatch.setenv("PATH", f"{recorded.bin}:/usr/bin:/bin")
+    return recorded
+
+
+@pytest.fixture
+def ground(tmp_path, machine) -> Kind:
+    return Kind(Settings(tmp_path / "state"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
+
+
+def first(calls: list[list[str]], *words: str) -> int:
+    return next(place for place, call in enumerate(calls) if call[: len(words)] == list(words))
+
+
+def test_up_makes_cluster_registry_names_and_images(ground, machine, tmp_path):
+    ground.up()
+    docker = machine.calls("docker")
+    registry = docker[first(docker, "run", "--detach")]
+    assert "--publish=127.0.0.1:5001:5000" in registry and "--publish=172.18.0.1:5000:5000" in registry
+    assert docker.index(registry) < first(docker, "exec", "-i", configuration.NODE)
+    assert [call[1] for call in docker if call[0] == "push" and "service" in call[1]] != []
+    (created,) = (call for call in machine.calls("kind") if call[0] == "create")
+    assert created[2] == f"--config={tmp_path}/state/kind/config/cluster.json"
+    made = json.loads((tmp_path / "state/kind/config/deploy/kustomization.yaml").read_text())
+    literals = made["configMapGenerator"][0]["literals"]
+    registry_name = "registry.crewyard.internal:5000"
+    assert f"CREWYARD_SERVICE_IMAGE={registry_name}/crewyard/service@{DIGEST}" in literals
+    assert f"CREWYARD_KANIKO_IMAGE={registry_name}/crewyard/kaniko@{DIGEST}" in literals
+    assert made["images"][0]["newName"] == f"{registry_name}/crewyard/service"
+    assert ground.problems() == []
+    assert ground.env()["CREWYARD_HOST_ADDRESS"] == "172.18.0.1"
+    assert (tmp_path / "state/cluster").read_text() == "kind\n"
+
+
+def test_up_again_makes_nothing_anew(ground, machine):
+    ground.up()
+    before = len(machine.calls("docker"))
+    ground.up()
+    again = machine.calls("docker")[before:]
+    assert not [call for call in again if call[0] == "build" or call[:2] == ["run", "--detach"]]
+    assert len([call for call in machine.calls("kubectl") if "restart" in call]) == 1
+
+
+def test_down_stops_and_up_starts_again(ground, machine):
+    ground.up()
+    machine.mark("node is there")
+    machine.mark("registry is there")
+    ground.down(purge=False)
+    assert len(ground.problems()) == 2 and "is stopped" in ground.status()
+    ground.up()
+    assert ["start", configuration.NODE] in machine.calls("docker")
+    assert ["start", configuration.REGISTRY_CONTAINER] in machine.calls("docker")
+    assert len([call for call in machine.calls("kind") if call[0] == "create"]) == 1
+
+
+def test_purging_leaves_nothing(ground, machine, tmp_path):
+    ground.up()
+    ground.down(purge=True)
+    assert ["delete", "cluster", "--name=crewyard"] in machine.calls("kind")
+    assert ["rm", "--force", "--volumes", configuration.REGISTRY_CONTAINER] in machine.calls("docker")
+    assert not (tmp_path / "state/kind").exists() and not (tmp_path / "state/cluster").exists()
+
+
+def test_an_engine_without_privileges_is_no_ground(ground, machine):
+    refused = Answer(
+        ("run", "--rm", "--privileged"), complains="docker: Error response: operation not permitted", code=125
+    )
+    machine.add("docker", Answer(("info",), "linux 28.1.0\n"), refused)
+    assert engine.problem() == (
+        "the Docker engine runs no privileged container: docker: Error response: operation not permitted"
+    )
+    with pytest.raises(GroundError, match="CREWYARD_CLUSTER=embedded"):
+        ground.up()
+    assert machine.calls("kind") == []
+
+
+def test_no_engine_and_no_docker(machine, monkeypatch):
+    machine.add("docker", Answer(("info",), complains="Cannot connect to the Docker daemon", code=1))
+    assert "does not answer: Cannot connect" in (engine.problem() or "")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert engine.problem() == "there is no program `docker`"
+
+
+def test_names_are_told_once_and_anew_when_addresses_change():
+    told = configuration.named(COREFILE, "172.18.0.1", "172.18.0.3")
+    assert configuration.named(told, "172.18.0.1", "172.18.0.3") == told
+    assert "172.18.0.3 registry.crewyard.internal" in told
+    assert told.index("fallthrough") < told.index("forward .")
+    moved = configuration.named(told, "172.18.0.1", "172.18.0.9")
+    assert "172.18.0.3" not in moved and moved.count("hosts {") == 1
+    with pytest.raises(ValueError):
+        configuration.named(".:53 {\n}\n", "172.18.0.1", "172.18.0.3")
+
+
+@pytest.mark.parametrize(
+    ("config", "address"),
+    [
+        ([{"Subnet": "172.18.0.0/16", "Gateway": "172.18.0.1"}], "172.18.0.1"),
+        ([{"Subnet": "fc00::/64", "Gateway": "fc00::1"}, {"Subnet": "172.19.0.0/16"}], "172.19.0.1"),
+        ([{"Subnet": "fc00::/64"}], None),
+        (None, None),
+    ],
+)
+def test_the_gateway_is_an_ipv4_address(config, address):
+    assert configuration.gateway([{"IPAM": {"Config": config}}]) == address
+
+
+def test_pods_and_this_machine_call_the_registry_differently():
+    assert (
+        installation.inside(f"localhost:5001/a/b@{DIGEST}") == f"registry.crewyard.internal:5000/a/b@{DIGEST}"
+    )
+
+
+def test_the_pinned_versions_are_the_modules():
+    module = (Path(__file__).parents[3] / "dev/tools/kind/go.mod").read_text()
+    assert f"sigs.k8s.io/kind v{configuration.VERSION}\n" in module
