@@ -5,7 +5,7 @@ A comment before a block, which no reader sees, says what tests do with it:
     <!-- run -->              executed, in order with the page's others, in one shell
     <!-- save: name -->       written to that file of the page's directory
     <!-- not run: why -->     only shown
-    <!-- first: commands -->  executed before the block; sets up what the page takes for granted
+    <!-- given: what -->      the page takes a deployed project called research for granted
 
 Called by tests/unit/docs and by tests/e2e/test_documented_commands.py.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
-_MARK = re.compile(r"<!-- (run|not run|save|first)(?:: (.+))? -->")
+_MARK = re.compile(r"<!-- (run|not run|save|given)(?:: (.+))? -->")
 _FENCE = re.compile(r"^( *)```(\S*)\s*$")
 
 

@@ -2,12 +2,14 @@
 
 import json
 import re
+import subprocess
 import tomllib
 
 import pytest
 import yaml
 
 from tests.documentation import PAGES, ROOT, blocks, name_of
+from tests.e2e.pages import REPOSITORY, Names, script
 
 SHELL = {"sh", "bash", "console"}
 KNOWN = SHELL | {"yaml", "json", "toml", "python", "text", "promql", "go", "ts", "typescript", "ini"}
@@ -70,3 +72,14 @@ def test_marks_are_not_seen_as_text():
     assert [block.marks for block in blocks("<!-- run -->\n```sh\ntrue\n```\n")] == [{"run": ""}]
     assert [block.marks for block in blocks("<!-- run -->\nwords\n```sh\ntrue\n```\n")] == [{}]
     assert (ROOT / "docs").is_dir()
+
+
+def test_a_page_stops_at_the_first_command_that_fails_and_uses_names_of_its_own():
+    commands = ("echo research", "false | cat", "echo no")
+    page = "".join(f"<!-- run -->\n```sh\n{command}\n```\n" for command in commands)
+    text = script(blocks(page), Names("mine", "http://127.0.0.1/research.git"))
+    ended = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (1, "mine\n")
+    assert Names("mine", "http://127.0.0.1/research.git").into(f"{REPOSITORY} research-git") == (
+        "http://127.0.0.1/research.git mine-git"
+    )

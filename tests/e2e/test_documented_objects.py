@@ -1,0 +1,30 @@
+"""Every object that the documentation shows is one that the apiserver takes."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.documentation import PAGES, blocks, name_of
+
+GROUP = "crewyard.dev/v1alpha1"
+
+
+def shown():
+    """The objects of all pages; of a part that has only `spec`, the Project it belongs to."""
+    for page in PAGES:
+        for block in blocks(page.read_text()):
+            if block.language != "yaml":
+                continue
+            for found in yaml.safe_load_all(block.text):
+                if isinstance(found, dict) and list(found) == ["spec"]:
+                    found = {"apiVersion": GROUP, "kind": "Project", "metadata": {"name": "shown"}, **found}
+                if isinstance(found, dict) and found.get("apiVersion") == GROUP:
+                    yield pytest.param(found, id=f"{name_of(page)}:{block.line}")
+
+
+@pytest.mark.parametrize("found", list(shown()))
+async def test_an_example_is_taken(found, yard):
+    # Beside an object of that name a creation would be refused; only its form is asked about.
+    found["metadata"] = {"generateName": f"{found['kind'][:3].lower()}-", "namespace": "crews"}
+    await yard.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(found))
