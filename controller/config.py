@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from controller.places import Places, parse_places
 from crds.limits import Plans, parse_plans
 from outbound.addresses import Rules
 
@@ -61,6 +62,8 @@ class Config:
     net_allow: tuple[str, ...] = ()
     net_deny: tuple[str, ...] = ()
     plans: Plans = field(default_factory=Plans)
+    pods: Places = field(default_factory=Places)
+    """Where the pods of crews run, and what they get."""
     kopf: bool = True
     log_level: str = "info"
     port: int = 9090
@@ -102,6 +105,7 @@ def parse(environment: Mapping[str, str]) -> Config:
         net_allow=read("CREWYARD_NET_ALLOW", _networks, ()),
         net_deny=read("CREWYARD_NET_DENY", _networks, ()),
         plans=read("CREWYARD_PLANS", parse_plans, Plans()),
+        pods=read("CREWYARD_PODS", parse_places, Places()),
         kopf=read("CREWYARD_KOPF", _flag, True),
         port=read("CREWYARD_CONTROLLER_PORT", _port, 9090),
         max_builds=read("CREWYARD_MAX_BUILDS", _count, 2),

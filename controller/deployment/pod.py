@@ -166,6 +166,7 @@ def _pod(
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": security.restricted_pod(),
+            **config.pods.build.spec(),
             **spec,
         },
     }

@@ -89,6 +89,7 @@ def build(project: Project, removal: Removal, attempt: int, config: Config) -> d
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": security.restricted_pod(),
+            **config.pods.build.spec(),
             "containers": [
                 {
                     "name": "prune",

@@ -8,6 +8,7 @@ from typing import Any
 
 from controller import security
 from controller.config import Config
+from controller.places import merged
 from controller.run.end import CONTAINER
 from crds import names, tokens
 from crds.limits import FLUSH, GRACE, run_timeout
@@ -50,6 +51,8 @@ def build(
     plain ones; `now` in epoch seconds dates the token.
     """
     extra = project.spec.get("pod") or {}
+    place = config.pods.of_run(project.plan)
+    size = merged(place.resources, (project.spec.get("run") or {}).get("resources") or {})
     seconds = deadline(run, deployment, project, config)
     expires = int(now) + config.timing.unschedulable + seconds + SLACK
     token = tokens.mint(config.token_key, "run", config.namespace, run.name, run.uid, expires)
@@ -84,7 +87,7 @@ def build(
         "workingDir": "/app",
         "env": env,
         "envFrom": [{"secretRef": {"name": names.env_secret(project.name), "optional": True}}],
-        "resources": security.resources((project.spec.get("run") or {}).get("resources"), REQUESTS, LIMITS),
+        "resources": security.resources(size, REQUESTS, LIMITS),
         "securityContext": security.restricted_container(),
     }
     spec: dict[str, Any] = {
@@ -95,10 +98,8 @@ def build(
         "enableServiceLinks": False,
         "securityContext": security.restricted_pod(),
         "containers": [container],
+        **place.spec(extra),
     }
-    for field in ("imagePullSecrets", "nodeSelector", "tolerations"):
-        if extra.get(field):
-            spec[field] = extra[field]
     return {
         "metadata": {
             "name": run.name,

@@ -1,4 +1,4 @@
-"""The chart for real, in own namespaces: installed, used, upgraded under a live run, and uninstalled twice."""
+"""The chart for real, in own namespaces: installed, used, upgraded under a live run, uninstalled twice."""
 
 import json
 import socket

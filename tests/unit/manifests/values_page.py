@@ -1,0 +1,52 @@
+"""The table of the chart's values in docs/installation.md, out of values.yaml and its schema.
+
+`python tests/unit/manifests/values_page.py` writes it anew; a test holds the page against it.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "manifests" / "chart"
+PAGE = ROOT / "docs" / "installation.md"
+BEGIN, END = "<!-- values: made from manifests/chart/values.yaml -->\n", "<!-- end of values -->"
+WHOLE = ("pods", "resources")
+"""Values that are told as one."""
+
+
+def rows(schema: dict[str, Any], given: dict[str, Any], place: str = "") -> Iterator[tuple[str, str, str]]:
+    """Name, default and description of each value."""
+    for name, part in schema["properties"].items():
+        if name == "global":
+            continue
+        if "properties" in part and name not in WHOLE:
+            yield from rows(part, given[name], f"{place}{name}.")
+        else:
+            yield f"{place}{name}", json.dumps(given[name]), part["description"]
+
+
+def table() -> str:
+    """The table as Markdown."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    lines = ["| value | default | meaning |", "| --- | --- | --- |"]
+    for name, default, meaning in rows(schema, values):
+        shown = f"`{default}`" if len(default) < 100 else "see values.yaml"
+        lines.append(f"| `{name}` | {shown} | {meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def in_page(page: str) -> tuple[str, str, str]:
+    """The page before the table, the table, and what comes after."""
+    before, _, rest = page.partition(BEGIN)
+    found, _, after = rest.partition(END)
+    return before, found, after
+
+
+if __name__ == "__main__":
+    before, _, after = in_page(PAGE.read_text())
+    PAGE.write_text(before + BEGIN + table() + END + after)
