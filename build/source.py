@@ -1,6 +1,7 @@
 """Step `source` of the dependencies pod: writes what Kaniko needs, no more. Called by build.__main__."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from build.errors import Infrastructure
@@ -8,6 +9,7 @@ from build.logs import Log
 from build.planned import Sourced, planned_source
 from build.settings import Settings
 from build.tree import SourceTree
+from outbound import authorities
 from plan.dockerfile import dockerfile
 from plan.own_project import lacks_build_file
 
@@ -30,7 +32,9 @@ def write_workspace(settings: Settings, log: Log, workspace: Path = WORKSPACE) -
     context = workspace / "context"
     for name, data in declaration.files().items():
         _write(context / name, data)
-    _write(context / "Dockerfile", dockerfile(sourced.base_image, declaration).encode())
+    trusted = _trusted(workspace, os.environ)
+    # The key is of the text without it: other authorities make no other image.
+    _write(context / "Dockerfile", dockerfile(sourced.base_image, declaration, trusted).encode())
     if declaration.projects:
         _write_tree(sourced, workspace / "tree")
     if declaration.private_index and (declaration.lines or declaration.build_requires):
@@ -39,6 +43,15 @@ def write_workspace(settings: Settings, log: Log, workspace: Path = WORKSPACE) -
         download_wheels(declaration, sourced.planned.plan.python, settings.index, workspace / "wheels", log)
     origin = declaration.origin or "nothing declared"
     log.line(f"dependencies ({origin}): {len(declaration.lines)} lines, on {sourced.base_image}")
+
+
+def _trusted(workspace: Path, environ: Mapping[str, str]) -> str:
+    """The file of what this process trusts, for Kaniko; nothing where there are no own authorities."""
+    if not environ.get(authorities.VARIABLE, "").strip():
+        return ""
+    place = workspace / "ca.crt"
+    _write(place, Path(environ["SSL_CERT_FILE"]).read_bytes())
+    return str(place)
 
 
 def _write_tree(sourced: Sourced, place: Path) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from controller.places import Places, parse_places
+from controller.way_out import WayOut, parse_authorities, parse_proxies
 from crds.limits import Plans, parse_plans
 from outbound.addresses import Rules
 
@@ -64,6 +65,8 @@ class Config:
     plans: Plans = field(default_factory=Plans)
     pods: Places = field(default_factory=Places)
     """Where the pods of crews run, and what they get."""
+    way_out: WayOut = field(default_factory=WayOut)
+    """How build pods reach what is outside."""
     kopf: bool = True
     log_level: str = "info"
     port: int = 9090
@@ -106,6 +109,9 @@ def parse(environment: Mapping[str, str]) -> Config:
         net_deny=read("CREWYARD_NET_DENY", _networks, ()),
         plans=read("CREWYARD_PLANS", parse_plans, Plans()),
         pods=read("CREWYARD_PODS", parse_places, Places()),
+        way_out=WayOut(
+            read("CREWYARD_BUILD_PROXIES", parse_proxies, {}), read("CREWYARD_CA", parse_authorities, "")
+        ),
         kopf=read("CREWYARD_KOPF", _flag, True),
         port=read("CREWYARD_CONTROLLER_PORT", _port, 9090),
         max_builds=read("CREWYARD_MAX_BUILDS", _count, 2),

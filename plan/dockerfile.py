@@ -41,28 +41,31 @@ USER {id}:{id}
 """
 
 
-def dockerfile(base_image: str, declaration: Declaration) -> str:
+def dockerfile(base_image: str, declaration: Declaration, trusted: str = "") -> str:
     """The text for Kaniko: the base, the user, the dependencies; nothing runs after the last USER.
 
-    `base_image` is a reference as the installation configures it.
+    `base_image` is a reference as the installation configures it; `trusted` is a file in Kaniko's
+    container with the authorities that pip is to trust, where they are not the base image's.
     """
-    parts = [f"FROM {base_image}\n", _SYSTEM.format(id=CREW_ID), *_install(declaration)]
+    parts = [f"FROM {base_image}\n", _SYSTEM.format(id=CREW_ID), *_install(declaration, trusted)]
     parts.append(_END.format(id=CREW_ID))
     return "".join(parts)
 
 
-def _install(declaration: Declaration) -> Iterator[str]:
+def _install(declaration: Declaration, trusted: str) -> Iterator[str]:
     names = sorted(declaration.files())
-    offline = _OFFLINE if declaration.private_index else ""
+    more = _OFFLINE if declaration.private_index else ""
+    if trusted:
+        more += f" PIP_CERT={trusted}"
     constraints = " -c /tmp/crewyard/constraints.txt" if "constraints.txt" in names else ""
     commands = []
     if declaration.lines:
         arguments = f"-r /tmp/crewyard/requirements.txt{constraints}"
-        commands.append(_PIP.format(more=offline, arguments=arguments))
+        commands.append(_PIP.format(more=more, arguments=arguments))
     for directory in declaration.projects:
         place = f"{TREE}/{directory}".rstrip("/")
         # A command of its own: pins with hashes do not go together with a directory.
-        commands.append(_PIP.format(more=offline + _VERSIONS, arguments=f"{place}{constraints}"))
+        commands.append(_PIP.format(more=more + _VERSIONS, arguments=f"{place}{constraints}"))
     if commands and names:
         yield f"COPY {' '.join(names)} /tmp/crewyard/\n"
         commands.append("rm -rf /tmp/crewyard")

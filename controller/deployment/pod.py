@@ -77,6 +77,7 @@ def dependencies(
         "image": config.kaniko_image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/kaniko/executor"],
+        **({"env": wanted} if (wanted := config.way_out.kaniko_env(WORKSPACE)) else {}),
         "args": kaniko_arguments(image, config),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": security.resources(
@@ -118,6 +119,7 @@ def kaniko_arguments(image: str, config: Config) -> list[str]:
         "--log-format=text",
         "--log-timestamp=false",
         *(insecure if config.registry_insecure else []),
+        *config.way_out.kaniko_arguments(),
     ]
 
 
@@ -126,8 +128,8 @@ def _own(name: str, work: str, env: list[dict[str, Any]], config: Config) -> dic
         "name": name,
         "image": config.service_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-m", "build", work],
-        "env": env,
+        "command": config.way_out.command(["python3", "-m", "build", work]),
+        "env": [*env, *config.way_out.env()],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": security.resources(None, REQUESTS, LIMITS),
         "securityContext": security.restricted_container(),

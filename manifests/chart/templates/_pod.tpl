@@ -34,10 +34,22 @@ priorityClassName: {{ . }}
   value: {{ include "crewyard.noProxy" . | quote }}
 {{- end }}
 {{- if or .Values.ca.configMap .Values.ca.secret }}
+- name: CREWYARD_CA
+  valueFrom:
+    {{- if .Values.ca.configMap }}
+    configMapKeyRef:
+      name: {{ .Values.ca.configMap }}
+      key: {{ .Values.ca.key }}
+    {{- else }}
+    secretKeyRef:
+      name: {{ .Values.ca.secret }}
+      key: {{ .Values.ca.key }}
+    {{- end }}
+# Also for commands that are run in the pod later; the process itself writes the file first.
 - name: SSL_CERT_FILE
-  value: /etc/crewyard/ca/{{ .Values.ca.key }}
+  value: /tmp/crewyard-authorities.crt
 - name: REQUESTS_CA_BUNDLE
-  value: /etc/crewyard/ca/{{ .Values.ca.key }}
+  value: /tmp/crewyard-authorities.crt
 {{- end }}
 {{- end -}}
 
@@ -46,22 +58,7 @@ priorityClassName: {{ . }}
 {{- join "," (compact (list "localhost" "127.0.0.1" ".svc" ".cluster.local" "$(KUBERNETES_SERVICE_HOST)" .Values.proxy.except)) -}}
 {{- end -}}
 
-{{- define "crewyard.caVolume" -}}
-{{- if .Values.ca.configMap }}
-- name: ca
-  configMap:
-    name: {{ .Values.ca.configMap }}
-{{- else if .Values.ca.secret }}
-- name: ca
-  secret:
-    secretName: {{ .Values.ca.secret }}
-{{- end }}
-{{- end -}}
-
-{{- define "crewyard.caMount" -}}
-{{- if or .Values.ca.configMap .Values.ca.secret }}
-- name: ca
-  mountPath: /etc/crewyard/ca
-  readOnly: true
-{{- end }}
+{{- define "crewyard.command" -}}
+{{- $root := index . 0 -}}
+[python3, {{ if or $root.Values.ca.configMap $root.Values.ca.secret }}-m, outbound.authorities, python3, {{ end }}-m, {{ index . 1 }}]
 {{- end -}}

@@ -22,6 +22,9 @@ CREWYARD_CONTEXT_HOSTS: {{ join "," . | quote }}
 {{- with .Values.prices }}
 CREWYARD_PRICES: {{ . | toRawJson | quote }}
 {{- end }}
+{{- if or .Values.proxy.http .Values.proxy.https }}
+CREWYARD_BUILD_PROXIES: {{ .Values.proxy | toRawJson | quote }}
+{{- end }}
 {{- with .Values.pods }}
 CREWYARD_PODS: {{ . | toRawJson | quote }}
 {{- end }}

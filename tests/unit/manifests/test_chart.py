@@ -7,6 +7,7 @@ import yaml
 
 from api.config import parse as api_settings
 from controller.config import parse as controller_settings
+from outbound import authorities
 from tests.unit.manifests import rendering
 
 ONLY_KUSTOMIZE = {"Namespace /crewyard-system"}
@@ -143,10 +144,8 @@ def test_everything_turned_on_says_it_in_the_right_places():
     environment = {entry["name"]: entry.get("value") for entry in api["containers"][0]["env"]}
     assert environment["HTTPS_PROXY"] == "http://proxy.example.com:3128"
     assert "$(KUBERNETES_SERVICE_HOST)" in environment["NO_PROXY"] and ".svc" in environment["NO_PROXY"]
-    assert environment["SSL_CERT_FILE"] == "/etc/crewyard/ca/ca.crt"
-    assert {"name": "ca", "mountPath": "/etc/crewyard/ca", "readOnly": True} in api["containers"][0][
-        "volumeMounts"
-    ]
+    assert environment["SSL_CERT_FILE"] == str(authorities.FILE)
+    assert api["containers"][0]["args"] == ["python3", "-m", "outbound.authorities", "python3", "-m", "api"]
     assert api["nodeSelector"] == {"pool": "services"}
     config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
     assert config["CREWYARD_PUBLIC_URL"] == "https://crewyard.example.com"
@@ -166,5 +165,7 @@ def test_the_settings_are_ones_that_the_service_takes():
         found = {rendering.name(one): one for one in rendering.helm(*values)}
         config = found["ConfigMap crewyard-system/crewyard-config"]["data"]
         whole = {**config, "CREWYARD_TOKEN_KEY": "k" * 32}
-        assert controller_settings(whole).namespace == "crews"
+        taken = controller_settings(whole)
+        assert taken.namespace == "crews"
+        assert bool(taken.way_out.proxies) == bool(taken.pods.plans) == (values == (EVERYTHING,))
         api_settings({**whole, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"})

@@ -176,6 +176,12 @@ class TestDockerfile:
             "-r /tmp/crewyard/requirements.txt -c /tmp/crewyard/constraints.txt" in line for line in lines
         )
 
+    def test_pip_trusts_the_authorities_of_a_file_and_keeps_none(self) -> None:
+        declaration = Declaration("r", ("a",), ("b",))
+        text = dockerfile("python:3.11-slim", declaration, "/workspace/ca.crt")
+        assert text.count("PIP_CERT=/workspace/ca.crt") == 1 and "COPY ca" not in text
+        assert text.replace(" PIP_CERT=/workspace/ca.crt", "") == dockerfile("python:3.11-slim", declaration)
+
     def test_without_dependencies_nothing_is_installed(self) -> None:
         text = dockerfile("python:3.11-slim", Declaration(""))
         assert "COPY" not in text
