@@ -8,6 +8,7 @@ import yaml
 from tests.documentation import PAGES, blocks, name_of
 
 GROUP = "crewyard.dev/v1alpha1"
+TAKEN = {(GROUP, "Project"), (GROUP, "Deployment"), (GROUP, "Run"), ("v1", "Pod")}
 
 
 def shown():
@@ -19,12 +20,13 @@ def shown():
             for found in yaml.safe_load_all(block.text):
                 if isinstance(found, dict) and list(found) == ["spec"]:
                     found = {"apiVersion": GROUP, "kind": "Project", "metadata": {"name": "shown"}, **found}
-                if isinstance(found, dict) and found.get("apiVersion") == GROUP:
+                if isinstance(found, dict) and (found.get("apiVersion"), found.get("kind")) in TAKEN:
                     yield pytest.param(found, id=f"{name_of(page)}:{block.line}")
 
 
 @pytest.mark.parametrize("found", list(shown()))
 async def test_an_example_is_taken(found, yard):
     # Beside an object of that name a creation would be refused; only its form is asked about.
-    found["metadata"] = {"generateName": f"{found['kind'][:3].lower()}-", "namespace": "crews"}
-    await yard.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(found))
+    namespace = found["metadata"].get("namespace", "crews")
+    found["metadata"] = {"generateName": f"{found['kind'][:3].lower()}-"}
+    await yard.kubectl("-n", namespace, "create", "--dry-run=server", "-f", "-", stdin=json.dumps(found))
