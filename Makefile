@@ -7,10 +7,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
 CODE := crds plan outbound controller build runner api actions client dev tests bench
-TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/campaign tests/security tests/monitoring
+TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/campaign tests/security tests/monitoring tests/fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e campaign bench fuzz tools docs lock format clean
+.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers tools docs lock format clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -80,6 +80,10 @@ fuzz: ## 10,000 requests made up from the API's description
 	@$(MAKE) $(STAMP) up tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_FUZZ_EXAMPLES=200 CREWYARD_FUZZ_CASES=10000 $(BIN)/pytest tests/cluster/api_http/test_fuzz.py
 
+fuzz-parsers: $(STAMP) ## all that reads what strangers write, guided by coverage (SECONDS=60 each, TARGETS=all)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
+	@PYTHONPATH=client $(BIN)/python -m tests.fuzz $(or $(SECONDS),60) $(TARGETS)
+
 tools: ## what only tests use: act, actionlint, helm, kubeconform, kstatus, versitygw, and packages of servers and a browser
 	@$(PYTHON) -m dev tools
 
@@ -96,10 +100,11 @@ format: $(STAMP) ## brings the code into the form that lint takes
 	@$(BIN)/ruff format $(CODE)
 
 lock: $(STAMP) ## pins requirements/ anew from pyproject.toml
-	@for set in service: "dev:--group test --group dev"; do \
+	@for set in service:pyproject.toml "dev:pyproject.toml --group test --group dev" "fuzz:--group fuzz" \
+	    "audit:--group audit"; do \
 	  file=requirements/$${set%%:*}.txt; \
 	  { echo "# Pinned by \`make lock\` from pyproject.toml."; \
-	    $(BIN)/uv pip compile pyproject.toml $${set#*:} --generate-hashes --no-header --no-annotate -q \
+	    $(BIN)/uv pip compile $${set#*:} --generate-hashes --no-header --no-annotate -q \
 	      --no-emit-index-url --python-version 3.11; } > $$file.new; mv $$file.new $$file; done
 
 clean: ## removes the virtual environment and caches of the working tree

@@ -65,4 +65,5 @@ def last_event_id(header: str | None) -> int:
 
     An id we never gave (another server's, a made-up one) must not hide events, so it counts as none.
     """
-    return int(header) if header is not None and _LAST_ID.fullmatch(header.strip()) else 0
+    given = (header or "").strip()
+    return int(given) if _LAST_ID.fullmatch(given) else 0

@@ -37,9 +37,11 @@ def _range(part: str) -> tuple[str, float]:
         name, _, value = parameter.partition("=")
         if name.strip() == "q":
             try:
-                return kind, min(max(float(value), 0.0), 1.0)
+                quality = float(value)
             except ValueError:
-                return kind, 0.0
+                quality = 0.0
+            # Not a number (`q=nan` is one to float) is greater than nothing.
+            return kind, min(quality, 1.0) if quality > 0 else 0.0
     return kind, 1.0
 
 

@@ -132,7 +132,7 @@ def _read_zip(packed: IO[bytes], size: int, limits: Limits, builder: TreeBuilder
             if _skipped(member.filename):
                 continue
             mode = member.external_attr >> 16
-            if member.is_dir():
+            if member.filename.endswith("/"):  # is_dir() fails for an empty name
                 builder.directory(member.filename)
                 continue
             if member.flag_bits & 0x1:

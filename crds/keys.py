@@ -56,11 +56,11 @@ def draw() -> ApiKey:
 
 def key_id_of(text: str) -> str | None:
     """The id within a well-formed key, or None where prefix, shape or checksum do not fit."""
-    if not text.startswith(PREFIX):
+    if not text.startswith(PREFIX) or not text.isascii():
         return None
     body, checksum = text[len(PREFIX) : -_CHECKSUM_LENGTH], text[-_CHECKSUM_LENGTH:]
     key_id, separator, secret = body.partition("_")
-    if not separator or len(key_id) != _ID_LENGTH or len(secret) != _SECRET_LENGTH or not body.isascii():
+    if not separator or len(key_id) != _ID_LENGTH or len(secret) != _SECRET_LENGTH:
         return None
     return key_id if hmac.compare_digest(_checksum(body).encode(), checksum.encode()) else None
 

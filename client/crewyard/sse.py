@@ -1,5 +1,6 @@
 """Reading Server-Sent Events (WHATWG HTML, section 9.2), chunk by chunk. Pure; called by both clients."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ from crewyard.errors import CrewyardError
 
 MOST = 8 * 1024 * 1024
 """Bytes that one message may have."""
+_RETRY = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Reader:
                 self._type = value
             case "id" if "\0" not in value:
                 self.last_id = value
-            case "retry" if value.isascii() and value.isdecimal():
+            case "retry" if _RETRY.fullmatch(value):
                 self.retry = int(value) / 1000
         return None
 

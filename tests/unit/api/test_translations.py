@@ -75,6 +75,9 @@ def test_half_a_character_from_a_crew_does_not_break_an_answer():
         ("x/y", ["a/b"], None),
         ("a/b;q=0", ["a/b"], None),
         ("a/b;q=high", ["a/b"], None),
+        ("a/b;q=nan", ["a/b"], None),
+        ("a/b;q=nan, c/d;q=0.1", ["a/b", "c/d"], "c/d"),
+        ("a/b;q=inf", ["a/b"], "a/b"),
     ],
 )
 def test_which_media_type_is_answered(accept, offered, chosen):

@@ -56,6 +56,9 @@ def test_id_and_retry_outlive_a_connection():
     reader.restart()
     assert list(reader.feed(b"data: b\n\n")) == [Message("message", "b", "7")]
     assert reader.retry == 1.5
+    for text in (b"9" * 400, b"9" * 5000, b"-1", b"1e3"):
+        list(reader.feed(b"retry: " + text + b"\n"))
+    assert reader.retry == 1.5
 
 
 def test_an_id_with_a_nul_is_none():

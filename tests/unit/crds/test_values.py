@@ -42,6 +42,14 @@ def test_times_are_utc_with_z():
         times.parse_time("2026-11-21T11:00:00")
 
 
+@pytest.mark.parametrize(
+    "text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-00:01", "2026-11-21T10:00", "now"]
+)
+def test_what_is_no_moment(text):
+    with pytest.raises(ValueError, match=r".+"):
+        times.parse_time(text)
+
+
 def test_a_condition_keeps_its_time_until_its_status_changes():
     wanted = [Condition("Ready", None, "Pending", "Waiting.")]
     first = conditions.merge(

@@ -1,0 +1,81 @@
+"""Fuzzes each target in turn, guided by coverage: `python -m tests.fuzz SECONDS [TARGET…]`.
+
+Needs atheris (`make fuzz-parsers` installs it). Each target is a process of its own with limits of memory and
+of the time for one input. What it learns is kept in a directory of the machine; a crash is written to
+tests/fuzz/found/<target>, where the tests replay it. The exit code is 1 if there was one.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tests.fuzz.every import TARGETS
+from tests.fuzz.target import Target
+
+CORPUS = Path(os.environ.get("CREWYARD_FUZZ_CORPUS") or Path.home() / ".cache/crewyard-fuzz")
+FOUND = Path(__file__).parent / "found"
+MEMORY_MIB = 1024
+ONE_SECONDS = 10
+_START_SECONDS = 120
+
+
+def command(target: Target, seconds: int) -> list[str]:
+    """The command line of a fuzzing process; the corpus of earlier times is its start."""
+    corpus, found = CORPUS / target.name, FOUND / target.name
+    corpus.mkdir(parents=True, exist_ok=True)
+    found.mkdir(parents=True, exist_ok=True)
+    flags = {
+        "max_total_time": seconds,
+        "max_len": target.longest,
+        "timeout": ONE_SECONDS,
+        "rss_limit_mb": MEMORY_MIB,
+        "artifact_prefix": f"{found}/",
+        "print_final_stats": 1,
+        "verbosity": 1,
+    }
+    options = [f"-{name}={value}" for name, value in flags.items()]
+    return [sys.executable, "-m", "tests.fuzz.guided", target.name, *options, str(corpus)]
+
+
+def cases(said: str) -> int:
+    """How many inputs a process has tried, by its last words."""
+    told = re.findall(r"stat::number_of_executed_units:\s*(\d+)", said) or re.findall(r"^#(\d+)", said, re.M)
+    return int(told[-1]) if told else 0
+
+
+def run(target: Target, seconds: int) -> bool:
+    """Fuzzes one target and prints one line (and the traceback of a crash). True if nothing was found."""
+    begun = time.monotonic()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        command(target, seconds),
+        capture_output=True,
+        timeout=2 * seconds + _START_SECONDS,
+        env=environment,
+        check=False,
+    )
+    said = done.stderr.decode(errors="replace") + done.stdout.decode(errors="replace")
+    covered = re.findall(r"cov: (\d+)", said)
+    spent, branches = time.monotonic() - begun, covered[-1] if covered else "?"
+    words = f"{cases(said):>10,} cases {spent:6.0f} s   {branches:>5} branches"
+    print(f"{target.name:<14} {words}   {'' if done.returncode == 0 else 'CRASH'}", flush=True)
+    if done.returncode:
+        print("\n".join(said.splitlines()[-60:]), flush=True)
+    directory = FOUND / target.name
+    if directory.is_dir() and not any(directory.iterdir()):
+        directory.rmdir()
+    return done.returncode == 0
+
+
+def main(arguments: list[str]) -> int:
+    """Runs the named targets, or all of them."""
+    seconds, names = int(arguments[0]) if arguments else 60, arguments[1:] or list(TARGETS)
+    good = [run(TARGETS[name], seconds) for name in names]
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

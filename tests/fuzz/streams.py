@@ -1,0 +1,202 @@
+"""What a crew writes and what a client reads: lines, marks, events, build pods' last words, event streams."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+from api.frames import frame
+from api.internal import said
+from api.internal.pods import Refusal
+from api.store.index.artifacts import ArtifactRow
+from api.translate.artifacts import disposition
+from controller.deployment import answer
+from crds.objects import Pod
+from crewyard.sse import Reader, TooLong
+from runner.pid1.channel import understand
+from runner.pid1.lines import Lines
+from runner.pid1.marks import Marks
+from runner.pid1.mask import Mask
+from tests.fuzz.eventstream import messages
+from tests.fuzz.target import Target, as_text, parts, words
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+MASK = Mask(["KEY"], {"KEY": "a-secret-value"})
+_LIMIT = 60_000
+
+__all__ = ["TARGETS", "ArtifactRow"]
+
+
+def crew_channel(data: bytes) -> None:
+    """A line on the event channel: an event, an end, or words about it, and never the secret."""
+    found = understand(data, _LIMIT, MASK)
+    assert found.trouble or found.end is not None or found.kind
+    if found.kind:
+        json.loads(found.data)
+        assert len(found.data.encode()) <= _LIMIT
+
+
+def crew_output(data: bytes) -> None:
+    """Bytes of the crew, cut anywhere, give the same lines; none is lost."""
+    at_once, piecewise = _lines([data]), _lines([data[i : i + 5] for i in range(0, len(data), 5)])
+    assert at_once == piecewise
+
+
+def _lines(chunks: list[bytes]) -> list[tuple[bytes, bool]]:
+    lines, marks, found = Lines(64), Marks(), []
+    for chunk in chunks:
+        for piece, _ in marks.feed(chunk):
+            found += lines.feed(piece)
+    return found + lines.feed(marks.end()) + lines.end()
+
+
+def runner_events(data: bytes) -> None:
+    """What a pod posts as events becomes events that any reader of the stream gets back as they are."""
+    try:
+        sent = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(sent, dict):
+        return
+    try:
+        found = said.events("run-a", sent, NOW)
+    except Refusal as refusal:
+        assert refusal.status == 400
+        return
+    for number, one in enumerate(found, 1):
+        try:
+            json.dumps(one.data, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            continue  # a lone surrogate: the body's reader has refused it before
+        stream_of(one.type, dict(one.data), number)
+
+
+def stream_of(kind: str, data: dict[str, Any], number: int) -> None:
+    """One frame through somebody else's reader and through our client's."""
+    raw = frame(kind, data, number)
+    ((event, text, identifier),) = messages(raw.decode())
+    assert (event, identifier) == (kind, str(number)) and json.loads(text) == json.loads(json.dumps(data))
+    ((message),) = Reader().feed(raw)
+    assert (message.type, message.data, message.id) == (event, text, identifier)
+
+
+def client_stream(data: bytes) -> None:
+    """A server's stream, in whatever pieces it comes, means the same."""
+    whole, pieces = Reader(), Reader()
+    try:
+        at_once = list(whole.feed(data))
+        piecewise = [one for i in range(0, len(data), 3) for one in pieces.feed(data[i : i + 3])]
+    except TooLong:
+        return
+    assert at_once == piecewise
+    assert whole.retry is None or whole.retry >= 0
+
+
+def file_name(data: bytes) -> None:
+    """A file's name in a download's header: one line of ASCII from which any name comes back."""
+    name = data.decode("utf-8", "replace")
+    header = disposition(name)
+    assert header.isascii() and header.isprintable()
+    plain, _, exact = header.partition("; filename*=UTF-8''")
+    assert unquote(exact) == name.rsplit("/", 1)[-1]
+    inner = plain.removeprefix('attachment; filename="').removesuffix('"')
+    assert not set(inner) & set('"\\/%')
+
+
+def last_words(data: bytes) -> None:
+    """A build pod's termination messages, of which one was executed code's to write."""
+    code, reason, message = parts(data, 3)
+    ended = {"exitCode": len(code), "reason": as_text(reason), "message": as_text(message)}
+    for name in ("assemble", "source", "kaniko", "push"):
+        status = {"name": name, "state": {"terminated": ended}}
+        pod = Pod({"metadata": {"name": "x"}, "status": {"phase": "Failed", "containerStatuses": [status]}})
+        for found in (answer.of_assemble(pod), answer.of_dependencies(pod)):
+            if isinstance(found, answer.Failure | answer.Broken):
+                assert found.message and len(found.log) <= 16_384
+
+
+def channel_seeds() -> list[bytes]:
+    """Lines of each kind."""
+    return words(
+        '{"event": {"type": "log", "data": {"message": "a-secret-value"}}, "mark": "m", "in": "oe"}',
+        '{"event": {"type": "tool.called", "data": {"input": {"a": ["a-secret-value", 1, null]}}}}',
+        '{"result": {"a": 1}, "output_artifact": "output.json"}',
+        '{"failure": {"reason": "CrewError", "message": "x", "exit": true}}',
+        '{"event": {"type": "run.started", "data": {}}}',
+        '{"event": {"type": "x", "data": {"a": NaN, "b": 1e999}}}',
+        "[" * 300,
+    )
+
+
+def output_seeds() -> list[bytes]:
+    """Lines with marks in them, whole and torn."""
+    return [b"a\nb\0\x1ecrewyard:1\x1e\0c\r\nd\0\x1ecrewyard:", b"\xe2\x80\xa8" * 40, b"x" * 200 + b"\0\x1e"]
+
+
+def event_seeds() -> list[bytes]:
+    """What runners post."""
+    nasty = "a\r\nb\0c\u2028d\n\nevent: run.completed\ndata: {}\n\n\u202e\x7f"
+    events = [
+        {
+            "seq": 1,
+            "type": "log",
+            "time": "2026-11-21T10:00:00.000123Z",
+            "data": {"message": nasty, "level": "info"},
+        },
+        {"seq": 2, "type": "x\n", "time": 5, "data": {"run_id": 1, nasty: nasty}},
+        {"seq": 3, "type": "run.completed", "time": "now", "data": None},
+        {"seq": 4, "type": "agent.started", "data": {"agent": {"a": [[[]]]}}},
+    ]
+    return words(
+        json.dumps({"events": events}), json.dumps({"events": events}, ensure_ascii=False), '{"events": [1]}'
+    )
+
+
+def stream_seeds() -> list[bytes]:
+    """Streams as servers send them."""
+    return words(
+        "id: 1\nevent: log\ndata: {}\n\n",
+        ": keepalive\r\n\r\nretry: 2000\rdata:a\rdata: b\r\r",
+        "data\n\nid\ndata: \u2028\n\nid: \0\nfield: x\n\n",
+        "\ufeffdata: x\n\n",
+        "retry: " + "9" * 4400 + "\n\n",
+        "retry: " + "9" * 400 + "\n\n",
+    )
+
+
+def name_seeds() -> list[bytes]:
+    """Names that mean something to a header, a shell, a file system or an eye."""
+    return words(
+        'a"b\\c%41.txt',
+        "nested/re\r\nport",
+        "..\\up",
+        "\u202etxt.exe",
+        "\u2028",
+        "x" * 255,
+        "CON",
+        "é;a=b",
+        "\0",
+    )
+
+
+def word_seeds() -> list[bytes]:
+    """Last words of each container."""
+    told = [
+        '{"outcome": "built", "image": "r@sha256:0", "plan": {}}',
+        '{"outcome": "dependencies", "dependencies_key": "k", "dependencies_image": "i"}',
+        '{"outcome": "failed", "reason": "ConfigInvalid", "message": "m", "hint": "h", "log": "l"}',
+        '{"outcome": "trouble", "message": ["x"], "reason": 5}',
+        "error building image: \x1b[31mfailed\x1b[0m: signal: killed no space left",
+        "[" * 500,
+    ]
+    return [b"1\xffError\xff" + text.encode() for text in told]
+
+
+TARGETS = (
+    Target("crew-channel", ("runner",), crew_channel, channel_seeds, 4096),
+    Target("crew-output", ("runner",), crew_output, output_seeds, 1024),
+    Target("runner-events", ("api",), runner_events, event_seeds, 4096),
+    Target("client-stream", ("crewyard",), client_stream, stream_seeds, 8192),
+    Target("file-name", ("api.translate",), file_name, name_seeds, 512),
+    Target("last-words", ("controller.deployment", "plan"), last_words, word_seeds, 4096),
+)
