@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from . import channel
+from . import channel, fence
 
 _CHANNEL, _GRANT = 3, 4
 _OUTPUT_BYTES = 32768
@@ -16,6 +16,7 @@ _OUTPUT_BYTES = 32768
 
 def main(here: str) -> int:
     """`here` is the directory that `crewyard_runtime` is imported from. The process's exit code."""
+    fence.close()
     task = _task()
     if task is None:
         return 0
