@@ -4,6 +4,7 @@ Called by `tests.campaign.yard`. Whatever it prints is kept, a file for each sta
 """
 
 import asyncio
+import ctypes
 import os
 import signal
 import socket
@@ -18,8 +19,17 @@ READY_SECONDS = 90.0
 GRACE_SECONDS = 30.0
 
 
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
+
+
 class ChildError(Exception):
     """The process ended or did not get ready; the text has its last lines."""
+
+
+def _goes_with_its_parent() -> None:
+    # A test that is killed itself leaves nothing running.
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def free_port() -> int:
@@ -83,6 +93,7 @@ class Child:
                 cwd=self.tree,
                 env={**inherited, **self.settings},
                 stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.STDOUT,
+                preexec_fn=_goes_with_its_parent,
             )  # fmt: skip
         if ready:
             await self.ready()
