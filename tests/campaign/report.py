@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.campaign.checker import DOUBLED, LOST, WRONG_END, Violation
+from tests.campaign.schedule import again
 
 PLACE = "CREWYARD_CAMPAIGN_REPORT"
 """A directory to which the figures of each test are added as lines of JSON."""
@@ -62,7 +63,7 @@ class Report:
         for column in self.columns:
             lines += [f"  {column.work}: {one.kind} {one.run}: {one.text}" for one in column.violations[:40]]
         if self.seed is not None and not self.good:
-            lines.append(f"  again: make campaign SEED={self.seed} ONLY={self.name}")
+            lines.append(f"  {again(self.seed, self.name)}")
         return "\n".join(lines)
 
     @property

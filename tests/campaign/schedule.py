@@ -39,7 +39,12 @@ def draw(number: int, counts: Mapping[str, int], seconds: float, longest: float 
     return tuple(sorted(found, key=lambda fault: (fault.at, fault.kind)))
 
 
-def text(number: int, faults: tuple[Fault, ...]) -> str:
-    """The whole schedule, a line for each fault."""
+def text(number: int, faults: tuple[Fault, ...], test: str) -> str:
+    """The whole schedule, a line for each fault, and how to have it again."""
     lines = [f"{fault.at:8.3f} s  {fault.kind}  {fault.seconds:.3f} s" for fault in faults]
-    return "\n".join([f"seed {number}, {len(faults)} faults", *lines])
+    return "\n".join([f"{len(faults)} faults; {again(number, test)}", *lines])
+
+
+def again(number: int, test: str) -> str:
+    """The command that draws the same once more."""
+    return f"again: make campaign SEED={number} ONLY={test}"

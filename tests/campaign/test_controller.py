@@ -52,7 +52,7 @@ async def _kill(found: Campaign, fault: schedule.Fault) -> None:
 async def killed(name: str, place, runs: int, count: int, seconds: float, seed: int) -> None:
     """`count` kills over `seconds`, while `runs` runs are asked for."""
     faults = schedule.draw(seed, {"controller SIGKILL": count}, seconds, longest=1.0)
-    print(schedule.text(seed, faults))
+    print(schedule.text(seed, faults, name))
     async with (
         yard(place, concurrency=CONCURRENCY) as mine,
         campaign(name, mine, CONCURRENCY, seed) as found,

@@ -35,7 +35,7 @@ async def posting(found: Campaign, chance: random.Random, over: asyncio.Event) -
             await found.work.post(script)
         else:
             await found.work.post_once(script)
-        await asyncio.sleep(chance.uniform(0.2, 1.0))
+        await asyncio.sleep(chance.uniform(0, 0.5))
 
 
 async def kills(found: Campaign, faults: tuple[schedule.Fault, ...]) -> None:
@@ -66,7 +66,7 @@ async def exactly(found: Campaign, readers: list[Reader]) -> None:
 async def killed(name: str, place, count: int, seconds: float, seed: int) -> None:
     """`count` kills over `seconds`."""
     faults = schedule.draw(seed, {"facade SIGKILL": count}, seconds)
-    print(schedule.text(seed, faults))
+    print(schedule.text(seed, faults, name))
     over = asyncio.Event()
     limits = aiohttp.TCPConnector(limit=0)
     async with (
@@ -77,7 +77,7 @@ async def killed(name: str, place, count: int, seconds: float, seed: int) -> Non
         runs = await talking(found, seconds)
         readers = [Reader(mine, runs[number % LONG], session) for number in range(STREAMS)]
         following = [asyncio.create_task(reader.follow()) for reader in readers]
-        asking = [asyncio.create_task(posting(found, random.Random(seed + n), over)) for n in range(2)]
+        asking = [asyncio.create_task(posting(found, random.Random(seed + n), over)) for n in range(3)]
         await kills(found, faults)
         over.set()
         await asyncio.gather(*asking)

@@ -93,7 +93,7 @@ KINDS = (
 async def mixed(name: str, place, each: int, seconds: float, runs: int, seed: int) -> None:
     """`each` faults of every kind over `seconds`, during `runs` runs."""
     faults = schedule.draw(seed, dict.fromkeys(KINDS, each), seconds)
-    print(schedule.text(seed, faults))
+    print(schedule.text(seed, faults, name))
     async with (
         yard(place, concurrency=CONCURRENCY) as mine,
         campaign(name, mine, CONCURRENCY, seed) as found,

@@ -29,7 +29,9 @@ from tests.campaign import image
 from tests.campaign.child import Child, free_port
 from tests.campaign.ledger import Ledger
 
-ROOT = Path(__file__).parents[2]
+TREE = "CREWYARD_CAMPAIGN_TREE"
+ROOT = Path(os.environ.get(TREE) or Path(__file__).parents[2])
+"""The product under test: this tree, or another one that the environment names, such as an older commit's."""
 SYSTEM = "crewyard-system"
 CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
 TAKEN_OVER = (

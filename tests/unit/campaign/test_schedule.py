@@ -16,7 +16,9 @@ def test_a_number_is_one_schedule(number, counts):
     assert all(0 <= fault.at <= 30 and fault.seconds > 0 for fault in faults)
     for kind, count in counts.items():
         assert sum(fault.kind == kind for fault in faults) == count
-    assert len(schedule.text(number, faults).splitlines()) == 1 + len(faults)
+    told = schedule.text(number, faults, "test_kills")
+    assert len(told.splitlines()) == 1 + len(faults)
+    assert f"make campaign SEED={number} ONLY=test_kills" in told
 
 
 def test_the_number_that_was_asked_for_wins(monkeypatch):
