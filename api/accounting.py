@@ -4,14 +4,11 @@ Nothing waits for it: an end is recorded first, and accounted when it is found h
 nothing, since what is not marked is found again.
 """
 
-from datetime import datetime, timedelta
-
 import structlog
 
-from api.store.index.usage import EndedBuild, EndedRun
+from api.store.index.ended_build import build_ms, ended_at
+from api.store.index.usage import EndedRun
 from api.store.store import Store
-from crds import conditions
-from crds.times import parse_time
 
 log = structlog.get_logger()
 
@@ -38,20 +35,3 @@ async def _tokens(store: Store, run: EndedRun) -> tuple[int, int]:
         # One log that cannot be read must not keep all others from being accounted.
         log.exception("a log cannot be read; its tokens are not counted", run=run.name)
         return 0, 0
-
-
-def ended_at(build: EndedBuild) -> datetime:
-    """When a build ended: when the condition Built last changed, or else the last of all conditions."""
-    built = conditions.find(build.conditions, conditions.BUILT)
-    told = [built] if built else list(build.conditions)
-    times = [parse_time(str(one["lastTransitionTime"])) for one in told if one.get("lastTransitionTime")]
-    return max(times, default=build.building_at or _LONG_AGO)
-
-
-def build_ms(build: EndedBuild, ended: datetime) -> int:
-    """How long it was built, waiting not included; 0 where an image was there already."""
-    begun = build.building_at
-    return 0 if begun is None else max(0, (ended - begun) // timedelta(milliseconds=1))
-
-
-_LONG_AGO = parse_time("1970-01-01T00:00:00Z")

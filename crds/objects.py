@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from crds import conditions
+from crds.kinds import Kind
 from crds.reasons import RUN_ENDS
 from crds.times import parse_time
 
@@ -84,6 +85,13 @@ class Object:
     def owner_uids(self) -> frozenset[str]:
         """The uids of its owners."""
         return frozenset(owner["uid"] for owner in self.metadata.get("ownerReferences") or ())
+
+    def owner_uid(self, kind: Kind) -> str | None:
+        """The uid of its owner of that kind; None while it has none."""
+        for owner in self.metadata.get("ownerReferences") or ():
+            if (owner.get("kind"), owner.get("apiVersion")) == (kind.name, kind.api_version):
+                return str(owner["uid"])
+        return None
 
     @property
     def created(self) -> datetime:

@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from api.internal.pods import Refusal, Yard, bearer, body, number, text, token
-from api.store.buildlogs import Chunk
+from api.store.buildlogs import Chunk, key_of
 from crds.kinds import DEPLOYMENT
 from crds.objects import Deployment
 
@@ -16,10 +16,10 @@ CHUNK_BYTES = 256 * 1024
 async def logs(yard: Yard, request: web.Request) -> web.Response:
     """`POST /internal/v1/builds/{deployment}/logs`: numbered chunks, each stored once."""
     deployment = request.match_info["deployment"]
-    token(yard, request, "build", deployment)
+    uid = token(yard, request, "build", deployment).uid
     sent = await body(request)
     pod, container = text(sent, "pod"), text(sent, "container")
-    found = await yard.store.buildlogs.append(deployment, pod, container, _chunks(sent))
+    found = await yard.store.buildlogs.append(key_of(deployment, uid), pod, container, _chunks(sent))
     return web.json_response({"acknowledged": found})
 
 

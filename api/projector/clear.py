@@ -31,7 +31,7 @@ async def clear_round(store: Store, limit: int = BATCH) -> int:
         try:
             if one.kind == burial.RUN:
                 await _clear_run(store, one.name)
-            elif one.kind == burial.BUILD and await store.deployments.get(one.name) is None:
+            elif "." in one.name or await store.deployments.get(one.name) is None:
                 await store.buildlogs.remove(one.name)
             done.append(one)
         except (StoreUnavailable, Damaged) as error:

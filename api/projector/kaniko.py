@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator
 import structlog
 
 from api.projector.follow import Projection
-from api.store.buildlogs import Chunk
+from api.store.buildlogs import Chunk, key_of
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from crds import errors, names
-from crds.kinds import POD
+from crds.kinds import DEPLOYMENT, POD
 from crds.kube import Kube, Object
 from crds.objects import Pod
 
@@ -57,7 +57,8 @@ class KanikoLogs:
         pod = Pod(item)
         deployment = pod.labels.get(names.LABEL_DEPLOYMENT)
         if deployment and pod.name not in self._tasks and started(pod):
-            work = self._follow(deployment, pod.name)
+            uid = pod.owner_uid(DEPLOYMENT)
+            work = self._follow(key_of(deployment, uid) if uid else deployment, pod.name)
             self._tasks[pod.name] = (pod.uid, asyncio.create_task(work, name=f"log of {pod.name}"))
 
     async def _gone(self, name: str, uid: str) -> None:
@@ -70,11 +71,11 @@ class KanikoLogs:
     async def _known(self) -> dict[str, tuple[str, int]]:
         return {name: (uid, 0) for name, (uid, _) in self._tasks.items()}
 
-    async def _follow(self, deployment: str, pod: str) -> None:
+    async def _follow(self, key: str, pod: str) -> None:
         async with self._turns:
             for attempt in range(ATTEMPTS):
                 try:
-                    await self._copy(deployment, pod)
+                    await self._copy(key, pod)
                     return
                 except errors.NotFound:
                     return
@@ -82,12 +83,12 @@ class KanikoLogs:
                     log.warning("build log broke", pod=pod, error=str(error))
                 await asyncio.sleep(min(0.2 * 2**attempt, 10))
 
-    async def _copy(self, deployment: str, pod: str) -> None:
+    async def _copy(self, key: str, pod: str) -> None:
         count = 0
         async for batch in lines(self._kube.pod_log(pod, CONTAINER, follow=True)):
             chunks = [Chunk(count + index, line) for index, line in enumerate(batch, 1)]
             count += len(batch)
-            await self._store.buildlogs.append(deployment, pod, CONTAINER, chunks)
+            await self._store.buildlogs.append(key, pod, CONTAINER, chunks)
 
 
 def started(pod: Pod) -> bool:

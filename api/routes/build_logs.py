@@ -31,9 +31,10 @@ async def get(call: Call) -> web.StreamResponse:
         return await _follow(call, row)
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     await response.prepare(call.request)
-    position = 0
+    position, logs = 0, call.services.store.buildlogs
+    key = await logs.key(row.name, row.uid)
     while call.request.method != "HEAD":
-        page = await call.services.store.buildlogs.read(row.name, position, PAGE)
+        page = await logs.read(key, position, PAGE)
         if page.next == position:
             break
         position = page.next
@@ -51,21 +52,26 @@ async def _follow(call: Call, row: DeploymentRow) -> web.StreamResponse:
     if header == END and _over(row):
         return web.Response(status=204)
     place, logs = build_lines.place(header), call.services.store.buildlogs
-    known = (await logs.read(row.name, place.start, PAGE)).text
-    if len(known) < place.given or (place.start and not (await logs.read(row.name, place.start - 1, 1)).text):
+    key = await logs.key(row.name, row.uid)
+    known = (await logs.read(key, place.start, PAGE)).text
+    if len(known) < place.given or (place.start and not (await logs.read(key, place.start - 1, 1)).text):
         place = build_lines.BEGIN  # Not an id of this log: nothing must be hidden by it.
-    return await follow(call, lambda stream: _send(call, row, place, stream))
+    return await follow(call, lambda stream: _send(call, row, key, place, stream))
 
 
-async def _send(call: Call, row: DeploymentRow, place: build_lines.Place, stream: sse.Stream) -> None:
+async def _send(
+    call: Call, row: DeploymentRow, key: str, place: build_lines.Place, stream: sse.Stream
+) -> None:
     """Reads as the reader takes; while it waits for its reader it holds nothing but its place."""
     store, loop, text = call.services.store, asyncio.get_running_loop(), build_lines.Lines(place)
     while True:
         changed = store.deployments.mark()
-        row = await seen.deployment(call, names.id_of(row.name))
+        uid, row = row.uid, await seen.deployment(call, names.id_of(row.name))
+        if row.uid != uid:
+            return  # Made again under its name: who connects again reads the new one's log.
         # Looked at before reading: what was written until the build's end is read below.
         over = _over(row)
-        page = await store.buildlogs.read(row.name, text.start, PAGE)
+        page = await store.buildlogs.read(key, text.start, PAGE)
         moved, written = page.next > text.start, page.mark
         found = text.feed(page.text, page.next)
         ended = over and not moved
@@ -85,14 +91,14 @@ async def _send(call: Call, row: DeploymentRow, place: build_lines.Place, stream
             text = build_lines.Lines(place)
             await stream.drained()
         elif not moved:
-            await _wait(call, row, written, changed)
+            await _wait(call, key, written, changed)
 
 
-async def _wait(call: Call, row: DeploymentRow, written: int, changed: int) -> None:
+async def _wait(call: Call, key: str, written: int, changed: int) -> None:
     """Until there is more text or another status; not for ever, since a ring between replicas may be lost."""
     store = call.services.store
     waits = [
-        asyncio.ensure_future(store.buildlogs.wait(row.name, written, LOOK_SECONDS)),
+        asyncio.ensure_future(store.buildlogs.wait(key, written, LOOK_SECONDS)),
         asyncio.ensure_future(store.deployments.wait(changed, LOOK_SECONDS)),
     ]
     try:

@@ -23,6 +23,11 @@ MAX_RECORDS = 200_000
 DROPPED = "… the build log is too long; the rest was dropped\n"
 
 
+def key_of(deployment: str, uid: str) -> str:
+    """The name of a Deployment's log: one that is made again under the same name begins another."""
+    return f"{deployment}.{uid}"
+
+
 @dataclass(frozen=True)
 class Chunk:
     """A piece of a container's log: `seq` counts from 1 per pod and container."""
@@ -81,6 +86,14 @@ class BuildLogs(ABC):
         mark = self._signals.mark
         records = await self._read(deployment, start, limit)
         return LogPage("".join(record["t"] for record in records), start + len(records), mark)
+
+    async def key(self, deployment: str, uid: str) -> str:
+        """The name of the log to read: before there were uids in it, it was the Deployment's own."""
+        name = key_of(deployment, uid)
+        for known in (name, deployment):
+            if (await self.read(known, 0, 1)).next:
+                return known
+        return name
 
     async def wait(self, deployment: str, mark: int, timeout: float) -> None:
         """Returns at once if something was appended since `mark`, else when it is or after `timeout` s."""

@@ -20,12 +20,12 @@ from api.store.events import Events
 from api.store.index import counts
 from api.store.index.burial import is_buried
 from api.store.index.counts import Place
-from api.store.index.deployments import owner_project
 from api.store.index.removal import is_removed
 from api.store.index.runs import ENDED, LIVE
 from api.store.schema import claims, deployments, projects, runs
 from api.store.upsert import insert
 from crds import names
+from crds.kinds import PROJECT
 from crds.objects import Run
 from crds.times import parse_time
 
@@ -98,7 +98,7 @@ class Record:
 
     async def _observe(self, connection: AsyncConnection, run: Run, log: Held | None, now: datetime) -> bool:
         row = await self._row(connection, run.name)
-        owner = owner_project(run)
+        owner = run.owner_uid(PROJECT)
         if row is None:
             if await is_buried(connection, self._namespace, run.name):
                 return False

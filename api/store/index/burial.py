@@ -19,7 +19,7 @@ from api.store.upsert import insert
 
 RUN = "run"
 BUILD = "build"
-"""Kinds of remains: by the name of a Run, or of a Deployment."""
+"""Kinds of remains: by the name of a Run, or of a Deployment's build log."""
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 

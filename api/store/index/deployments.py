@@ -5,11 +5,11 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, bindparam, case, delete, func, or_, select, update
+from sqlalchemy import Row, and_, bindparam, case, func, or_, select, update
 
 from api.store.columns import moment
 from api.store.database import Database, next_ord
-from api.store.index import burial
+from api.store.index.departure import depart
 from api.store.index.removal import is_removed
 from api.store.page import Page
 from api.store.schema import deployments, projects
@@ -176,7 +176,7 @@ class Deployments:
     async def observe(self, deployment: objects.Deployment) -> None:
         """The row becomes what the object says, unless a newer version of it is known already."""
         version = int(deployment.resource_version or 0)
-        owner = owner_project(deployment)
+        owner = deployment.owner_uid(PROJECT)
         values = _values(deployment, version, owner)
         async with self._database.write() as connection:
             here = and_(deployments.c.namespace == self._namespace, deployments.c.name == deployment.name)
@@ -186,7 +186,7 @@ class Deployments:
             if (row and row.version >= version) or await is_removed(connection, self._namespace, owner):
                 return
             if row and row.uid != deployment.uid:
-                await connection.execute(delete(deployments).where(here))
+                await depart(connection, self._namespace, deployment.name, row.uid, datetime.now(UTC))
                 row = None
             if values["phase"] == "building":
                 # The first time it is seen to build; waiting for its turn is no use of anything.
@@ -208,13 +208,7 @@ class Deployments:
     async def remove(self, name: str, uid: str) -> None:
         """The object is gone: the row goes, and its build log after it."""
         async with self._database.write() as connection:
-            gone = delete(deployments).where(
-                deployments.c.namespace == self._namespace,
-                deployments.c.name == name,
-                deployments.c.uid == uid,
-            )
-            if (await connection.execute(gone.returning(deployments.c.name))).one_or_none():
-                await burial.leave(connection, self._namespace, burial.BUILD, name)
+            await depart(connection, self._namespace, name, uid, datetime.now(UTC))
         self._signals.ring("deployments")
 
     def mark(self) -> int:
@@ -232,14 +226,6 @@ def _waits_for(row: DeploymentRow) -> str | None:
     """The reason of Ready."""
     ready = conditions.find(row.conditions, conditions.READY)
     return str(ready.get("reason")) if ready else None
-
-
-def owner_project(thing: objects.Object) -> str | None:
-    """The uid of the Project that owns an object; None while it has no owner."""
-    for owner in thing.metadata.get("ownerReferences") or ():
-        if owner.get("kind") == PROJECT.name and owner.get("apiVersion") == PROJECT.api_version:
-            return str(owner["uid"])
-    return None
 
 
 def _values(deployment: objects.Deployment, version: int, owner: str | None) -> dict[str, Any]:

@@ -50,10 +50,11 @@ async def remove_project(
         deployments.c.project == name,
         or_(deployments.c.project_uid == uid, deployments.c.project_uid.is_(None)),
     )
-    logs = select(literal(namespace), literal(burial.BUILD), deployments.c.name).where(*belong)
-    await connection.execute(
-        insert(connection, remains).from_select(["namespace", "kind", "name"], logs).on_conflict_do_nothing()
-    )
+    # Older logs have the Deployment's name alone.
+    for log in (deployments.c.name + "." + deployments.c.uid, deployments.c.name):
+        logs = select(literal(namespace), literal(burial.BUILD), log).where(*belong)
+        note = insert(connection, remains).from_select(["namespace", "kind", "name"], logs)
+        await connection.execute(note.on_conflict_do_nothing())
     await connection.execute(delete(deployments).where(*belong))
     await connection.execute(
         delete(usage_days).where(usage_days.c.namespace == namespace, usage_days.c.project_uid == uid)

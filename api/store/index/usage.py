@@ -4,7 +4,6 @@ What a run used counts on the day it ended, a build on the day it ended. Each is
 its row and the sum change in one transaction.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, date, datetime
 from typing import Any
@@ -13,11 +12,10 @@ from sqlalchemy import Table, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.database import Database
+from api.store.index.ended_build import BUILT, EndedBuild
 from api.store.index.runs import ENDED
 from api.store.schema import artifacts, deployments, projects, runs, usage_days
 from api.store.upsert import insert
-
-BUILT = ("active", "failed", "superseded")
 
 
 @dataclass(frozen=True)
@@ -41,15 +39,6 @@ class EndedRun:
 
     name: str
     claimed: bool
-
-
-@dataclass(frozen=True)
-class EndedBuild:
-    """A deployment that is still to be accounted; `building_at` None: nothing was built."""
-
-    name: str
-    building_at: datetime | None
-    conditions: tuple[Mapping[str, Any], ...]
 
 
 class Usage:
@@ -97,7 +86,7 @@ class Usage:
                 prompt_tokens=prompt_tokens,
                 completion_tokens=completion_tokens,
             )
-            await self._add(connection, row, row.completed_at, used)
+            await add(connection, self._namespace, row, row.completed_at, used)
 
     async def ended_builds(self, limit: int) -> list[EndedBuild]:
         """Deployments whose build has ended and is not accounted."""
@@ -118,7 +107,7 @@ class Usage:
         async with self._database.write() as connection:
             row = await self._mark(connection, deployments, name)
             if row is not None:
-                await self._add(connection, row, ended_at, Measures(build_ms=build_ms))
+                await add(connection, self._namespace, row, ended_at, Measures(build_ms=build_ms))
 
     async def _mark(self, connection: AsyncConnection, table: Table, name: str) -> Any:
         """The row that is marked now; None where it was before, or is gone."""
@@ -130,22 +119,24 @@ class Usage:
         )
         return (await connection.execute(marked)).one_or_none()
 
-    async def _add(self, connection: AsyncConnection, row: Any, at: datetime, used: Measures) -> None:
-        uid = row.project_uid
-        if uid is None:
-            query = select(projects.c.uid).where(
-                projects.c.namespace == self._namespace, projects.c.name == row.project
-            )
-            uid = (await connection.execute(query)).scalar_one_or_none()
-        if uid is None or used == Measures():
-            return
-        day = at.astimezone(UTC).date().isoformat()
-        first = insert(connection, usage_days).values(
-            namespace=self._namespace, project_uid=uid, day=day, **asdict(used)
+
+async def add(connection: AsyncConnection, namespace: str, row: Any, at: datetime, used: Measures) -> None:
+    """Adds to the day of the project that a run's or a deployment's row is of, within a transaction."""
+    uid = row.project_uid
+    if uid is None:
+        query = select(projects.c.uid).where(
+            projects.c.namespace == namespace, projects.c.name == row.project
         )
-        await connection.execute(
-            first.on_conflict_do_update(
-                index_elements=["namespace", "project_uid", "day"],
-                set_={name: usage_days.c[name] + value for name, value in asdict(used).items()},
-            )
+        uid = (await connection.execute(query)).scalar_one_or_none()
+    if uid is None or used == Measures():
+        return
+    day = at.astimezone(UTC).date().isoformat()
+    first = insert(connection, usage_days).values(
+        namespace=namespace, project_uid=uid, day=day, **asdict(used)
+    )
+    await connection.execute(
+        first.on_conflict_do_update(
+            index_elements=["namespace", "project_uid", "day"],
+            set_={name: usage_days.c[name] + value for name, value in asdict(used).items()},
         )
+    )

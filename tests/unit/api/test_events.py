@@ -6,6 +6,7 @@ import json
 import pytest
 
 from api import frames, sse
+from crds import objects
 
 
 def messages(raw: bytes) -> list[dict]:
@@ -128,7 +129,7 @@ async def test_a_build_log_is_followed_to_the_end_of_the_build(yard):
     from api.store.buildlogs import Chunk
 
     await yard.project("crew")
-    await yard.deployment("dep-a", "crew", "Building")
+    raw = await yard.deployment("dep-a", "crew", "Building")
     await yard.store.buildlogs.append(
         "dep-a", "pod", "assemble", [Chunk(1, "fetching\nhalf a "), Chunk(2, "line\n")]
     )
@@ -139,7 +140,9 @@ async def test_a_build_log_is_followed_to_the_end_of_the_build(yard):
         second = messages(await answer.content.readuntil(b"\n\n"))
         assert [m["data"]["message"] for m in first + second] == ["fetching", "half a line"]
         await yard.store.buildlogs.append("dep-a", "pod", "assemble", [Chunk(3, "pushed")])
-        await yard.deployment("dep-a", "crew", "Failed", error={"reason": "RegistryPush", "message": "no"})
+        raw["metadata"]["resourceVersion"] = "9999999"
+        raw["status"] |= {"phase": "Failed", "error": {"reason": "RegistryPush", "message": "no"}}
+        await yard.store.deployments.observe(objects.Deployment(raw))
         rest = messages(await answer.content.read())
     assert [m["event"] for m in rest] == ["log", "end"]
     assert rest[0]["data"] == {"message": "pushed"}
@@ -150,6 +153,32 @@ async def test_a_build_log_is_followed_to_the_end_of_the_build(yard):
     assert status == 204
     _, text, _ = await yard.call("GET", "/v1/deployments/dep_a/logs")
     assert text == b"fetching\nhalf a line\npushed"
+
+
+async def test_a_deployment_made_again_under_its_name_begins_its_own_log(yard):
+    from api.projector.clear import clear_round
+    from api.store.buildlogs import Chunk, key_of
+
+    await yard.project("crew")
+    logs = yard.store.buildlogs
+    first = await yard.deployment("dep-a", "crew", "Failed")
+    await logs.append(key_of("dep-a", first["metadata"]["uid"]), "pod", "assemble", [Chunk(1, "old\n")])
+    again = json.loads(json.dumps(first))
+    again["metadata"] |= {"uid": "made-again", "resourceVersion": "9999999"}
+    again["status"]["phase"] = "Building"
+    headers = {"Authorization": f"Bearer {yard.admin}", "Accept": "text/event-stream"}
+    await yard.store.deployments.observe(objects.Deployment(again))
+    async with yard.client.get("/v1/deployments/dep_a/logs", headers=headers) as answer, asyncio.timeout(10):
+        await logs.append(key_of("dep-a", "made-again"), "pod", "assemble", [Chunk(1, "new\n")])
+        await answer.content.readuntil(b"\n\n")
+        assert b"new" in await answer.content.readuntil(b"\n\n")
+        again["metadata"] |= {"uid": "and-again", "resourceVersion": "99999999"}
+        await yard.store.deployments.observe(objects.Deployment(again))
+        assert b"end" not in await answer.content.read(), "it is over for no reader: there is another build"
+    assert (await yard.call("GET", "/v1/deployments/dep_a/logs"))[1] == b""
+    await clear_round(yard.store)
+    for uid in (first["metadata"]["uid"], "made-again"):
+        assert (await logs.read(key_of("dep-a", uid))).text == ""
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Usage: each run and each build once, on the day it ended, whatever happens in between."""
 
+import asyncio
 import csv
 import io
 import sqlite3
@@ -14,7 +15,8 @@ from sqlalchemy import select
 from api import accounting
 from api.prices import Prices, parse_prices
 from api.store.eventlog import EventLog, Said
-from api.store.index.usage import EndedBuild, Measures
+from api.store.index.ended_build import EndedBuild, build_ms, ended_at
+from api.store.index.usage import Measures
 from api.store.kept import INDEX
 from api.store.migrate import migrate
 from api.store.schema import tombstones
@@ -106,15 +108,27 @@ async def test_a_build_counts_from_its_beginning_and_a_reused_image_not_at_all(y
     assert shown["total"]["build_seconds"] > 0
 
 
+async def test_a_build_that_is_deleted_before_it_ends_counts_until_then(yard):
+    uid = await yard.project("crew")
+    raw = await yard.deployment("dep-closed", "crew", "Building")
+    await asyncio.sleep(0.05)
+    await yard.store.deployments.remove("dep-closed", raw["metadata"]["uid"])
+    today = datetime.now(UTC).date()
+    days = await yard.store.usage.days(uid, today, today)
+    assert days[today].build_ms >= 50
+    await settle(yard)
+    assert await yard.store.usage.days(uid, today, today) == days
+
+
 def test_a_build_ends_when_its_condition_says_so():
     built = {"type": "Built", "lastTransitionTime": "2026-11-21T11:00:00Z"}
     ready = {"type": "Ready", "lastTransitionTime": "2026-11-22T00:00:00Z"}
     build = EndedBuild("dep-a", NOW, (built, ready))
-    ended = accounting.ended_at(build)
-    assert (ended, accounting.build_ms(build, ended)) == (NOW + timedelta(hours=1), 3_600_000)
-    assert accounting.ended_at(EndedBuild("dep-a", NOW, (ready,))) == NOW.replace(hour=0) + timedelta(days=1)
-    assert accounting.build_ms(EndedBuild("dep-a", None, ()), ended) == 0
-    assert accounting.build_ms(build, NOW - timedelta(hours=1)) == 0
+    ended = ended_at(build)
+    assert (ended, build_ms(build, ended)) == (NOW + timedelta(hours=1), 3_600_000)
+    assert ended_at(EndedBuild("dep-a", NOW, (ready,))) == NOW.replace(hour=0) + timedelta(days=1)
+    assert build_ms(EndedBuild("dep-a", None, ()), ended) == 0
+    assert build_ms(build, NOW - timedelta(hours=1)) == 0
 
 
 async def test_what_a_crew_says_of_tokens_cannot_spoil_the_sum(yard, tmp_path):

@@ -24,7 +24,7 @@ async def test_chunks_are_acknowledged_and_kept_once(pods: Pods, store: Store, b
             "/internal/v1/builds/dep-a/logs", json=body, headers=bearer("dep-a", kind="build")
         ) as answer:
             assert (answer.status, await answer.json()) == (200, {"acknowledged": 2})
-    assert (await store.buildlogs.read("dep-a")).text == "one\ntwo\n"
+    assert (await store.buildlogs.read("dep-a.run-uid")).text == "one\ntwo\n"
     async with pods.post(
         "/internal/v1/builds/dep-b/logs", json=body, headers=bearer("dep-a", kind="build")
     ) as answer:

@@ -33,7 +33,7 @@ async def test_runs_of_a_removed_project_become_tombstones_in_batches(store: Sto
     assert [name for name, _ in await rows(store, tombstones, "name", "uid")] == names
     assert await rows(store, runs, "name") == await rows(store, claims, "run") == []
     assert await rows(store, run_counts, "project") == []
-    left = [("build", "dep-a"), *(("run", name) for name in names)]
+    left = [("build", "dep-a"), ("build", "dep-a.uid-of-dep-a"), *(("run", name) for name in names)]
     assert await rows(store, remains, "kind", "name") == left
 
 
