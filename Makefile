@@ -6,11 +6,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
-CODE := crds plan outbound controller build runner api actions client dev tests bench
-TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/campaign tests/security tests/monitoring tests/fuzz
+CODE := crds plan outbound controller build runner api actions client clients dev tests bench
+TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/campaign tests/security tests/monitoring tests/clients tests/fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers tools docs lock format clean
+.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers tools clients docs lock format clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -89,6 +89,9 @@ tools: ## what only tests use: act, actionlint, helm, kubeconform, kstatus, vers
 
 docs: $(STAMP) ## the documentation site, to site/index.html (open it, or serve the directory)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+clients: $(STAMP) tools ## makes the TypeScript and Go clients anew from the API's description
+	@$(BIN)/python -m clients.generate
 
 bench: ## measurements, each against its peer, to bench/results
 	@$(PYTHON) -m dev fit bench

@@ -1,0 +1,58 @@
+package crewyard
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const mostOfError = 1 << 20
+
+// APIError is an answer with 4xx or 5xx. Code is the stable word to branch on:
+//
+//	var refused *crewyard.APIError
+//	if errors.As(err, &refused) && refused.Code == "queue_full" { … }
+type APIError struct {
+	Status  int
+	Code    string
+	Message string
+	Details map[string]any
+	// RequestID finds the request in the log of the service.
+	RequestID string
+	// RetryAfter is how long the service asks to wait; 0 where it does not say.
+	RetryAfter time.Duration
+}
+
+func (e *APIError) Error() string {
+	return fmt.Sprintf("crewyard: %s (%d %s)", e.Message, e.Status, e.Code)
+}
+
+// Passing tells whether the same request may succeed later.
+func (e *APIError) Passing() bool {
+	return e.Status == http.StatusTooManyRequests || e.Status >= 500
+}
+
+func checked(response *http.Response, err error) (*http.Response, error) {
+	if err != nil || response.StatusCode < 400 {
+		return response, err
+	}
+	defer response.Body.Close()
+	found := &APIError{
+		Status:    response.StatusCode,
+		Code:      "unknown",
+		Message:   "the service answered " + response.Status,
+		RequestID: response.Header.Get("X-Request-Id"),
+	}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		found.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	var told Error
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostOfError))
+	if err == nil && json.Unmarshal(body, &told) == nil && told.Error.Code != "" {
+		found.Code, found.Message, found.Details = told.Error.Code, told.Error.Message, told.Error.Details
+	}
+	return nil, found
+}

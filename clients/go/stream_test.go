@@ -1,0 +1,149 @@
+package crewyard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// service gives events 1 to count, a few per connection, the last one terminal.
+func service(t *testing.T, count, each int, before func(http.ResponseWriter, int) bool) (*Crewyard, *[]string) {
+	t.Helper()
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("Last-Event-ID"))
+		if before != nil && before(w, len(asked)) {
+			return
+		}
+		from, _ := strconv.Atoi(r.Header.Get("Last-Event-ID"))
+		fmt.Fprint(w, "retry: 1\n\n: keepalive\n\n")
+		for id := from + 1; id <= min(from+each, count); id++ {
+			kind := EventLog
+			if id == count {
+				kind = RunCompleted
+			}
+			fmt.Fprintf(w, "id: %d\nevent: %s\ndata: {\"message\": \"line %d\"}\n\n", id, kind, id)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client, err := New(server.URL, "crw_key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, &asked
+}
+
+func read(client *Crewyard, after int) (ids []int, failed error) {
+	for event, err := range client.FollowRun(context.Background(), "run_a", after) {
+		if err != nil {
+			return ids, err
+		}
+		ids = append(ids, event.Id)
+	}
+	return ids, nil
+}
+
+func TestFollowingGoesOnWhereItBroke(t *testing.T) {
+	client, asked := service(t, 5, 2, nil)
+	ids, err := read(client, 0)
+	if err != nil || !slices.Equal(ids, []int{1, 2, 3, 4, 5}) {
+		t.Fatal(ids, err)
+	}
+	if !slices.Equal(*asked, []string{"", "2", "4"}) {
+		t.Fatal(*asked)
+	}
+}
+
+func TestFollowingBeginsBehindWhatIsKnown(t *testing.T) {
+	client, _ := service(t, 5, 9, nil)
+	if ids, err := read(client, 3); err != nil || !slices.Equal(ids, []int{4, 5}) {
+		t.Fatal(ids, err)
+	}
+}
+
+func TestNothingMoreEndsIt(t *testing.T) {
+	client, _ := service(t, 5, 9, func(w http.ResponseWriter, _ int) bool {
+		w.WriteHeader(http.StatusNoContent)
+		return true
+	})
+	if ids, err := read(client, 5); err != nil || len(ids) != 0 {
+		t.Fatal(ids, err)
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, code string) bool {
+	w.Header().Set("X-Request-Id", "req_1")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"error": {"code": %q, "message": "No.", "details": {"field": "id"}}}`, code)
+	return true
+}
+
+func TestARefusalIsAnErrorAtOnce(t *testing.T) {
+	client, asked := service(t, 5, 9, func(w http.ResponseWriter, _ int) bool {
+		return refuse(w, http.StatusNotFound, "not_found")
+	})
+	_, err := read(client, 0)
+	var refused *APIError
+	if !errors.As(err, &refused) || refused.Code != "not_found" || refused.Details["field"] != "id" || refused.RequestID != "req_1" {
+		t.Fatal(err)
+	}
+	if len(*asked) != 1 {
+		t.Fatal(*asked)
+	}
+}
+
+func TestWhatPassesIsTriedAgain(t *testing.T) {
+	client, asked := service(t, 2, 9, func(w http.ResponseWriter, number int) bool {
+		return number == 1 && refuse(w, http.StatusServiceUnavailable, "unavailable")
+	})
+	if ids, err := read(client, 0); err != nil || !slices.Equal(ids, []int{1, 2}) || len(*asked) != 2 {
+		t.Fatal(ids, err, *asked)
+	}
+}
+
+func TestACallerWhoStopsIsNotCalledAgain(t *testing.T) {
+	client, asked := service(t, 5, 9, nil)
+	for range client.FollowRun(context.Background(), "run_a", 0) {
+		break
+	}
+	ctx, stop := context.WithCancelCause(context.Background())
+	stop(errors.New("enough"))
+	for _, err := range client.FollowRun(ctx, "run_a", 0) {
+		if err == nil || err.Error() != "enough" {
+			t.Fatal(err)
+		}
+	}
+	if len(*asked) != 1 {
+		t.Fatal(*asked)
+	}
+}
+
+func TestMessagesComeOutWholeHoweverTheyAreCut(t *testing.T) {
+	text := "\r\nid: 1\r\nevent: log\r\ndata: a\r\ndata:b\r\n\r\n:x\nid: 2\rdata:\r\rdata: \xc3\xbc\n\nretry: 7\ndata: cut"
+	want := []message{{"1", "log", "a\nb"}, {"2", "", ""}, {"2", "", "ü"}}
+	for size := 1; size <= len(text); size++ {
+		scan := scanner{}
+		var got []message
+		for piece := range slices.Chunk([]byte(text), size) {
+			if _, err := scan.push(piece, func(found message) bool { got = append(got, found); return true }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(got, want) || scan.retry.Milliseconds() != 7 {
+			t.Fatal(size, got, scan.retry)
+		}
+	}
+}
+
+func TestAMessageWithoutEndIsRefused(t *testing.T) {
+	scan := scanner{}
+	_, err := scan.push(make([]byte, most+1), nil)
+	if !errors.Is(err, errTooLong) {
+		t.Fatal(err)
+	}
+}

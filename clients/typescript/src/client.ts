@@ -1,0 +1,71 @@
+/** One Crewyard: the calls of the API, the streams, and the upload of archives. */
+
+import createClient, { type Client } from "openapi-fetch";
+import { errorOf } from "./errors.js";
+import { isLast, type RunEvent } from "./events.js";
+import type { components, paths } from "./schema.js";
+import { follow, type FollowOptions, type Where } from "./stream.js";
+
+export interface Options {
+  /** The installation's address. */
+  url: string;
+  /** An API key, or a token that the installation takes. */
+  apiKey: string;
+  /** Another fetch than the global one. */
+  fetch?: typeof fetch;
+}
+
+export type Upload = components["schemas"]["Upload"];
+
+export class Crewyard {
+  /** All calls, typed: `crewyard.api.GET("/v1/runs/{id}", …)`. Their errors are values; see `ok`. */
+  readonly api: Client<paths>;
+  readonly #where: Where;
+
+  constructor(options: Options) {
+    const url = options.url.replace(/\/+$/, "");
+    const authorization = { Authorization: `Bearer ${options.apiKey}` };
+    // What can come as a stream comes as JSON where JSON is named.
+    const headers = { ...authorization, Accept: "application/json, */*;q=0.5" };
+    const chosen = options.fetch ?? fetch;
+    this.#where = { url, headers: authorization, fetch: chosen };
+    this.api = createClient<paths>({ baseUrl: url, headers, fetch: (request: Request) => chosen(request) });
+  }
+
+  /** A run's events, the past ones first, to the last; it comes back by itself where the connection breaks. */
+  async *followRun(id: string, options: FollowOptions = {}): AsyncGenerator<RunEvent> {
+    const path = `/v1/runs/${encodeURIComponent(id)}/events`;
+    for await (const { id: number, type, data } of follow(this.#where, path, isLast, options)) {
+      yield { id: Number(number), type, data: JSON.parse(data) };
+    }
+  }
+
+  /** The lines of a build's log as they come, to the build's end. */
+  async *followBuildLog(id: string, options: FollowOptions = {}): AsyncGenerator<string> {
+    const path = `/v1/deployments/${encodeURIComponent(id)}/logs`;
+    const ends = (message: { type: string }) => message.type === "end";
+    for await (const message of follow(this.#where, path, ends, options)) {
+      if (!ends(message)) yield message.data;
+    }
+  }
+
+  /** Sends an archive to the address that `POST /v1/uploads` gave; that is signed, no key goes along. */
+  async sendUpload(upload: Upload, archive: Blob | ArrayBuffer | Uint8Array<ArrayBuffer>): Promise<void> {
+    const { method, headers, upload_url } = upload;
+    const response = await this.#where.fetch(upload_url, { method, headers, body: archive });
+    if (!response.ok) throw errorOf(response, await response.json().catch(() => undefined));
+  }
+}
+
+interface Answered {
+  data?: unknown;
+  error?: unknown;
+  response: Response;
+}
+
+/** The body of an answer; throws a CrewyardError where it is a refusal. */
+export async function ok<T extends Answered>(answer: Promise<T>): Promise<Exclude<T["data"], undefined>> {
+  const { data, error, response } = await answer;
+  if (error !== undefined || !response.ok) throw errorOf(response, error);
+  return data as Exclude<T["data"], undefined>;
+}

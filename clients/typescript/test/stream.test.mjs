@@ -1,0 +1,106 @@
+// Event streams against a small server: `node --test test` after `npm run build`.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { Crewyard, CrewyardError, isEvent, ok } from "../dist/index.js";
+import { MOST, Parser } from "../dist/sse.js";
+
+/** Gives events 1 to `count`, `each` per connection, the last one terminal. */
+async function service(t, count, each, before = () => false) {
+  const asked = [];
+  const server = createServer((request, response) => {
+    const last = request.headers["last-event-id"] ?? "";
+    asked.push(last);
+    if (before(response, asked.length)) return;
+    response.writeHead(200, { "Content-Type": "text/event-stream" });
+    response.write("retry: 1\n\n: keepalive\n\n");
+    const from = Number(last);
+    for (let id = from + 1; id <= Math.min(from + each, count); id++) {
+      const type = id === count ? "run.completed" : "log";
+      response.write(`id: ${id}\nevent: ${type}\ndata: {"message": "line ${id}"}\n\n`);
+    }
+    response.end();
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  return { crewyard: new Crewyard({ url: `http://127.0.0.1:${server.address().port}/`, apiKey: "crw_key" }), asked };
+}
+
+async function read(events) {
+  const ids = [];
+  for await (const event of events) ids.push(event.id);
+  return ids;
+}
+
+const refuse = (response, status, code) => {
+  response.writeHead(status, { "X-Request-Id": "req_1", "Content-Type": "application/json" });
+  response.end(JSON.stringify({ error: { code, message: "No.", details: { field: "id" } } }));
+  return true;
+};
+
+test("following goes on where it broke", async (t) => {
+  const { crewyard, asked } = await service(t, 5, 2);
+  assert.deepEqual(await read(crewyard.followRun("run_a")), [1, 2, 3, 4, 5]);
+  assert.deepEqual(asked, ["", "2", "4"]);
+});
+
+test("following begins behind what is known", async (t) => {
+  const { crewyard } = await service(t, 5, 9);
+  assert.deepEqual(await read(crewyard.followRun("run_a", { after: 3 })), [4, 5]);
+});
+
+test("nothing more ends it", async (t) => {
+  const { crewyard } = await service(t, 5, 9, (response) => response.writeHead(204).end());
+  assert.deepEqual(await read(crewyard.followRun("run_a", { after: 5 })), []);
+});
+
+test("a refusal is an error at once", async (t) => {
+  const { crewyard, asked } = await service(t, 5, 9, (response) => refuse(response, 404, "not_found"));
+  const right = (error) =>
+    error instanceof CrewyardError && error.code === "not_found" && error.requestId === "req_1" && error.details.field === "id";
+  await assert.rejects(read(crewyard.followRun("run_a")), right);
+  assert.equal(asked.length, 1);
+  await assert.rejects(ok(crewyard.api.GET("/v1/runs/{id}", { params: { path: { id: "run_a" } } })), right);
+});
+
+test("what passes is tried again", async (t) => {
+  const { crewyard, asked } = await service(t, 2, 9, (response, n) => n === 1 && refuse(response, 503, "unavailable"));
+  assert.deepEqual(await read(crewyard.followRun("run_a")), [1, 2]);
+  assert.equal(asked.length, 2);
+});
+
+test("what never passes is given up", async (t) => {
+  const { crewyard, asked } = await service(t, 2, 0);
+  await assert.rejects(read(crewyard.followRun("run_a", { attempts: 3 })), { code: "connection_lost" });
+  assert.equal(asked.length, 4);
+});
+
+test("a caller who stops is not called again", async (t) => {
+  const { crewyard, asked } = await service(t, 5, 9);
+  for await (const event of crewyard.followRun("run_a")) {
+    assert.ok(isEvent(event, "log"));
+    break;
+  }
+  const signal = AbortSignal.abort(new Error("enough"));
+  await assert.rejects(read(crewyard.followRun("run_a", { signal })), /enough/);
+  assert.equal(asked.length, 1);
+});
+
+test("messages come out whole however they are cut", () => {
+  const text = "\r\nid: 1\r\nevent: log\r\ndata: a\r\ndata:b\r\n\r\n:x\nid: 2\rdata:\r\rdata: ü\n\nretry: 7\ndata: cut";
+  for (let size = 1; size <= text.length; size++) {
+    const parser = new Parser("");
+    const found = [];
+    for (let at = 0; at < text.length; at += size) found.push(...parser.push(text.slice(at, at + size)));
+    assert.deepEqual(found, [
+      { id: "1", type: "log", data: "a\nb" },
+      { id: "2", type: "message", data: "" },
+      { id: "2", type: "message", data: "ü" },
+    ]);
+    assert.equal(parser.retry, 7);
+  }
+});
+
+test("a message without end is refused", () => {
+  assert.throws(() => [...new Parser("").push("x".repeat(MOST + 1))], RangeError);
+});

@@ -1,0 +1,112 @@
+"""Each client against the installed service: from an archive to an artifact, and the examples of its page."""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import shutil
+from pathlib import Path
+
+import pytest
+
+from crewyard import Client, NotFound
+from tests.clients.conftest import ROOT, run
+from tests.e2e.workshop import archive, tree
+
+HERE = Path(__file__).parent / "whole"
+CREW = ROOT / "tests" / "e2e" / "crew"
+
+
+@pytest.fixture
+def name():
+    """A project's name; what was made of it is deleted at the end."""
+    if not os.environ.get("CREWYARD_URL"):
+        pytest.fail('no Crewyard is named: run `make up` and `eval "$(make -s env)"` first')
+    drawn = f"cli-{secrets.token_hex(4)}"
+    yield drawn
+    with Client() as client, contextlib.suppress(NotFound):
+        client.delete_project(drawn)
+
+
+@pytest.fixture(scope="session")
+def packed(tmp_path_factory):
+    path = tmp_path_factory.mktemp("crew") / "crew.tar.gz"
+    path.write_bytes(archive(tree(CREW)))
+    return path
+
+
+def typescript(npm_project, *arguments):
+    shutil.copy(HERE / "whole.mjs", npm_project)
+    return run("node", "whole.mjs", *arguments, cwd=npm_project)
+
+
+def go(go_project, *arguments):
+    place = go_project / "whole"
+    place.mkdir(exist_ok=True)
+    shutil.copy(HERE / "main.go", place)
+    run("go", "build", "-o", "whole.bin", "./whole", cwd=go_project, seconds=540)
+    return run("./whole.bin", *arguments, cwd=go_project)
+
+
+@pytest.mark.parametrize(("project", "client"), [("npm_project", typescript), ("go_project", go)])
+def test_from_an_archive_to_an_artifact(request, name, packed, project, client):
+    told = [json.loads(line) for line in client(request.getfixturevalue(project), name, packed).splitlines()]
+    lines = [value for what, value in told if what == "line"]
+    refused = [value for what, value in told if what == "refused"]
+    found = {what: value for what, value in told if what not in ("line", "refused")}
+    assert "hello Ada" in lines
+    assert refused == [
+        [409, "conflict", "name"],
+        [400, "invalid_request", "per_page"],
+        [404, "not_found", None],
+        [401, "unauthorized", None],
+        [409, "conflict", None],
+    ]
+    assert found.pop("output")["greeting"] == "hello Ada"
+    assert sorted(found.pop("artifacts")) == [["data.json", 8], ["nested/report.md", 9]]
+    assert found == {
+        "log": True,
+        "deployments": [["active", "By a client"]],
+        "in order": True,
+        "after the end": 0,
+        "artifact": "# Report\n",
+        "status": "succeeded",
+        "page": [1, True],
+    }
+
+
+@pytest.fixture
+def research(name, packed):
+    """A project with an active deployment."""
+    with Client() as client:
+        client.create_project(name)
+        ticket = client.announce_upload(name, packed.stat().st_size)
+        client.send_upload(ticket, lambda: [packed.read_bytes()])
+        made = client.create_deployment(name, build_context_url=ticket["build_context_url"])
+        for _ in client.follow_build_log(made["id"]):
+            pass
+        assert client.get_deployment(made["id"])["status"] == "active"
+    return name
+
+
+def example(client: str, project: str) -> str:
+    page = (ROOT / "clients" / client / "README.md").read_text()
+    [code] = re.findall(r"^```(?:js|go)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert '"research"' in code
+    return code.replace('"research"', f'"{project}"')
+
+
+def test_the_examples_of_the_pages_work(npm_project, go_project, research):
+    (npm_project / "example.mjs").write_text(example("typescript", research))
+    lines = run("node", "example.mjs", cwd=npm_project).splitlines()
+    assert "hello Ada" in lines and set(lines[-1].split()) == {"data.json", "nested/report.md"}
+
+    place = go_project / "example"
+    place.mkdir(exist_ok=True)
+    frame = 'package main\n\nimport (\n\t"context"\n\t"fmt"\n\t"os"\n\n\tcrewyard "crewyard.dev/client"\n)\n'
+    stop = "\nfunc check(err error) {\n\tif err != nil {\n\t\tpanic(err)\n\t}\n}\n"
+    whole = f"{frame}{stop}\nfunc main() {{\n\tctx := context.Background()\n{example('go', research)}}}\n"
+    (place / "main.go").write_text(whole)
+    told = run("go", "run", "./example", cwd=go_project, seconds=540).splitlines()
+    assert told[0] == "1 run.started" and told[-1] == "2" and told[-2].endswith(" run.completed")
