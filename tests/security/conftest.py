@@ -1,10 +1,13 @@
 """The fixtures of the end-to-end tests, for what looks at the installation with an attacker's eyes."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.e2e.conftest import host_address, workshops, yard
+from tests.security.apiserver import Apiserver
 
 __all__ = ["host_address", "workshops", "yard"]
 
@@ -12,5 +15,14 @@ __all__ = ["host_address", "workshops", "yard"]
 def pytest_collection_modifyitems(items):
     """All of them share one event loop, since they share connections."""
     for item in items:
-        if Path(__file__).parent in Path(item.path).parents and "yard" in getattr(item, "fixturenames", ()):
+        shared = {"yard", "apiserver"} & set(getattr(item, "fixturenames", ()))
+        if Path(__file__).parent in Path(item.path).parents and shared:
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def apiserver() -> AsyncIterator[Apiserver]:
+    """The apiserver of the ground."""
+    found = Apiserver()
+    yield found
+    await found.close()

@@ -1,0 +1,127 @@
+"""One writer per field, as the apiserver enforces it: the shipped policy, in a namespace of its own."""
+
+import json
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+import yaml
+
+from tests.e2e.yard import Yard, eventually
+from tests.security.apiserver import Apiserver, Said
+
+BASE = Path(__file__).parents[2] / "manifests/base"
+API, CONTROLLER = (f"system:serviceaccount:crewyard-system:crewyard-{name}" for name in ("api", "controller"))
+CLAIM = {"podUid": "u", "time": "2026-11-21T10:00:00Z"}
+RESULT = {"outcome": "succeeded", "durationMs": 1}
+
+
+def shipped(file: str, kind: str) -> dict:
+    """The object of a kind in one of the manifests."""
+    return next(one for one in yaml.safe_load_all((BASE / file).read_text()) if one["kind"] == kind)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def place(yard: Yard) -> AsyncIterator[str]:
+    """A namespace in which the shipped roles and the shipped policy hold."""
+    name = f"test-{secrets.token_hex(4)}"
+    labels = {"name": name, "labels": {"crewyard.dev/test": name}}
+    policy, binding = (
+        shipped("writers.yaml", kind)
+        for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    )
+    policy["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = name
+    binding["spec"]["matchResources"] = {"namespaceSelector": {"matchLabels": {"crewyard.dev/test": name}}}
+    made = [{"apiVersion": "v1", "kind": "Namespace", "metadata": labels}, policy, binding]
+    for file in ("api-rbac.yaml", "controller-rbac.yaml"):
+        for kind in ("Role", "RoleBinding"):
+            one = shipped(file, kind)
+            one["metadata"]["namespace"] = name
+            made.append(one)
+    try:
+        whole = {"apiVersion": "v1", "kind": "List", "items": made}
+        await yard.kubectl("-n", name, "create", "-f", "-", stdin=json.dumps(whole))
+        yield name
+    finally:
+        await yard.kubectl(
+            "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", name, "--ignore-not-found"
+        )
+        await yard.kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def run(yard: Yard, apiserver: Apiserver, place: str) -> str:
+    """A Run in that namespace, once the policy holds."""
+    body = {
+        "apiVersion": "crewyard.dev/v1alpha1",
+        "kind": "Run",
+        "metadata": {"name": f"run-{secrets.token_hex(4)}"},
+        "spec": {"project": "demo"},
+    }
+    await yard.kubectl("-n", place, "create", "-f", "-", stdin=json.dumps(body))
+    name = body["metadata"]["name"]
+    forged = {"status": {"durationMs": 7}}
+    await eventually(
+        lambda: patch(apiserver, place, name, API, forged),
+        lambda said: "only claim and result" in said.text,
+        60,
+    )
+    return name
+
+
+async def patch(
+    apiserver: Apiserver, place: str, name: str, user: str, body: dict, part: str = "status"
+) -> Said:
+    """What the apiserver says to a patch that is not meant to stay."""
+    path = f"/apis/crewyard.dev/v1alpha1/namespaces/{place}/runs/{name}{'/' if part else ''}{part}?dryRun=All"
+    return await apiserver.call("PATCH", path, body, user=user)
+
+
+FOREIGN = [
+    (API, "status", {"phase": "Succeeded"}),
+    (API, "status", {"conditions": []}),
+    (API, "status", {"project": "other"}),
+    (API, "status", {"deployment": "dep-x"}),
+    (API, "status", {"error": {"reason": "CrewError", "message": "x"}}),
+    (API, "status", {"pod": {"name": "x", "uid": "y"}}),
+    (API, "status", {"startTime": "2026-11-21T10:00:00Z"}),
+    (API, "status", {"completionTime": "2026-11-21T10:00:00Z"}),
+    (API, "status", {"observedGeneration": 9}),
+    (API, "status", {"claim": CLAIM, "durationMs": 5}),
+    (CONTROLLER, "status", {"claim": CLAIM}),
+    (CONTROLLER, "status", {"result": RESULT}),
+    (CONTROLLER, "status", {"phase": "Running", "result": RESULT}),
+    (CONTROLLER, "", {"cancel": True}),
+    (CONTROLLER, "", {"deployment": "dep-x"}),
+]
+OWN = [
+    (API, "status", {"claim": CLAIM}),
+    (API, "status", {"result": RESULT}),
+    (API, "", {"cancel": True}),
+    (CONTROLLER, "status", {"phase": "Running"}),
+    (CONTROLLER, "status", {"pod": {"name": "x", "uid": "y"}}),
+]
+
+
+async def test_neither_writes_what_the_other_one_owns(apiserver, place, run):
+    for user, part, fields in FOREIGN:
+        said = await patch(apiserver, place, run, user, {part or "spec": fields}, part)
+        assert (said.status, "denied request" in said.text) == (403, True), (user, fields, said)
+
+
+async def test_each_writes_its_own(apiserver, place, run):
+    for user, part, fields in OWN:
+        said = await patch(apiserver, place, run, user, {part or "spec": fields}, part)
+        assert said.status == 200, (user, fields, said)
+    said = await patch(apiserver, place, run, CONTROLLER, {"metadata": {"labels": {"a": "b"}}}, "")
+    assert said.status == 200, said
+
+
+def test_the_policy_names_every_field_of_the_status():
+    schema = yaml.safe_load((BASE.parents[1] / "crds/run.yaml").read_text())["spec"]["versions"][0]["schema"]
+    fields = schema["openAPIV3Schema"]["properties"]["status"]["properties"]
+    rules = json.dumps(shipped("writers.yaml", "ValidatingAdmissionPolicy")["spec"]["validations"])
+    assert [
+        name for name in fields if f"object.?status.?{name} == oldObject.?status.?{name}" not in rules
+    ] == []
