@@ -80,6 +80,7 @@ ENV_REPLACE = _object(
             "maxProperties": MAX_VARIABLES,
             "propertyNames": VARIABLE_NAME,
             "additionalProperties": _VALUE,
+            "description": "All of the project's variables from then on, by their names.",
         }
     },
     title="Variables",
@@ -148,7 +149,12 @@ DEPLOYMENT_CREATE = _object(
     ["project"],
     {
         "project": PROJECT_NAME,
-        "build_context_url": {"type": "string", "minLength": 1, "maxLength": 4096},
+        "build_context_url": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 4096,
+            "description": "What an upload's answer named, or an archive's address at an allowed host.",
+        },
         "source": _object(
             ["git"],
             {
@@ -163,6 +169,7 @@ DEPLOYMENT_CREATE = _object(
                     },
                 )
             },
+            description="A commit of the project's own repository, in the place of an archive.",
         ),
         "crew": casing.request_schema(_DEPLOYMENT_SPEC["crew"]),
         "message": {
@@ -174,7 +181,10 @@ DEPLOYMENT_CREATE = _object(
             "description": "A commit's id: 7 to 64 lower-case hexadecimal digits.",
         },
         "preview": casing.request_schema(_DEPLOYMENT_SPEC["preview"]),
-        "override": {"type": "boolean"},
+        "override": {
+            "type": "boolean",
+            "description": "Takes an archive also for a project that follows a git repository.",
+        },
     },
     title="DeploymentCreate",
 )

@@ -131,8 +131,8 @@ PAGINATION: Mapping[str, Any] = {
     "required": ["total", "page", "per_page", "has_more"],
     "properties": {
         "total": {"type": "integer", "minimum": 0, "description": "How many there are on all pages."},
-        "page": {"type": "integer", "minimum": 1},
-        "per_page": {"type": "integer", "minimum": 1},
+        "page": {"type": "integer", "minimum": 1, "description": "Which page this is."},
+        "per_page": {"type": "integer", "minimum": 1, "description": "How many a page has at most."},
         "has_more": {"type": "boolean", "description": "Whether a later page has more."},
     },
     "additionalProperties": False,

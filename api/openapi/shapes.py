@@ -7,6 +7,7 @@ of the document. Keys are exact: an answer with any other is a failed test.
 from collections.abc import Mapping
 from typing import Any
 
+from api.openapi import words
 from api.schemas import (
     DEPLOYMENT_ID,
     DEPLOYMENT_STATUSES,
@@ -28,7 +29,7 @@ def shape(title: str, properties: Mapping[str, Any], optional: tuple[str, ...] =
         "title": title,
         "type": "object",
         "required": [name for name in properties if name not in optional],
-        "properties": dict(properties),
+        "properties": {name: words.described(title, name, schema) for name, schema in properties.items()},
         "additionalProperties": False,
     }
 

@@ -26,12 +26,17 @@ def render(document: Mapping[str, Any]) -> str:
 
 def schemas(document: Mapping[str, Any]) -> str:
     """Every object that calls take or give, as a table of its fields."""
-    parts = []
+    parts, taken = [], set(_taken(document))
     for name, schema in document["components"]["schemas"].items():
         if "properties" not in schema:
             continue
+        always = "Needed." if name in taken else "Always there."
         rows = [
-            (code(field), cell(type_of(child)), _said(child, field in schema.get("required", ())))
+            (
+                code(field),
+                _type(child, document),
+                _said(child, document, field in schema.get("required", ()), always),
+            )
             for field, child in schema["properties"].items()
         ]
         about = [cell(schema["description"]) + "\n"] if schema.get("description") else []
@@ -60,8 +65,45 @@ def type_of(schema: Mapping[str, Any]) -> str:
     return str(kind)
 
 
-def _said(schema: Mapping[str, Any], needed: bool) -> str:
-    return " ".join(filter(None, [cell(schema.get("description", "")), "Always there." if needed else ""]))
+def undescribed(document: Mapping[str, Any]) -> list[str]:
+    """The fields of objects that say nothing of themselves, nor does what they refer to."""
+    return [
+        f"{name}.{field}"
+        for name, schema in document["components"]["schemas"].items()
+        for field, child in schema.get("properties", {}).items()
+        if not _said(child, document, False, "") and "properties" not in _named(child, document)
+    ]
+
+
+def _taken(document: Mapping[str, Any]) -> Iterable[str]:
+    """The names of the objects that calls take."""
+    for item in document["paths"].values():
+        for method, operation in item.items():
+            if method != "parameters":
+                for content in operation.get("requestBody", {}).get("content", {}).values():
+                    yield type_of(content["schema"])
+
+
+def _named(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a reference leads to; anything else itself."""
+    return document["components"]["schemas"][type_of(schema)] if "$ref" in schema else schema
+
+
+def _type(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    """A type as Markdown; an object that has a table of its own is a link to it."""
+    found = _named(schema, document)
+    if found is not schema and "properties" not in found:
+        return cell(type_of(found))
+    items = schema.get("items", {})
+    if "$ref" in items:
+        return f"list of {_type(items, document)}"
+    name = cell(type_of(schema))
+    return f"[{name}](#{name.lower()})" if found is not schema else name
+
+
+def _said(schema: Mapping[str, Any], document: Mapping[str, Any], needed: bool, always: str) -> str:
+    said = schema.get("description") or _named(schema, document).get("description") or ""
+    return " ".join(filter(None, [cell(said), always if needed else ""]))
 
 
 def _call(method: str, path: str, item: Mapping[str, Any], document: Mapping[str, Any]) -> str:
@@ -74,7 +116,10 @@ def _call(method: str, path: str, item: Mapping[str, Any], document: Mapping[str
     ]
     parameters = [*item.get("parameters", ()), *operation.get("parameters", ())]
     if parameters:
-        parts.append(table(("parameter", "in", "type", "meaning"), [_parameter(one) for one in parameters]))
+        rows = [_parameter(one, document) for one in parameters]
+        parts.append(table(("parameter", "in", "type", "meaning"), rows))
+    for kind, content in operation.get("requestBody", {}).get("content", {}).items():
+        parts.append(f"Body: {code(kind)}, {_type(content['schema'], document)}.\n")
     parts.append("```sh\n" + _example(method, path, item, operation) + "\n```\n")
     parts.append(table(("answer", "body", ""), _answers(operation, document)))
     for status, answer in operation["responses"].items():
@@ -87,14 +132,14 @@ def _call(method: str, path: str, item: Mapping[str, Any], document: Mapping[str
     return "\n".join(parts)
 
 
-def _parameter(one: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def _parameter(one: Mapping[str, Any], document: Mapping[str, Any]) -> tuple[str, str, str, str]:
     schema = one["schema"]
     said = [cell(one.get("description", ""))]
     if "default" in schema:
         said.append(f"Default {code(schema['default'])}.")
     if one.get("required") and one["in"] != "path":
         said.append("Needed.")
-    return code(one["name"]), one["in"], cell(type_of(schema)), " ".join(filter(None, said))
+    return code(one["name"]), one["in"], _type(schema, document), " ".join(filter(None, said))
 
 
 def _answers(operation: Mapping[str, Any], document: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
@@ -103,7 +148,9 @@ def _answers(operation: Mapping[str, Any], document: Mapping[str, Any]) -> Itera
         if "$ref" in answer:
             refused.append(status)
             continue
-        bodies = [f"{code(kind)} {_body(content['schema'])}".strip() for kind, content in _content(answer)]
+        bodies = [
+            f"{code(kind)} {_body(content['schema'], document)}".strip() for kind, content in _content(answer)
+        ]
         yield status, "<br>".join(bodies), cell(answer["description"])
     if refused:
         yield (
@@ -118,11 +165,11 @@ def _content(answer: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]
     return found.items()
 
 
-def _body(schema: Mapping[str, Any]) -> str:
+def _body(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     data = schema.get("properties", {}).get("data")
-    return (
-        "" if data is None and schema.get("type") in ("object", "string") else cell(type_of(data or schema))
-    )
+    if data is None and schema.get("type") in ("object", "string"):
+        return ""
+    return _type(data or schema, document)
 
 
 def _example(method: str, path: str, item: Mapping[str, Any], operation: Mapping[str, Any]) -> str:

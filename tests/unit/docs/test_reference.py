@@ -7,7 +7,7 @@ import pytest
 from crds import conditions
 from crewyard.cli import context, main
 from crewyard.cli.main import program
-from dev.site import commands, fields, sections
+from dev.site import calls, commands, fields, sections
 from tests.documentation import DOCS, PAGES, ROOT, name_of
 
 PLACE = re.compile(r"`((?:api|controller|crds|plan|build|runner|dev|tests|client|manifests)/[\w./-]+)`")
@@ -68,6 +68,10 @@ def test_every_call_has_a_summary_scope_and_example():
             if method not in ("parameters", "head"):
                 assert f"### {operation['summary']}\n" in text
                 assert operation["description"] and operation["tags"]
+
+
+def test_every_field_of_an_object_of_the_api_says_what_it_is():
+    assert calls.undescribed(sections.description()) == []
 
 
 def test_every_command_and_option_says_what_it_does():
