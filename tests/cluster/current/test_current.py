@@ -104,7 +104,7 @@ def everything(cluster: ControlPlane) -> dict[tuple[str, str, str], tuple[str, s
 
 
 def is_crewyards(thing: tuple[str, str, str]) -> bool:
-    kind, namespace, name = thing
+    _, namespace, name = thing
     whole = name.startswith("crewyard-") or name.endswith(".crewyard.dev") or name == "crews"
     return namespace in ("crews", "crewyard-system") or (not namespace and whole)
 

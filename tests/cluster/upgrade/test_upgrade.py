@@ -1,0 +1,262 @@
+"""An installation of an older release, with runs under way, is taken over by the present one.
+
+`before/` was recorded of the release that first built and ran crews (see
+record.py): its kinds, the objects as etcd held them, its index, logs and
+blobs, its API's answers. Here the kinds of now are applied over them, the
+index is migrated, and facade and controller of now go on.
+"""
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.store.migrate import migrate
+from tests.cluster.upgrade.facade import TOKEN_KEY, Facade, Pod
+from tests.controlplane import ControlPlane, free_ports, missing
+
+ROOT = Path(__file__).parents[3]
+BEFORE = Path(__file__).parent / "before"
+KINDS = ("project", "deployment", "run")
+TOLD = json.loads((BEFORE / "told.json").read_text())
+OBJECTS = json.loads((BEFORE / "objects.json").read_text())
+RUNS = {name: str(run).replace("_", "-", 1) for name, run in TOLD["runs"].items()}
+
+
+class Yard:
+    """The cluster with the older release's objects, and a copy of its data."""
+
+    def __init__(self, plane: ControlPlane, data: Path) -> None:
+        self.plane = plane
+        self.data = data
+
+    def kubectl(self, *arguments: str) -> str:
+        return self.plane.kubectl("-n", "crews", *arguments)
+
+    def get(self, kind: str, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.kubectl("get", f"{kind}.crewyard.dev", name, "-o", "json"))
+        return found
+
+    def patch(self, kind: str, name: str, body: dict[str, Any], *more: str) -> str:
+        """What the apiserver says to a merge-patch: nothing where it takes it."""
+        patch = ["patch", f"{kind}.crewyard.dev", name, "--type=merge", "-p", json.dumps(body), *more]
+        done = subprocess.run(
+            ["kubectl", f"--kubeconfig={self.plane.kubeconfig}", "-n", "crews", *patch],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.stderr if done.returncode else ""
+
+    def facade(self) -> Facade:
+        return Facade(ROOT, self.data, self.plane.kubeconfig, TOLD["admin"], TOLD["admin_key"])
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory):
+    if missing():
+        pytest.skip(f"not on PATH: {', '.join(missing())}")
+    place = tmp_path_factory.mktemp("upgrade")
+    data = place / "data"
+    shutil.copytree(BEFORE / "data", data)
+    with sqlite3.connect(data / "index.sqlite3") as index:
+        index.executescript((BEFORE / "index.sql").read_text())
+    index.close()
+    with ControlPlane(place) as plane:
+        plane.kubectl("create", "namespace", "crews")
+        for kind in KINDS:
+            plane.kubectl("apply", "--server-side", "-f", str(BEFORE / f"{kind}.yaml"))
+        plane.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=120s")
+        plane.store(OBJECTS)
+        secrets = {"apiVersion": "v1", "kind": "List", "items": TOLD["secrets"]}
+        plane.kubectl("-n", "crews", "create", "-f", "-", stdin=json.dumps(secrets))
+        one = Yard(plane, data)
+        assert one.get("runs", RUNS["working"])["status"]["phase"] == "Running"
+        plane.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(ROOT / "crds"))
+        plane.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=120s")
+        yield one
+
+
+def test_the_kinds_of_now_hold_the_objects_of_then(yard):
+    for stored in OBJECTS.values():
+        metadata = stored["metadata"]
+        kind = f"{stored['kind'].lower()}s"
+        found = yard.get(kind, metadata["name"])
+        assert found["metadata"]["uid"] == metadata["uid"]
+        assert found["spec"] == stored.get("spec") and found.get("status") == stored.get("status")
+        # Any change makes the apiserver hold the whole object to the schema and rules of now.
+        assert yard.patch(kind, metadata["name"], {"metadata": {"labels": {"seen": "yes"}}}) == ""
+        touched = {"status": {"observedGeneration": 7}}
+        assert yard.patch(
+            kind, metadata["name"], touched, "--subresource=status", "--dry-run=server"
+        ) == "" or (found.get("status", {}).get("phase") in ("Succeeded", "Failed", "Canceled"))
+
+
+@pytest.mark.parametrize(
+    ("run", "body", "more", "said"),
+    [
+        ("good", {"status": {"phase": "Failed"}}, ["--subresource=status"], "frozen|ended|final"),
+        ("good", {"status": None}, ["--subresource=status"], "frozen|ended|final"),
+        ("working", {"spec": {"input": {"topic": "other"}}}, [], "immutable"),
+        ("working", {"status": {"claim": {"podUid": "x"}}}, ["--subresource=status"], "written once"),
+        ("working", {"status": {"pod": {"uid": "x"}}}, ["--subresource=status"], "written once"),
+    ],
+)
+def test_frozen_rules_hold_for_objects_of_then(yard, run, body, more, said):
+    answer = yard.patch("runs", RUNS[run], body, *more)
+    assert any(word in answer for word in said.split("|")), answer
+
+
+def test_what_runs_may_still_be_written(yard):
+    writes = ["--subresource=status", "--dry-run=server"]
+    assert yard.patch("runs", RUNS["working"], {"status": {"phase": "Failed"}}, *writes) == ""
+    assert yard.patch("runs", RUNS["queued"], {"spec": {"cancel": True}}, "--dry-run=server") == ""
+
+
+def same(then: Any, now: Any, path: str) -> None:
+    """All that was said then is said now; more may be."""
+    if isinstance(then, dict):
+        assert isinstance(now, dict), path
+        for name, value in then.items():
+            assert name in now, f"{path}.{name}"
+            same(value, now[name], f"{path}.{name}")
+    elif isinstance(then, list):
+        assert isinstance(now, list) and len(then) == len(now), f"{path}: {then} {now}"
+        for place, (old, new) in enumerate(zip(then, now, strict=True)):
+            same(old, new, f"{path}[{place}]")
+    else:
+        assert then == now, f"{path}: {then} {now}"
+
+
+def test_no_row_of_then_is_lost(tmp_path):
+    file = tmp_path / "index.sqlite3"
+    with sqlite3.connect(file) as index:
+        index.executescript((BEFORE / "index.sql").read_text())
+    before = rows(file)
+    migrate(file)
+    after = rows(file)
+    assert {"projects", "deployments", "runs", "claims", "api_keys", "artifacts"} <= {
+        table for table, count in before.items() if count
+    }
+    # A run whose project went was a hidden row; now a tombstone says that its name was executed.
+    assert after["runs"] == before["runs"] - 1 and after["tombstones"] == 1
+    changed = {table for table, count in before.items() if after[table] != count}
+    assert changed <= {"runs", "alembic_version"}
+
+
+def rows(file: Path) -> dict[str, int]:
+    """How many rows each table has."""
+    with sqlite3.connect(file) as index:
+        names = [name for (name,) in index.execute("select name from sqlite_master where type = 'table'")]
+        return {name: index.execute(f"select count(*) from {name}").fetchone()[0] for name in names}
+
+
+# Said of the moment, or of a Secret that the test had to make anew.
+_PASSING = ("last_used_at", "updated_at")
+
+
+def without_passing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_passing(one) for name, one in value.items() if name not in _PASSING}
+    return [without_passing(one) for one in value] if isinstance(value, list) else value
+
+
+def test_the_facade_of_now_goes_on_with_the_work_of_then(yard):
+    with yard.facade() as facade:
+        for path, then in TOLD["answers"].items():
+            accept = {"Accept": "application/json"} if path.endswith("/events") else {}
+            now = facade.data_of("GET", path, **accept)
+            same(without_passing(then), without_passing(now), path)
+        status, found = facade.call("GET", f"/v1/runs/{TOLD['runs']['good']}/artifacts/report.md")
+        assert (status, found) == (200, b"# Tides\n")
+        assert facade.call("GET", "/v1/runs/run_of-gone")[0] == 404
+
+        # A key of then, with its scope and its project; a name executes once, whatever became of its project.
+        team = TOLD["key"]["key"]
+        assert facade.call("GET", f"/v1/runs/{TOLD['runs']['good']}", key=team)[0] == 200
+        assert facade.call("POST", "/v1/projects", {"name": "other"}, key=team)[0] == 403
+
+        # The runner that claimed asks again, says more, and ends.
+        told = TOLD["pods"][TOLD["runs"]["working"]]
+        working = Pod(facade, TOLD["runs"]["working"], told["uid"], told["token"])
+        again = working.posts("claim")
+        assert again[0] == 200
+        same(TOLD["granted"], again[1], "claim")
+        assert (
+            Pod(facade, working.run, working.uid, working.token, "another").posts("claim")[1]["state"]
+            == "refused"
+        )
+        assert working.says(2, "highest")[1] == {"acknowledged": 2}
+        assert working.ends("succeeded", 2, {"tide": "high"}, (1, len(b"# Draft\n"))) == 200
+        assert yard.get("runs", RUNS["working"])["status"]["result"]["outcome"] == "succeeded"
+
+        # One that waited is claimed only now.
+        told = TOLD["pods"][TOLD["runs"]["queued"]]
+        queued = Pod(facade, TOLD["runs"]["queued"], told["uid"], told["token"])
+        assert queued.posts("claim")[1]["input"] == {"topic": "queued"}
+        assert queued.says(1, "at last")[0] == 200 and queued.ends("succeeded", 1, "done") == 200
+
+        with Controller(yard, facade) as controller:
+            for run, output in (("working", {"tide": "high"}), ("queued", "done")):
+                ended = facade.eventually(
+                    f"/v1/runs/{TOLD['runs'][run]}",
+                    lambda seen: controller.runs() and seen["completed_at"] is not None,
+                )
+                assert (ended["status"], ended["output"]) == ("succeeded", output)
+        path = f"/v1/runs/{working.run}/events"
+        events = facade.data_of("GET", path, Accept="application/json")
+        types = [event["type"] for event in events]
+        assert types == ["run.started", "log", "artifact", "log", "run.completed"]
+        assert [event["id"] for event in events] == [1, 2, 3, 4, 5]
+        same(TOLD["answers"][path], events[:3], path)
+
+
+class Controller:
+    """The controller of now as a process, on the same cluster."""
+
+    def __init__(self, yard: Yard, facade: Facade) -> None:
+        self.log = yard.data.parent / "controller.log"
+        image = f"registry.example.com/x@sha256:{'2' * 64}"
+        self.environment = {
+            "KUBECONFIG": str(yard.plane.kubeconfig),
+            "CREWYARD_NAMESPACE": "crews",
+            "CREWYARD_TOKEN_KEY": TOKEN_KEY,
+            "CREWYARD_INTERNAL_URL": facade.url,
+            "CREWYARD_SERVICE_IMAGE": image,
+            "CREWYARD_KANIKO_IMAGE": image,
+            "CREWYARD_BASE_IMAGES": json.dumps({"3.11": image}),
+            "CREWYARD_REGISTRY": "registry.example.com",
+            "CREWYARD_CONTROLLER_PORT": str(free_ports(1)[0]),
+        }
+
+    def __enter__(self) -> "Controller":
+        self.output = self.log.open("wb")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "controller"],
+            cwd=ROOT,
+            env={**os.environ, **self.environment},
+            stdout=self.output,
+            stderr=self.output,
+        )
+        return self
+
+    def runs(self) -> bool:
+        """True; else the test ends with its last words."""
+        assert self.process.poll() is None, self.log.read_text()[-3000:]
+        return True
+
+    def __exit__(self, *_: Any) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(timeout=30)
+        self.output.close()
