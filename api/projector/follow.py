@@ -27,7 +27,8 @@ RELIST = 1200.0
 class Projection:
     """What is done with the objects of one kind.
 
-    `known` gives uid and resourceVersion by name of what the index believes to be there.
+    `known` gives uid and resourceVersion by name of what the index believes to be there; `forget`, where
+    it keeps versions, makes it take any of an object as news.
     """
 
     kind: Kind
@@ -35,6 +36,7 @@ class Projection:
     gone: Callable[[str, str], Awaitable[None]]
     known: Callable[[], Awaitable[dict[str, tuple[str, int]]]]
     labels: str = ""
+    forget: Callable[[], Awaitable[None]] | None = None
 
 
 async def follow(
@@ -52,7 +54,11 @@ async def follow(
     while True:
         try:
             if version is None or loop.time() > expires:
+                before = await projection.known()
                 listing = await kube.list(projection.kind, labels=projection.labels)
+                if projection.forget is not None and _set_back(before, listing):
+                    log.warning("the cluster was set back", kind=projection.kind.plural)
+                    await projection.forget()
                 await level(projection, listing)
                 version, expires = listing.resource_version, loop.time() + RELIST
                 listed()
@@ -95,6 +101,12 @@ async def level(projection: Projection, listing: Listing) -> None:
         # A row newer than the list was made after it.
         if (here is None or here["metadata"]["uid"] != uid) and version < int(listing.resource_version):
             await projection.gone(name, uid)
+
+
+def _set_back(before: dict[str, tuple[str, int]], listing: Listing) -> bool:
+    """Whether a list is older than what was known before it was asked for: etcd was restored from a copy."""
+    newest = max((version for _, version in before.values()), default=0)
+    return newest > int(listing.resource_version)
 
 
 def _age(item: Object) -> tuple[str, str]:

@@ -1,8 +1,13 @@
 """What the projector does with each of our kinds. Called by `api.background`."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
+from sqlalchemy import Table
+
 from api.projector.follow import Projection
+from api.store import schema
+from api.store.index import versions
 from api.store.store import Store
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.kube import Object
@@ -18,7 +23,7 @@ def projects(store: Store) -> Projection:
     async def gone(name: str, uid: str) -> None:
         await store.projects.remove(name, uid, datetime.now(UTC))
 
-    return Projection(PROJECT, apply, gone, store.projects.known)
+    return Projection(PROJECT, apply, gone, store.projects.known, forget=_forgetting(store, schema.projects))
 
 
 def deployments(store: Store) -> Projection:
@@ -27,7 +32,13 @@ def deployments(store: Store) -> Projection:
     async def apply(item: Object) -> None:
         await store.deployments.observe(Deployment(item))
 
-    return Projection(DEPLOYMENT, apply, store.deployments.remove, store.deployments.known)
+    return Projection(
+        DEPLOYMENT,
+        apply,
+        store.deployments.remove,
+        store.deployments.known,
+        forget=_forgetting(store, schema.deployments),
+    )
 
 
 def runs(store: Store) -> Projection:
@@ -39,4 +50,11 @@ def runs(store: Store) -> Projection:
     async def gone(name: str, uid: str) -> None:
         await store.record.vanish(name, uid, datetime.now(UTC))
 
-    return Projection(RUN, apply, gone, store.record.present)
+    return Projection(RUN, apply, gone, store.record.present, forget=_forgetting(store, schema.runs))
+
+
+def _forgetting(store: Store, table: Table) -> Callable[[], Awaitable[None]]:
+    async def forget() -> None:
+        await versions.forget(store.database, store.namespace, table)
+
+    return forget
