@@ -1,0 +1,115 @@
+"""What each identity may do is what is written down, and no way leads to more."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.security.attempts import Attempt, attempts
+
+GOLDEN = Path(__file__).parent / "golden"
+CREWS, SYSTEM = "crews", "crewyard-system"
+ACCOUNTS = ("crewyard-api", "crewyard-controller")
+PLACES = (CREWS, SYSTEM, "default", "kube-system")
+
+
+async def rights(yard, namespace: str, user: str) -> set[str]:
+    """The lines of `kubectl auth can-i --list`, but for what everybody may."""
+    listed = await yard.kubectl("auth", "can-i", "--list", "-n", namespace, f"--as={user}")
+    found = set()
+    for line in listed.splitlines()[1:]:
+        resource = line.split(" ", 1)[0]
+        if resource and not resource.startswith("self"):
+            verbs = re.findall(r"\[[^]]*\]", line)[-1]
+            found.add(f"{resource} {verbs}")
+    return found
+
+
+async def all_rights(yard, namespace: str, account: str) -> set[str]:
+    """The rights of an account in all places, as the golden lists have them."""
+    user = f"system:serviceaccount:{namespace}:{account}"
+    here = {place: await rights(yard, place, user) for place in PLACES}
+    shared = set.intersection(*here.values())
+    lines = {f"everywhere: {right}" for right in shared}
+    return lines | {f"{place}: {right}" for place, found in here.items() for right in found - shared}
+
+
+def golden(name: str) -> set[str]:
+    return set((GOLDEN / f"{name}.txt").read_text().split("\n")) - {""}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "account"),
+    [*((SYSTEM, one) for one in ACCOUNTS), (CREWS, "default"), (SYSTEM, "default")],
+)
+async def test_an_account_may_what_is_written_down(yard, namespace, account):
+    found = await all_rights(yard, namespace, account)
+    assert found == golden(account)
+    assert not [right for right in found if "*" in right or "cluster-admin" in right]
+
+
+def test_who_reads_secrets():
+    readers = {
+        (name, line)
+        for name in (*ACCOUNTS, "default")
+        for line in golden(name)
+        if " [" in line and line.partition(": ")[2].startswith("secrets ")
+    }
+    # By name and in the crews' namespace only; neither lists them.
+    assert readers == {
+        ("crewyard-api", "crews: secrets [get create patch delete]"),
+        ("crewyard-controller", "crews: secrets [get]"),
+    }
+
+
+async def test_pods_of_crews_have_no_account_and_no_token(yard):
+    listed = await yard.kubectl("get", "pods", "-l", "app.kubernetes.io/managed-by=crewyard", "-o", "json")
+    for pod in json.loads(listed)["items"]:
+        spec, name = pod["spec"], pod["metadata"]["name"]
+        assert spec["automountServiceAccountToken"] is False, name
+        assert spec.get("serviceAccountName", "default") == "default", name
+        assert not [
+            volume for volume in spec.get("volumes", ()) if "projected" in volume or "secret" in volume
+        ], name
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+async def test_forty_ways_to_more_lead_nowhere(yard, apiserver, account):
+    token = await apiserver.token_of(SYSTEM, account)
+    node = (await apiserver.call("GET", "/api/v1/nodes")).data["items"][0]["metadata"]["name"]
+    pods = (await apiserver.call("GET", f"/api/v1/namespaces/{SYSTEM}/pods")).data["items"]
+    tried = attempts(account, node, pods[0]["metadata"]["name"])
+    assert len(tried) >= 50
+    granted = []
+    for attempt in tried:
+        if await asked(apiserver, account, attempt):
+            granted.append(f"asked: {attempt.name}")
+        said = await apiserver.call(
+            attempt.method, attempt.path, attempt.body, token=token, headers=attempt.headers
+        )
+        if said.status != 403:
+            granted.append(f"tried: {attempt.name}: {said.status} {said.text[:200]}")
+    assert granted == []
+
+
+async def test_the_tries_would_succeed_for_somebody_with_the_right(apiserver):
+    """The control: for the administrator hardly any of the calls ends at the rights."""
+    node = (await apiserver.call("GET", "/api/v1/nodes")).data["items"][0]["metadata"]["name"]
+    tried = [one for account in ACCOUNTS for one in attempts(account, node, "x")]
+    ended = []
+    for attempt in tried:
+        said = await apiserver.call(attempt.method, attempt.path, attempt.body)
+        if said.status == 403 and "cannot" in said.text:
+            ended.append(attempt.name)
+    assert ended == []
+
+
+async def asked(apiserver, account: str, attempt: Attempt) -> bool:
+    """Whether the apiserver says that the account may."""
+    user = f"system:serviceaccount:{SYSTEM}:{account}"
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{SYSTEM}", "system:authenticated"]
+    spec = {"user": user, "groups": groups, **attempt.review}
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    said = await apiserver.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(said.data["status"]["allowed"])
