@@ -1,7 +1,7 @@
 """Which tests run one after the other where pytest has several workers (`make test`). Called by pytest.
 
-What talks to the installed service shares it and its node, so that goes one by one; so does what brings its own
-processes and namespaces, beside it. A file of unit tests stays together, for what it starts once.
+What talks to the installed service shares it and its node, so that goes one by one; beside it goes what
+brings processes and namespaces of its own. A file of unit tests stays together, for what it starts once.
 """
 
 from pathlib import Path
