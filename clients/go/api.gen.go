@@ -503,15 +503,26 @@ func (e ListRunsParamsStatus) Valid() bool {
 
 // Artifact defines model for Artifact.
 type Artifact struct {
-	ContentType string    `json:"content_type"`
-	CreatedAt   time.Time `json:"created_at"`
-	Name        string    `json:"name"`
+	// ContentType Its media type, by its name.
+	ContentType string `json:"content_type"`
+
+	// CreatedAt When this version was stored.
+	CreatedAt time.Time `json:"created_at"`
+
+	// Name Its path below /app/artifacts.
+	Name string `json:"name"`
 
 	// Partial Whether the crew was stopped before its end.
-	Partial bool   `json:"partial"`
-	Sha256  string `json:"sha256"`
-	Size    int    `json:"size"`
-	Url     string `json:"url"`
+	Partial bool `json:"partial"`
+
+	// Sha256 The SHA-256 of its bytes, in hexadecimal.
+	Sha256 string `json:"sha256"`
+
+	// Size Its size in bytes.
+	Size int `json:"size"`
+
+	// Url Where it is read.
+	Url string `json:"url"`
 }
 
 // BuildError Why it failed.
@@ -531,31 +542,43 @@ type BuildError struct {
 
 // Deployment defines model for Deployment.
 type Deployment struct {
-	ActivatedAt  *time.Time `json:"activated_at"`
-	BuildLogsUrl string     `json:"build_logs_url"`
-	CreatedAt    time.Time  `json:"created_at"`
+	// ActivatedAt When it became active last; null if it never was.
+	ActivatedAt *time.Time `json:"activated_at"`
+
+	// BuildLogsUrl Where its build log is read or followed.
+	BuildLogsUrl string `json:"build_logs_url"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
 
 	// Error Why it failed.
-	Error  *BuildError `json:"error,omitempty"`
-	GitSha *string     `json:"git_sha"`
+	Error *BuildError `json:"error,omitempty"`
+
+	// GitSha The commit it was made from; null where none was named.
+	GitSha *string `json:"git_sha"`
 
 	// Id A deployment's id, such as dep_ab12.
-	Id      DeploymentId `json:"id"`
-	Message string       `json:"message"`
+	Id DeploymentId `json:"id"`
+
+	// Message What it is about: the commit's subject, or what was said when it was made.
+	Message string `json:"message"`
 
 	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
 	Project ProjectName `json:"project"`
 
 	// QueuePosition Its place in the queue of builds; only while it waits there.
-	QueuePosition *int             `json:"queue_position,omitempty"`
-	Status        DeploymentStatus `json:"status"`
+	QueuePosition *int `json:"queue_position,omitempty"`
+
+	// Status Where it stands.
+	Status DeploymentStatus `json:"status"`
 }
 
-// DeploymentStatus defines model for Deployment.Status.
+// DeploymentStatus Where it stands.
 type DeploymentStatus string
 
 // DeploymentCreate defines model for DeploymentCreate.
 type DeploymentCreate struct {
+	// BuildContextUrl What an upload's answer named, or an archive's address at an allowed host.
 	BuildContextUrl *string `json:"build_context_url,omitempty"`
 
 	// Crew Which [deployments.<name>] of the configuration file is built.
@@ -565,8 +588,10 @@ type DeploymentCreate struct {
 	GitSha *string `json:"git_sha,omitempty"`
 
 	// Message What changed, like the subject of a commit message.
-	Message  *string `json:"message,omitempty"`
-	Override *bool   `json:"override,omitempty"`
+	Message *string `json:"message,omitempty"`
+
+	// Override Takes an archive also for a project that follows a git repository.
+	Override *bool `json:"override,omitempty"`
 
 	// Preview A preview is built and can be run by its id, and never becomes active.
 	Preview *struct {
@@ -576,7 +601,9 @@ type DeploymentCreate struct {
 
 	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
 	Project ProjectName `json:"project"`
-	Source  *struct {
+
+	// Source A commit of the project's own repository, in the place of an archive.
+	Source *struct {
 		Git struct {
 			// Commit A commit's full id, as git rev-parse HEAD prints it.
 			Commit string `json:"commit"`
@@ -586,18 +613,23 @@ type DeploymentCreate struct {
 
 // DeploymentCreated defines model for DeploymentCreated.
 type DeploymentCreated struct {
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Id A deployment's id, such as dep_ab12.
-	Id      DeploymentId `json:"id"`
-	Message string       `json:"message"`
+	Id DeploymentId `json:"id"`
+
+	// Message What it is about: the commit's subject, or what was said when it was made.
+	Message string `json:"message"`
 
 	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
-	Project ProjectName             `json:"project"`
-	Status  DeploymentCreatedStatus `json:"status"`
+	Project ProjectName `json:"project"`
+
+	// Status Where it stands.
+	Status DeploymentCreatedStatus `json:"status"`
 }
 
-// DeploymentCreatedStatus defines model for DeploymentCreated.Status.
+// DeploymentCreatedStatus Where it stands.
 type DeploymentCreatedStatus string
 
 // DeploymentId A deployment's id, such as dep_ab12.
@@ -605,22 +637,29 @@ type DeploymentId = string
 
 // DeploymentItem defines model for DeploymentItem.
 type DeploymentItem struct {
+	// ActivatedAt When it became active last; null if it never was.
 	ActivatedAt *time.Time `json:"activated_at"`
-	CreatedAt   time.Time  `json:"created_at"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
 
 	// Error Why it failed.
 	Error *BuildError `json:"error,omitempty"`
 
 	// Id A deployment's id, such as dep_ab12.
-	Id      DeploymentId `json:"id"`
-	Message string       `json:"message"`
+	Id DeploymentId `json:"id"`
+
+	// Message What it is about: the commit's subject, or what was said when it was made.
+	Message string `json:"message"`
 
 	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
-	Project ProjectName          `json:"project"`
-	Status  DeploymentItemStatus `json:"status"`
+	Project ProjectName `json:"project"`
+
+	// Status Where it stands.
+	Status DeploymentItemStatus `json:"status"`
 }
 
-// DeploymentItemStatus defines model for DeploymentItem.Status.
+// DeploymentItemStatus Where it stands.
 type DeploymentItemStatus string
 
 // Error defines model for Error.
@@ -630,9 +669,14 @@ type Error struct {
 
 // Event defines model for Event.
 type Event struct {
+	// Data What belongs to the type, with `run_id` and `timestamp`.
 	Data map[string]interface{} `json:"data"`
-	Id   int                    `json:"id"`
-	Type string                 `json:"type"`
+
+	// Id Its place among the run's events: from 1, without gaps.
+	Id int `json:"id"`
+
+	// Type What happened, such as `log` or `tool.called`.
+	Type string `json:"type"`
 }
 
 // Failure defines model for Failure.
@@ -649,18 +693,29 @@ type Failure struct {
 
 // Key defines model for Key.
 type Key struct {
-	CreatedAt time.Time  `json:"created_at"`
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// ExpiresAt When it expires; null for never.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// Id A key's id.
-	Id         string     `json:"id"`
+	Id string `json:"id"`
+
+	// LastUsedAt When it was used last, to the minute or so; null if it never was.
 	LastUsedAt *time.Time `json:"last_used_at"`
-	Name       string     `json:"name"`
-	Plan       *string    `json:"plan"`
+
+	// Name What it is for.
+	Name string `json:"name"`
+
+	// Plan The plan its requests count by; null for the best of its projects.
+	Plan *string `json:"plan"`
 
 	// Projects Null for all.
 	Projects *[]ProjectName `json:"projects"`
-	Scopes   []KeyScopes    `json:"scopes"`
+
+	// Scopes What it may do; `admin` includes all.
+	Scopes []KeyScopes `json:"scopes"`
 }
 
 // KeyScopes defines model for Key.Scopes.
@@ -689,21 +744,32 @@ type KeyCreateScopes string
 
 // KeyCreated defines model for KeyCreated.
 type KeyCreated struct {
-	CreatedAt time.Time  `json:"created_at"`
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// ExpiresAt When it expires; null for never.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// Id A key's id.
 	Id string `json:"id"`
 
 	// Key The key itself, shown this once.
-	Key        string     `json:"key"`
+	Key string `json:"key"`
+
+	// LastUsedAt When it was used last, to the minute or so; null if it never was.
 	LastUsedAt *time.Time `json:"last_used_at"`
-	Name       string     `json:"name"`
-	Plan       *string    `json:"plan"`
+
+	// Name What it is for.
+	Name string `json:"name"`
+
+	// Plan The plan its requests count by; null for the best of its projects.
+	Plan *string `json:"plan"`
 
 	// Projects Null for all.
-	Projects *[]ProjectName     `json:"projects"`
-	Scopes   []KeyCreatedScopes `json:"scopes"`
+	Projects *[]ProjectName `json:"projects"`
+
+	// Scopes What it may do; `admin` includes all.
+	Scopes []KeyCreatedScopes `json:"scopes"`
 }
 
 // KeyCreatedScopes defines model for KeyCreated.Scopes.
@@ -713,8 +779,12 @@ type KeyCreatedScopes string
 type Pagination struct {
 	// HasMore Whether a later page has more.
 	HasMore bool `json:"has_more"`
-	Page    int  `json:"page"`
-	PerPage int  `json:"per_page"`
+
+	// Page Which page this is.
+	Page int `json:"page"`
+
+	// PerPage How many a page has at most.
+	PerPage int `json:"per_page"`
 
 	// Total How many there are on all pages.
 	Total int `json:"total"`
@@ -722,6 +792,7 @@ type Pagination struct {
 
 // Project defines model for Project.
 type Project struct {
+	// ActiveDeploymentId The active deployment; null where nothing is built yet.
 	ActiveDeploymentId *DeploymentId `json:"active_deployment_id"`
 
 	// Build Limits of this project's builds.
@@ -744,6 +815,8 @@ type Project struct {
 		// Timeout How long a build may take, for example 15m. Omitted, 30m.
 		Timeout *string `json:"timeout,omitempty"`
 	} `json:"build"`
+
+	// CreatedAt When it was made.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Github Writes commit statuses and GitHub Deployments back.
@@ -1266,35 +1339,57 @@ type ProjectName = string
 
 // Ready defines model for Ready.
 type Ready struct {
+	// Message For people, with the next step.
 	Message string `json:"message"`
-	Reason  string `json:"reason"`
-	Status  *bool  `json:"status"`
+
+	// Reason One stable word for machines.
+	Reason string `json:"reason"`
+
+	// Status Whether; null while it is not known.
+	Status *bool `json:"status"`
 }
 
 // Run defines model for Run.
 type Run struct {
-	CompletedAt  *time.Time    `json:"completed_at"`
-	CreatedAt    time.Time     `json:"created_at"`
+	// CompletedAt When it ended; null before.
+	CompletedAt *time.Time `json:"completed_at"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DeploymentId The deployment that is run; null while it is not known.
 	DeploymentId *DeploymentId `json:"deployment_id"`
-	DurationMs   *int          `json:"duration_ms"`
-	Error        *RunError     `json:"error,omitempty"`
-	EventsUrl    string        `json:"events_url"`
+
+	// DurationMs How long the crew ran, in milliseconds; null before its end.
+	DurationMs *int      `json:"duration_ms"`
+	Error      *RunError `json:"error,omitempty"`
+
+	// EventsUrl Where its events are followed.
+	EventsUrl string `json:"events_url"`
 
 	// Id A run's id, such as run_ab12.
-	Id    RunId                  `json:"id"`
+	Id RunId `json:"id"`
+
+	// Input What the crew was given.
 	Input map[string]interface{} `json:"input"`
 
 	// Output What the crew returned; only of a run that succeeded.
-	Output  interface{} `json:"output,omitempty"`
-	Project string      `json:"project"`
+	Output interface{} `json:"output,omitempty"`
+
+	// Project The project's name; empty for a run of a deployment that nobody knows.
+	Project string `json:"project"`
 
 	// QueuePosition How many places must become free until it gets one; only while it waits.
-	QueuePosition *int       `json:"queue_position,omitempty"`
-	StartedAt     *time.Time `json:"started_at"`
-	Status        RunStatus  `json:"status"`
+	QueuePosition *int `json:"queue_position,omitempty"`
+
+	// StartedAt When the crew was started; null before.
+	StartedAt *time.Time `json:"started_at"`
+
+	// Status Where it stands.
+	Status RunStatus `json:"status"`
 }
 
-// RunStatus defines model for Run.Status.
+// RunStatus Where it stands.
 type RunStatus string
 
 // RunCreate defines model for RunCreate.
@@ -1314,24 +1409,38 @@ type RunCreate struct {
 
 // RunCreated defines model for RunCreated.
 type RunCreated struct {
-	CreatedAt    time.Time     `json:"created_at"`
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DeploymentId The deployment that is run; null while it is not known.
 	DeploymentId *DeploymentId `json:"deployment_id"`
-	EventsUrl    string        `json:"events_url"`
+
+	// EventsUrl Where its events are followed.
+	EventsUrl string `json:"events_url"`
 
 	// Id A run's id, such as run_ab12.
-	Id      RunId                  `json:"id"`
-	Input   map[string]interface{} `json:"input"`
-	Project string                 `json:"project"`
-	Status  RunCreatedStatus       `json:"status"`
+	Id RunId `json:"id"`
+
+	// Input What the crew was given.
+	Input map[string]interface{} `json:"input"`
+
+	// Project The project's name; empty for a run of a deployment that nobody knows.
+	Project string `json:"project"`
+
+	// Status Where it stands.
+	Status RunCreatedStatus `json:"status"`
 }
 
-// RunCreatedStatus defines model for RunCreated.Status.
+// RunCreatedStatus Where it stands.
 type RunCreatedStatus string
 
 // RunError defines model for RunError.
 type RunError struct {
+	// Message For people, with the next step.
 	Message *string `json:"message"`
-	Reason  *string `json:"reason"`
+
+	// Reason One stable word for machines; null where none is known.
+	Reason *string `json:"reason"`
 }
 
 // RunId A run's id, such as run_ab12.
@@ -1339,31 +1448,53 @@ type RunId = string
 
 // RunItem defines model for RunItem.
 type RunItem struct {
-	CompletedAt  *time.Time    `json:"completed_at"`
-	CreatedAt    time.Time     `json:"created_at"`
+	// CompletedAt When it ended; null before.
+	CompletedAt *time.Time `json:"completed_at"`
+
+	// CreatedAt When it was made.
+	CreatedAt time.Time `json:"created_at"`
+
+	// DeploymentId The deployment that is run; null while it is not known.
 	DeploymentId *DeploymentId `json:"deployment_id"`
-	DurationMs   *int          `json:"duration_ms"`
+
+	// DurationMs How long the crew ran, in milliseconds; null before its end.
+	DurationMs *int `json:"duration_ms"`
 
 	// Id A run's id, such as run_ab12.
-	Id      RunId         `json:"id"`
-	Project string        `json:"project"`
-	Status  RunItemStatus `json:"status"`
+	Id RunId `json:"id"`
+
+	// Project The project's name; empty for a run of a deployment that nobody knows.
+	Project string `json:"project"`
+
+	// Status Where it stands.
+	Status RunItemStatus `json:"status"`
 }
 
-// RunItemStatus defines model for RunItem.Status.
+// RunItemStatus Where it stands.
 type RunItemStatus string
 
 // Upload defines model for Upload.
 type Upload struct {
-	BuildContextUrl string            `json:"build_context_url"`
-	ExpiresAt       time.Time         `json:"expires_at"`
-	Headers         map[string]string `json:"headers"`
-	Id              string            `json:"id"`
-	Method          UploadMethod      `json:"method"`
-	UploadUrl       string            `json:"upload_url"`
+	// BuildContextUrl What POST /v1/deployments takes as `build_context_url`.
+	BuildContextUrl string `json:"build_context_url"`
+
+	// ExpiresAt Until when it may be sent.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// Headers Headers to send with it.
+	Headers map[string]string `json:"headers"`
+
+	// Id Its id.
+	Id string `json:"id"`
+
+	// Method How it is sent.
+	Method UploadMethod `json:"method"`
+
+	// UploadUrl Where the archive is sent to; signed, so that no key goes with it.
+	UploadUrl string `json:"upload_url"`
 }
 
-// UploadMethod defines model for Upload.Method.
+// UploadMethod How it is sent.
 type UploadMethod string
 
 // UploadCreate defines model for UploadCreate.
@@ -1380,46 +1511,80 @@ type UploadCreate struct {
 
 // Usage defines model for Usage.
 type Usage struct {
-	Currency *string            `json:"currency"`
-	Days     []UsageDay         `json:"days"`
-	From     openapi_types.Date `json:"from"`
+	// Currency Of `cost`; null without prices.
+	Currency *string `json:"currency"`
+
+	// Days The days on which something was used.
+	Days []UsageDay `json:"days"`
+
+	// From The first day, in UTC.
+	From openapi_types.Date `json:"from"`
 
 	// Project A project's name: lower-case letters, digits and hyphens, such as research-crew.
-	Project ProjectName        `json:"project"`
-	To      openapi_types.Date `json:"to"`
-	Total   UsageTotal         `json:"total"`
+	Project ProjectName `json:"project"`
+
+	// To The last day, in UTC; included.
+	To    openapi_types.Date `json:"to"`
+	Total UsageTotal         `json:"total"`
 }
 
 // UsageDay defines model for UsageDay.
 type UsageDay struct {
-	ArtifactBytes    int     `json:"artifact_bytes"`
-	BuildSeconds     float32 `json:"build_seconds"`
-	CompletionTokens int     `json:"completion_tokens"`
+	// ArtifactBytes Bytes of the artifacts that runs left.
+	ArtifactBytes int `json:"artifact_bytes"`
+
+	// BuildSeconds How long images were built, without waiting.
+	BuildSeconds float32 `json:"build_seconds"`
+
+	// CompletionTokens Tokens that models answered with, as far as crews told.
+	CompletionTokens int `json:"completion_tokens"`
 
 	// Cost By the installation's prices; null without them.
-	Cost         *float32           `json:"cost"`
-	Date         openapi_types.Date `json:"date"`
-	PromptTokens int                `json:"prompt_tokens"`
-	RunSeconds   float32            `json:"run_seconds"`
-	Runs         int                `json:"runs"`
+	Cost *float32 `json:"cost"`
+
+	// Date The day, in UTC.
+	Date openapi_types.Date `json:"date"`
+
+	// PromptTokens Tokens that models were given, as far as crews told.
+	PromptTokens int `json:"prompt_tokens"`
+
+	// RunSeconds How long crews ran, all together.
+	RunSeconds float32 `json:"run_seconds"`
+
+	// Runs Runs that ended.
+	Runs int `json:"runs"`
 }
 
 // UsageTotal defines model for UsageTotal.
 type UsageTotal struct {
-	ArtifactBytes    int     `json:"artifact_bytes"`
-	BuildSeconds     float32 `json:"build_seconds"`
-	CompletionTokens int     `json:"completion_tokens"`
+	// ArtifactBytes Bytes of the artifacts that runs left.
+	ArtifactBytes int `json:"artifact_bytes"`
+
+	// BuildSeconds How long images were built, without waiting.
+	BuildSeconds float32 `json:"build_seconds"`
+
+	// CompletionTokens Tokens that models answered with, as far as crews told.
+	CompletionTokens int `json:"completion_tokens"`
 
 	// Cost By the installation's prices; null without them.
-	Cost         *float32 `json:"cost"`
-	PromptTokens int      `json:"prompt_tokens"`
-	RunSeconds   float32  `json:"run_seconds"`
-	Runs         int      `json:"runs"`
+	Cost *float32 `json:"cost"`
+
+	// PromptTokens Tokens that models were given, as far as crews told.
+	PromptTokens int `json:"prompt_tokens"`
+
+	// RunSeconds How long crews ran, all together.
+	RunSeconds float32 `json:"run_seconds"`
+
+	// Runs Runs that ended.
+	Runs int `json:"runs"`
 }
 
 // Variable defines model for Variable.
 type Variable struct {
-	Name      string    `json:"name"`
+	// Name The variable's name.
+	Name string `json:"name"`
+
+	// UpdatedAt When its value was set last.
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
@@ -1431,6 +1596,7 @@ type VariableValue struct {
 
 // Variables defines model for Variables.
 type Variables struct {
+	// Variables All of the project's variables from then on, by their names.
 	Variables map[string]string `json:"variables"`
 }
 

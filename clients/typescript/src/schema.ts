@@ -520,15 +520,25 @@ export interface components {
     schemas: {
         /** Artifact */
         Artifact: {
+            /** @description Its path below /app/artifacts. */
             name: string;
+            /** @description Its size in bytes. */
             size: number;
+            /** @description Its media type, by its name. */
             content_type: string;
+            /** @description The SHA-256 of its bytes, in hexadecimal. */
             sha256: string;
             /** @description Whether the crew was stopped before its end. */
             partial: boolean;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When this version was stored.
+             */
             created_at: string;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Where it is read.
+             */
             url: string;
         };
         /**
@@ -549,16 +559,30 @@ export interface components {
         Deployment: {
             id: components["schemas"]["DeploymentId"];
             project: components["schemas"]["ProjectName"];
-            /** @enum {string} */
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
             status: "pending" | "building" | "active" | "failed" | "superseded";
+            /** @description What it is about: the commit's subject, or what was said when it was made. */
             message: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it became active last; null if it never was.
+             */
             activated_at: string | null;
             error?: components["schemas"]["BuildError"];
+            /** @description The commit it was made from; null where none was named. */
             git_sha: string | null;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Where its build log is read or followed.
+             */
             build_logs_url: string;
             /** @description Its place in the queue of builds; only while it waits there. */
             queue_position?: number;
@@ -566,7 +590,9 @@ export interface components {
         /** DeploymentCreate */
         DeploymentCreate: {
             project: components["schemas"]["ProjectName"];
+            /** @description What an upload's answer named, or an archive's address at an allowed host. */
             build_context_url?: string;
+            /** @description A commit of the project's own repository, in the place of an archive. */
             source?: {
                 git: {
                     /** @description A commit's full id, as git rev-parse HEAD prints it. */
@@ -587,16 +613,24 @@ export interface components {
                  */
                 pull_request?: number;
             };
+            /** @description Takes an archive also for a project that follows a git repository. */
             override?: boolean;
         };
         /** DeploymentCreated */
         DeploymentCreated: {
             id: components["schemas"]["DeploymentId"];
             project: components["schemas"]["ProjectName"];
-            /** @enum {string} */
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
             status: "pending" | "building" | "active" | "failed" | "superseded";
+            /** @description What it is about: the commit's subject, or what was said when it was made. */
             message: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
         };
         /**
@@ -608,12 +642,22 @@ export interface components {
         DeploymentItem: {
             id: components["schemas"]["DeploymentId"];
             project: components["schemas"]["ProjectName"];
-            /** @enum {string} */
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
             status: "pending" | "building" | "active" | "failed" | "superseded";
+            /** @description What it is about: the commit's subject, or what was said when it was made. */
             message: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it became active last; null if it never was.
+             */
             activated_at: string | null;
             error?: components["schemas"]["BuildError"];
         };
@@ -623,8 +667,11 @@ export interface components {
         };
         /** Event */
         Event: {
+            /** @description Its place among the run's events: from 1, without gaps. */
             id: number;
+            /** @description What happened, such as `log` or `tool.called`. */
             type: string;
+            /** @description What belongs to the type, with `run_id` and `timestamp`. */
             data: Record<string, never>;
         };
         /** Failure */
@@ -640,16 +687,28 @@ export interface components {
         Key: {
             /** @description A key's id. */
             id: string;
+            /** @description What it is for. */
             name: string;
+            /** @description What it may do; `admin` includes all. */
             scopes: ("read" | "run" | "deploy" | "admin")[];
             /** @description Null for all. */
             projects: components["schemas"]["ProjectName"][] | null;
+            /** @description The plan its requests count by; null for the best of its projects. */
             plan: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it expires; null for never.
+             */
             expires_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was used last, to the minute or so; null if it never was.
+             */
             last_used_at: string | null;
         };
         /** KeyCreate */
@@ -672,16 +731,28 @@ export interface components {
         KeyCreated: {
             /** @description A key's id. */
             id: string;
+            /** @description What it is for. */
             name: string;
+            /** @description What it may do; `admin` includes all. */
             scopes: ("read" | "run" | "deploy" | "admin")[];
             /** @description Null for all. */
             projects: components["schemas"]["ProjectName"][] | null;
+            /** @description The plan its requests count by; null for the best of its projects. */
             plan: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it expires; null for never.
+             */
             expires_at: string | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was used last, to the minute or so; null if it never was.
+             */
             last_used_at: string | null;
             /** @description The key itself, shown this once. */
             key: string;
@@ -690,7 +761,9 @@ export interface components {
         Pagination: {
             /** @description How many there are on all pages. */
             total: number;
+            /** @description Which page this is. */
             page: number;
+            /** @description How many a page has at most. */
             per_page: number;
             /** @description Whether a later page has more. */
             has_more: boolean;
@@ -846,8 +919,12 @@ export interface components {
                 /** @description How long records, events and artifacts of runs are kept, for example 720h (30 days). */
                 records?: string;
             } | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description The active deployment; null where nothing is built yet. */
             active_deployment_id: components["schemas"]["DeploymentId"] | null;
             ready: components["schemas"]["Ready"];
         };
@@ -1161,26 +1238,48 @@ export interface components {
         ProjectName: string;
         /** Ready */
         Ready: {
+            /** @description Whether; null while it is not known. */
             status: boolean | null;
+            /** @description One stable word for machines. */
             reason: string;
+            /** @description For people, with the next step. */
             message: string;
         };
         /** Run */
         Run: {
             id: components["schemas"]["RunId"];
-            /** @enum {string} */
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
             status: "pending" | "running" | "succeeded" | "failed" | "canceled";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description The deployment that is run; null while it is not known. */
             deployment_id: components["schemas"]["DeploymentId"] | null;
+            /** @description The project's name; empty for a run of a deployment that nobody knows. */
             project: string;
+            /** @description What the crew was given. */
             input: Record<string, never>;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Where its events are followed.
+             */
             events_url: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ended; null before.
+             */
             completed_at: string | null;
+            /** @description How long the crew ran, in milliseconds; null before its end. */
             duration_ms: number | null;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When the crew was started; null before.
+             */
             started_at: string | null;
             /** @description How many places must become free until it gets one; only while it waits. */
             queue_position?: number;
@@ -1202,19 +1301,33 @@ export interface components {
         /** RunCreated */
         RunCreated: {
             id: components["schemas"]["RunId"];
-            /** @enum {string} */
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
             status: "pending" | "running" | "succeeded" | "failed" | "canceled";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description The deployment that is run; null while it is not known. */
             deployment_id: components["schemas"]["DeploymentId"] | null;
+            /** @description The project's name; empty for a run of a deployment that nobody knows. */
             project: string;
+            /** @description What the crew was given. */
             input: Record<string, never>;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Where its events are followed.
+             */
             events_url: string;
         };
         /** RunError */
         RunError: {
+            /** @description One stable word for machines; null where none is known. */
             reason: string | null;
+            /** @description For people, with the next step. */
             message: string | null;
         };
         /**
@@ -1225,29 +1338,55 @@ export interface components {
         /** RunItem */
         RunItem: {
             id: components["schemas"]["RunId"];
-            /** @enum {string} */
+            /**
+             * @description Where it stands.
+             * @enum {string}
+             */
             status: "pending" | "running" | "succeeded" | "failed" | "canceled";
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it was made.
+             */
             created_at: string;
+            /** @description The deployment that is run; null while it is not known. */
             deployment_id: components["schemas"]["DeploymentId"] | null;
+            /** @description The project's name; empty for a run of a deployment that nobody knows. */
             project: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When it ended; null before.
+             */
             completed_at: string | null;
+            /** @description How long the crew ran, in milliseconds; null before its end. */
             duration_ms: number | null;
         };
         /** Upload */
         Upload: {
+            /** @description Its id. */
             id: string;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description Where the archive is sent to; signed, so that no key goes with it.
+             */
             upload_url: string;
-            /** Format: uri */
+            /**
+             * Format: uri
+             * @description What POST /v1/deployments takes as `build_context_url`.
+             */
             build_context_url: string;
-            /** @constant */
+            /**
+             * @description How it is sent.
+             * @constant
+             */
             method: "PUT";
+            /** @description Headers to send with it. */
             headers: {
                 [key: string]: string;
             };
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description Until when it may be sent.
+             */
             expires_at: string;
         };
         /** UploadCreate */
@@ -1261,42 +1400,69 @@ export interface components {
         /** Usage */
         Usage: {
             project: components["schemas"]["ProjectName"];
-            /** Format: date */
+            /**
+             * Format: date
+             * @description The first day, in UTC.
+             */
             from: string;
-            /** Format: date */
+            /**
+             * Format: date
+             * @description The last day, in UTC; included.
+             */
             to: string;
+            /** @description Of `cost`; null without prices. */
             currency: string | null;
+            /** @description The days on which something was used. */
             days: components["schemas"]["UsageDay"][];
             total: components["schemas"]["UsageTotal"];
         };
         /** UsageDay */
         UsageDay: {
-            /** Format: date */
+            /**
+             * Format: date
+             * @description The day, in UTC.
+             */
             date: string;
+            /** @description Runs that ended. */
             runs: number;
+            /** @description How long crews ran, all together. */
             run_seconds: number;
+            /** @description How long images were built, without waiting. */
             build_seconds: number;
+            /** @description Bytes of the artifacts that runs left. */
             artifact_bytes: number;
+            /** @description Tokens that models were given, as far as crews told. */
             prompt_tokens: number;
+            /** @description Tokens that models answered with, as far as crews told. */
             completion_tokens: number;
             /** @description By the installation's prices; null without them. */
             cost: number | null;
         };
         /** UsageTotal */
         UsageTotal: {
+            /** @description Runs that ended. */
             runs: number;
+            /** @description How long crews ran, all together. */
             run_seconds: number;
+            /** @description How long images were built, without waiting. */
             build_seconds: number;
+            /** @description Bytes of the artifacts that runs left. */
             artifact_bytes: number;
+            /** @description Tokens that models were given, as far as crews told. */
             prompt_tokens: number;
+            /** @description Tokens that models answered with, as far as crews told. */
             completion_tokens: number;
             /** @description By the installation's prices; null without them. */
             cost: number | null;
         };
         /** Variable */
         Variable: {
+            /** @description The variable's name. */
             name: string;
-            /** Format: date-time */
+            /**
+             * Format: date-time
+             * @description When its value was set last.
+             */
             updated_at: string;
         };
         /** VariableValue */
@@ -1306,6 +1472,7 @@ export interface components {
         };
         /** Variables */
         Variables: {
+            /** @description All of the project's variables from then on, by their names. */
             variables: {
                 [key: string]: string;
             };
