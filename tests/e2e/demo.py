@@ -18,7 +18,7 @@ from tests.gitserver import GitServer
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "langgraph"
 PROJECT = "demo"
-GIT_HOST = "host.crewyard.internal"
+GIT_HOST = os.environ.get("CREWYARD_HOST_NAME") or "host.crewyard.internal"
 GIT_PORT = 30418
 
 
