@@ -21,13 +21,17 @@ from api.projector.kaniko import KanikoLogs
 from api.projector.keep import Keeper
 from api.projector.orphans import sweep
 from api.projector.prune import prune
+from api.projector.resync import look
+from api.store.errors import StoreUnavailable
 from api.store.store import Store
+from crds import errors
 from crds.kube import Kube
 
 log = structlog.get_logger()
 
 COMPLETE_EVERY = 30.0
 PRUNE_EVERY = 10.0
+RESYNC_EVERY = 15.0
 KEEP_EVERY = 10.0
 KEEP_BUSY = 0.2
 """Between two rounds while there is more to do: others write too."""
@@ -133,6 +137,14 @@ def _of_one(
             await asyncio.sleep(COMPLETE_EVERY)
             before = datetime.now(UTC) - FRESH
 
+    async def resyncing() -> None:
+        while True:
+            await asyncio.sleep(RESYNC_EVERY)
+            try:
+                await look(store, kube)
+            except (errors.KubeError, StoreUnavailable) as error:
+                log.warning("resync failed", error=str(error))
+
     async def pruning() -> None:
         while True:
             await prune(store, kube, datetime.now(UTC), config.run_ttl, config.record_ttl)
@@ -170,6 +182,7 @@ def _of_one(
         "runs": projecting(kinds.runs(store)),
         "build logs": lambda: follow(kube, logs.projection, lambda: None),
         "completion": complete,
+        "resync": resyncing,
         "pruning": pruning,
         "keeping": keeping,
         "measuring": measuring,

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import JSON, Update, and_, bindparam, select, update
+from sqlalchemy import JSON, ColumnElement, Update, and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store import change, inputs
@@ -90,8 +90,15 @@ class Record:
 
     async def present(self) -> dict[str, tuple[str, int]]:
         """uid and resourceVersion, by name, of all runs whose object is there as far as is known."""
+        return await self._versions(runs.c.present.is_(True))
+
+    async def live(self) -> dict[str, tuple[str, int]]:
+        """The same of all runs that have not ended."""
+        return await self._versions(runs.c.status.in_(LIVE))
+
+    async def _versions(self, condition: ColumnElement[bool]) -> dict[str, tuple[str, int]]:
         query = select(runs.c.name, runs.c.uid, runs.c.version).where(
-            runs.c.namespace == self._namespace, runs.c.present.is_(True), runs.c.uid.is_not(None)
+            runs.c.namespace == self._namespace, condition, runs.c.uid.is_not(None)
         )
         async with self._database.read() as connection:
             return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
