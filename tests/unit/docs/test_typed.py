@@ -1,0 +1,65 @@
+"""What pages say to type is there to be typed: commands, options and paths, in prose too."""
+
+import re
+import shlex
+
+import click
+import pytest
+
+from crewyard.cli.main import program
+from tests.documentation import PAGES, ROOT, blocks, name_of
+
+INLINE = re.compile(r"`(crewyard [^`]+)`")
+PLACES = re.compile(r"\.venv/bin/pytest(?: -\S+)* (\S+)")
+
+
+def typed():
+    for page in PAGES:
+        text = page.read_text()
+        found = [" ".join(words.split()) for words in INLINE.findall(text)]
+        for block in blocks(text):
+            if block.language == "sh":
+                whole = block.text.replace("\\\n", " ")
+                found += re.findall(r"(?:^|\$\(|&& |! )(crewyard [^|;&#\n]+)", whole, re.MULTILINE)
+        for words in dict.fromkeys(found):
+            yield pytest.param(words, id=f"{name_of(page)}: {words[:60]}")
+
+
+def wrong(words):
+    """The first word that the program does not know, None where all is well."""
+    rest = [part for part in re.split(r"\s+", words.replace("(", " ").replace(")", " "))[1:] if part]
+    command, options = program, {}
+    while True:
+        options |= {name: one for one in command.params for name in (*one.opts, *one.secondary_opts)}
+        while rest and rest[0].startswith("-") and isinstance(command, click.Group):
+            flag = rest.pop(0)
+            if flag not in options and flag not in ("-h", "--help"):
+                return flag
+        if not isinstance(command, click.Group) or not rest:
+            break
+        name = rest.pop(0)
+        if not re.fullmatch(r"[a-z]+", name):
+            return None  # a placeholder, such as COMMAND
+        if name not in command.commands:
+            return name
+        command = command.commands[name]
+    known = {*options, "-h", "--help", "--json"}
+    return next((part for part in rest if re.fullmatch(r"--?[a-z][a-z-]*", part) and part not in known), None)
+
+
+@pytest.mark.parametrize("words", list(typed()))
+def test_a_command_is_one_that_there_is(words):
+    assert wrong(words) is None
+
+
+def test_a_wrong_command_would_be_seen():
+    assert [wrong(words) for words in ("crewyard fly", "crewyard runs end x", "crewyard deploy --fast")] == [
+        "fly",
+        "end",
+        "--fast",
+    ]
+
+
+def test_paths_of_tests_that_pages_run_are_there():
+    text = "".join(page.read_text() for page in PAGES)
+    assert [place for place in PLACES.findall(text) if not (ROOT / shlex.split(place)[0]).exists()] == []
