@@ -72,6 +72,8 @@ class Installation:
     port: int
     service: str
     name: str = field(default_factory=lambda: f"install-{secrets.token_hex(3)}")
+    more: dict[str, Any] = field(default_factory=dict)
+    """Values besides, over those that this cluster needs."""
 
     @property
     def namespace(self) -> str:
@@ -109,7 +111,13 @@ class Installation:
             "network": {"allow": [f"{BRIDGE_ADDRESS}/32"], "deny": [POD_NETWORK, SERVICE_NETWORK]},
             "networkPolicies": {"runs": [names], "builds": [names, reach(5000)]},
             "persistence": {"size": "1Gi", "storageClass": "", "volumeName": self.name},
+            **self.more,
         }
+
+    def secret(self, name: str, **entries: str) -> None:
+        """A Secret of the service."""
+        literals = [f"--from-literal={key}={value}" for key, value in entries.items()]
+        kubectl("-n", self.namespace, "create", "secret", "generic", name, *literals)
 
     def prepare(self) -> None:
         """The volume, as an operator without a provisioner makes it."""
@@ -159,16 +167,10 @@ class Installation:
         ).strip()
 
     @contextmanager
-    def client(self, key: str) -> Iterator[Client]:
-        """Its API, by a forwarded port, as NOTES.txt says it."""
-        argv = [
-            "kubectl",
-            "-n",
-            self.namespace,
-            "port-forward",
-            f"service/{self.prefix}-api",
-            f"{self.port}:8080",
-        ]
+    def client(self, key: str, target: str = "") -> Iterator[Client]:
+        """Its API, by a forwarded port, as NOTES.txt says it; `target` is one pod instead of the Service."""
+        way = (target or f"service/{self.prefix}-api", f"{self.port}:8080")
+        argv = ["kubectl", "-n", self.namespace, "port-forward", *way]
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             until_listening(self.port, 60)

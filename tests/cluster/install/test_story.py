@@ -1,12 +1,11 @@
 """The chart for real, in own namespaces: installed, used, upgraded under a live run, uninstalled twice."""
 
 import json
-import socket
 
 import pytest
 
-from crewyard import Client
-from tests.cluster.install.installation import ROOT, CommandError, Installation, image, kubectl, until
+from tests.cluster.install.installation import ROOT, CommandError, kubectl, until
+from tests.cluster.install.usage import deployed, ended
 from tests.e2e.workshop import archive, tree
 
 SLOW = """
@@ -19,45 +18,13 @@ def kickoff(inputs):
 """
 
 
-@pytest.fixture
-def installation():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-    made = Installation(port, image())
-    try:
-        made.prepare()
-        yield made
-    finally:
-        made.remove()
-
-
-def deployed(client: Client, project: str, content: bytes) -> str:
-    """Deploys an archive by upload; the id once it is active."""
-    ticket = client.announce_upload(project, len(content))
-    client.send_upload(ticket, lambda: iter([content]))
-    made = client.create_deployment(project, build_context_url=ticket["build_context_url"], message="First")
-    log = "".join(client.follow_build_log(made["id"]))
-    found = until(lambda: _settled(client, made["id"]))
-    assert found["status"] == "active", (found, log)
-    return made["id"]
-
-
-def _settled(client: Client, deployment: str):
-    found = client.get_deployment(deployment)
-    return found if found["status"] not in ("pending", "building") else None
-
-
-def ended(client: Client, run: str):
-    """The run, once it has ended."""
-    return until(lambda: found if (found := client.get_run(run))["completed_at"] else None)
-
-
 def names(kind: str, namespace: str) -> set[str]:
     """The objects of a kind in a namespace."""
     return set(kubectl("-n", namespace, "get", kind, "-o", "name").split())
 
 
+# Minutes on a quiet machine; this is for one where much else runs.
+@pytest.mark.timeout(1500)
 def test_from_an_empty_namespace_to_nothing_left(installation):
     said = installation.install()
     assert "python3 -m api key" in said and "port-forward" in said

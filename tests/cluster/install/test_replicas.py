@@ -1,0 +1,141 @@
+"""Two replicas by the chart, with PostgreSQL, a bucket and Redis, a web proxy and an authority of its own."""
+
+import json
+import os
+import socket
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from dev.settings import BRIDGE_ADDRESS, REGISTRY_HOST
+from tests.cluster.install.installation import CHART, kubectl, reach
+from tests.cluster.install.relay import relay, to_file, to_port
+from tests.cluster.install.usage import deployed, ended
+from tests.cluster.install.webproxy import web_proxy
+from tests.e2e.workshop import archive
+from tests.unit.api import redis_server
+from tests.unit.api_store.conftest import postgres, s3_server
+from tests.unit.api_store.postgres import PASSWORD
+
+__all__ = ["postgres", "s3_server"]
+
+CREW = {
+    "requirements.txt": "idna==3.10\n",
+    "main.py": """
+import idna
+from pathlib import Path
+
+
+def kickoff(inputs):
+    Path("artifacts/name.txt").write_bytes(idna.encode(inputs["name"]))
+    return {"encoded": idna.encode(inputs["name"]).decode()}
+""",
+}
+
+
+def authority() -> str:
+    """A certificate of an authority that nobody needs to have issued anything."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "An authority of a test")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    return made.public_bytes(serialization.Encoding.PEM).decode()
+
+
+@pytest.fixture
+def redis():
+    program = redis_server.program()
+    if program is None:
+        pytest.skip(redis_server.MISSING)
+    server = redis_server.Server(program)
+    yield server
+    server.stop()
+
+
+def counted(redis) -> str:
+    """What Redis answers to DBSIZE."""
+    with socket.create_connection(("127.0.0.1", redis.port), 10) as connection:
+        connection.sendall(f"AUTH {redis_server.PASSWORD}\r\nDBSIZE\r\n".encode())
+        answer = b""
+        while answer.count(b"\r\n") < 2:
+            answer += connection.recv(1024)
+    return answer.decode().split("\r\n")[1]
+
+
+# Minutes on a quiet machine; this is for one where much else runs.
+@pytest.mark.timeout(1500)
+def test_replicas_share_real_stores_and_builds_go_by_the_proxy(installation, postgres, s3_server, redis):
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy")):
+        pytest.skip("this machine is behind a proxy itself, which the one of this test does not know")
+    bucket = s3_server.new()
+    url = postgres.database()
+    with ExitStack() as stack:
+        database = stack.enter_context(relay(lambda: to_file(f"{postgres.directory}/.s.PGSQL.5432")))
+        objects = stack.enter_context(relay(lambda: to_port(s3_server.port)))
+        counters = stack.enter_context(relay(lambda: to_port(redis.port)))
+        proxy = stack.enter_context(web_proxy())
+
+        kubectl("create", "namespace", installation.namespace)
+        database_name = url.partition("@/")[2].partition("?")[0]
+        place = f"{BRIDGE_ADDRESS}:{database}/{database_name}"
+        installation.secret("crewyard-database", url=f"postgresql+asyncpg://crewyard:{PASSWORD}@{place}")
+        endpoint = {"AWS_ENDPOINT_URL": f"http://{BRIDGE_ADDRESS}:{objects}"}
+        installation.secret("crewyard-bucket", **{**s3_server.environment, **endpoint})
+        shared = f"redis://:{redis_server.PASSWORD}@{BRIDGE_ADDRESS}:{counters}/0"
+        installation.secret("crewyard-rate-limit", url=shared)
+        trusted = authority()
+        kubectl(
+            "-n", installation.namespace, "create", "configmap", "own", f"--from-literal=ca.crt={trusted}"
+        )
+
+        address = f"http://{BRIDGE_ADDRESS}:{proxy.server_port}"
+        known = installation.values()["networkPolicies"]
+        builds = [*known["builds"], reach(proxy.server_port)]
+        installation.more = {
+            **yaml.safe_load((CHART / "values-replicas.yaml").read_text()),
+            "bucket": {"url": f"s3://{bucket.name}", "existingSecret": "crewyard-bucket"},
+            "proxy": {"http": address, "https": address, "except": f"{BRIDGE_ADDRESS},{REGISTRY_HOST}"},
+            "ca": {"configMap": "own"},
+            "networkPolicies": {**known, "builds": builds},
+        }
+        installation.install()
+        assert kubectl("-n", installation.namespace, "get", "pvc", "-o", "name") == ""
+        listed = kubectl(
+            "-n", installation.namespace, "get", "pods", "-l", "app.kubernetes.io/component=api", "-o", "name"
+        ).split()
+        assert len(listed) == 2
+        key = installation.key()
+        with installation.client(key, listed[0]) as client:
+            client.create_project("names")
+            deployed(client, "names", archive(CREW))
+            run = client.start_run("names", {"name": "bücher"})["id"]
+            assert ended(client, run)["output"] == {"encoded": "xn--bcher-kva"}
+        with installation.client(key, listed[1]) as client:
+            assert [one["id"] for one in client.list_runs().items] == [run]
+            with client.open_artifact(run, "name.txt") as content:
+                assert b"".join(content) == b"xn--bcher-kva"
+        assert any(path.is_file() for path in bucket.rglob("*"))
+        assert int(counted(redis).removeprefix(":")) > 0
+        # pip, in Kaniko's container, went there; nothing of the cluster did.
+        assert proxy.asked and not {BRIDGE_ADDRESS, REGISTRY_HOST} & set(proxy.asked)
+        pods = kubectl("-n", installation.crews, "get", "pods", "-o", "json")
+        assert "crewyard-authorities" not in json.dumps(
+            [one for one in json.loads(pods)["items"] if one["metadata"]["name"].startswith("run-")]
+        )
+        written = kubectl(
+            "-n", installation.namespace, "exec", listed[0], "--", "cat", "/tmp/crewyard-authorities.crt"
+        )
+        assert trusted.strip() in written and written.count("BEGIN CERTIFICATE") > 1
