@@ -21,7 +21,16 @@ from crds.objects import Pod, Run
 LOG = structlog.get_logger("resync")
 UNFINISHED_RUN = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Canceled"
 UNFINISHED_POD = "status.phase!=Succeeded,status.phase!=Failed"
+CERTAIN = 5
+"""Looks in a row, a second apart, that find an older state than was seen."""
 OURS = f"{names.LABEL_MANAGED_BY}={names.MANAGED_BY}"
+
+
+class SetBack(Exception):
+    """The apiserver has an older state than was seen: etcd was restored from a copy.
+
+    What is remembered is worth nothing then, nor is any watch; a process that begins again has neither.
+    """
 
 
 @dataclass(frozen=True)
@@ -51,18 +60,23 @@ class Resync:
         self._observer = observer
         self._clock = clock
         self.last: float | None = None
+        self._behind = 0
         self.problem = "the first list has not been read yet"
 
     async def once(self) -> None:
-        """One complete look. Raises the errors of `crds.errors`."""
+        """One complete look. Raises the errors of `crds.errors`, and SetBack."""
         for lookup in LOOKUPS:
             await self._look(lookup)
+        self._behind = 0
         self._prune()
         self.last = self._clock()
         self.problem = ""
 
     async def run(self, period: float) -> None:
-        """Looks every `period` seconds until it is cancelled; after an error again after a second."""
+        """Looks every `period` seconds until it is cancelled; after an error again after a second.
+
+        Raises SetBack.
+        """
         while True:
             pause = period
             try:
@@ -78,7 +92,15 @@ class Resync:
             await asyncio.sleep(pause)
 
     async def _look(self, lookup: Lookup) -> None:
+        newest = max(map(version, self._known.all(lookup.kind)), default=0)
         listing = await self._kube.list(lookup.kind, lookup.labels, lookup.fields)
+        if newest > int(listing.resource_version):
+            # Once, it could be a cache that lags; what is read then must not count as missing or new.
+            self._behind += 1
+            said = f"{lookup.kind.plural}: seen as of {newest}, listed as of {listing.resource_version}"
+            if self._behind < CERTAIN:
+                raise errors.Unavailable(0, "Behind", said)
+            raise SetBack(f"{said}: was etcd restored? This process begins again")
         present = set()
         for item in listing.items:
             present.add(item["metadata"]["name"])

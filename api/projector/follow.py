@@ -19,6 +19,9 @@ from crds.kube import Kube, Listing, Object
 log = structlog.get_logger()
 
 MAX_PAUSE = 10.0
+CERTAIN = 5
+AGAIN = 1.0
+"""Lists in a row, and seconds between them, after which etcd must have been restored from an older copy."""
 RELIST = 1200.0
 """Seconds after which everything is listed again, whatever the watch said."""
 
@@ -51,14 +54,21 @@ async def follow(
     pause = 0.1
     version: str | None = None
     expires = 0.0
+    behind = 0
     while True:
         try:
             if version is None or loop.time() > expires:
                 before = await projection.known()
                 listing = await kube.list(projection.kind, labels=projection.labels)
-                if projection.forget is not None and _set_back(before, listing):
+                if projection.forget is not None and _behind(before, listing):
+                    # Once, it could be a cache that lags: nothing may be taken as gone by that.
+                    behind += 1
+                    if behind < CERTAIN:
+                        await asyncio.sleep(AGAIN)
+                        continue
                     log.warning("the cluster was set back", kind=projection.kind.plural)
                     await projection.forget()
+                behind = 0
                 await level(projection, listing)
                 version, expires = listing.resource_version, loop.time() + RELIST
                 listed()
@@ -103,8 +113,8 @@ async def level(projection: Projection, listing: Listing) -> None:
             await projection.gone(name, uid)
 
 
-def _set_back(before: dict[str, tuple[str, int]], listing: Listing) -> bool:
-    """Whether a list is older than what was known before it was asked for: etcd was restored from a copy."""
+def _behind(before: dict[str, tuple[str, int]], listing: Listing) -> bool:
+    """Whether a list is older than what was known before it was asked for."""
     newest = max((version for _, version in before.values()), default=0)
     return newest > int(listing.resource_version)
 

@@ -5,10 +5,15 @@ import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
+import pytest
+
 from controller.deployment import pod as build_pod
+from controller.process import Process
+from controller.resync import SetBack
 from controller.run import pod as run_pod
 from crds import kinds
 from crds import names as names_of
+from crds.kube import Kube
 from crds.objects import Pod, Run
 from tests.cluster.controller.conftest import FAST, Yard, controller, settings
 
@@ -134,3 +139,23 @@ async def test_an_input_of_thousands_of_levels_holds_up_nobody_else(yard):
     await yard.run("run-other", deployment="dep-none")
     for name in ("run-deep", "run-other"):
         assert (await yard.ended(name)).error["reason"] == "DeploymentNotFound"
+
+
+async def test_a_cluster_that_was_set_back_is_met_by_a_new_process(kube):
+    config = settings(kube.namespace)
+    yard = Yard(kube, config)
+    project = await yard.project()
+    mine = await Kube.connect(kube.namespace)
+    process, stop = Process(mine, config), asyncio.Event()
+    work = asyncio.create_task(process.run(stop))
+    try:
+        while process.resync.last is None:
+            await asyncio.sleep(0.05)
+        newer = {**project.raw, "metadata": {**project.metadata, "resourceVersion": str(10**12)}}
+        process.known.put(kinds.PROJECT, newer)
+        with pytest.raises(SetBack):
+            await asyncio.wait_for(work, 60)
+    finally:
+        stop.set()
+        await asyncio.gather(work, return_exceptions=True)
+        await mine.close()
