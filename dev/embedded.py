@@ -21,6 +21,7 @@ from dev import (
     network,
     packages,
     pki,
+    pod_pids,
     program,
     registry,
     requirements,
@@ -105,6 +106,8 @@ class Embedded:
             started += self._ensure(rest)
             step.detail = "waiting for the node"
             self._node_ready()
+            if trouble := pod_pids.problem(pod_pids.limits(Kube(settings.kubeconfig))):
+                raise GroundError(trouble)
             step.detail = f"started {', '.join(started)}" if started else "runs"
         made = images.Images(
             pause=pause,
@@ -192,4 +195,6 @@ class Embedded:
             record = program.running(self._settings, name)
             now = f"runs (process {record.pid})" if record else "does not run"
             lines.append(f"{name:24} {now:26} {program.log_file(self._settings, name)}")
+        if self._settings.kubeconfig.exists():
+            lines.append(pod_pids.line(Kube(self._settings.kubeconfig)))
         return "\n".join(lines)
