@@ -5,26 +5,19 @@ the context's name; all that is made carries a label, and `down` takes away
 what carries it.
 """
 
-import json
-import os
 import shlex
 import shutil
 from collections.abc import Mapping
-from typing import Any
 
-from dev import cluster_choice, credentials, program, rollout, state
+from dev import cluster_choice, program, rollout, state
 from dev.current import context as contexts
-from dev.current import forward, image, manifests, objects, options
-from dev.deploy import MANIFESTS, sweep
+from dev.current import forward, image, installation, manifests, objects, options
+from dev.deploy import sweep
 from dev.errors import GroundError
 from dev.kube import KubeError
 from dev.kubectl import Kubectl
 from dev.progress import Progress
 from dev.settings import Settings
-
-_APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=crewyard-deploy", "-f", "-")
-_DELETE_SECONDS = 300
-_SECRETS = ("crewyard-tokens", "crewyard-admin-key")
 
 
 class Current:
@@ -60,72 +53,28 @@ class Current:
                 raise GroundError(
                     f"{context}\n\nCrewyard needs Kubernetes 1.{contexts.MINOR_MINIMUM} or newer."
                 )
-            preview = self._rendered(kubectl, chosen, chosen.image or manifests.NO_IMAGE)
-            spared = self._spared(kubectl, preview)
-            again = self._command("up", context)
-            contexts.confirm(context, self._inherited, self._plan(chosen, preview, spared), again)
+            service = chosen.image or manifests.NO_IMAGE
+            preview = installation.rendered(kubectl, self._own, chosen, service)
+            spared = installation.spared(kubectl, preview)
+            plan = installation.plan(chosen, preview, spared)
+            contexts.confirm(context, self._inherited, plan, self._command("up", context))
             cluster_choice.note(self._settings, cluster_choice.CURRENT)
-            self._install(kubectl, chosen, spared)
+            service = image.ensure(self._own, chosen, self._progress)
+            wanted = installation.rendered(kubectl, self._own, chosen, service)
+            installation.apply(kubectl, self._own, wanted, spared, self._progress)
+            if not chosen.wait:
+                self._progress.say("Not waiting for the service (CREWYARD_WAIT=0).")
+                return
+            rollout.wait(kubectl, self._progress)
+            sweep(kubectl)
+            if not chosen.public_url:
+                forward.start(self._own, contexts.program(self._settings), self._inherited)
 
     def _command(self, target: str, context: contexts.Context, more: str = "") -> str:
         return (
             f"make {target}{more} {cluster_choice.VARIABLE}={cluster_choice.CURRENT} "
             f"CONFIRM={shlex.quote(context.name)}"
         )
-
-    def _rendered(self, kubectl: Kubectl, chosen: options.Options, service: str) -> list[dict[str, Any]]:
-        directory = self._own.configuration
-        directory.mkdir(parents=True, exist_ok=True)
-        base = os.path.relpath(MANIFESTS / "base", directory)
-        text = json.dumps(manifests.kustomization(base, chosen, service), indent=2)
-        (directory / "kustomization.yaml").write_text(text)
-        made = kubectl.run(
-            "create", "--dry-run=client", "--validate=false", "-o", "json", "-k", str(directory)
-        )
-        items = [*_items(made), *manifests.pull_secrets(chosen)]
-        objects.bounded(items)
-        return items
-
-    def _spared(self, kubectl: Kubectl, items: list[dict[str, Any]]) -> list[str]:
-        """The namespaces that were there before. Raises GroundError where another object of ours was."""
-        text = kubectl.run("get", "--ignore-not-found", "-o", "json", "-f", "-", stdin=_list(items))
-        namespaces, others = objects.found_there(_items(text))
-        if others:
-            raise GroundError(
-                "These are there already and were not made by `make up`, so they are left alone, and nothing "
-                "was done. Change that installation the way it was made, or remove it:\n  "
-                + "\n  ".join(map(str, others))
-            )
-        return namespaces
-
-    def _plan(self, chosen: options.Options, items: list[dict[str, Any]], spared: list[str]) -> str:
-        things = [objects.thing(item) for item in items]
-        things += [objects.Thing("Secret", credentials.SYSTEM_NAMESPACE, name) for name in _SECRETS]
-        made = [one for one in things if not (one.kind == "Namespace" and one.name in spared)]
-        text = f"It would create or change these objects and nothing else:\n{objects.listing(made)}"
-        if spared:
-            text += f"\nThe namespaces {', '.join(spared)} are there already and stay as they are."
-        told = chosen.image or f"built from this repository and pushed to {chosen.registry}"
-        return f"{text}\nImage of the service: {told}\nImages of crews: {chosen.registry}/crews/<project>"
-
-    def _install(self, kubectl: Kubectl, chosen: options.Options, spared: list[str]) -> None:
-        service = image.ensure(self._own, chosen, self._progress)
-        items = self._rendered(kubectl, chosen, service)
-        wanted = [item for item in items if objects.thing(item).kind != "Namespace"]
-        namespaces = [item for item in items if item not in wanted and item["metadata"]["name"] not in spared]
-        if namespaces:
-            kubectl.run(*_APPLY, stdin=_list(namespaces))
-        credentials.ensure(self._own, kubectl, self._progress, manifests.MARK)
-        with self._progress.step("kubectl apply") as step:
-            kubectl.run(*_APPLY, stdin=_list(wanted), seconds=120)
-            step.detail = f"{len(wanted) + len(namespaces)} objects"
-        if not chosen.wait:
-            self._progress.say("Not waiting for the service (CREWYARD_WAIT=0).")
-            return
-        rollout.wait(kubectl, self._progress)
-        sweep(kubectl)
-        if not chosen.public_url:
-            forward.start(self._own, contexts.program(self._settings), self._inherited)
 
     def deploy(self) -> None:
         """Installs the present code: what `up` does."""
@@ -135,7 +84,7 @@ class Current:
         """Removes what `up` made; data, keys and kinds only with `purge`."""
         with state.locked(self._settings, self._progress):
             kubectl, context = self._connect(pin=True)
-            live = _live(kubectl)
+            live = installation.live(kubectl)
             going = objects.removal(live, purge)
             ours = [objects.thing(item) for item in live if objects.is_ours(item)]
             staying = [one for one in ours if one not in going]
@@ -152,7 +101,7 @@ class Current:
             with self._progress.step("removing") as step:
                 for together in objects.grouped(going):
                     step.detail = ", ".join(map(str, together))[:100]
-                    _delete(kubectl, together)
+                    installation.delete(kubectl, together)
                 step.detail = f"{len(going)} objects"
             if purge:
                 cluster_choice.forget(self._settings)
@@ -193,41 +142,6 @@ class Current:
         lines = [f"{name:24} {state or 'runs'}" for name, state in _states(kubectl).items()]
         url = forward.address(self._own, self._inherited)
         return "\n".join([str(context), f"address  {url}", *lines])
-
-
-def _items(text: str) -> list[dict[str, Any]]:
-    """The objects that kubectl printed: any number of documents, each an object or a list of such."""
-    found: list[dict[str, Any]] = []
-    decoder, text = json.JSONDecoder(), text.strip()
-    while text:
-        document, end = decoder.raw_decode(text)
-        found += document["items"] if document["kind"].endswith("List") else [document]
-        text = text[end:].lstrip()
-    return found
-
-
-def _list(items: list[dict[str, Any]]) -> str:
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-
-
-def _live(kubectl: Kubectl) -> list[dict[str, Any]]:
-    """All that carries our label, in the whole cluster and in the two namespaces."""
-    label = ",".join(f"{name}={value}" for name, value in manifests.MARK.items())
-    looked = ("-l", label, "-o", "json")
-    found = _items(kubectl.run("get", ",".join(objects.CLUSTER_KINDS.values()), *looked))
-    for namespace in objects.NAMESPACES:
-        found += _items(
-            kubectl.run("get", "-n", namespace, ",".join(objects.NAMESPACED_KINDS.values()), *looked)
-        )
-    return found
-
-
-def _delete(kubectl: Kubectl, together: list[objects.Thing]) -> None:
-    one = together[0]
-    place = ("-n", one.namespace) if one.namespace else ()
-    names = [each.name for each in together]
-    limit = ("--ignore-not-found", f"--timeout={_DELETE_SECONDS}s")
-    kubectl.run("delete", one.resource, *names, *place, *limit, seconds=_DELETE_SECONDS + 30)
 
 
 def _states(kubectl: Kubectl) -> dict[str, str | None]:

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from dev import egress
 from dev.credentials import SYSTEM_NAMESPACE
 from dev.current.options import PULL_SECRET, Options, config_values
 
@@ -29,7 +30,7 @@ def kustomization(base: str, options: Options, image: str) -> dict[str, Any]:
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": [base],
+        "resources": [base, egress.FILE] if ways(options) else [base],
         "images": [{"name": "crewyard/service", "newName": repository, "digest": digest}],
         "labels": [{"pairs": MARK, "includeSelectors": False}],
         "configMapGenerator": [
@@ -42,6 +43,14 @@ def kustomization(base: str, options: Options, image: str) -> dict[str, Any]:
         ],
         "patches": patches,
     }
+
+
+def ways(options: Options) -> list[dict[str, Any]]:
+    """What builds reach in private networks: those that are named, and what this machine serves."""
+    found = [egress.way(options.egress)] if options.egress else []
+    if options.host_address:
+        found.append(egress.way([f"{options.host_address}/32"], egress.SERVED_PORTS))
+    return found
 
 
 def pull_secrets(options: Options) -> list[dict[str, Any]]:

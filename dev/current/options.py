@@ -1,5 +1,6 @@
 """What a person sets for an installation on the current context's cluster. Read once from the environment."""
 
+import ipaddress
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ class Options:
     storage_class: str = ""
     net_deny: str = ""
     host_address: str = ""
+    egress: tuple[str, ...] = ()
     wait: bool = True
 
     @property
@@ -60,6 +62,7 @@ def from_environment(environment: Mapping[str, str]) -> Options:
         storage_class=environment.get("CREWYARD_STORAGE_CLASS", ""),
         net_deny=environment.get("CREWYARD_NET_DENY", ""),
         host_address=environment.get("CREWYARD_HOST_ADDRESS", ""),
+        egress=_networks(environment.get("CREWYARD_EGRESS", "")),
         wait=_flag(environment, "CREWYARD_WAIT", True),
     )
 
@@ -69,6 +72,16 @@ def _flag(environment: Mapping[str, str], name: str, default: bool) -> bool:
     if text not in ("", "0", "1", "true", "false"):
         raise GroundError(f"{name} is {text!r}; it is 1 or 0.")
     return default if not text else text in ("1", "true")
+
+
+def _networks(text: str) -> tuple[str, ...]:
+    found = tuple(one.strip() for one in text.split(",") if one.strip())
+    for one in found:
+        try:
+            ipaddress.ip_network(one)
+        except ValueError as error:
+            raise GroundError(f"CREWYARD_EGRESS: {error}. Write networks such as 10.1.2.0/24.") from error
+    return found
 
 
 def _auth(path: str) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 from typing import Any
 
+from dev import egress
 from dev.credentials import SYSTEM_NAMESPACE
 from dev.current import image as docker_image
 from dev.deploy import MANIFESTS
@@ -62,7 +63,7 @@ def kustomization(base: str, service: str, literals: dict[str, str]) -> dict[str
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": [base],
+        "resources": [base, egress.FILE],
         "images": [{"name": "crewyard/service", "newName": repository, "digest": digest}],
         "configMapGenerator": [
             {
@@ -76,22 +77,29 @@ def kustomization(base: str, service: str, literals: dict[str, str]) -> dict[str
     }
 
 
+def policy(gateway: str, networks: list[str]) -> dict[str, Any]:
+    """Builds reach the registry, and what this machine serves; kind's network holds them to that."""
+    served = (*egress.REGISTRY_PORTS, *egress.SERVED_PORTS)
+    return egress.policy([egress.way(networks, egress.REGISTRY_PORTS), egress.way([f"{gateway}/32"], served)])
+
+
 def write(own: Settings, gateway: str, progress: Progress) -> str:
     """Has all images in the local registry and the kustomization written; gives its directory."""
     service = inside(
         docker_image.build(own, f"{configuration.PUSHED_TO}/crewyard/service", BASE[2], progress)
     )
-    network = docker.inspect("network", configuration.NETWORK) or [{}]
+    networks = configuration.addresses(docker.inspect("network", configuration.NETWORK) or [{}])
     literals = values(
         service,
         mirrored(BASE, progress),
         mirrored(KANIKO, progress),
         gateway,
-        configuration.addresses(network),
+        networks,
     )
     directory = own.configuration / "deploy"
     directory.mkdir(parents=True, exist_ok=True)
     base = os.path.relpath(MANIFESTS / "base", directory)
+    (directory / egress.FILE).write_text(json.dumps(policy(gateway, networks), indent=2))
     text = json.dumps(kustomization(base, service, literals), indent=2)
     (directory / "kustomization.yaml").write_text(text)
     return str(directory)

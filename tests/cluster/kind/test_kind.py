@@ -81,4 +81,5 @@ def test_kubectl_makes_the_manifests(tmp_path, monkeypatch):
     ).stdout
     assert f"image: registry.crewyard.internal:5000/crewyard/service@{DIGEST}" in made
     assert "nodePort: 30080" in made and "type: NodePort" in made
+    assert "cidr: 172.18.0.1/32" in made and "name: ground-builds" in made
     assert "CREWYARD_NET_DENY: 172.18.0.0/16,10.244.0.0/16,10.96.0.0/16" in made

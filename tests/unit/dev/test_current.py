@@ -54,6 +54,21 @@ def test_a_registrys_credentials_become_secrets_and_pull_secrets(tmp_path):
         options.from_environment({"CREWYARD_REGISTRY": "x", "CREWYARD_REGISTRY_CONFIG": str(file)})
 
 
+def test_builds_reach_what_is_named_in_private_networks():
+    chosen = options.from_environment(
+        {"CREWYARD_REGISTRY": "r", "CREWYARD_EGRESS": "10.1.2.0/24, 10.9.9.9/32"}
+    )
+    (way,) = manifests.ways(chosen)
+    assert [to["ipBlock"]["cidr"] for to in way["to"]] == ["10.1.2.0/24", "10.9.9.9/32"]
+    assert manifests.kustomization("../base", chosen, IMAGE)["resources"] == [
+        "../base",
+        "network-policies.json",
+    ]
+    assert manifests.ways(options.Options("r")) == []
+    with pytest.raises(GroundError, match="CREWYARD_EGRESS"):
+        options.from_environment({"CREWYARD_REGISTRY": "r", "CREWYARD_EGRESS": "10.1.2.3/24"})
+
+
 def test_everything_that_is_made_is_marked_and_pinned():
     chosen = options.Options("registry.example.com", storage_class="fast", host_address="192.0.2.7")
     made = manifests.kustomization("../base", chosen, IMAGE)

@@ -207,3 +207,9 @@ def test_pods_and_this_machine_call_the_registry_differently():
 def test_the_pinned_versions_are_the_modules():
     module = (Path(__file__).parents[3] / "dev/tools/kind/go.mod").read_text()
     assert f"sigs.k8s.io/kind v{configuration.VERSION}\n" in module
+
+
+def test_the_executor_is_the_bases():
+    base = (Path(__file__).parents[3] / "manifests/base/kustomization.yaml").read_text()
+    assert f"CREWYARD_KANIKO_IMAGE={installation.KANIKO[2]}\n" in base
+    assert installation.KANIKO[2].endswith(f":{installation.KANIKO[1]}")
