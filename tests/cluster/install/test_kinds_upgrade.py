@@ -76,14 +76,30 @@ def test_they_are_upgraded_and_what_lives_stays(tmp_path, group):
     until(lambda: _accepted(group, "after", retention={"runs": "1h"}))
     assert kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}") == uid
 
+    command("helm", "rollback", name, "--namespace", name, "--timeout=120s")
+    until(lambda: not _accepted(group, "back", retention={"runs": "1h"}))
+    assert kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}") == uid
+    command("helm", "upgrade", here[0], str(new), *here[1:])
+
     command("helm", "uninstall", name, "--namespace", name)
-    assert set(kubectl("-n", name, "get", f"projects.{group}", "-o", "name").split()) == {
-        f"project.{group}/before",
-        f"project.{group}/after",
-    }
+    left = set(kubectl("-n", name, "get", f"projects.{group}", "-o", "name").split())
+    assert {f"project.{group}/before", f"project.{group}/after"} <= left
     # The same release takes over what it left.
     command("helm", "install", here[0], str(new), *here[1:])
     assert kubectl("-n", name, "get", f"projects.{group}", "before", "-o", "jsonpath={.metadata.uid}") == uid
+
+
+def test_those_that_kustomize_applied_are_taken_over_on_demand(tmp_path, group):
+    name = group.removesuffix(".test")
+    new = chart(tmp_path / "new", group, lambda kind: None)
+    for path in (new / "files" / "crds").iterdir():
+        kubectl("apply", "--server-side", "-f", str(path))
+    here = ("install", name, str(new), "--namespace", name, "--create-namespace", "--timeout=120s")
+    with pytest.raises(CommandError, match="invalid ownership metadata"):
+        command("helm", *here)
+    command("helm", *here, "--take-ownership")
+    owner = kubectl("get", "crd", f"runs.{group}", "-o", "jsonpath={.metadata.labels}")
+    assert '"app.kubernetes.io/managed-by":"Helm"' in owner
 
 
 def _accepted(group, name, **spec):

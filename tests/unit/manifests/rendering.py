@@ -34,10 +34,10 @@ def _need(program: str, target: str) -> None:
         pytest.skip(f"no {program}: `make {target}` builds it")
 
 
-def helm(*values: str | Path, release: str = "crewyard", flags: tuple[str, ...] = ()) -> Objects:
+def helm(*values: str | Path, release: str = "crewyard", chart: Path = CHART) -> Objects:
     """What the chart renders; a Path is a file of values, a text `name=value`. Raises Refused."""
     _need("helm", "tools")
-    argv = ["helm", "template", release, str(CHART), "--namespace", NAMESPACE, *flags]
+    argv = ["helm", "template", release, str(chart), "--namespace", NAMESPACE]
     for value in values:
         argv += ["--values", str(value)] if isinstance(value, Path) else ["--set-json", value]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)

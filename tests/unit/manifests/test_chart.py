@@ -1,6 +1,7 @@
 """The chart: the same as the manifests for kustomize, and what its values promise."""
 
 import json
+import subprocess
 
 import pytest
 import yaml
@@ -56,6 +57,14 @@ def test_the_schemas_of_the_kinds_are_the_one_there_is():
         rendered = found[truth["metadata"]["name"]]
         assert rendered["spec"] == truth["spec"]
         assert rendered["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_packed_it_renders_the_same_without_the_repository(tmp_path):
+    ours = rendering.helm('tokens.existingSecret="crewyard-tokens"')
+    argv = ["helm", "package", str(rendering.CHART), "--destination", str(tmp_path)]
+    subprocess.run(argv, check=True, capture_output=True, timeout=120)
+    [packed] = tmp_path.iterdir()
+    assert rendering.helm('tokens.existingSecret="crewyard-tokens"', chart=packed) == ours
 
 
 def test_what_holds_data_is_kept_at_uninstall_and_nothing_else():
