@@ -5,6 +5,7 @@ a list one document a line; their keys are the API's, and stable.
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from crewyard.cli import step
 from crewyard.cli.terminal import harmless
 
 Row = Mapping[str, Any]
@@ -58,6 +60,7 @@ class Output:
 
     def __init__(self, as_json: bool, out: Console | None = None, err: Console | None = None) -> None:
         self.as_json = as_json
+        self._in_step = step.inside(os.environ)
         self._out = out or _Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
         self._err = err or Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
@@ -67,7 +70,7 @@ class Output:
             for row in rows:
                 self._json(row)
             return
-        lines = [[_styled(column.text(row)) for column in columns] for row in rows]
+        lines = [[self._styled(column.text(row)) for column in columns] for row in rows]
         if not lines:
             self.say(none)
             return
@@ -86,7 +89,9 @@ class Output:
             return
         width = max(len(field.title) for field in fields)
         for field in fields:
-            self._out.print(Text.assemble((f"{field.title:<{width}}  ", "bold"), _styled(field.text(row))))
+            self._out.print(
+                Text.assemble((f"{field.title:<{width}}  ", "bold"), self._styled(field.text(row)))
+            )
 
     def item(self, row: Row, line: str | None) -> None:
         """One of many things as it comes: a document, or a line (None: not worth any)."""
@@ -97,11 +102,13 @@ class Output:
 
     def text(self, text: str) -> None:
         """A piece of text without an end of its own; a terminal it must not command."""
+        if self._in_step:
+            text = step.powerless(text)
         self._write(harmless(text, colours=True) if self._out.is_terminal else text)
 
     def say(self, sentence: str, style: str = "") -> None:
         """A sentence about what is done."""
-        self._err.print(Text(harmless(sentence), style))
+        self._err.print(Text(self._plain(sentence), style))
 
     def progress(self, of_bytes: bool) -> Progress:
         """Bars on standard error; nothing where that is no terminal."""
@@ -121,7 +128,8 @@ class Output:
             "utf8",
             "utf8sig",
         )
-        self._write(json.dumps(row, ensure_ascii=ascii_only) + "\n")
+        text = json.dumps(row, ensure_ascii=ascii_only)
+        self._write(f"{step.powerless_json(text) if self._in_step else text}\n")
 
     def _write(self, text: str) -> None:
         try:
@@ -130,9 +138,12 @@ class Output:
         except BrokenPipeError:
             raise ReaderGone from None
 
+    def _styled(self, text: str) -> Text:
+        return Text(self._plain(text), _STYLES.get(text, ""))
 
-def _styled(text: str) -> Text:
-    return Text(harmless(text), _STYLES.get(text, ""))
+    def _plain(self, text: str) -> str:
+        found = harmless(text)
+        return step.powerless(found) if self._in_step else found
 
 
 def field(name: str, title: str | None = None) -> Column:

@@ -1,0 +1,176 @@
+"""The command line as people sit before it: at a terminal, interrupted, narrow, without colours, into a pipe.
+
+Also as a step of a workflow has it, where what a crew prints must be no command.
+"""
+
+import asyncio
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from tests.e2e.terminal import COMMAND, Terminal, environment
+
+Open = Callable[..., Terminal]
+CREW = (
+    "import time\n\n\ndef kickoff():\n    print('begun', flush=True)\n    time.sleep(1)\n    return 'done'\n"
+)
+
+
+@pytest.fixture
+def terminal(tmp_path):
+    opened: list[Terminal] = []
+
+    def open_one(*arguments: str, **more) -> Terminal:
+        opened.append(Terminal(tmp_path, *arguments, **more))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+def piped(tmp_path, line: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """What a line of shell prints, in which `crewyard` is the program."""
+    shell = f'crewyard() {{ {" ".join(COMMAND)} "$@"; }}\n{line}'
+    told = environment(tmp_path, **more)
+    return subprocess.run(
+        ["bash", "-c", shell], env=told, capture_output=True, text=True, timeout=540, check=False
+    )
+
+
+async def test_an_interrupted_run_goes_on_and_can_be_stopped(crew, terminal):
+    def sit() -> str:
+        first = terminal("run", crew.deployment, "--entrypoint", "main:sleeps")
+        first.expect("asleep")
+        first.press("\x03")
+        assert first.finish() == 130
+        [run] = {word for word in first.text.split() if word.startswith("run_")}
+        assert f"{run} goes on. Follow it: crewyard logs -f {run}" in first.text
+        assert f"Stop it: crewyard runs cancel {run}" in first.text
+        assert "Traceback" not in first.text
+
+        second = terminal("logs", "-f", run)
+        second.expect("asleep")
+        second.press("\x03")
+        assert second.finish() == 130 and f"{run} goes on" in second.text
+
+        third = terminal("runs", "cancel", run)
+        assert third.finish() == 0, third.text
+        return run
+
+    run = await asyncio.to_thread(sit)
+    assert (await crew.finished(run))["status"] == "canceled"
+
+
+async def test_a_run_that_others_cancel_ends_with_its_own_exit_code(crew, terminal):
+    def sit() -> Terminal:
+        followed = terminal("run", crew.deployment, "--entrypoint", "main:sleeps")
+        followed.expect("asleep")
+        [run] = {word for word in followed.text.split() if word.startswith("run_")}
+        assert terminal("runs", "cancel", run).finish() == 0
+        assert followed.finish() == 4, followed.text
+        return followed
+
+    assert "■ canceled after" in (await asyncio.to_thread(sit)).text
+
+
+async def test_an_interrupted_build_goes_on(workshops, terminal, tmp_path):
+    workshop = await workshops()
+    (tmp_path / "crew").mkdir()
+    (tmp_path / "crew" / "main.py").write_text(CREW)
+
+    def sit() -> str:
+        first = terminal("deploy", str(tmp_path / "crew"), "-p", workshop.project)
+        first.expect("dep_")
+        first.press("\x03")
+        assert first.finish() in (0, 130), first.text  # A build may be quicker than a hand.
+        assert "Traceback" not in first.text
+        return next(word for word in first.text.split() if word.startswith("dep_"))
+
+    deployment = await asyncio.to_thread(sit)
+    assert (await workshop.ended(deployment))["status"] == "active"
+
+
+async def test_a_narrow_terminal_that_is_resized_shows_all_of_it(workshops, terminal, tmp_path):
+    workshop = await workshops()
+    (tmp_path / "crew").mkdir()
+    (tmp_path / "crew" / "main.py").write_text(CREW)
+
+    def sit() -> None:
+        deployed = terminal("deploy", str(tmp_path / "crew"), "-p", workshop.project, columns=40)
+        assert deployed.finish() == 0, deployed.text
+        assert f"Run it: crewyard run {workshop.project}" in deployed.text and deployed.colours
+        # The bar goes when it is done, and the line it was on is free again.
+        assert deployed.raw.count("\x1b[?25l") == deployed.raw.count("\x1b[?25h")
+
+        run = terminal("run", workshop.project, columns=40)
+        run.expect("begun")
+        run.resize(20)
+        run.resize(200)
+        assert run.finish() == 0, run.text
+        assert "■ completed after" in run.text and run.text.rstrip().endswith("done")
+
+        listed = terminal("runs", "list", "-p", workshop.project, columns=40)
+        assert listed.finish() == 0
+        lines = listed.text.rstrip().splitlines()
+        # No id is cut: the terminal breaks the line, not the program.
+        assert len(lines) == 2 and lines[1].startswith("run_") and len(lines[1]) > 40
+
+    await asyncio.to_thread(sit)
+
+
+@pytest.mark.parametrize(
+    ("more", "colours", "sequences"),
+    [
+        ({}, True, True),
+        ({"NO_COLOR": "1"}, False, True),
+        ({"TERM": "dumb"}, False, False),
+        ({"TERM": "dumb", "GITHUB_ACTIONS": "true"}, False, False),
+    ],
+)
+async def test_colours_are_for_those_who_want_them(crew, terminal, more, colours, sequences):
+    def sit() -> Terminal:
+        shown = terminal("deployments", "list", "-p", crew.project, **more)
+        assert shown.finish() == 0, shown.text
+        return shown
+
+    seen = await asyncio.to_thread(sit)
+    assert seen.colours is colours
+    assert ("\x1b" in seen.raw) is sequences
+
+
+async def test_who_reads_no_further_ends_it_quietly(crew, tmp_path):
+    lines = f'crewyard runs list -p {crew.project} | head -1; echo "${{PIPESTATUS[0]}}"'
+    await crew.run("nothing")
+    done = await asyncio.to_thread(piped, tmp_path, lines)
+    assert done.stdout.splitlines()[0].startswith("ID") and done.stdout.splitlines()[-1] in ("0", "141")
+    assert done.stderr == ""
+
+    command = f"crewyard run {crew.deployment} --entrypoint main:lines --input '{{\"count\": 20000}}'"
+    done = await asyncio.to_thread(piped, tmp_path, f'{command} | head -3; echo "${{PIPESTATUS[0]}}"')
+    assert done.stdout.splitlines()[-1] == "141", done
+    assert "Traceback" not in done.stderr and "Broken" not in done.stderr
+
+
+async def test_in_a_step_nothing_a_crew_says_is_a_command(crew, tmp_path):
+    line = f"crewyard run {crew.deployment} --entrypoint commands:gives 2>&1"
+    outside = await asyncio.to_thread(piped, tmp_path, line)
+    assert outside.returncode == 1 and "\n::add-mask::everything\n" in outside.stdout
+    inside = await asyncio.to_thread(piped, tmp_path, line, GITHUB_ACTIONS="true", CI="true")
+    assert inside.returncode == 1
+    lines = [line.lstrip() for line in inside.stdout.splitlines()]
+    assert [line for line in lines if line.startswith("::") or "##[" in line] == []
+    assert "\\x3a:add-mask::everything" in lines and "\\x3a:error::not mine" in lines
+    assert "\\x23#[group]x" in lines and "ValueError" in inside.stdout
+
+
+async def test_at_a_terminal_a_crew_moves_nothing(crew, terminal):
+    def sit() -> Terminal:
+        shown = terminal("run", crew.deployment, "--entrypoint", "commands:gives")
+        assert shown.finish() == 1, shown.text
+        return shown
+
+    seen = await asyncio.to_thread(sit)
+    assert "\x1b[31mred" in seen.raw
+    assert "\\x1b[2J" in seen.raw and "\x1b[2J" not in seen.raw and "\x1b]0" not in seen.raw

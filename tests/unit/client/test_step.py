@@ -1,0 +1,62 @@
+"""In a step of GitHub Actions nothing that a crew says is a command."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from crewyard.cli.output import Output, field
+from crewyard.cli.step import powerless, powerless_json
+
+PIECES = st.lists(
+    st.sampled_from(["::", ":", "#", "##[", "[", "\n", "\r", "\t", " ", "\u2003", "error", "]", "x"])
+)
+
+
+def is_command(text: str) -> bool:
+    """As the runner decides it, line by line."""
+    lines = text.replace("\r", "\n").split("\n")
+    return any(line.lstrip().startswith("::") or "##[" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::add-mask::x\n", "\\x3a:add-mask::x\n"),
+        ("a\n \t::error::b", "a\n \t\\x3a:error::b"),
+        ("a\r::error::b", "a\r\\x3a:error::b"),
+        ("see ##[group]", "see \\x23#[group]"),
+        ("std::string and a::b", "std::string and a::b"),
+        ("# Heading\n## [1]", "# Heading\n## [1]"),
+    ],
+)
+def test_a_command_is_shown_and_not_given(text, shown):
+    assert powerless(text) == shown
+
+
+@given(PIECES)
+def test_whatever_is_printed_is_no_command(pieces):
+    assert not is_command(powerless("".join(pieces)))
+
+
+@given(PIECES)
+def test_json_means_the_same_and_is_no_command(pieces):
+    row = {"message": "".join(pieces)}
+    text = powerless_json(json.dumps(row))
+    assert json.loads(text) == row and not is_command(text)
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_all_that_is_shown_is_powerless_in_a_step_alone(monkeypatch, capsys, inside):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true" if inside else "false")
+    output = Output(False, Console(soft_wrap=True), Console(stderr=True, soft_wrap=True))
+    output.text("::error::text\n")
+    output.say("::error::sentence")
+    output.rows([{"m": "one\n::error::cell"}], [field("m")], "none")
+    output.one({"m": "one\n::error::field"}, [field("m")])
+    Output(True).item({"m": "##[error]json"}, None)
+    seen = "".join(capsys.readouterr())
+    assert is_command(seen) is not inside
+    assert seen.count("error") == 5
