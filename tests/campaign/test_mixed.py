@@ -7,16 +7,20 @@ import signal
 import pytest
 
 from crds.kinds import POD
+from crds.names import id_of
 from tests.campaign import schedule
 from tests.campaign.campaign import Campaign, campaign
+from tests.campaign.checker import ACTIVE, Violation
 from tests.campaign.ledger import END
 from tests.campaign.pods import kill_runner
-from tests.campaign.report import demand
+from tests.campaign.report import Report, demand
 from tests.campaign.schedule import Fault
 from tests.campaign.workload import draw
-from tests.campaign.yard import yard
+from tests.campaign.yard import Yard, yard
 
 CONCURRENCY = 6
+OTHER = "dep-other"
+PATIENCE = 180.0
 
 
 class Mixture:
@@ -78,6 +82,20 @@ class Mixture:
         return self.chance.choice(names) if names else None
 
 
+async def flips(found: Campaign, chance: random.Random, over: asyncio.Event) -> None:
+    """One rollback after the other, until `over`: the last that was acknowledged is the one that holds."""
+    mine = found.yard
+    wanted = OTHER
+    while not over.is_set():
+        wanted = mine.deployment if wanted == OTHER else OTHER
+        await mine.ask("POST", f"/v1/deployments/{id_of(wanted)}/rollback", seconds=PATIENCE)
+        await asyncio.sleep(chance.uniform(0, 4))
+    await asyncio.sleep(1)
+    shown = (await mine.ask("GET", f"/v1/projects/{mine.project}"))["active_deployment_id"]
+    if shown != id_of(wanted):
+        found.more.append(Violation(ACTIVE, "", f"{shown} is active after a rollback to {id_of(wanted)}"))
+
+
 KINDS = (
     "controller SIGKILL",
     "controller SIGSTOP",
@@ -94,10 +112,20 @@ async def mixed(name: str, place, each: int, seconds: float, runs: int, seed: in
     """`each` faults of every kind over `seconds`, during `runs` runs."""
     faults = schedule.draw(seed, dict.fromkeys(KINDS, each), seconds)
     print(schedule.text(seed, faults, name))
-    async with (
-        yard(place, concurrency=CONCURRENCY) as mine,
-        campaign(name, mine, CONCURRENCY, seed) as found,
-    ):
+    async with yard(place, concurrency=CONCURRENCY, start=False) as mine:
+        await mine.api.start()
+        await mine.furnish()
+        await mine.deploy(OTHER)
+        await mine.controller.start()
+        await mine.active(OTHER)
+        report = await _mixed(name, mine, faults, seconds, runs, seed)
+    demand(report)
+
+
+async def _mixed(
+    name: str, mine: Yard, faults: tuple[Fault, ...], seconds: float, runs: int, seed: int
+) -> Report:
+    async with campaign(name, mine, CONCURRENCY, seed) as found:
         chance = random.Random(seed)
         mixture = Mixture(found, random.Random(seed + 1))
         loop = asyncio.get_running_loop()
@@ -117,9 +145,13 @@ async def mixed(name: str, place, each: int, seconds: float, runs: int, seed: in
                 await asyncio.sleep(max(0.0, begun + fault.at - loop.time()))
                 await mixture.do(fault)
 
+        over = asyncio.Event()
+        flipping = asyncio.create_task(flips(found, random.Random(seed + 2), over))
         await asyncio.gather(work(), trouble())
         await mine.controller.ready()
-    demand(found.report)
+        over.set()
+        await flipping
+    return found.report
 
 
 async def test_a_mixture(place, chosen):
