@@ -43,6 +43,8 @@ class WorkQueue:
         self._ticket = itertools.count()
         self._failures: dict[Key, int] = {}
         self._idle: deque[asyncio.Future[None]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
 
     def add(self, key: Key, after: float = 0.0) -> None:
         """Asks for a look at `key`, now or in `after` seconds. Of several, the earliest counts."""
@@ -52,7 +54,8 @@ class WorkQueue:
             if key not in self._due or due < self._due[key]:
                 self._due[key] = due
                 heapq.heappush(self._heap, (due, next(self._ticket), key))
-                self._wake()
+                if self._idle:
+                    self._arm()
             return
         if key in self._active:
             self._again.setdefault(key, now)
@@ -75,18 +78,18 @@ class WorkQueue:
                 if self._ready:
                     self._wake()
                 return key
-            wait = max(0.0, self._heap[0][0] - self._clock()) if self._heap else None
+            self._arm()
             woken = asyncio.get_running_loop().create_future()
             self._idle.append(woken)
             try:
-                # Not wait_for, which can lose a cancellation that comes together with the result.
-                async with asyncio.timeout(wait):
-                    await woken
-            except TimeoutError:
-                continue
-            finally:
+                await woken
+            except asyncio.CancelledError:
                 if woken in self._idle:
                     self._idle.remove(woken)
+                else:
+                    # It was woken for something that another one has to do now.
+                    self._wake()
+                raise
 
     def done(self, key: Key, failed: bool = False) -> None:
         """Ends the work at `key`; after a failure it comes again with back-off."""
@@ -107,6 +110,22 @@ class WorkQueue:
             if not woken.done():
                 woken.set_result(None)
                 return
+
+    def _arm(self) -> None:
+        """One timer for all who wait: each with its own, all of them would look at every delayed key."""
+        if not self._heap or (self._timer is not None and self._timer_due <= self._heap[0][0]):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due = self._heap[0][0]
+        wait = max(0.0, self._timer_due - self._clock())
+        self._timer = asyncio.get_running_loop().call_later(wait, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        self._promote()
+        if self._idle:
+            self._arm()
 
     def _promote(self) -> None:
         now = self._clock()

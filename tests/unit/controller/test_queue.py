@@ -120,6 +120,37 @@ async def test_a_delayed_key_wakes_a_waiting_worker():
     assert await asyncio.wait_for(waiting, 1) == OTHER
 
 
+async def test_a_delayed_key_is_looked_at_by_one_of_many_waiting_workers():
+    loop, looked = asyncio.get_running_loop(), [0]
+
+    def clock():
+        looked[0] += 1
+        return loop.time()
+
+    queue = WorkQueue(clock)
+    waiting = {asyncio.create_task(queue.take()) for _ in range(50)}
+    await asyncio.sleep(0)
+    looked[0] = 0
+    for number in range(10):
+        queue.add(Key("runs", f"run-{number}"), after=0.01 + number / 1000)
+    async with asyncio.timeout(30):
+        while len(done := {task for task in waiting if task.done()}) < 10:
+            await asyncio.sleep(0.01)
+    assert looked[0] < 100
+    assert {task.result().name for task in done} == {f"run-{number}" for number in range(10)}
+    for task in waiting - done:
+        task.cancel()
+
+
+async def test_a_worker_that_is_cancelled_leaves_what_woke_it_to_another():
+    queue = WorkQueue(asyncio.get_running_loop().time)
+    first, second = (asyncio.create_task(queue.take()) for _ in range(2))
+    await asyncio.sleep(0)
+    queue.add(KEY)
+    first.cancel()
+    assert await asyncio.wait_for(second, 30) == KEY
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 5))
 def test_never_two_at_once_of_one_key_and_nothing_added_is_lost(seed, workers):
