@@ -15,6 +15,8 @@ from tests.cluster.install.installation import CHART, ROOT, CommandError, comman
 
 KINDS = ("projects", "deployments", "runs")
 
+pytestmark = pytest.mark.skipif(shutil.which("helm") is None, reason="no helm: `make tools` builds it")
+
 
 @pytest.fixture
 def group():

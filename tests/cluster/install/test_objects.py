@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import shutil
 import subprocess
 
 import pytest
@@ -26,6 +27,9 @@ def rendered(values, *more, namespace="crewyard-system"):
     return command(
         "helm", "template", "crewyard", str(CHART), "--namespace", namespace, *files(values), *more
     )
+
+
+pytestmark = pytest.mark.skipif(shutil.which("helm") is None, reason="no helm: `make tools` builds it")
 
 
 @pytest.fixture(scope="module")
