@@ -4,6 +4,7 @@ Called by `tests.campaign.proxy.server` at each step of a request, in the order 
 its list of rules. Each rule counts in `injected` what it did.
 """
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -106,6 +107,19 @@ class Storm(Rule):
         status = self._statuses[self.injected % len(self._statuses)]
         self.injected += 1
         return Instead(status, refusal(status))
+
+
+class Slow(Rule):
+    """Some requests reach the apiserver `seconds` late."""
+
+    def __init__(self, which: Which, seconds: float) -> None:
+        self._which, self._seconds = which, seconds
+
+    async def asked(self, call: Call) -> Instead | None:
+        if self._which(call):
+            self.injected += 1
+            await asyncio.sleep(self._seconds)
+        return None
 
 
 class TooOld(Rule):

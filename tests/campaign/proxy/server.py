@@ -77,7 +77,11 @@ class Proxy:
                 return _answer(instead)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         async with self._session.request(
-            call.method, self._url + request.path_qs, data=call.body, headers=headers, ssl=self._secure
+            call.method,
+            self._url + request.path_qs,
+            data=call.body or None,
+            headers=headers,
+            ssl=self._secure,
         ) as answer:
             kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP}
             if call.subresource == "log" or (call.watches and answer.status == 200):

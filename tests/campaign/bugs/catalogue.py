@@ -1,0 +1,143 @@
+"""The ten seeded bugs: mistakes that somebody could make, each of which breaks a promise.
+
+Each takes away one guard, or two where there is a second one behind the first.
+Called by the tests of seeded bugs.
+"""
+
+from tests.campaign.bugs import scenes, scenes_of_pods, scenes_played
+from tests.campaign.bugs.bug import Bug, Edit
+from tests.campaign.checker import ACTIVE, ARTIFACTS, BACKWARD, CROWDED, DOUBLED, EVENTS, WRONG_END
+
+BUGS = (
+    Bug(
+        "pods have a name of their own, not the run's",
+        (
+            Edit(
+                "controller/run/pod.py",
+                '            "name": run.name,\n            "labels"',
+                '            "name": f"{run.name}-{int(now * 1000) % 100000}",\n            "labels"',
+            ),
+        ),
+        scenes.plain,
+        frozenset((DOUBLED,)),
+    ),
+    Bug(
+        "an end is decided from memory, and written whatever was there",
+        (
+            Edit(
+                "controller/run/reconcile.py",
+                "if (_ends(decision) and seen.run.result is None) or in_vain",
+                "if in_vain",
+            ),
+            Edit(
+                "controller/apply.py",
+                '"metadata": {**patch.body.get("metadata", {}), "resourceVersion": patch.resource_version},',
+                '"metadata": {**patch.body.get("metadata", {})},',
+            ),
+        ),
+        scenes.late_news,
+        frozenset((WRONG_END,)),
+    ),
+    Bug(
+        "every pod is granted the run",
+        (
+            Edit("api/store/index/verdict.py", 'return "the run was given to another pod"', 'return "same"'),
+        ),
+        scenes_of_pods.twin,
+        frozenset((DOUBLED,)),
+    ),
+    Bug(
+        "a claim is known by its pod alone, without the nonce",
+        (
+            Edit(
+                "api/store/index/verdict.py",
+                "values = (claim.run_uid, claim.pod_uid, claim.nonce)",
+                "values = (claim.run_uid, claim.pod_uid, asked.nonce)",
+            ),
+        ),
+        scenes_played.second_start,
+        frozenset((DOUBLED,)),
+    ),
+    Bug(
+        "a pod that is gone is made anew",
+        (
+            Edit(
+                "controller/run/record.py",
+                '    return str(found) if found else None\n\n\ndef ours',
+                '    return str(found) if found and run.phase == "Succeeded" else None\n\n\ndef ours',
+            ),
+        ),
+        scenes_of_pods.gone,
+        frozenset((WRONG_END,)),
+    ),
+    Bug(
+        "an ended row changes once more",
+        (
+            Edit(
+                "api/store/record.py",
+                "elif row.uid not in (None, run.uid) or (row.uid and",
+                "elif row.uid == run.uid and (row.uid and",
+            ),
+            Edit(
+                "api/store/record.py",
+                "if row.status in ENDED:",
+                "if row.status in ENDED and row.uid == run.uid:",
+            ),
+        ),
+        scenes.again,
+        frozenset((BACKWARD,)),
+    ),
+    Bug(
+        "places are counted from memory, and not in the claim",
+        (
+            Edit("controller/run/admission.py", "self.actor.observer.saw(kinds.POD, raw)", "pass"),
+            Edit(
+                "controller/run/admission.py",
+                "(Pod(raw) for raw in listing.items)",
+                "map(Pod, self.actor.known.all(kinds.POD))",
+            ),
+            Edit("api/store/index/claims.py", "if plans and not await", "if False and plans and not await"),
+        ),
+        scenes.crowd,
+        frozenset((CROWDED,)),
+    ),
+    Bug(
+        "a result is taken before the artifacts are whole",
+        (
+            Edit(
+                "api/internal/result.py",
+                'missing["artifacts"] = {"stored": held.count, "expected": count}',
+                "pass",
+            ),
+        ),
+        scenes_played.early_result,
+        frozenset((ARTIFACTS,)),
+    ),
+    Bug(
+        "events that are sent again are stored again",
+        (
+            Edit("api/store/eventlog.py", "if event.seq == seq + 1:", "if event.seq >= 1:"),
+        ),
+        scenes_played.repeated_events,
+        frozenset((EVENTS,)),
+    ),
+    Bug(
+        "the newest deployment is active, not the one of greatest order",
+        (
+            Edit(
+                "controller/project/order.py",
+                "return max(fit, key=orders.of, default=None)",
+                "return max(fit, key=place, default=None)",
+            ),
+        ),
+        scenes.rollback,
+        frozenset((ACTIVE,)),
+    ),
+)  # fmt: skip
+QUICK = (
+    "every pod is granted the run",
+    "a claim is known by its pod alone, without the nonce",
+    "a result is taken before the artifacts are whole",
+    "events that are sent again are stored again",
+)
+"""Those that `make test` plants; `make campaign` plants all."""

@@ -1,0 +1,69 @@
+"""A run's pod that the test plays, without a controller: it calls the facade as a runner does.
+
+Called by the scenes whose faults lie in what a runner sends and when.
+"""
+
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from crds import tokens
+from crds.kinds import RUN
+from crds.names import name_of
+from tests.campaign.yard import Yard
+
+
+@dataclass
+class Played:
+    """One run and its one pod."""
+
+    yard: Yard
+    run: str
+    uid: str
+    pod: str = field(default_factory=lambda: f"pod-{secrets.token_hex(4)}")
+    nonce: str = field(default_factory=lambda: secrets.token_hex(8))
+
+    @classmethod
+    async def begin(cls, yard: Yard) -> "Played":
+        """Asks for a run; its pod has claimed it."""
+        made = await yard.ask("POST", "/v1/runs", {"deployment": yard.project})
+        raw = await yard.kube.get(RUN, name_of(made["id"]))
+        assert raw is not None
+        found = cls(yard, name_of(made["id"]), raw["metadata"]["uid"])
+        assert await found.claims(found.nonce) == "granted"
+        return found
+
+    async def call(self, what: str, body: Any) -> tuple[int, Any]:
+        """Status and body of one call with the run's token."""
+        key = self.yard.api.settings["CREWYARD_TOKEN_KEY"]
+        token = tokens.mint(key, "run", self.yard.namespace, self.run, self.uid, int(time.time()) + 600)
+        said = {"pod_uid": self.pod, "nonce": self.nonce, **body}
+        path = f"/internal/v1/runs/{self.run}/{what}"
+        return await self.yard.call("POST", path, said, Authorization=f"Bearer {token}")
+
+    async def claims(self, nonce: str) -> str:
+        """What a process of the pod is told that draws this nonce."""
+        body = {"protocol": 1, "run_uid": self.uid, "nonce": nonce}
+        status, found = await self.call("claim", body)
+        assert status == 200, found
+        return str(found["state"])
+
+    async def says(self, *numbers: int) -> int:
+        """Events of these numbers; the greatest one acknowledged."""
+        events = [
+            {"seq": number, "type": "campaign.step", "time": None, "data": {"number": number}}
+            for number in numbers
+        ]
+        status, found = await self.call("events", {"events": events})
+        assert status == 200, found
+        return int(found["acknowledged"])
+
+    async def reports(self, last_event: int, artifacts: int) -> int:
+        """A success that tells of so many events and artifacts; the answer's status."""
+        body = {
+            "outcome": "succeeded", "reason": None, "message": None, "duration_ms": 5, "output": None,
+            "output_artifact": None, "last_event": last_event,
+            "artifacts": {"count": artifacts, "bytes": 10 * artifacts},
+        }  # fmt: skip
+        return (await self.call("result", body))[0]

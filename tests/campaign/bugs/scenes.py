@@ -1,0 +1,135 @@
+"""Scenes of the whole: runs through both processes, with the fault that shows what is missing.
+
+Called by the catalogue of seeded bugs.
+"""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+from crds.kinds import RUN
+from crds.names import id_of
+from tests.campaign import ledger
+from tests.campaign.bugs.scenes_of_pods import started
+from tests.campaign.campaign import campaign
+from tests.campaign.checker import ACTIVE, BACKWARD, DOUBLED, Violation
+from tests.campaign.proxy.rule import Delay, Heard, Slow
+from tests.campaign.proxy.server import proxying
+from tests.campaign.yard import yard
+
+LATE_SECONDS = 6.0
+PLACES = 2
+ROLLBACK_SECONDS = 60.0
+END_SECONDS = 120
+
+
+class Caught(Exception):
+    """Enough was seen: what comes after need not be waited for."""
+
+
+async def plain(directory: Path, tree: Path) -> list[Violation]:
+    """One run by POST and one by kubectl, with a restart of the controller while they work."""
+    strangers: set[str] = set()
+    with contextlib.suppress(Caught):
+        async with yard(directory, tree=tree) as mine, campaign("plain", mine) as found:
+            await found.work.post({"events": 2, "sleep": 2})
+            await found.work.apply([{"events": 2, "sleep": 2}])
+            await found.fault("controller SIGKILL", mine.controller.restart())
+            names = {one.run for one in found.work.asked}
+            for _ in range(END_SECONDS):
+                if not await found.watcher.until_ended(names, 1.0):
+                    break
+                if strangers := set(ledger.starts(mine.ledger.entries())) - names:
+                    raise Caught
+        return list(found.report.columns[0].violations)
+    return [Violation(DOUBLED, name, "nobody asked for it") for name in sorted(strangers)]
+
+
+class LateRuns(Delay):
+    """The controller hears of Runs late, and of pods at once."""
+
+    def heard(self, event: Heard) -> float | None:
+        return super().heard(event) if event.call.resource == "runs" else 0.0
+
+
+async def late_news(directory: Path, tree: Path) -> list[Violation]:
+    """A run succeeds, and its pod is seen to end before its result is."""
+    async with proxying(directory) as proxy:
+        late = LateRuns(LATE_SECONDS)
+        async with (
+            yard(directory, tree=tree, kubeconfig=proxy.kubeconfig) as mine,
+            campaign("late_news", mine) as found,
+        ):
+            proxy.rules.append(late)
+            await found.work.post({"sleep": 1})
+            await found.work.apply([{"sleep": 1}, {"sleep": 2}])
+            await found.watcher.until_ended({one.run for one in found.work.asked}, found.end_seconds)
+            found.faults["events late"] = late.injected
+    return list(found.report.columns[0].violations)
+
+
+async def again(directory: Path, tree: Path) -> list[Violation]:
+    """An ended Run is deleted and applied once more: the first execution stays what it was."""
+    async with yard(directory, tree=tree) as mine:
+        async with campaign("again", mine) as found:
+            [run] = await found.work.apply([{"events": 1}])
+            await found.watcher.until_ended({run}, found.end_seconds)
+            raw = await mine.kube.get(RUN, run)
+            assert raw is not None
+        before = await mine.ask("GET", f"/v1/runs/{id_of(run)}")
+        await mine.kube.delete(RUN, run)
+        await mine.kube.create(RUN, {"metadata": {"name": run}, "spec": raw["spec"]})
+        seen = set()
+        async with asyncio.timeout(150):
+            while True:
+                now = await mine.ask("GET", f"/v1/runs/{id_of(run)}")
+                seen.add((now["status"], now["completed_at"]))
+                other = await mine.kube.get(RUN, run)
+                if other is not None and other["status"].get("phase") in ("Succeeded", "Failed", "Canceled"):
+                    break
+                await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        now = await mine.ask("GET", f"/v1/runs/{id_of(run)}")
+        seen.add((now["status"], now["completed_at"]))
+        wrong = seen - {(before["status"], before["completed_at"])}
+        more = (
+            [Violation(BACKWARD, run, f"{before['status']}, then {sorted(map(str, wrong))}")] if wrong else []
+        )
+    return [*found.report.columns[0].violations, *more]
+
+
+async def crowd(directory: Path, tree: Path) -> list[Violation]:
+    """Many runs for few places; the controller is killed, and hears of the pods late when it is back."""
+    slow = Slow(lambda call: call.lists and call.resource == "pods", LATE_SECONDS)
+    async with (
+        proxying(directory) as proxy,
+        yard(directory, tree=tree, kubeconfig=proxy.kubeconfig, concurrency=PLACES) as mine,
+        campaign("crowd", mine, PLACES) as found,
+    ):
+        runs = await found.work.apply([{"sleep": 2 * LATE_SECONDS}] * 2 * PLACES)
+        await started(mine, runs[0])
+        await started(mine, runs[1])
+        proxy.rules.append(slow)
+        await found.fault("controller SIGKILL", mine.controller.restart())
+    return list(found.report.columns[0].violations)
+
+
+async def rollback(directory: Path, tree: Path) -> list[Violation]:
+    """A rollback to the older of two deployments makes that one active."""
+    async with yard(directory, tree=tree, start=False) as mine:
+        await mine.api.start()
+        await mine.furnish()
+        await mine.deploy("dep-later")
+        await mine.controller.start()
+        await mine.active("dep-later")
+        loop = asyncio.get_running_loop()
+        end = loop.time() + ROLLBACK_SECONDS
+        while loop.time() < end:
+            status, _ = await mine.call("POST", f"/v1/deployments/{id_of(mine.deployment)}/rollback")
+            if status == 200:
+                break
+            await asyncio.sleep(0.5)
+        project = await mine.ask("GET", f"/v1/projects/{mine.project}")
+        active = project["active_deployment_id"]
+        right = active == id_of(mine.deployment)
+        return [] if right else [Violation(ACTIVE, "", f"{active} is active after the rollback")]

@@ -1,0 +1,64 @@
+"""Scenes about a run's one pod: a second one that should not be, and one that goes while its crew works.
+
+Called by the catalogue of seeded bugs.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from crds.kinds import POD
+from tests.campaign import ledger
+from tests.campaign.campaign import campaign
+from tests.campaign.checker import Violation
+from tests.campaign.yard import Yard, yard
+
+WAIT_SECONDS = 150.0
+LONG = {"events": 1, "sleep": 6}
+
+
+async def started(mine: Yard, run: str) -> None:
+    """Returns once the crew has said that it began. Raises TimeoutError."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while run not in ledger.starts(mine.ledger.entries()):
+            await asyncio.sleep(0.1)
+
+
+def _copy(raw: dict[str, Any]) -> dict[str, Any]:
+    """A pod like that one, under another name."""
+    metadata = raw["metadata"]
+    spec = {key: value for key, value in raw["spec"].items() if key != "nodeName"}
+    kept = {key: metadata[key] for key in ("labels", "ownerReferences") if key in metadata}
+    # One owner only may control a pod; that it is owned is enough.
+    return {
+        "metadata": {**kept, "name": f"{metadata['name']}-2"},
+        "spec": {**spec, "hostname": metadata["name"]},
+    }
+
+
+async def twin(directory: Path, tree: Path) -> list[Violation]:
+    """A second pod of the run, with all that the first one has: the claim is what keeps it from starting."""
+    async with yard(directory, tree=tree) as mine, campaign("twin", mine) as found:
+        run = await found.work.post(LONG)
+        await started(mine, run)
+        raw = await mine.kube.get(POD, run)
+        assert raw is not None
+        made = _copy(raw)
+        await found.fault("second pod", mine.kube.create(POD, made))
+        async with asyncio.timeout(WAIT_SECONDS):
+            while True:
+                other = await mine.kube.get(POD, made["metadata"]["name"])
+                if other is None or other["status"].get("phase") in ("Succeeded", "Failed"):
+                    break
+                await asyncio.sleep(0.2)
+        await mine.kube.delete(POD, made["metadata"]["name"], grace_seconds=0)
+    return list(found.report.columns[0].violations)
+
+
+async def gone(directory: Path, tree: Path) -> list[Violation]:
+    """The pod is deleted at once while its crew works: the run has failed, and says why."""
+    async with yard(directory, tree=tree) as mine, campaign("gone", mine) as found:
+        run = await found.work.post({"sleep": 3600}, ("failed:PodDeleted",))
+        await started(mine, run)
+        await found.fault("pod deleted", mine.kube.delete(POD, run, grace_seconds=0))
+    return list(found.report.columns[0].violations)

@@ -1,0 +1,65 @@
+"""Mistakes are put into copies of the product: the campaign catches each, and nothing where there is none.
+
+A checker that was never seen to fail shows nothing.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.campaign.bugs.bug import Bug, Scene, copied, plant
+from tests.campaign.bugs.catalogue import BUGS, QUICK
+from tests.campaign.yard import ROOT
+
+SLOW = [bug for bug in BUGS if bug.name not in QUICK]
+
+
+def scenes(bugs: list[Bug]) -> list[Scene]:
+    """Their scenes, each once."""
+    return list(dict.fromkeys(bug.scene for bug in bugs))
+
+
+def _name(thing: Bug | Callable[..., object]) -> str:
+    return thing.name if isinstance(thing, Bug) else thing.__name__
+
+
+quick = pytest.mark.parametrize("bug", [bug for bug in BUGS if bug.name in QUICK], ids=_name)
+slow = pytest.mark.parametrize("bug", SLOW, ids=_name)
+quick_scenes = pytest.mark.parametrize("scene", scenes([bug for bug in BUGS if bug.name in QUICK]), ids=_name)
+slow_scenes = pytest.mark.parametrize("scene", scenes(SLOW), ids=_name)
+
+
+async def catches(directory, bug: Bug) -> None:
+    """Plants it and plays its scene."""
+    tree = copied(ROOT, directory)
+    plant(tree, bug)
+    found = await bug.scene(directory, tree)
+    print("\n".join(f"{one.kind} {one.run}: {one.text}" for one in found))
+    assert bug.shows <= {one.kind for one in found}, f"not caught: {bug.name}; seen: {found}"
+
+
+async def finds_nothing(directory, scene: Scene) -> None:
+    """Plays it with a copy that nothing was put into."""
+    assert await scene(directory, copied(ROOT, directory)) == []
+
+
+@quick
+async def test_bug_is_caught(tmp_path, bug):
+    await catches(tmp_path, bug)
+
+
+@quick_scenes
+async def test_nothing_is_found_in_the_product(tmp_path, scene):
+    await finds_nothing(tmp_path, scene)
+
+
+@pytest.mark.campaign
+@slow
+async def test_slower_bug_is_caught(tmp_path, bug):
+    await catches(tmp_path, bug)
+
+
+@pytest.mark.campaign
+@slow_scenes
+async def test_nothing_is_found_in_the_product_by_a_slower_scene(tmp_path, scene):
+    await finds_nothing(tmp_path, scene)

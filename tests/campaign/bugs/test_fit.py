@@ -1,0 +1,22 @@
+"""The seeded bugs fit the code as it is: who changes that code learns of it here, at once."""
+
+import pytest
+
+from tests.campaign.bugs.bug import Bug, Edit, changed
+from tests.campaign.bugs.catalogue import BUGS, QUICK
+from tests.campaign.yard import ROOT
+
+
+def test_there_are_ten_and_each_can_be_planted():
+    assert len({bug.name for bug in BUGS}) == len(BUGS) == 10
+    assert set(QUICK) <= {bug.name for bug in BUGS}
+    for bug in BUGS:
+        for file, text in changed(ROOT, bug).items():
+            compile(text, file, "exec")
+
+
+@pytest.mark.parametrize("before", ["no such words", "import"])
+def test_a_bug_that_does_not_fit_says_so(before):
+    bug = Bug("a bug", (Edit("controller/run/pod.py", before, ""),), BUGS[0].scene, frozenset())
+    with pytest.raises(AssertionError, match="does not fit any more"):
+        changed(ROOT, bug)

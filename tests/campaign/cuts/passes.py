@@ -1,0 +1,179 @@
+"""A scenario undisturbed, and then cut at each of its writes: every pass comes to the same end.
+
+Called by the tests of cut points. A pass that does not come to the cut, because a
+slow machine wrote two things at once, is played again.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.campaign.cuts import sight
+from tests.campaign.cuts.kill import Kill
+from tests.campaign.cuts.point import Point, points
+from tests.campaign.cuts.scenario import Scenario
+from tests.campaign.cuts.sight import Sight
+from tests.campaign.cuts.stage import Stage
+
+CONVERGE_SECONDS = 150.0
+TRIES = 3
+
+
+@dataclass
+class Undisturbed:
+    """How a scenario goes when nobody disturbs it."""
+
+    scenario: Scenario
+    points: list[Point]
+    end: Sight
+    told: set[str]
+
+
+@dataclass
+class Report:
+    """What the passes came to."""
+
+    passes: int = 0
+    kills: int = 0
+    seconds: list[float] = field(default_factory=list)
+    """From each kill until the end was seen."""
+    missed: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, other: "Report") -> None:
+        """Takes over what another one has."""
+        self.passes += other.passes
+        self.kills += other.kills
+        self.seconds += other.seconds
+        self.missed += other.missed
+        self.wrong += other.wrong
+
+
+async def undisturbed(stage: Stage, scenario: Scenario) -> Undisturbed:
+    """Plays it without a cut. Raises AssertionError where a write that it must make was not seen."""
+    before = len(stage.writes())
+    marks = {process: len(count.calls) for process, count in stage.counts.items()}
+    subject = await scenario.act(stage)
+    await _end(stage, scenario, subject)
+    await stage.rest()
+    seen = await scenario.sight(stage, subject)
+    assert len(stage.writes()) > before
+    found = points(
+        (process, call)
+        for process, count in stage.counts.items()
+        for call, status in count.calls[marks[process] :]
+        if call.writes and status < 400
+    )
+    names = {str(point) for point in found}
+    assert set(scenario.essential) <= names, (sorted(set(scenario.essential) - names), sorted(names))
+    stage.subjects.append((scenario, subject, seen))
+    return Undisturbed(scenario, found, seen, await sight.told(stage.yard, subject))
+
+
+async def cut(stage: Stage, base: Undisturbed, point: Point, applied: bool) -> Report:
+    """Plays it with a kill at a point, before the write is done or (`applied`) after it."""
+    report, loop = Report(passes=1), asyncio.get_running_loop()
+    words = f"{base.scenario.name}, {point}, {'after' if applied else 'before'}"
+    for _ in range(TRIES):
+        kill = Kill(stage.child(point.process), point, applied)
+        async with _armed(stage, point.process, kill):
+            subject = await base.scenario.act(stage)
+            seen = await _end(stage, base.scenario, subject, kill)
+            if kill.fired.is_set():
+                killed = kill.at
+                seen = await _equal(stage, base, subject, seen)
+                report.seconds.append(loop.time() - killed)
+        await stage.rest()
+        stage.subjects.append((base.scenario, subject, seen))
+        report.wrong += [f"{words}: {line}" for line in different(base.end, seen)]
+        news = await sight.told(stage.yard, subject) - base.told - base.scenario.detours
+        report.wrong += [
+            f"{words}: an event {reason}, which nothing else tells of" for reason in sorted(news)
+        ]
+        if kill.fired.is_set():
+            report.kills += 1
+            print(f"{words}: over {report.seconds[-1]:.1f} s after the kill", flush=True)
+            return report
+    report.missed.append(words)
+    return report
+
+
+@contextlib.asynccontextmanager
+async def _armed(stage: Stage, process: str, kill: Kill) -> AsyncIterator[None]:
+    """The rule, and somebody who starts the process again, as the kubelet does."""
+    proxy, child = stage.proxies[process], stage.child(process)
+    proxy.rules.append(kill)
+
+    async def revive() -> None:
+        await kill.fired.wait()
+        await child.kill()
+        await child.start()
+
+    reviving = asyncio.create_task(revive())
+    try:
+        yield
+    finally:
+        proxy.rules.remove(kill)
+        if kill.fired.is_set():
+            await reviving
+        reviving.cancel()
+
+
+async def _end(stage: Stage, scenario: Scenario, subject: str, kill: Kill | None = None) -> Sight:
+    """What is seen once it is over; a pass whose cut is behind the end waits for that a little."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + CONVERGE_SECONDS
+    while True:
+        seen = await _look(stage, scenario, subject)
+        if seen and scenario.over(seen):
+            break
+        if loop.time() > end:
+            assert kill is not None and kill.fired.is_set(), f"{scenario.name} {subject} stayed {seen}"
+            return seen
+        await asyncio.sleep(0.2)
+    if kill is not None and not kill.fired.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(kill.fired.wait(), 2.0)
+    return seen
+
+
+async def _equal(stage: Stage, base: Undisturbed, subject: str, seen: Sight) -> Sight:
+    """What is seen once it is as it was undisturbed, or after the time for that."""
+    end = asyncio.get_running_loop().time() + CONVERGE_SECONDS
+    while different(base.end, seen) and asyncio.get_running_loop().time() < end:
+        await asyncio.sleep(0.3)
+        seen = await _look(stage, base.scenario, subject) or seen
+    return seen
+
+
+async def _look(stage: Stage, scenario: Scenario, subject: str) -> Sight:
+    """A sight; nothing while the api is away."""
+    with contextlib.suppress(Exception):
+        async with asyncio.timeout(20):
+            return await scenario.sight(stage, subject)
+    return {}
+
+
+def different(wanted: Sight, seen: Sight) -> list[str]:
+    """The fields that differ, as words."""
+    fields = sorted(set(wanted) | set(seen))
+    return [
+        f"{field} is {seen.get(field)!r}, not {wanted.get(field)!r}"
+        for field in fields
+        if wanted.get(field) != seen.get(field)
+    ]
+
+
+async def unchanged(stage: Stage) -> list[str]:
+    """What of all that came to its end was changed by what came after it."""
+    wrong: list[str] = []
+    for scenario, subject, before in stage.subjects:
+        if scenario.name in ("run", "cancel"):
+            after: Any = await scenario.sight(stage, subject)
+            if after["object"] is None:
+                # Pruned meanwhile.
+                before = {**before, "object": None, "pods": [], "deployment": False}
+            wrong += [f"{scenario.name} {subject}, later: {line}" for line in different(before, after)]
+    return wrong

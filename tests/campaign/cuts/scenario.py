@@ -1,0 +1,223 @@
+"""What users do, and what is seen of it in the end: one Run, a cancellation, a rollback, a commit.
+
+Each is played undisturbed first, and then once for each cut. Called by
+`tests.campaign.cuts.passes`. What a client does is repeated until it is answered,
+as a client would.
+"""
+
+import secrets
+from typing import Any
+
+from crds.git_names import git_name
+from crds.kinds import DEPLOYMENT, PROJECT, RUN
+from crds.names import id_of, name_of
+from tests.campaign import ledger
+from tests.campaign.cuts import sight
+from tests.campaign.cuts.sight import Sight
+from tests.campaign.cuts.stage import LINE, OTHER, Stage
+
+
+class Scenario:
+    """`essential` are the writes that every undisturbed play of it makes, by process."""
+
+    name = ""
+    essential: tuple[str, ...] = ()
+    only_essential = False
+    """Whether its other writes are those of another scenario, and are cut there."""
+    detours: frozenset[str] = frozenset()
+    """Kubernetes Events that it may have besides, after a restart."""
+
+    async def act(self, stage: Stage) -> str:
+        """Does it; gives the name of the object it is about."""
+        raise NotImplementedError
+
+    async def sight(self, stage: Stage, subject: str) -> Sight:
+        """What is seen of it now."""
+        raise NotImplementedError
+
+    def over(self, seen: Sight) -> bool:
+        """Whether it came to its end."""
+        raise NotImplementedError
+
+
+class Submitted(Scenario):
+    """A run by POST that succeeds, with events and an artifact."""
+
+    name = "run"
+    essential = (
+        "api: create runs",
+        "api: patch runs/status claim",
+        "api: patch runs/status claim result",
+        "controller: create pods of a run",
+        "controller: patch runs/status Running",
+        "controller: patch runs/status Succeeded",
+    )
+
+    def input(self, stage: Stage) -> dict[str, Any]:
+        """The crew's script."""
+        return {"ledger": stage.yard.ledger.url, "events": 3, "artifact": 1000, "sleep": 1.5}
+
+    async def act(self, stage: Stage) -> str:
+        body = {"deployment": stage.yard.project, "input": self.input(stage)}
+        order = {"Idempotency-Key": secrets.token_hex(8)}
+        made = await stage.yard.ask("POST", "/v1/runs", body, **order)
+        return name_of(made["id"])
+
+    async def sight(self, stage: Stage, subject: str) -> Sight:
+        return await sight.of_run(stage.yard, subject)
+
+    def over(self, seen: Sight) -> bool:
+        shown, pods = seen["shown"], seen.get("pods") or ()
+        ended = isinstance(shown, dict) and shown["status"] in ("succeeded", "failed", "canceled")
+        return ended and all(finished for _, finished in pods) and (seen["object"] or {}).get("phase") in (
+            "Succeeded", "Failed", "Canceled",
+        )  # fmt: skip
+
+
+class Applied(Submitted):
+    """A run by kubectl that is canceled while its crew works."""
+
+    name = "cancel"
+    essential = (
+        "api: patch runs cancel",
+        "api: patch runs/status claim",
+        "controller: create pods of a run",
+        "controller: patch runs/status Running",
+        "controller: patch runs ownerReferences",
+        "controller: delete pods",
+        "controller: patch runs/status Canceled",
+    )
+
+    async def act(self, stage: Stage) -> str:
+        name = f"run-cut-{secrets.token_hex(4)}"
+        script = {"ledger": stage.yard.ledger.url, "sleep": 3600}
+        spec = {"project": stage.yard.project, "input": script}
+        await stage.yard.kube.create(RUN, {"metadata": {"name": name}, "spec": spec})
+        await stage.until(lambda: name in ledger.starts(stage.yard.ledger.entries()))
+        # Shown as running, so that the writes of its start are not left out.
+        await stage.shown(name, "running")
+        await stage.yard.ask("POST", f"/v1/runs/{id_of(name)}/cancel")
+        return name
+
+    async def sight(self, stage: Stage, subject: str) -> Sight:
+        found = await super().sight(stage, subject)
+        if found.get("object"):
+            # A runner that finds no facade in the time that it has is stopped without a word.
+            found["object"]["outcome"] = None
+        return found
+
+
+class Pruned(Submitted):
+    """An ended run whose object goes; the API goes on showing it."""
+
+    name = "prune"
+    essential = ("api: delete runs",)
+
+    async def act(self, stage: Stage) -> str:
+        await self._keep(stage, "1h")
+        name = await super().act(stage)
+        await stage.shown(name, "succeeded")
+        await self._keep(stage, "1s")
+        return name
+
+    async def _keep(self, stage: Stage, time: str) -> None:
+        retention = {"spec": {"retention": {"runs": time}}}
+        await stage.yard.kube.patch(PROJECT, stage.yard.project, retention)
+
+    def over(self, seen: Sight) -> bool:
+        return seen["object"] is None and not seen["pods"]
+
+
+class RolledBack(Scenario):
+    """A rollback to the deployment that is not active."""
+
+    name = "rollback"
+    essential = (
+        "api: patch deployments activation",
+        "controller: patch projects/status lastOrder",
+        "controller: patch deployments/status order activationSeen",
+        "controller: patch projects/status activeDeployment",
+        "controller: patch deployments/status Active",
+        "controller: patch deployments/status Superseded",
+    )
+
+    async def act(self, stage: Stage) -> str:
+        project = await stage.yard.ask("GET", f"/v1/projects/{stage.yard.project}")
+        active = name_of(project["active_deployment_id"])
+        name = stage.yard.deployment if active == OTHER else OTHER
+        await stage.yard.ask("POST", f"/v1/deployments/{id_of(name)}/rollback")
+        return name
+
+    async def sight(self, stage: Stage, subject: str) -> Sight:
+        return await sight.of_deployment(stage, subject)
+
+    def over(self, seen: Sight) -> bool:
+        return bool(
+            seen.get("phase") == "Active" and seen["is active"] and seen["active ones"] == 1
+            and seen["shown"] == [True]
+        )  # fmt: skip
+
+
+class Committed(RolledBack):
+    """A commit whose tree was built before: its image is taken over."""
+
+    name = "commit"
+    essential = (
+        "controller: create deployments",
+        "controller: patch projects/status lastOrder",
+        "controller: patch deployments/status order",
+        "controller: patch deployments/status Building image",
+        "controller: patch projects/status activeDeployment",
+        "controller: patch deployments/status Active",
+        "controller: patch deployments/status Superseded",
+        "controller: create events NewCommit",
+        "controller: create events Activated",
+    )
+    detours = frozenset(("Building", "Built"))
+
+    async def sight(self, stage: Stage, subject: str) -> Sight:
+        # A controller that was started anew may not know the source yet; then it builds the same once more.
+        return {**await super().sight(stage, subject), "pods": None}
+
+    def variant(self, stage: Stage) -> str:
+        """A built tree that is not the head's."""
+        last = list(stage.commits.values())[-1]
+        return "ebb" if last == "flood" else "flood"
+
+    async def act(self, stage: Stage) -> str:
+        sha = await stage.commit(self.variant(stage))
+        await stage.look()
+        project = await stage.yard.kube.get(PROJECT, LINE)
+        assert project is not None
+        spec = {"source": {"git": {"url": stage.url, "commit": sha}}}
+        name = git_name(project["metadata"]["uid"], spec, 1)
+
+        async def made() -> bool:
+            return await stage.yard.kube.get(DEPLOYMENT, name) is not None
+
+        await stage.comes(made)
+        return name
+
+
+class Built(RolledBack):
+    """A new commit that is asked for, and built for real; the dependencies are there."""
+
+    name = "build"
+    only_essential = True
+    essential = (
+        "api: create deployments",
+        "controller: create pods of a build",
+        "controller: patch deployments/status Building buildPod",
+        "controller: patch deployments/status image",
+    )
+
+    async def act(self, stage: Stage) -> str:
+        variant = secrets.token_hex(4)
+        sha = await stage.commit(variant)
+        body = {"project": LINE, "source": {"git": {"commit": sha}}}
+        made = await stage.yard.ask("POST", "/v1/deployments", body)
+        return name_of(made["id"])
+
+    async def sight(self, stage: Stage, subject: str) -> Sight:
+        found = await super().sight(stage, subject)
+        return {**found, "image": None}

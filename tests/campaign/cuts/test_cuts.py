@@ -1,0 +1,56 @@
+"""The processes are killed before and after each single write of a run and of a deployment.
+
+Whatever the write, everybody sees the same in the end as if nothing had happened.
+"""
+
+import asyncio
+
+import pytest
+
+from tests.campaign.cuts import passes
+from tests.campaign.cuts.passes import Report
+from tests.campaign.cuts.scenario import Applied, Built, Committed, Pruned, RolledBack, Scenario, Submitted
+from tests.campaign.cuts.stage import stage
+
+
+async def played(directory, scenarios: tuple[Scenario, ...]) -> Report:
+    """All passes of some scenarios, on a stage of their own."""
+    report = Report()
+    follows = any(isinstance(scenario, Committed | Built) for scenario in scenarios)
+    async with stage(directory, follows) as made:
+        for scenario in scenarios:
+            base = await passes.undisturbed(made, scenario)
+            for point in base.points:
+                if scenario.only_essential and str(point) not in scenario.essential:
+                    continue
+                for applied in (False, True):
+                    report.add(await passes.cut(made, base, point, applied))
+        report.wrong += await passes.unchanged(made)
+    return report
+
+
+async def judge(directory, *stages: tuple[Scenario, ...]) -> None:
+    """Plays on several stages at once."""
+    works = [played(directory / str(number), scenarios) for number, scenarios in enumerate(stages)]
+    report = Report()
+    for other in await asyncio.gather(*works):
+        report.add(other)
+    print(f"\n{report.passes} passes, {report.kills} kills; worst recovery {max(report.seconds):.1f} s")
+    print("\n".join(f"not reached: {words}" for words in report.missed))
+    assert report.wrong == []
+    essential = [words for words in report.missed if any(
+        words.startswith(f"{scenario.name}, {write},")
+        for scenarios in stages for scenario in scenarios for write in scenario.essential
+    )]  # fmt: skip
+    assert essential == [] and report.kills > 0
+
+
+@pytest.mark.timeout(1800)
+async def test_every_cut_of_a_run_and_of_a_deployment_comes_to_the_same_end(tmp_path):
+    await judge(tmp_path, (Submitted(), Built()), (Committed(),))
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1800)
+async def test_every_cut_of_a_cancellation_a_rollback_and_a_pruning_comes_to_the_same_end(tmp_path):
+    await judge(tmp_path, (Applied(), Pruned()), (RolledBack(),))

@@ -1,0 +1,53 @@
+"""The same write has the same name, whatever it is of; different ones have different names."""
+
+import json
+
+import pytest
+
+from tests.campaign.cuts.point import Point, describe, points
+from tests.campaign.proxy.call import Call
+
+ROOT = "/apis/crewyard.dev/v1alpha1/namespaces/crews"
+
+
+def call(method, path, **body):
+    return Call(method, path, {}, json.dumps(body).encode())
+
+
+def pod(component):
+    return call("POST", "/api/v1/namespaces/crews/pods",
+                metadata={"name": "x", "labels": {"app.kubernetes.io/component": component}})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        (call("POST", f"{ROOT}/runs", metadata={"name": "run-a"}), "create runs"),
+        (pod("run"), "create pods of a run"),
+        (call("PATCH", f"{ROOT}/runs/run-a/status", status={"phase": "Running", "startTime": "x"}),
+         "patch runs/status Running"),
+        (call("PATCH", f"{ROOT}/runs/run-a/status", status={"result": {}, "claim": {}}),
+         "patch runs/status claim result"),
+        (call("PATCH", f"{ROOT}/runs/run-a", metadata={"resourceVersion": "1", "ownerReferences": []}),
+         "patch runs ownerReferences"),
+        (call("PATCH", f"{ROOT}/deployments/dep-a", spec={"activation": 2}), "patch deployments activation"),
+        (call("PATCH", f"{ROOT}/projects/p/status", status={"source": {}, "lastOrder": 4}),
+         "patch projects/status lastOrder"),
+        (call("POST", "/api/v1/namespaces/crews/events", reason="Activated"), "create events Activated"),
+        (call("DELETE", f"{ROOT}/runs/run-a"), "delete runs"),
+    ],
+)  # fmt: skip
+def test_a_write_is_named_by_what_it_writes(given, what):
+    assert describe(given) == what
+
+
+def test_writes_of_one_name_are_counted_for_each_process():
+    one, other = pod("run"), call("DELETE", f"{ROOT}/runs/run-a")
+    writes = [("api", one), ("controller", one), ("api", other), ("api", one)]
+    assert points(writes) == [
+        Point("api", "create pods of a run"),
+        Point("controller", "create pods of a run"),
+        Point("api", "delete runs"),
+        Point("api", "create pods of a run", 2),
+    ]
+    assert str(points(writes)[-1]) == "api: create pods of a run (2.)"

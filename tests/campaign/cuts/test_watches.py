@@ -1,0 +1,160 @@
+"""Watches that are late, lossy, half open or behind: nothing starts twice, and all is known soon after.
+
+Both processes are disturbed alike, the controller and the facade with its projector.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+
+import pytest
+
+from crds.kinds import RUN
+from crds.names import id_of
+from tests.campaign.campaign import Campaign, campaign
+from tests.campaign.cuts.stage import Stage, stage
+from tests.campaign.ledger import starts
+from tests.campaign.proxy.recording import Recording, Stale
+from tests.campaign.proxy.rule import CutBefore, Delay, Drop, LostAnswer, Rule, Storm, TooOld
+from tests.campaign.report import demand
+
+CONCURRENCY = 10
+PROMISED = 20.0
+MOST = 3 * PROMISED
+"""What a slow machine that does much else is given."""
+SCRIPT = {"events": 2, "sleep": 1.0}
+Fault = Callable[[Stage], AbstractAsyncContextManager[None]]
+
+
+def ruled(*make: Callable[[], Rule]) -> Fault:
+    """Rules in both proxies."""
+
+    @contextlib.asynccontextmanager
+    async def fault(made: Stage) -> AsyncIterator[None]:
+        rules = {process: [one() for one in make] for process in made.proxies}
+        for process, proxy in made.proxies.items():
+            proxy.rules += rules[process]
+        try:
+            yield
+        finally:
+            for process, proxy in made.proxies.items():
+                proxy.rules[:] = [rule for rule in proxy.rules if rule not in rules[process]]
+            injected = sum(rule.injected for mine in rules.values() for rule in mine)
+            assert injected > 0, "nothing was disturbed"
+
+    return fault
+
+
+@contextlib.asynccontextmanager
+async def half_open(made: Stage) -> AsyncIterator[None]:
+    """All open watches stay open and say nothing any more; the fault is over when it has begun."""
+    assert sum(proxy.hold() for proxy in made.proxies.values()) > 0
+    yield
+
+
+@contextlib.asynccontextmanager
+async def behind(made: Stage) -> AsyncIterator[None]:
+    """Both processes are killed, and read lists of some time ago when they start again."""
+    recordings = {process: Recording() for process in made.proxies}
+    for process, proxy in made.proxies.items():
+        proxy.rules.append(recordings[process])
+        # What a process reads when it starts.
+        await made.child(process).restart()
+        await made.until(lambda lists=recordings[process].lists: _of_runs(lists))
+        recordings[process].stop()
+    yield
+    stale = {process: Stale(recording, times=2) for process, recording in recordings.items()}
+    for process, proxy in made.proxies.items():
+        proxy.rules[:] = [rule for rule in proxy.rules if rule is not recordings[process]]
+        proxy.rules.append(stale[process])
+    for process in made.proxies:
+        await made.child(process).restart()
+    await made.until(lambda: all(rule.injected > 0 for rule in stale.values()))
+    for process, proxy in made.proxies.items():
+        proxy.rules.remove(stale[process])
+
+
+def _of_runs(lists) -> bool:
+    return any(path.endswith("/runs") for path, *_ in lists)
+
+
+def writes(call):
+    return call.writes
+
+
+def talks(call):
+    return not call.watches
+
+
+FAULTS: dict[str, Fault] = {
+    "events late by 3 s": ruled(lambda: Delay(3.0)),
+    "every 2nd event dropped": ruled(lambda: Drop(2)),
+    "every event dropped": ruled(Drop),
+    "watches half open": half_open,
+    "lists of before the restart": behind,
+}
+STORMS: dict[str, Fault] = {
+    "every 3rd request refused": ruled(lambda: Storm(talks, nth=3)),
+    "every 2nd watch too old": ruled(lambda: TooOld(2), lambda: CutBefore(lambda call: call.watches, 3)),
+    "every 3rd write cut, every 4th answer lost": ruled(
+        lambda: CutBefore(writes, 3), lambda: LostAnswer(writes, 4)
+    ),
+}
+
+
+async def disturbed(made: Stage, found: Campaign, name: str, fault: Fault) -> float:
+    """Some runs in a fault; seconds from its end until everybody knows how they ended."""
+    loop = asyncio.get_running_loop()
+    names: list[str] = []
+
+    async def doing() -> None:
+        async with fault(made):
+            names.append(await found.work.post(SCRIPT))
+            names.extend(await found.work.apply([SCRIPT, SCRIPT]))
+            # Their crews have begun, unless the fault keeps them from it.
+            with contextlib.suppress(TimeoutError):
+                await made.until(lambda: set(names) <= set(starts(made.yard.ledger.entries())), 5)
+
+    await found.fault(name, doing())
+    begun = loop.time()
+
+    async def known() -> bool:
+        for run in names:
+            raw = await made.yard.kube.get(RUN, run)
+            status, told = await made.yard.call("GET", f"/v1/runs/{id_of(run)}")
+            if not raw or raw["status"].get("phase") != "Succeeded" or status != 200:
+                return False
+            if told["data"]["status"] != "succeeded":
+                return False
+        return True
+
+    with contextlib.suppress(TimeoutError):
+        await made.comes(known, 2 * MOST)
+    return loop.time() - begun
+
+
+async def through(directory, name: str, faults: dict[str, Fault]) -> None:
+    """All faults, one after another, on one stage."""
+    took: dict[str, float] = {}
+    async with (
+        stage(directory, repositories=False) as made,
+        campaign(name, made.yard, CONCURRENCY) as found,
+    ):
+        for kind, fault in faults.items():
+            took[kind] = await disturbed(made, found, kind, fault)
+            found.notes.append(f"{kind}: all known {took[kind]:.1f} s after its end")
+    demand(found.report)
+    late = {kind: seconds for kind, seconds in took.items() if seconds > MOST}
+    assert late == {}
+
+
+@pytest.mark.timeout(1200)
+async def test_bad_watches(tmp_path):
+    await through(tmp_path, "test_bad_watches", FAULTS)
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1200)
+async def test_storms(tmp_path):
+    await through(tmp_path, "test_storms", STORMS)
