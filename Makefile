@@ -10,7 +10,7 @@ CODE := crds plan outbound controller build runner api actions client clients de
 TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/campaign tests/security tests/monitoring tests/clients tests/fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers tools clients docs lock format clean
+.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -86,6 +86,15 @@ fuzz: ## 10,000 requests made up from the API's description
 fuzz-parsers: $(STAMP) ## all that reads what strangers write, guided by coverage (SECONDS=60 each, TARGETS=all)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
 	@PYTHONPATH=client $(BIN)/python -m tests.fuzz $(or $(SECONDS),60) $(TARGETS)
+
+sbom: ## CycloneDX documents of the service's image, the runner and the client, to sbom/
+	@$(PYTHON) -m dev.sbom sbom
+
+audit: $(STAMP) sbom ## known vulnerabilities (where pip's index tells of them) and licences
+	@test -x $(VENV)/audit/bin/pip-audit || $(PYTHON) -m venv $(VENV)/audit
+	@$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
+	@$(VENV)/audit/bin/python -m dev.sbom.valid sbom/*.json
+	@$(PYTHON) -m dev.sbom.audit $(VENV)/audit/bin/pip-audit sbom/*.json
 
 tools: ## what only tests use: act, actionlint, helm, kubeconform, kstatus, versitygw, and packages of servers and a browser
 	@$(PYTHON) -m dev tools

@@ -1,0 +1,21 @@
+"""Holds documents against CycloneDX's schema: `python -m dev.sbom.valid FILE…`, with the audit's packages."""
+
+import sys
+from pathlib import Path
+
+
+def main(arguments: list[str]) -> int:
+    """Exit code 1 where one does not fit, with what is wrong."""
+    from cyclonedx.schema import SchemaVersion  # type: ignore[import-not-found]
+    from cyclonedx.validation.json import JsonStrictValidator  # type: ignore[import-not-found]
+
+    wrong = 0
+    for path in arguments:
+        error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(Path(path).read_text())
+        print(f"{path}: {error or 'fits the schema'}"[:1000])
+        wrong += error is not None
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,76 @@
+"""Bills of materials: what is read out of packages, how it is written, what an audit's answer means."""
+
+import json
+
+import pytest
+
+from dev.sbom import audit, document, image
+from dev.sbom.image import Package
+
+STATUS = """Package: libc6
+Status: install ok installed
+Architecture: amd64
+Version: 2.36-9+deb12u10
+Description: a library
+ Version: not this one
+
+Package: gone
+Status: deinstall ok config-files
+Architecture: amd64
+Version: 1
+"""
+LOCK = """# Pinned
+aiohttp==3.14.5 \\
+    --hash=sha256:{0} \\
+    --hash=sha256:{1}
+limits[redis]==5.8.0 ; python_version < "4" --hash=sha256:{0}
+""".format("a" * 64, "b" * 64)
+
+
+@pytest.mark.parametrize(
+    ("lines", "license"),
+    [
+        ("License-Expression: Apache-2.0 AND MIT\nLicense: x", "Apache-2.0 AND MIT"),
+        ("Classifier: License :: OSI Approved :: MIT License", "MIT License"),
+        ("License: BSD\n  with more\n", "BSD"),
+        ("", ""),
+    ],
+)
+def test_a_packages_metadata(lines, license):
+    found = image.python_package(f"Metadata-Version: 2.1\nName: A_b\nVersion: 1.0\n{lines}\n\nLong: text")
+    assert (found.name, found.version, found.license) == ("A_b", "1.0", license)
+
+
+def test_dpkgs_status():
+    assert image.debian_packages(STATUS) == [Package("libc6", "2.36-9+deb12u10", "", "amd64")]
+
+
+def test_a_lock_has_versions_and_hashes():
+    assert document.pinned(LOCK) == {
+        "aiohttp": ("3.14.5", ["a" * 64, "b" * 64]),
+        "limits": ("5.8.0", ["a" * 64]),
+    }
+
+
+def test_the_same_content_is_the_same_document():
+    components = [document.python(Package("A_b", "1"), ["b" * 64, "a" * 64]), document.file("x.py", "c" * 64)]
+    made = [document.document("x", "1", "application", order) for order in (components, components[::-1])]
+    assert json.dumps(made[0]) == json.dumps(made[1])
+    assert made[0]["serialNumber"] != document.document("x", "2", "application", components)["serialNumber"]
+    (library,) = (one for one in made[0]["components"] if one["type"] == "library")
+    assert (library["purl"], library["name"]) == ("pkg:pypi/a-b@1", "a-b")
+    assert document.debian(Package("g++", "1:2", "", "amd64"), "bookworm")["purl"] == (
+        "pkg:deb/debian/g%2B%2B@1%3A2?arch=amd64&distro=bookworm"
+    )
+
+
+def test_what_could_not_be_asked_about_is_no_success():
+    skipped = {"name": "a", "skip_reason": "not found"}
+    good = {"name": "b", "version": "1", "vulns": []}
+    bad = {"name": "c", "version": "2", "vulns": [{"id": "CVE-1", "fix_versions": ["3"]}]}
+    nothing = audit.read({"dependencies": [skipped]})
+    assert (nothing.asked, nothing.skipped, audit.code([nothing])) == (0, ("a",), 3)
+    assert audit.code([audit.read({"dependencies": [skipped, good]})]) == 0
+    found = audit.read({"dependencies": [good, bad]})
+    assert found.known == ("c 2: CVE-1, mended in 3",)
+    assert audit.code([nothing, found]) == 1
