@@ -1,6 +1,9 @@
 """Rules, dashboard and page agree with what the processes show."""
 
+import json
 import re
+import shutil
+import subprocess
 
 import pytest
 import yaml
@@ -56,6 +59,23 @@ def test_every_metric_is_looked_at():
     for expression in [rule["expr"] for rule in shipped.rules()] + [text for _, text in shipped.queries()]:
         seen |= {shipped.exported().get(name) for name in shipped.names(expression)}
     assert {name for name in shipped.exported().values() if name.startswith("crewyard_")} <= seen
+
+
+def test_the_kustomization_has_all_of_it():
+    argv = [
+        shutil.which("kubectl") or pytest.skip("no kubectl: `make up` builds it"),
+        "kustomize",
+        shipped.PLACE,
+    ]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    made = {(one["kind"], one["metadata"]["name"]): one for one in yaml.safe_load_all(done.stdout)}
+    names = {("ServiceMonitor", "crewyard-api"), ("ServiceMonitor", "crewyard-controller")}
+    assert set(made) == {*names, ("PrometheusRule", "crewyard"), ("ConfigMap", "crewyard-dashboard")}
+    board = made["ConfigMap", "crewyard-dashboard"]
+    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert json.loads(board["data"]["crewyard.json"]) == shipped.dashboard()
+    assert {one["metadata"]["namespace"] for one in made.values()} == {"crewyard-system"}
 
 
 def test_the_jobs_are_named_after_the_services():
