@@ -76,7 +76,11 @@ class Campaign:
         mine = [entry for entry in entries if entry.run not in of_jobs]
         sights = [one for one in self.watcher.sights if one.source == "list" or not self._rewound]
         seen = Observed(runs, tuple(sights), tuple(self._settled()), left)
-        found = self.more + checker.check(seen, mine, Plan(tuple(self.work.asked), self._concurrency))
+        asked = self.work.asked
+        if self._rewound:
+            begun = {entry.run for entry in mine}
+            asked = [one for one in asked if not one.object_only or one.run in begun or one.run in runs]
+        found = self.more + checker.check(seen, mine, Plan(tuple(asked), self._concurrency))
         columns = [Column("Runs", len(runs), tuple(found), self._recovery(self.watcher, mine))]
         if self.jobs.asked:
             theirs = [entry for entry in entries if entry.run in of_jobs]

@@ -20,7 +20,8 @@ class Asked:
     """One run or Job that was asked for, and how it may end: `succeeded`, `failed:OOMKilled`, `canceled`.
 
     An empty `run` was never acknowledged and has no name that is known. With `tolerant` an infrastructure
-    reason is an end too, with at most one start.
+    reason is an end too, with at most one start. `object_only`: only an object was made, which is gone with
+    etcd's files where nobody had looked at it yet.
     """
 
     run: str
@@ -28,6 +29,7 @@ class Asked:
     ends: frozenset[str] = frozenset((SUCCEEDED,))
     acknowledged: bool = True
     tolerant: bool = False
+    object_only: bool = False
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,11 @@ class Workload:
         self._yard, self._tolerant = yard, tolerant
         self.asked: list[Asked] = []
 
-    def _keep(self, name: str, script: Script, ends: Sequence[str], acknowledged: bool = True) -> None:
+    def _keep(
+        self, name: str, script: Script, ends: Sequence[str], acknowledged: bool = True, applied: bool = False
+    ) -> None:
         found = ends or (ENDS[script.get("exit", "returns")],)
-        self.asked.append(Asked(name, script, frozenset(found), acknowledged, self._tolerant))
+        self.asked.append(Asked(name, script, frozenset(found), acknowledged, self._tolerant, applied))
 
     def allow(self, run: str, end: str) -> None:
         """Lets a run end so, too: it was given a fault of its own."""
@@ -97,7 +99,7 @@ class Workload:
             assert asyncio.get_running_loop().time() < end, said
             await asyncio.sleep(1)
         for name, script in zip(names, scripts, strict=True):
-            self._keep(name, script, ends)
+            self._keep(name, script, ends, applied=True)
         return names
 
     async def _kubectl_apply(self, whole: bytes) -> str | None:

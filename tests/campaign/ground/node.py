@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,16 @@ from dev.progress import Progress
 from dev.settings import NODE, REPOSITORY, Settings, from_environment
 
 ALLOWED = "CREWYARD_GROUND_FAULTS"
+PROGRAMS = (
+    "etcd",
+    "registry",
+    "containerd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+)
+"""Those that can be started one by one, in the order of `make up`."""
 READY_SECONDS = 180.0
 UP_SECONDS = 600.0
 GONE_SECONDS = 30.0
@@ -102,6 +113,23 @@ class Node:
         finally:
             self.send("etcd", signal.SIGCONT)
 
+    def version(self) -> int:
+        """The newest version that the apiserver has given."""
+        return int(self._kube.call("GET", "/api/v1/namespaces?limit=1")["metadata"]["resourceVersion"])
+
+    def catch_up(self, version: int) -> None:
+        """Writes until versions are as great as they were: then nobody's memory is ahead of the cluster."""
+        place = "/api/v1/namespaces/default/configmaps"
+        self._kube.create(place, {"metadata": {"name": "catching-up"}})
+        number = 0
+        while int(self._patched(f"{place}/catching-up", number)["metadata"]["resourceVersion"]) <= version:
+            number += 1
+        self._kube.call("DELETE", f"{place}/catching-up")
+
+    def _patched(self, path: str, number: int) -> Any:
+        body = {"data": {"number": str(number)}}
+        return self._kube.call("PATCH", path, body, content="application/merge-patch+json")
+
     def set_back(self, to: Path) -> None:
         """etcd's files become the older copy; all that remembers the newer ones starts again."""
         rest = ("kube-controller-manager", "kube-scheduler", "kubelet")
@@ -129,6 +157,14 @@ class Node:
             cwd=REPOSITORY, capture_output=True, text=True, timeout=UP_SECONDS, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-4000:]
+
+    def mend(self) -> None:
+        """Lets go on what a test left halted, and starts what it left dead."""
+        for name in PROGRAMS:
+            if program.running(self._settings, name):
+                self.send(name, signal.SIGCONT)
+            else:
+                self.start(name)
 
     def ready(self, seconds: float = READY_SECONDS) -> None:
         """Returns once the node is ready again and the installed service answers."""
