@@ -92,3 +92,8 @@ def test_the_jobs_are_named_after_the_services():
         [endpoint] = monitor["spec"]["endpoints"]
         assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
     assert {monitor["metadata"]["name"] for monitor in monitors} == set(services)
+
+
+def test_the_page_names_the_label_that_opens_the_controller_to_prometheus():
+    policies = (shipped.ROOT / "manifests" / "base" / "network-policies.yaml").read_text()
+    assert 'crewyard.dev/metrics: "true"' in policies and 'crewyard.dev/metrics: "true"' in PAGE
