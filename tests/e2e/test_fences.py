@@ -1,16 +1,23 @@
-"""What a build executes of a crew's finds no secret and reaches nobody within."""
+"""What a build executes finds no secret and reaches nobody within; and rules are there before a pod is."""
 
+import contextlib
 import json
 import re
 import secrets
+import socket
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tests.e2e.index import Index
 from tests.e2e.test_hostile import METADATA, address_of_metadata
 from tests.e2e.workshop import tree
-from tests.e2e.yard import NAMESPACE
+from tests.e2e.yard import NAMESPACE, eventually
 from tests.listeners import listening
 
+IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
+PODS = 6
 CANARY = Path(__file__).parent / "canary"
 
 
@@ -18,10 +25,9 @@ async def test_what_a_build_executes_finds_nothing(yard, workshops, host_address
     """Its own canary is found, which shows that it looks; those planted in Secrets are not."""
     own, variable, password = (f"canary-{secrets.token_hex(12)}" for _ in range(3))
     secret = f"e2e-{secrets.token_hex(4)}"
-    api = json.loads(
-        await yard.kubectl("get", "pods", "-l", "app.kubernetes.io/component=controller", "-o", "json",
-                           "--namespace", "crewyard-system", "--field-selector=status.phase=Running")
-    )["items"]  # fmt: skip
+    running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
+    labels = "app.kubernetes.io/component=controller"
+    [controller, *_] = json.loads(await yard.kubectl("get", "pods", "-l", labels, *running))["items"]
     with (
         address_of_metadata(),
         listening(METADATA, port=80) as metadata,
@@ -34,7 +40,7 @@ async def test_what_a_build_executes_finds_nothing(yard, workshops, host_address
             "kubelet": (host_address, 10250),
             "etcd": (host_address, 2379),
             "metadata": (METADATA, 80),
-            "controller, another port": (api[0]["status"]["podIP"], 8080),
+            "controller, another port": (controller["status"]["podIP"], 8080),
             "names": (host_address, 53),
         }
         address = f"http://{host_address}:{index.port}/simple/"
@@ -72,3 +78,80 @@ async def test_what_a_build_executes_finds_nothing(yard, workshops, host_address
     # Names have to be answered; that a knock arrives at all is shown by it.
     assert saw["reached"] == ["names"]
     assert (metadata.visits, etcd.visits) == (0, 0)
+
+
+@contextlib.contextmanager
+def ear(address: str) -> Iterator[tuple[int, list[bytes]]]:
+    """A port at which every packet is heard, and what they said."""
+    heard: list[bytes] = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind((address, 0))
+        server.settimeout(0.2)
+        over = threading.Event()
+
+        def listen() -> None:
+            while not over.is_set():
+                with contextlib.suppress(TimeoutError):
+                    heard.append(server.recvfrom(100)[0])
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        try:
+            yield int(server.getsockname()[1]), heard
+        finally:
+            over.set()
+            thread.join()
+
+
+def knocker(name: str, fenced: bool, address: str, port: int) -> dict[str, Any]:
+    """A pod whose very first instructions send packets, one after the other."""
+    knock = f"echo {name} > /dev/udp/{address}/{port}"
+    script = f"{knock}; for i in 1 2 3 4 5 6 7 8 9; do {knock}; sleep 0.1; done"
+    labels = {"fenced": "yes"} if fenced else {}
+    container = {"name": "main", "image": IMAGE, "command": ["bash", "-c", script]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "containers": [container],
+        },
+    }
+
+
+async def test_a_fenced_pod_sends_nothing_from_its_first_instruction_on(yard, host_address):
+    """Beside pods that no policy selects, whose first packets arrive."""
+    name = f"e2e-race-{secrets.token_hex(4)}"
+    place = ["--namespace", name]
+    policy = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "closed"},
+        "spec": {"podSelector": {"matchLabels": {"fenced": "yes"}}, "policyTypes": ["Egress"]},
+    }
+    await yard.kubectl("create", "namespace", name)
+    try:
+        await yard.kubectl("create", *place, "-f", "-", stdin=json.dumps(policy))
+        await eventually(lambda: yard.kubectl("get", "sa", *place), lambda accounts: "default" in accounts)
+        with ear(host_address) as (port, heard):
+            pods = [
+                knocker(f"{kind}-{number}", kind == "fenced", host_address, port)
+                for number in range(PODS)
+                for kind in ("fenced", "open")
+            ]
+            body = {"apiVersion": "v1", "kind": "List", "items": pods}
+            await yard.kubectl("create", *place, "-f", "-", stdin=json.dumps(body))
+
+            async def ended() -> list[str]:
+                listed = json.loads(await yard.kubectl("get", "pods", *place, "-o", "json"))["items"]
+                return [one["status"].get("phase", "") for one in listed]
+
+            await eventually(
+                ended, lambda phases: len(phases) == 2 * PODS and set(phases) == {"Succeeded"}, 300, 0.5
+            )
+        assert {one.decode().strip() for one in heard} == {f"open-{number}" for number in range(PODS)}
+        assert len(heard) == 10 * PODS, "not even the first was lost of those that are open"
+    finally:
+        await yard.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")

@@ -285,7 +285,8 @@ async def test_nothing_is_taken_along_and_nothing_forged_is_believed(yard: Yard,
     names = {one["name"] for one in listed}
     assert "honest.txt" in names
     assert names & {"environ.txt", "shadow.txt", "up.txt", "runner.txt", "pipe.txt", "passwd.txt"} == set()
-    assert [name for name in names if name.startswith(("etc/", "/", "..")) or "/../" in name] == []
+    # A backslash is a letter here; whoever downloads to Windows is told that there are no such names.
+    assert [name for name in names if name.startswith("etc/") or {"", ".", ".."} & set(name.split("/"))] == []
     for name in names:
         answer = await yard.call("GET", f"/v1/runs/{run['id']}/artifacts/{quote(name)}")
         assert answer.status == 200 and b"root:" not in bytes(answer.body), name
