@@ -80,13 +80,23 @@ class ControlPlane:
             for one in found.get("kvs", [])
         }
 
+    def revisions(self) -> dict[str, tuple[str, str]]:
+        """All that etcd holds, by key: when it was made and when it was last written, as its revisions."""
+        found = self._etcd(
+            "range", key=_coded(b"/registry/"), range_end=_coded(b"/registry0"), keys_only=True
+        )
+        return {
+            base64.b64decode(one["key"]).decode(): (one["create_revision"], one["mod_revision"])
+            for one in found["kvs"]
+        }
+
     def store(self, objects: Mapping[str, Any]) -> None:
         """Puts objects into etcd as an older apiserver left them there, with their uids, past all checks."""
         for key, value in objects.items():
             text = json.dumps(value, separators=(",", ":"))
             self._etcd("put", key=_coded(key.encode()), value=_coded(text.encode()))
 
-    def _etcd(self, call: str, **body: str) -> Any:
+    def _etcd(self, call: str, **body: str | bool) -> Any:
         request = urllib.request.Request(f"{self._store}/v3/kv/{call}", json.dumps(body).encode())
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read())

@@ -17,8 +17,9 @@ CLUSTER_KINDS = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies.admissionregistration.k8s.io",
     "ClusterRoleBinding": "clusterrolebindings.rbac.authorization.k8s.io",
     "ClusterRole": "clusterroles.rbac.authorization.k8s.io",
-    "CustomResourceDefinition": "customresourcedefinitions.apiextensions.k8s.io",
+    # Before the kinds: a namespace that held objects of kinds that just went ends only after minutes.
     "Namespace": "namespaces",
+    "CustomResourceDefinition": "customresourcedefinitions.apiextensions.k8s.io",
 }
 NAMESPACED_KINDS = {
     "Deployment": "deployments.apps",
@@ -103,7 +104,7 @@ def _shown(one: Thing) -> str:
 
 
 def removal(live: Iterable[dict[str, Any]], purge: bool) -> list[Thing]:
-    """What `down` deletes of what is ours, in this order: what runs first, namespaces last."""
+    """What `down` deletes of what is ours, in this order: what runs first, the kinds last."""
     order = [*NAMESPACED_KINDS, *CLUSTER_KINDS]
     ours = [thing(item) for item in live if is_ours(item)]
     going = [one for one in ours if purge or one.kind not in KEPT]

@@ -86,27 +86,29 @@ def person(cluster):
         one.does("down --purge")
 
 
-def everything(cluster: ControlPlane) -> dict[tuple[str, str, str], tuple[str, str]]:
-    """All objects but what the cluster writes by itself: uid and version by kind, namespace and name."""
-    resources = set(cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split())
-    resources -= {"events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses"}
-    resources -= {name for name in resources if name.endswith(".metrics.k8s.io")}
-    found = json.loads(cluster.kubectl("get", ",".join(sorted(resources)), "--all-namespaces", "-o", "json"))
-    return {
-        (item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]): (
-            item["metadata"].get("uid", ""),
-            item["metadata"].get("resourceVersion", ""),
-        )
-        for item in found["items"]
-        # Counters of the apiserver's own, and what it makes anew whenever it likes.
-        if item["kind"] not in ("APIService", "IPAddress", "FlowSchema", "PriorityLevelConfiguration")
-    }
+# What the control plane writes by itself: events, leases, and what it counts and derives.
+ITS_OWN = ("events", "leases", "masterleases", "ranges", "ipaddresses", "servicecidrs", "flowschemas")
+ITS_OWN += (
+    "peerserverleases",
+    "prioritylevelconfigurations",
+    "apiregistration.k8s.io",
+    "endpointslices",
+    "services/endpoints",
+)
 
 
-def is_crewyards(thing: tuple[str, str, str]) -> bool:
-    _, namespace, name = thing
-    whole = name.startswith("crewyard-") or name.endswith(".crewyard.dev") or name == "crews"
-    return namespace in ("crews", "crewyard-system") or (not namespace and whole)
+def everything(cluster: ControlPlane) -> dict[str, tuple[str, str]]:
+    """All objects as etcd holds them: their keys, when they were made and when last written."""
+    found = cluster.revisions()
+    ours = tuple(f"/registry/{name}/" for name in ITS_OWN)
+    return {key: revisions for key, revisions in found.items() if not key.startswith(ours)}
+
+
+def is_crewyards(key: str) -> bool:
+    """Whether a key is one that `make up` may write: ours by name, or in one of the two namespaces."""
+    parts = key.split("/")
+    whole = parts[-1].startswith("crewyard-") or parts[-1].endswith(".crewyard.dev") or parts[-1] == "crews"
+    return whole or parts[-2] in ("crews", "crewyard-system")
 
 
 def test_asked_confirmed_and_taken_away(person):
@@ -123,7 +125,8 @@ def test_asked_confirmed_and_taken_away(person):
     made = everything(person.cluster)
     assert [thing for thing in before if made.get(thing) != before[thing]] == []
     assert [thing for thing in made if thing not in before and not is_crewyards(thing)] == []
-    assert {kind for kind, _, name in made if name == "crewyard-api"} >= {"Deployment", "ClusterRole", "Role"}
+    named = {key.split("/")[2] for key in made if key.endswith("/crewyard-api")}
+    assert named >= {"deployments", "clusterroles", "roles", "services"}
 
     status = person.types("status")
     assert "context  test" in status.stdout and "crewyard-api" in status.stdout
@@ -136,17 +139,19 @@ def test_asked_confirmed_and_taken_away(person):
     project = {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Project", "spec": {}}
     project["metadata"] = {"name": "research", "namespace": "crews"}
     person.cluster.kubectl("create", "-f", "-", stdin=json.dumps(project))
-    key = ("Secret", "crewyard-system", "crewyard-admin-key")
+    key = "/registry/secrets/crewyard-system/crewyard-admin-key"
 
     unasked = person.types("down")
     assert unasked.returncode == 2 and "crewyard-data" in unasked.stderr
     assert everything(person.cluster)[key] == made[key]
     person.does("down")
     kept = everything(person.cluster)
-    assert key in kept and ("PersistentVolumeClaim", "crewyard-system", "crewyard-data") in kept
-    assert ("Project", "crews", "research") in kept
+    assert key in kept and "/registry/persistentvolumeclaims/crewyard-system/crewyard-data" in kept
+    assert "/registry/crewyard.dev/projects/crews/research" in kept
     assert not [
-        thing for thing in kept if thing[0] in ("Deployment", "Role", "Service") and is_crewyards(thing)
+        one
+        for one in kept
+        if one.split("/")[2] in ("deployments", "roles", "clusterroles") and one not in before
     ]
 
     person.does("up")
@@ -163,9 +168,9 @@ def test_what_others_made_is_left_alone(person):
     before = everything(cluster)
     assert "namespaces crews are there already" in person.types("up").stderr
     person.does("up")
-    assert everything(cluster)["Namespace", "", "crews"] == before["Namespace", "", "crews"]
+    assert everything(cluster)["/registry/namespaces/crews"] == before["/registry/namespaces/crews"]
     person.does("down --purge")
-    assert everything(cluster)["Namespace", "", "crews"] == before["Namespace", "", "crews"]
+    assert everything(cluster)["/registry/namespaces/crews"] == before["/registry/namespaces/crews"]
 
     cluster.kubectl("create", "clusterrole", "crewyard-api", "--verb=get", "--resource=pods")
     there = everything(cluster)

@@ -129,9 +129,9 @@ def test_down_keeps_data_keys_and_kinds():
     ]
 
 
-def test_purging_takes_all_of_ours_and_namespaces_last():
+def test_purging_takes_all_of_ours_and_the_kinds_last():
     going = objects.removal(LIVE, purge=True)
-    assert len(going) == len(LIVE) - 1 and str(going[-1]) == "Namespace crews"
+    assert len(going) == len(LIVE) - 1 and str(going[-1]) == "CustomResourceDefinition runs.crewyard.dev"
     kinds = [one.kind for one in going]
     assert kinds.index("CustomResourceDefinition") > kinds.index("Deployment")
     assert [len(group) for group in objects.grouped(going)] == [2, 1, 1, 1, 1, 1]
