@@ -155,3 +155,44 @@ async def test_a_fenced_pod_sends_nothing_from_its_first_instruction_on(yard, ho
         assert len(heard) == 10 * PODS, "not even the first was lost of those that are open"
     finally:
         await yard.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")
+
+
+def condition(kind: str) -> dict[str, Any]:
+    """One as the controller writes it of what is built."""
+    times = {"lastTransitionTime": "2026-11-21T10:00:00Z", "observedGeneration": 1}
+    return {"type": kind, "status": "True", "reason": "Superseded", "message": "built", **times}
+
+
+async def tagged(yard, project: str) -> str:
+    """A Deployment that seems built, with an image by its tag: as if the controller had been wrong."""
+    status = {
+        "phase": "Superseded",
+        "order": 1,
+        "observedGeneration": 1,
+        "plan": {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11"},
+        "conditions": [condition("Ready"), condition("Built")],
+        "image": IMAGE,
+    }
+    source = {"archive": {"upload": f"upl_{'0' * 26}", "sha256": "0" * 64}}
+    for _ in range(10):
+        name = f"dep-e2e-{secrets.token_hex(4)}"
+        await yard.apply("Deployment", name, {"project": project, "source": source}, "create")
+        patch = ["patch", "cdep", name, "--subresource=status", "--type=merge"]
+        await yard.kubectl(*patch, "-p", json.dumps({"status": status}), check=False)
+        found = await yard.object("deployments", name)
+        if found["status"].get("image") == IMAGE and found["status"]["phase"] in ("Superseded", "Active"):
+            return name
+        # Its build began meanwhile, and came to nothing.
+    raise AssertionError("ten builds began sooner than a status was patched")
+
+
+async def test_a_run_of_an_image_by_its_tag_is_refused(yard, workshops):
+    shop = await workshops()
+    deployment = await tagged(yard, shop.project)
+    run = f"run-e2e-{secrets.token_hex(4)}"
+    await yard.apply("Run", run, {"project": shop.project, "deployment": deployment}, "create")
+    ended = await eventually(
+        lambda: yard.object("runs", run), lambda seen: seen.get("status", {}).get("phase") == "Failed", 120
+    )
+    assert "a run's image is named by its digest" in ended["status"]["error"]["message"]
+    assert await yard.kubectl("get", "pod", run, "--ignore-not-found") == ""
