@@ -184,3 +184,20 @@ def test_a_policy_that_cannot_be_expressed_closes_what_it_selects():
     probes: list[dict[str, Any]] = [{"from": "stranger", "to": INTERNET, "port": 443}]
     assert heard(probes, True, policies()) == [True]
     assert heard(probes, True, policies([named])) == [False]
+
+
+def test_down_leaves_no_table():
+    script = (
+        "import subprocess; from dev.fences import ruleset, table; table.prepare(); "
+        "table.apply(ruleset.text(ruleset.World([], {}, []))); "
+        "tables = lambda: subprocess.run(['nft', 'list', 'tables'], capture_output=True).stdout.decode(); "
+        "assert tables().count('crewyard') == 2; table.remove(); table.remove(); print(tables())"
+    )
+    done = subprocess.run(
+        ["unshare", "--net", sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=ROOT,
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
