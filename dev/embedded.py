@@ -196,5 +196,6 @@ class Embedded:
             now = f"runs (process {record.pid})" if record else "does not run"
             lines.append(f"{name:24} {now:26} {program.log_file(self._settings, name)}")
         if self._settings.kubeconfig.exists():
+            lines.append(fences.line(self._settings))
             lines.append(pod_pids.line(Kube(self._settings.kubeconfig)))
         return "\n".join(lines)

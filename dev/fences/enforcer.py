@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dev.errors import GroundError
 from dev.fences import ruleset, table
 from dev.fences.addresses import Addresses, Owner
 from dev.fences.sight import Sight, say
@@ -69,7 +68,7 @@ class Enforcer:
                 text = ruleset.text(self.world())
                 if text != self._last:
                     table.apply(text)
-            except (GroundError, ValueError) as error:
+            except Exception as error:  # whatever it is, this thread has no second
                 say(f"the rules could not be applied, the last ones hold: {error}")
                 time.sleep(_PAUSE)
                 continue
@@ -90,6 +89,9 @@ class Enforcer:
             case "DEL":
                 if self._addresses.take(request["container"]):
                     self.changed()
+            case "STATUS":
+                closed = sorted(self.sight.problems.items())
+                return "; ".join(f"{title} is not expressed: {why}" for title, why in closed) or None
         return None
 
     def _add(self, request: dict[str, Any]) -> str | None:

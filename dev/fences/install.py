@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from dev.fences import plugin
 from dev.probe import Unix
 from dev.program import Program
 from dev.settings import REPOSITORY, Settings
@@ -33,6 +34,15 @@ def plugins(settings: Settings) -> None:
     fresh.write_text(f"#!{sys.executable} -IS\n{code}")
     fresh.chmod(0o755)
     fresh.replace(place / NAME)
+
+
+def line(settings: Settings) -> str:
+    """For people, in the manner of `status`: whether all network policies hold."""
+    try:
+        problem = plugin.ask(str(settings.fences_socket), {"command": "STATUS"})["problem"]
+    except (OSError, ValueError, KeyError) as error:
+        problem = f"unknown: {error}"
+    return f"{'network policies':24} {problem or 'all hold'}"
 
 
 def process(settings: Settings) -> Program:

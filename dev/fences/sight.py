@@ -106,8 +106,8 @@ class Sight:
             try:
                 self._once(path, view)
                 pause = 0.1
-            except (KubeError, ValueError, KeyError) as error:
-                say(f"{path}: {error}")
+            except Exception as error:  # whatever it is, this thread has no second
+                say(f"{path}: {type(error).__name__}: {error}")
                 time.sleep(pause)
                 pause = min(pause * 2, _PAUSE_MAX)
 
