@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from api.store import postgres_text
 from api.store.errors import StoreUnavailable
+from api.store.postgres_tls import parted
 
 CONNECT_SECONDS = 2.0
 COMMAND_SECONDS = 2.5
@@ -41,14 +42,22 @@ def address(text: str) -> URL:
         raise ValueError("is no URL") from error
     if url.drivername not in _NAMES or not url.database:
         raise ValueError("must be postgresql+asyncpg://user:password@host:5432/database")
+    parted(url)
     return url.set(drivername="postgresql+asyncpg")
+
+
+def direct(text: str) -> tuple[str, dict[str, Any]]:
+    """The same for asyncpg itself: the address with its password, and the arguments that go with it."""
+    url, tls = parted(address(text))
+    return url.set(drivername="postgresql").render_as_string(hide_password=False), tls
 
 
 def engine(url: str, size: int, bounded: bool = True) -> AsyncEngine:
     """A pool of at most `size` connections; not `bounded`: statements may take their time."""
     settings = {**_DURABLE, **(_BOUNDS if bounded else {})}
+    place, tls = parted(address(url))
     made = create_async_engine(
-        address(url),
+        place,
         pool_size=size,
         max_overflow=0,
         pool_timeout=POOL_SECONDS,
@@ -59,6 +68,7 @@ def engine(url: str, size: int, bounded: bool = True) -> AsyncEngine:
             "timeout": CONNECT_SECONDS,
             "command_timeout": COMMAND_SECONDS if bounded else None,
             "server_settings": settings,
+            **tls,
         },
     )
 

@@ -12,7 +12,7 @@ import asyncpg
 import structlog
 
 from api.store.leader import Leader, Work
-from api.store.postgres_engine import CONNECT_SECONDS, address, lock_number
+from api.store.postgres_engine import CONNECT_SECONDS, direct, lock_number
 
 log = structlog.get_logger()
 
@@ -32,7 +32,7 @@ class PostgresLeader(Leader):
     """One of the replicas of one namespace."""
 
     def __init__(self, url: str, namespace: str) -> None:
-        self._url = address(url).set(drivername="postgresql").render_as_string(hide_password=False)
+        self._url, self._tls = direct(url)
         self._number = lock_number(f"leader/{namespace}")
 
     async def lead(self, work: Work) -> None:
@@ -45,6 +45,7 @@ class PostgresLeader(Leader):
                     timeout=CONNECT_SECONDS,
                     command_timeout=CONNECT_SECONDS,
                     server_settings=_GIVEN_UP,
+                    **self._tls,
                 )
                 try:
                     await self._win(connection)

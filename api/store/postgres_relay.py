@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg
 import structlog
 
-from api.store.postgres_engine import CONNECT_SECONDS, address
+from api.store.postgres_engine import CONNECT_SECONDS, direct
 from api.store.signals import Signals
 
 log = structlog.get_logger()
@@ -49,7 +49,7 @@ class Relay:
     """One connection that tells and hears the rings of one namespace."""
 
     def __init__(self, url: str, namespace: str) -> None:
-        self._url = address(url).set(drivername="postgresql").render_as_string(hide_password=False)
+        self._url, self._tls = direct(url)
         self._channel = f"crewyard_{namespace}"
         self._self = secrets.token_hex(4)
         self._waiting: dict[str, None] = {}
@@ -83,7 +83,7 @@ class Relay:
             try:
                 async with asyncio.timeout(2 * CONNECT_SECONDS):
                     connection = await asyncpg.connect(
-                        self._url, timeout=CONNECT_SECONDS, command_timeout=CONNECT_SECONDS
+                        self._url, timeout=CONNECT_SECONDS, command_timeout=CONNECT_SECONDS, **self._tls
                     )
                 try:
                     await connection.add_listener(self._channel, self._heard)

@@ -27,9 +27,13 @@ def die_with_parent() -> None:
 
 
 class Server:
-    """The server. `socket` is its directory; databases are made from the template `filled`, if it was."""
+    """The server. `socket` is its directory; databases are made from the template `filled`, if it was.
 
-    def __init__(self) -> None:
+    `more` are settings over the usual ones, `tls` a directory with server.key and server.crt for it.
+    """
+
+    def __init__(self, more: dict[str, str] | None = None, tls: Path | None = None) -> None:
+        self._more = more or {}
         # pytest's own directories are closed to the user that PostgreSQL runs as.
         self.directory = Path(tempfile.mkdtemp(prefix="crewyard-postgres-"))
         self._as = {"user": _USER, "group": _USER, "extra_groups": ()} if os.geteuid() == 0 else {}
@@ -42,6 +46,11 @@ class Server:
             "initdb", "-D", "data", "-U", "crewyard", "--pwfile=password", "--auth=scram-sha-256",
             "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync",
         )  # fmt: skip
+        for name in ("server.key", "server.crt") if tls else ():
+            copy = shutil.copy(tls / name, self.directory / "data" / name)
+            Path(copy).chmod(0o600)
+            if self._as:
+                shutil.chown(copy, _USER, _USER)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -55,7 +64,7 @@ class Server:
         """Starts it; returns once it answers."""
         settings = {
             "listen_addresses": "", "unix_socket_directories": str(self.directory), "fsync": "off",
-            "full_page_writes": "off", "max_connections": "200", "shared_buffers": "32MB",
+            "full_page_writes": "off", "max_connections": "200", "shared_buffers": "32MB", **self._more,
         }  # fmt: skip
         argv = [str(PROGRAMS / "postgres"), "-D", "data"]
         argv += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
@@ -94,8 +103,9 @@ class Server:
 
     def sql(self, database: str, text: str) -> str:
         """What psql prints for a statement."""
+        place = ("-h", self.directory, "-p", self._more.get("port", "5432"))
         return subprocess.run(
-            [PROGRAMS / "psql", "-h", self.directory, "-U", "crewyard", "-d", database, "-XAtqc", text],
+            [PROGRAMS / "psql", *place, "-U", "crewyard", "-d", database, "-XAtqc", text],
             env={"PGPASSWORD": PASSWORD}, check=True, capture_output=True, timeout=30, text=True,
         ).stdout.strip()  # fmt: skip
 

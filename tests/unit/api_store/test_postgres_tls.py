@@ -1,0 +1,95 @@
+"""A database whose certificate is checked, by every connection, against the system's authorities."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from api.config import ConfigError, parse
+from api.store.errors import StoreUnavailable
+from api.store.store import Store
+from tests.unit.api_store import given as some
+from tests.unit.api_store.postgres import PASSWORD, Server
+
+SECONDS = 60
+
+
+def certificate(directory: Path) -> Path:
+    """Of `localhost`, by its own authority, beside its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    form = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (directory / "server.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
+    (directory / "server.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    return directory / "server.crt"
+
+
+@pytest.fixture
+def port(postgres: Server, tmp_path: Path) -> Iterator[int]:
+    """Where a second server listens by TLS; its authority is the file `server.crt`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        number = int(free.getsockname()[1])
+    certificate(tmp_path)
+    server = Server({"port": str(number), "listen_addresses": "localhost", "ssl": "on"}, tmp_path)
+    try:
+        server.database()
+        yield number
+    finally:
+        server.close()
+
+
+def url(port: int, mode: str, host: str = "localhost") -> str:
+    return f"postgresql+asyncpg://crewyard:{PASSWORD}@{host}:{port}/postgres?{mode}"
+
+
+@pytest.mark.parametrize("mode", ["ssl=verify-full", "ssl=verify-ca", "sslmode=verify-full", "ssl=require"])
+async def test_each_connection_is_by_tls(port, tmp_path, monkeypatch, mode):
+    if "verify" in mode:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.crt"))
+    store = await Store.open(tmp_path, "crews", url(port, mode))
+    leads = asyncio.Event()
+
+    async def work() -> None:
+        leads.set()
+        await asyncio.Event().wait()
+
+    leading = asyncio.create_task(store.leader.lead(work))
+    try:
+        await some.yard(store)
+        await asyncio.wait_for(leads.wait(), SECONDS)
+    finally:
+        leading.cancel()
+        await asyncio.wait((leading,))
+        await store.close()
+
+
+async def test_a_server_that_no_known_authority_vouches_for_is_refused(port, tmp_path, monkeypatch):
+    with pytest.raises(StoreUnavailable, match="certificate verify failed"):
+        await Store.open(tmp_path, "crews", url(port, "ssl=verify-full"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.crt"))
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
+        await Store.open(tmp_path, "crews", url(port, "ssl=verify-full", host="127.0.0.1"))
+
+
+def test_an_unknown_mode_is_named_without_the_password():
+    with pytest.raises(ConfigError, match=r"CREWYARD_DATABASE_URL: ssl must be one of .*verify-full") as said:
+        parse({"CREWYARD_TOKEN_KEY": "k" * 32, "CREWYARD_DATABASE_URL": url(5432, "ssl=true")})
+    assert PASSWORD not in str(said.value)
