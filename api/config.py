@@ -78,7 +78,8 @@ def parse(environ: Mapping[str, str]) -> Config:
     namespace = environ.get("CREWYARD_NAMESPACE", "crews")
     if not namespace or len(namespace) > 63 or not namespace.replace("-", "").isalnum():
         wrong.append("CREWYARD_NAMESPACE: must be the name of a namespace, for example crews")
-    token_key = environ.get("CREWYARD_TOKEN_KEY", "")
+    # As the controller reads it: a Secret made from a file ends with a line break.
+    token_key = environ.get("CREWYARD_TOKEN_KEY", "").strip()
     if len(token_key) < MIN_TOKEN_KEY:
         wrong.append(
             f"CREWYARD_TOKEN_KEY: needs at least {MIN_TOKEN_KEY} characters, the same for api and controller "
@@ -142,7 +143,7 @@ def _address(environ: Mapping[str, str], name: str, default: str, wrong: list[st
 
 
 def _database(environ: Mapping[str, str], wrong: list[str]) -> str | None:
-    text = environ.get("CREWYARD_DATABASE_URL", "")
+    text = environ.get("CREWYARD_DATABASE_URL", "").strip()
     if not text:
         return None
     try:
@@ -173,7 +174,7 @@ def _bucket(environ: Mapping[str, str], wrong: list[str]) -> str | None:
 
 
 def _counters(environ: Mapping[str, str], wrong: list[str]) -> str | None:
-    text = environ.get("CREWYARD_RATE_LIMIT_URL", "")
+    text = environ.get("CREWYARD_RATE_LIMIT_URL", "").strip()
     if not text:
         return None
     try:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from api.config import parse as api_settings
 from controller.config import ConfigError, parse
 from controller.health import Vitals, problems
 
@@ -24,6 +25,14 @@ def test_the_least_that_is_needed():
     assert config.kopf is True
     assert config.plans.of("free").concurrent_runs == 2
     assert "0123456789abcdef" not in repr(config)
+
+
+def test_a_secret_made_from_a_file_is_the_same_to_facade_and_controller():
+    place = "postgresql+asyncpg://u:p@h/crewyard"
+    given = {**GOOD, "CREWYARD_TOKEN_KEY": "0123456789abcdef\n", "CREWYARD_DATABASE_URL": f"{place}\n"}
+    facade = api_settings({**given, "CREWYARD_RATE_LIMIT_URL": "redis://h:6379\n"})
+    assert facade.token_key == parse(given).token_key == "0123456789abcdef"
+    assert (facade.database_url, facade.rate_limit_url) == (place, "redis://h:6379")
 
 
 def test_all_that_is_wrong_is_named_at_once():
