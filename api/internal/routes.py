@@ -35,7 +35,7 @@ def add(
     runs = "/internal/v1/runs/{run}"
     app.router.add_post(f"{runs}/claim", bound(claim.claim))
     app.router.add_post(f"{runs}/events", bound(events.events))
-    app.router.add_put(f"{runs}/artifacts/{{name:.+}}", bound(artifacts.put))
+    app.router.add_put(f"{runs}/artifacts/{{name:(?s:.+)}}", bound(artifacts.put))
     app.router.add_post(f"{runs}/result", bound(result.result))
     app.router.add_post("/internal/v1/builds/{deployment}/logs", bound(builds.logs))
     app.router.add_get("/internal/v1/uploads/{upload}", bound(builds.upload), allow_head=False)

@@ -115,7 +115,7 @@ ENDPOINTS = (
     ),
     Endpoint(
         "GET",
-        "/v1/runs/{id}/artifacts/{artifact:.+}",
+        "/v1/runs/{id}/artifacts/{artifact:(?s:.+)}",
         get,
         "read",
         produces=(media.ANY,),

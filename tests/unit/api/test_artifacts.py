@@ -8,7 +8,18 @@ from api.translate import artifacts, ranges
 
 CONTENT = b"0123456789"
 SHA = hashlib.sha256(CONTENT).hexdigest()
-NAMES = ["nested/report.md", "a b.txt", "ü ✓.json", 'quote".txt', "100%.csv", "%2F", "semi;colon", "..."]
+NAMES = [
+    "nested/report.md",
+    "a b.txt",
+    "ü ✓.json",
+    'quote".txt',
+    "100%.csv",
+    "%2F",
+    "semi;colon",
+    "...",
+    "a\nb.txt",
+    "\r\n\n",
+]
 
 
 async def bytes_of(content):
