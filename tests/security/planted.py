@@ -58,10 +58,14 @@ class Planted:
             index,
             [],
         )
-        await made._secrets(git, ssh)
-        made.commit("harbour-pilot==1.2\n")
-        made.ssh.repository.commit({"main.py": CREW}, "By ssh")
-        await made._projects()
+        try:
+            await made._secrets(git, ssh)
+            made.commit("harbour-pilot==1.2\n")
+            made.ssh.repository.commit({"main.py": CREW}, "By ssh")
+            await made._projects()
+        except BaseException:
+            await made.remove()
+            raise
         return made
 
     @property
