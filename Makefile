@@ -76,7 +76,7 @@ campaign: ## faults of all kinds for an hour and more, Runs beside Jobs (again: 
 	@$(PYTHON) -m dev fit campaign
 	@$(MAKE) up $(STAMP) tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_GROUND_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
-	  $(BIN)/pytest -s tests/campaign $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
+	  $(BIN)/pytest -s -o timeout=3600 -o faulthandler_timeout=3500 tests/campaign $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
 
 fuzz: ## 10,000 requests made up from the API's description
 	@$(PYTHON) -m dev fit fuzz

@@ -49,14 +49,17 @@ async def _kill(found: Campaign, fault: schedule.Fault) -> None:
     await found.yard.controller.start(ready=False)
 
 
-async def killed(name: str, place, runs: int, count: int, seconds: float, seed: int) -> None:
+async def killed(
+    name: str, place, runs: int, count: int, seconds: float, seed: int, concurrency: int = CONCURRENCY
+) -> None:
     """`count` kills over `seconds`, while `runs` runs are asked for."""
     faults = schedule.draw(seed, {"controller SIGKILL": count}, seconds, longest=1.0)
     print(schedule.text(seed, faults, name))
     async with (
-        yard(place, concurrency=CONCURRENCY) as mine,
-        campaign(name, mine, CONCURRENCY, seed) as found,
+        yard(place, concurrency=concurrency) as mine,
+        campaign(name, mine, concurrency, seed) as found,
     ):
+        found.end_seconds = 300 + 3 * runs
         chance = random.Random(seed)
         await asyncio.gather(work(found, chance, runs, seconds), kills(found, faults))
         await mine.controller.ready()
@@ -69,7 +72,15 @@ async def test_controller_kills(place, chosen):
 
 @pytest.mark.campaign
 async def test_hundred_controller_kills(place, chosen):
-    await killed("test_hundred_controller_kills", place, runs=500, count=100, seconds=300, seed=chosen(0))
+    await killed(
+        "test_hundred_controller_kills",
+        place,
+        runs=500,
+        count=100,
+        seconds=300,
+        seed=chosen(0),
+        concurrency=12,
+    )
 
 
 async def test_two_controllers(place, chosen):

@@ -104,6 +104,5 @@ async def test_every_death(place):
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(1800)
 async def test_great_deaths(place):
     await everything("test_great_deaths", place, {**FAULTS, **SMALL, **GREAT}, neighbours=20)

@@ -145,7 +145,6 @@ async def test_a_store_set_back(node, place, chosen, tmp_path):
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(1800)
 async def test_a_reboot(node, place, chosen):
     async def doing(node: Node, found: Campaign) -> None:
         async def boot() -> None:
