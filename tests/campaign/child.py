@@ -4,6 +4,7 @@ Called by `tests.campaign.yard`. Whatever it prints is kept, a file for each sta
 """
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import signal
@@ -123,7 +124,9 @@ class Child:
     def send(self, number: signal.Signals) -> None:
         """Sends a signal to it, if it lives."""
         if self.pid is not None:
-            os.kill(self.pid, number)
+            # It may be gone already, and nobody have been told yet.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     async def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Sends a signal that ends it and waits until it is gone."""
