@@ -16,6 +16,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* An object with what an installation says over ours: the same key twice would be no YAML. */}}
+{{- define "crewyard.over" -}}
+{{- $found := index . 0 -}}
+{{- range $key, $value := index . 1 }}{{ $_ := set $found $key $value }}{{ end -}}
+{{ toYaml $found }}
+{{- end -}}
+
 {{/* By these a Deployment knows its pods; they can never be changed. */}}
 {{- define "crewyard.selector" -}}
 app.kubernetes.io/name: crewyard

@@ -21,10 +21,19 @@
 {{- if eq .Values.crews.namespace .Release.Namespace -}}
 {{- fail (printf "crews.namespace is %s, which is the release's own: crews run beside nothing that holds a Secret of the service; name another one" .Values.crews.namespace) -}}
 {{- end -}}
-{{- if hasKey .Values.settings "CREWYARD_TOKEN_KEY" -}}
-{{- fail "settings.CREWYARD_TOKEN_KEY would lie in a ConfigMap: use tokens.existingSecret" -}}
+{{- $secrets := dict "CREWYARD_TOKEN_KEY" "tokens" "CREWYARD_ADMIN_KEYS" "adminKeys" "CREWYARD_DATABASE_URL" "database" -}}
+{{- $secrets = merge $secrets (dict "CREWYARD_RATE_LIMIT_URL" "rateLimit") -}}
+{{- $secrets = merge $secrets (dict "AWS_SECRET_ACCESS_KEY" "bucket" "AWS_SESSION_TOKEN" "bucket") -}}
+{{- range $name, $place := $secrets -}}
+{{- if hasKey $.Values.settings $name -}}
+{{- fail (printf "settings.%s would lie in a ConfigMap: use %s.existingSecret" $name $place) -}}
 {{- end -}}
-{{- if and (hasKey .Values.settings "CREWYARD_DATABASE_URL") -}}
-{{- fail "settings.CREWYARD_DATABASE_URL would lie in a ConfigMap: use database.existingSecret" -}}
+{{- end -}}
+{{/* Services and policies know their pods by labels that all releases have alike. */}}
+{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items -}}
+{{- $other := dig "metadata" "annotations" "meta.helm.sh/release-name" $.Release.Name . -}}
+{{- if and (eq (dig "metadata" "labels" "app.kubernetes.io/name" "" .) "crewyard") (ne $other $.Release.Name) -}}
+{{- fail (printf "the namespace %s has the release %s of Crewyard already, and each would answer for the other: install this one into another namespace" $.Release.Namespace $other) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

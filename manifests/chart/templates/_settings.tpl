@@ -1,5 +1,10 @@
-{{/* The entries of the ConfigMap, as YAML. What is at its default is left to the service. */}}
+{{/* The entries of the ConfigMap, as YAML: `settings` over what the other values make. */}}
 {{- define "crewyard.settings" -}}
+{{- include "crewyard.over" (list (include "crewyard.made" . | fromYaml) .Values.settings) -}}
+{{- end -}}
+
+{{/* What is at its default is left to the service. */}}
+{{- define "crewyard.made" -}}
 {{- $name := include "crewyard.fullname" . -}}
 CREWYARD_NAMESPACE: {{ .Values.crews.namespace | quote }}
 CREWYARD_INTERNAL_URL: {{ include "crewyard.apiUrl" . | quote }}
@@ -58,8 +63,5 @@ CREWYARD_BLOBS_PUBLIC_URL: {{ .Values.bucket.publicUrl | quote }}
 {{- if .Values.bucket.direct }}
 CREWYARD_BLOBS_DIRECT: "true"
 {{- end }}
-{{- end }}
-{{- range $key, $value := .Values.settings }}
-{{ $key }}: {{ $value | quote }}
 {{- end }}
 {{- end -}}

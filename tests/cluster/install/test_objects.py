@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests.cluster.install import openapi
-from tests.cluster.install.installation import CHART, ROOT, command, kubectl
+from tests.cluster.install.installation import CHART, ROOT, CommandError, command, kubectl
 
 EVERYTHING = CHART / "ci" / "everything.yaml"
 REPLICAS = CHART / "values-replicas.yaml"
@@ -85,6 +85,22 @@ def test_so_have_those_of_kustomize(schemas, directory):
 def test_a_wrong_field_is_found(schemas):
     report = conform(schemas, rendered(()).replace("  replicas: 1", "  replicass: 1"))
     assert report["summary"]["invalid"] == 2 and "replicass" in json.dumps(report)
+
+
+def test_a_second_release_in_the_namespace_of_another_is_refused(namespaces):
+    system, crews = namespaces
+    labels = {"app.kubernetes.io/name": "crewyard", "app.kubernetes.io/component": "api"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "api", "image": "none"}]}}
+    metadata = {"name": "api", "labels": labels, "annotations": {"meta.helm.sh/release-name": "first"}}
+    there = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    there["spec"] = {"replicas": 0, "selector": {"matchLabels": labels}, "template": pod}
+    kubectl("-n", system, "create", "-f", "-", given=json.dumps(there))
+    argv = [str(CHART), "--namespace", system, "--dry-run=server"]
+    argv += ["--set", f"crds.install=false,crews.create=false,crews.namespace={crews}"]
+    with pytest.raises(CommandError, match=f"{system} has the release first of Crewyard already"):
+        command("helm", "install", "second", *argv)
+    kubectl("-n", system, "annotate", "--overwrite", "deployment", "api", "meta.helm.sh/release-name=second")
+    assert "second-crewyard-api" in command("helm", "install", "second", *argv)
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)

@@ -25,6 +25,16 @@ HELMS_LABELS = (
 Objects = list[dict[str, Any]]
 
 
+class _Strict(yaml.SafeLoader):
+    """Refuses an object that has a key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = {key for key in keys if keys.count(key) > 1}
+        assert not twice, f"{node.start_mark}: twice: {twice}"
+        return super().construct_mapping(node, deep)
+
+
 class Refused(Exception):
     """helm did not render; the text is what it said."""
 
@@ -43,7 +53,7 @@ def helm(*values: str | Path, release: str = "crewyard", chart: Path = CHART) ->
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     if done.returncode:
         raise Refused(done.stderr)
-    return [found for found in yaml.safe_load_all(done.stdout) if found]
+    return [found for found in yaml.load_all(done.stdout, _Strict) if found]
 
 
 def kustomize(directory: Path) -> Objects:

@@ -112,6 +112,12 @@ def test_a_release_of_another_name_shares_no_name_with_the_first():
         (['settings={"OTHER": "x"}'], ["/settings", "OTHER"]),
         (['settings={"CREWYARD_TOKEN_KEY": "0123456789abcdef"}'], ["tokens.existingSecret"]),
         (['settings={"CREWYARD_DATABASE_URL": "postgresql://"}'], ["database.existingSecret"]),
+        (['settings={"CREWYARD_RATE_LIMIT_URL": "redis://:x@h"}'], ["rateLimit.existingSecret"]),
+        (['settings={"CREWYARD_ADMIN_KEYS": "[]"}'], ["adminKeys.existingSecret"]),
+        (['settings={"AWS_SECRET_ACCESS_KEY": "x"}'], ["bucket.existingSecret"]),
+        (['settings={"AWS_SESSION_TOKEN": "x"}'], ["bucket.existingSecret"]),
+        (['pods={"run": {"resources": {"claims": []}}}'], ["/pods/run/resources", "claims"]),
+        (['pods={"plans": {"pro": {"resources": {"claims": []}}}}'], ["/pods/plans/pro/resources", "claims"]),
         (['builds.baseImages={"3.11": null}'], ["/builds/baseImages"]),
         (['pods={"run": {"nodeSelektor": {}}}'], ["/pods/run", "nodeSelektor"]),
         (['pods={"run": {"resources": {"limits": {"nvidia.com/gpu": true}}}}'], ["nvidia.com"]),
@@ -167,6 +173,29 @@ def test_everything_turned_on_says_it_in_the_right_places():
     assert int(ingress["metadata"]["annotations"]["nginx.ingress.kubernetes.io/proxy-read-timeout"]) >= 3600
     route = objects["HTTPRoute crewyard-system/crewyard-api"]
     assert route["spec"]["rules"][0]["timeouts"] == {"request": "0s", "backendRequest": "0s"}
+
+
+def test_what_an_installation_says_takes_the_place_of_what_the_chart_says():
+    # Twice the same key is no YAML: kustomize, and what renders by it, refuses it.
+    values = (
+        'settings={"CREWYARD_LOG_LEVEL": "warning", "CREWYARD_SEAL_AFTER": "60", "AWS_S3_FORCE": "on"}',
+        'api.podAnnotations={"prometheus.io/scrape": "false", "example.com/owner": "platform"}',
+        'controller.podAnnotations={"prometheus.io/port": "1"}',
+        'crews.labels={"pod-security.kubernetes.io/warn": "baseline", "team": "research"}',
+    )
+    objects = {rendering.name(one): one for one in rendering.helm(*values)}
+    config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
+    assert (config["CREWYARD_LOG_LEVEL"], config["CREWYARD_SEAL_AFTER"]) == ("warning", "60")
+    pods = {
+        name: objects[f"Deployment crewyard-system/crewyard-{name}"]["spec"]["template"]["metadata"]
+        for name in ("api", "controller")
+    }
+    assert pods["api"]["annotations"]["prometheus.io/scrape"] == "false"
+    assert pods["api"]["annotations"]["prometheus.io/port"] == "8080"
+    assert pods["api"]["annotations"]["example.com/owner"] == "platform"
+    assert pods["controller"]["annotations"]["prometheus.io/port"] == "1"
+    labels = objects["Namespace /crews"]["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/warn"] == "baseline" and labels["team"] == "research"
 
 
 def test_the_settings_are_ones_that_the_service_takes():
