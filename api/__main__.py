@@ -86,10 +86,14 @@ async def run(config: settings.Config, keys: dict[str, Key]) -> None:
 
 
 def main() -> None:
-    """Makes a backup or a key if asked to; else runs until SIGTERM or SIGINT.
+    """Makes a backup or a key if asked to; without a word runs until SIGTERM or SIGINT.
 
     Event streams end first, then requests under way, then the tasks.
     """
+    if sys.argv[1:] and sys.argv[1] not in ("backup", "key"):
+        # Beside the service that runs in its pod another one would take the cluster up.
+        print("usage: python3 -m api [backup TARGET | key [NAME]]", file=sys.stderr)
+        sys.exit(2)
     try:
         config = settings.parse(os.environ)
         keys = parse_fixed(os.environ.get("CREWYARD_ADMIN_KEYS", ""))

@@ -21,8 +21,12 @@ def call(data, database_url, *arguments):
         "CREWYARD_TOKEN_KEY": "0123456789abcdef",
         "CREWYARD_NAMESPACE": "crews",
     }
+    return api(environment, "key", *arguments)
+
+
+def api(environment, *arguments):
     return subprocess.run(
-        [sys.executable, "-m", "api", "key", *arguments],
+        [sys.executable, "-m", "api", *arguments],
         env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
 
@@ -46,6 +50,13 @@ async def test_each_call_makes_a_key_that_the_running_service_knows_at_once(stor
 def test_no_key_for_a_wrong_call(tmp_path, arguments):
     done = call(tmp_path, None, *arguments)
     assert (done.returncode, done.stdout) == (2, "") and "usage" in done.stderr
+
+
+@pytest.mark.parametrize("word", ["keys", "--help", "-h"])
+def test_an_unknown_word_starts_no_second_service(tmp_path, word):
+    done = api({**os.environ, "CREWYARD_DATA": str(tmp_path), "CREWYARD_TOKEN_KEY": "0123456789abcdef"}, word)
+    assert (done.returncode, done.stdout) == (2, "") and "backup" in done.stderr and "key" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_key_where_nothing_was_ever_served(tmp_path):
