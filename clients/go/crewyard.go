@@ -7,6 +7,7 @@ package crewyard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,15 +18,20 @@ import (
 // Version is that of the API the client was made for.
 const Version = "0.1.0"
 
+const mostRedirects = 10
+
 const acceptJSON = "application/json, */*;q=0.5"
 
 // Crewyard is one installation. All calls end with WithResponse, as in
-// StartRunWithResponse; an answer with 4xx or 5xx is an *APIError.
+// StartRunWithResponse; an answer with 4xx or 5xx is an *APIError,
+// and so is a redirect of a call that changes something.
 type Crewyard struct {
 	*ClientWithResponses
 	base string
 	key  string
 	http *http.Client
+	// calls is http, careful about redirects.
+	calls *http.Client
 }
 
 // Option changes how New connects.
@@ -47,6 +53,7 @@ func New(address, key string, options ...Option) (*Crewyard, error) {
 	for _, option := range options {
 		option(c)
 	}
+	c.calls = careful(c.http)
 	c.ClientWithResponses, err = NewClientWithResponses(c.base, WithHTTPClient(c))
 	return c, err
 }
@@ -60,7 +67,29 @@ func (c *Crewyard) Do(request *http.Request) (*http.Response, error) {
 		// What can come as a stream comes as JSON where JSON is named.
 		request.Header.Set("Accept", acceptJSON)
 	}
-	return checked(c.http.Do(request))
+	return checked(c.calls.Do(request))
+}
+
+// careful gives a client that follows redirects only of what reads, as a POST
+// would become a GET, and shows the key to no other host.
+func careful(client *http.Client) *http.Client {
+	made, theirs := *client, client.CheckRedirect
+	made.CheckRedirect = func(next *http.Request, via []*http.Request) error {
+		switch first := via[0]; {
+		case first.Method != http.MethodGet:
+			return http.ErrUseLastResponse
+		case next.URL.Host != first.URL.Host:
+			next.Header.Del("Authorization")
+		}
+		if theirs != nil {
+			return theirs(next, via)
+		}
+		if len(via) >= mostRedirects {
+			return errors.New("crewyard: the redirects do not end")
+		}
+		return nil
+	}
+	return &made
 }
 
 // SendUpload sends an archive of size bytes to the address that AnnounceUpload

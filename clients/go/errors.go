@@ -11,7 +11,8 @@ import (
 
 const mostOfError = 1 << 20
 
-// APIError is an answer with 4xx or 5xx. Code is the stable word to branch on:
+// APIError is an answer with 4xx or 5xx, or a redirect that is not followed
+// ("redirected"). Code is the stable word to branch on:
 //
 //	var refused *crewyard.APIError
 //	if errors.As(err, &refused) && refused.Code == "queue_full" { … }
@@ -36,7 +37,8 @@ func (e *APIError) Passing() bool {
 }
 
 func checked(response *http.Response, err error) (*http.Response, error) {
-	if err != nil || response.StatusCode < 400 {
+	moved := err == nil && response.StatusCode >= 300 && response.StatusCode < 400 && response.Header.Get("Location") != ""
+	if err != nil || response.StatusCode < 400 && !moved {
 		return response, err
 	}
 	defer response.Body.Close()
@@ -45,6 +47,10 @@ func checked(response *http.Response, err error) (*http.Response, error) {
 		Code:      "unknown",
 		Message:   "the service answered " + response.Status,
 		RequestID: response.Header.Get("X-Request-Id"),
+	}
+	if moved {
+		found.Code = "redirected"
+		found.Message = "the answer is a redirect to " + response.Header.Get("Location") + ": make the client with the address that it leads to"
 	}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		found.RetryAfter = time.Duration(seconds) * time.Second

@@ -123,6 +123,43 @@ func TestACallerWhoStopsIsNotCalledAgain(t *testing.T) {
 	}
 }
 
+func TestARedirectMakesNoOtherCallOfOneThatChangesSomething(t *testing.T) {
+	client, asked := service(t, 5, 9, func(w http.ResponseWriter, _ int) bool {
+		w.Header().Set("Location", "/v1/runs")
+		w.WriteHeader(http.StatusMovedPermanently)
+		return true
+	})
+	_, err := client.StartRunWithResponse(context.Background(), nil, RunCreate{Deployment: "research"})
+	var refused *APIError
+	if !errors.As(err, &refused) || refused.Code != "redirected" || refused.Status != http.StatusMovedPermanently {
+		t.Fatal(err)
+	}
+	if len(*asked) != 1 {
+		t.Fatal(*asked)
+	}
+}
+
+func TestTheKeyGoesToNoOtherHost(t *testing.T) {
+	keys := make(chan string, 1)
+	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys <- r.Header.Get("Authorization")
+		fmt.Fprint(w, "bytes")
+	}))
+	t.Cleanup(bucket.Close)
+	client, _ := service(t, 5, 9, func(w http.ResponseWriter, _ int) bool {
+		w.Header().Set("Location", bucket.URL)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		return true
+	})
+	file, err := client.DownloadArtifactWithResponse(context.Background(), "run_a", "report.md", nil)
+	if err != nil || string(file.Body) != "bytes" {
+		t.Fatal(err)
+	}
+	if key := <-keys; key != "" {
+		t.Fatal(key)
+	}
+}
+
 func TestMessagesComeOutWholeHoweverTheyAreCut(t *testing.T) {
 	text := "\r\nid: 1\r\nevent: log\r\ndata: a\r\ndata:b\r\n\r\n:x\nid: 2\rdata:\r\rdata: \xc3\xbc\n\nretry: 7\ndata: cut"
 	want := []message{{"1", "log", "a\nb"}, {"2", "", ""}, {"2", "", "ü"}}

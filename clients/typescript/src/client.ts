@@ -1,7 +1,7 @@
 /** One Crewyard: the calls of the API, the streams, and the upload of archives. */
 
 import createClient, { type Client } from "openapi-fetch";
-import { errorOf } from "./errors.js";
+import { errorOf, lost } from "./errors.js";
 import { isLast, type RunEvent } from "./events.js";
 import type { components, paths } from "./schema.js";
 import { follow, type FollowOptions, type Where } from "./stream.js";
@@ -28,8 +28,9 @@ export class Crewyard {
     // What can come as a stream comes as JSON where JSON is named.
     const headers = { ...authorization, Accept: "application/json, */*;q=0.5" };
     const chosen = options.fetch ?? fetch;
-    this.#where = { url, headers: authorization, fetch: chosen };
-    this.api = createClient<paths>({ baseUrl: url, headers, fetch: (request: Request) => chosen(request) });
+    // A browser's fetch must not be called as a method of something else.
+    this.#where = { url, headers: authorization, fetch: (input, init) => chosen(input, init) };
+    this.api = createClient<paths>({ baseUrl: url, headers, fetch: (request: Request) => chosen(steady(request)) });
   }
 
   /** A run's events, the past ones first, to the last; it comes back by itself where the connection breaks. */
@@ -57,15 +58,23 @@ export class Crewyard {
   }
 }
 
+/** What changes something goes where it was sent: fetch would follow a 301 or 302 with a GET. */
+function steady(request: Request): Request {
+  return request.method === "GET" ? request : new Request(request, { redirect: "manual" });
+}
+
 interface Answered {
   data?: unknown;
   error?: unknown;
   response: Response;
 }
 
-/** The body of an answer; throws a CrewyardError where it is a refusal. */
+/** The body of an answer; throws a CrewyardError where it is a refusal, or where none came. */
 export async function ok<T extends Answered>(answer: Promise<T>): Promise<Exclude<T["data"], undefined>> {
-  const { data, error, response } = await answer;
+  const { data, error, response } = await answer.catch((problem: unknown) => {
+    // A TypeError is what fetch throws where it reached nobody.
+    throw problem instanceof TypeError ? lost(problem) : problem;
+  });
   if (error !== undefined || !response.ok) throw errorOf(response, error);
   return data as Exclude<T["data"], undefined>;
 }

@@ -30,15 +30,30 @@ export class CrewyardError extends Error {
 /** The error of an answer, from its body if that is one of ours. */
 export function errorOf(response: Response, body: unknown): CrewyardError {
   const told = isError(body) ? body.error : undefined;
+  const moved = response.type === "opaqueredirect" || (response.status >= 300 && response.status < 400);
   const seconds = Number(response.headers.get("Retry-After") ?? Number.NaN);
   return new CrewyardError(
     response.status,
-    told?.code ?? "unknown",
-    told?.message ?? `the service answered ${response.status} ${response.statusText}`.trim(),
+    told?.code ?? (moved ? "redirected" : "unknown"),
+    told?.message ?? (moved ? elsewhere(response) : `the service answered ${response.status} ${response.statusText}`.trim()),
     told?.details ?? {},
     response.headers.get("X-Request-Id") ?? undefined,
     Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined,
   );
+}
+
+function elsewhere(response: Response): string {
+  const place = response.headers.get("Location");
+  return `the answer is a redirect${place ? ` to ${place}` : ""}: make the client with the address that it leads to`;
+}
+
+/** The error of a call or a stream that got no answer, or not all of it. */
+export function lost(problem: unknown): CrewyardError {
+  const said = (one: unknown) => (one instanceof Error ? one.message : String(one));
+  const cause = problem instanceof Error && problem.cause ? ` (${said(problem.cause)})` : "";
+  const error = new CrewyardError(0, "connection_lost", `the connection broke: ${said(problem)}${cause}`);
+  error.cause = problem;
+  return error;
 }
 
 function isError(body: unknown): body is { error: Failure } {

@@ -1,6 +1,6 @@
 /** Follows an event stream to its end, over broken connections: from the last message that arrived. */
 
-import { CrewyardError, errorOf } from "./errors.js";
+import { CrewyardError, errorOf, lost } from "./errors.js";
 import { type Message, Parser } from "./sse.js";
 
 /** A keep-alive comes every 15 s: a connection that is silent for longer than this is broken. */
@@ -68,11 +68,6 @@ export async function* follow(
 function pause(failures: number, retry: number, retryAfter: number | undefined): number {
   const whole = Math.min(LONGEST_PAUSE, retry * 2 ** Math.min(failures - 1, 16));
   return Math.max(whole / 2 + (Math.random() * whole) / 2, (retryAfter ?? 0) * 1000);
-}
-
-function lost(error: unknown): CrewyardError {
-  const text = error instanceof Error ? error.message : String(error);
-  return new CrewyardError(0, "connection_lost", `the connection broke: ${text}`);
 }
 
 async function open(where: Where, path: string, lastId: string, signal: AbortSignal): Promise<Response> {

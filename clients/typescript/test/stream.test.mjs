@@ -23,7 +23,8 @@ async function service(t, count, each, before = () => false) {
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   t.after(() => server.close());
-  return { crewyard: new Crewyard({ url: `http://127.0.0.1:${server.address().port}/`, apiKey: "crw_key" }), asked };
+  const url = `http://127.0.0.1:${server.address().port}/`;
+  return { crewyard: new Crewyard({ url, apiKey: "crw_key" }), asked, url };
 }
 
 async function read(events) {
@@ -73,6 +74,35 @@ test("what never passes is given up", async (t) => {
   const { crewyard, asked } = await service(t, 2, 0);
   await assert.rejects(read(crewyard.followRun("run_a", { attempts: 3 })), { code: "connection_lost" });
   assert.equal(asked.length, 4);
+});
+
+test("a browser's fetch, which takes no object to be called on, follows too", async (t) => {
+  const { asked, url } = await service(t, 2, 9);
+  const strict = function (...given) {
+    if (this !== undefined && this !== globalThis) throw new TypeError("Illegal invocation");
+    return fetch(...given);
+  };
+  const crewyard = new Crewyard({ url, apiKey: "crw_key", fetch: strict });
+  assert.deepEqual(await read(crewyard.followRun("run_a", { attempts: 0 })), [1, 2]);
+  const upload = { method: "PUT", headers: {}, upload_url: url };
+  await crewyard.sendUpload(upload, new Uint8Array(1));
+  assert.equal(asked.length, 2);
+});
+
+test("a redirect makes no other call of one that changes something", async (t) => {
+  const moved = (response) => response.writeHead(301, { Location: "/v1/runs" }).end();
+  const { crewyard, asked } = await service(t, 2, 9, moved);
+  const started = ok(crewyard.api.POST("/v1/runs", { body: { deployment: "research" } }));
+  await assert.rejects(started, { name: "CrewyardError", code: "redirected", status: 301, message: /\/v1\/runs/ });
+  assert.equal(asked.length, 1);
+});
+
+test("no answer at all is an error of ours, which says why", async (t) => {
+  const { crewyard } = await service(t, 2, 9, (response) => response.destroy() || true);
+  const asked = ok(crewyard.api.GET("/v1/runs"));
+  await assert.rejects(asked, (error) => error instanceof CrewyardError && error.status === 0 && error.passing && error.cause instanceof TypeError);
+  const aborted = ok(crewyard.api.GET("/v1/runs", { signal: AbortSignal.abort(new RangeError("enough")) }));
+  await assert.rejects(aborted, RangeError);
 });
 
 test("a caller who stops is not called again", async (t) => {
