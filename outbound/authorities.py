@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----\s.+?\s-----END CERTIFICATE----
 
 
 def check(text: str) -> str:
-    """The certificates of a text and nothing else of it. Raises ValueError for none or too many."""
+    """The certificates of a text, nothing else of it. Raises ValueError for none, a damaged one, too many."""
     if "PRIVATE KEY" in text:
         raise ValueError("it has a private key: give certificates only")
     if len(text) > LONGEST:
@@ -31,6 +31,11 @@ def check(text: str) -> str:
     found = _BLOCK.findall(text)
     if not found:
         raise ValueError("it has no certificate in PEM (-----BEGIN CERTIFICATE-----)")
+    for number, block in enumerate(found, 1):
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=block)
+        except (ssl.SSLError, TypeError) as error:
+            raise ValueError(f"certificate {number} of {len(found)} cannot be read: copy it anew") from error
     return "\n".join(found) + "\n"
 
 

@@ -83,6 +83,9 @@ def test_a_process_trusts_the_installations_authorities_and_no_others(server):
         ("-----BEGIN CERTIFICATE-----\nA\n", "no certificate"),
         ("x" * 40_000, "no whole bundle"),
         ("-----BEGIN PRIVATE KEY-----", "certificates only"),
+        # With one such in its file a process would trust nobody, the system's authorities neither.
+        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "certificate 1 of 1 cannot be read"),
+        ("-----BEGIN CERTIFICATE-----\nä\n-----END CERTIFICATE-----", "certificate 1 of 1 cannot be read"),
     ],
 )
 def test_what_is_no_list_of_authorities_is_refused(text, words):
