@@ -43,7 +43,7 @@ BUGS = (
         (
             Edit("api/store/index/verdict.py", 'return "the run was given to another pod"', 'return "same"'),
         ),
-        scenes_of_pods.twin,
+        scenes_played.second_start,
         frozenset((DOUBLED,)),
     ),
     Bug(

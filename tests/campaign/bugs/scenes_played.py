@@ -5,6 +5,7 @@ They need no controller and take seconds. Called by the catalogue of seeded bugs
 
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from crds.kinds import PROJECT
 from crds.names import id_of
 from crds.times import format_time
 from tests.campaign.bugs.played import Played
-from tests.campaign.checker import ARTIFACTS, DOUBLED, EVENTS, Violation
+from tests.campaign.checker import ARTIFACTS, DOUBLED, EVENTS, LOST, Violation
 from tests.campaign.yard import Yard, yard
 
 
@@ -29,17 +30,22 @@ async def _facade(directory: Path, tree: Path) -> AsyncIterator[Yard]:
 
 
 async def second_start(directory: Path, tree: Path) -> list[Violation]:
-    """The pod's container starts once more, which the kubelet may do; the facade is restarted in between."""
+    """Another pod asks for the run, and the same pod once more, whose container the kubelet may start again.
+
+    The facade is restarted in between.
+    """
     async with _facade(directory, tree) as mine:
         pod = await Played.begin(mine)
-        answers = [await pod.claims("another nonce")]
+        other = replace(pod, pod="another pod")
+        answers = [await other.claims(pod.nonce), await pod.claims("another nonce")]
         await mine.api.restart()
-        answers.append(await pod.claims("a third nonce"))
+        answers += [await other.claims("a nonce of its own"), await pod.claims("a third nonce")]
         same = await pod.claims(pod.nonce)
-        found = [
-            Violation(DOUBLED, pod.run, "a second start was granted") for one in answers if one != "refused"
-        ]
-        return found + [Violation(DOUBLED, pod.run, f"the same start was {same}")] * (same != "granted")
+        granted = [answer for answer in answers if answer != "refused"]
+        found = [Violation(DOUBLED, pod.run, f"another start was {answer}") for answer in granted]
+        if same != "granted":
+            found.append(Violation(LOST, pod.run, f"the one start was {same}"))
+        return found
 
 
 async def early_result(directory: Path, tree: Path) -> list[Violation]:
