@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from api.internal.pods import Refusal, Yard, bearer, body, number, text, token
-from api.store.buildlogs import Chunk, key_of
+from api.store.buildlogs import Chunk
 from crds.kinds import DEPLOYMENT
 from crds.objects import Deployment
 
@@ -19,7 +19,8 @@ async def logs(yard: Yard, request: web.Request) -> web.Response:
     uid = token(yard, request, "build", deployment).uid
     sent = await body(request)
     pod, container = text(sent, "pod"), text(sent, "container")
-    found = await yard.store.buildlogs.append(key_of(deployment, uid), pod, container, _chunks(sent))
+    logs, chunks = yard.store.buildlogs, _chunks(sent)
+    found = await logs.append(await logs.key(deployment, uid), pod, container, chunks)
     return web.json_response({"acknowledged": found})
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 import structlog
 
 from api.projector.follow import Projection
-from api.store.buildlogs import Chunk, key_of
+from api.store.buildlogs import Chunk
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from crds import errors, names
@@ -57,8 +57,7 @@ class KanikoLogs:
         pod = Pod(item)
         deployment = pod.labels.get(names.LABEL_DEPLOYMENT)
         if deployment and pod.name not in self._tasks and started(pod):
-            uid = pod.owner_uid(DEPLOYMENT)
-            work = self._follow(key_of(deployment, uid) if uid else deployment, pod.name)
+            work = self._follow(deployment, pod.owner_uid(DEPLOYMENT), pod.name)
             self._tasks[pod.name] = (pod.uid, asyncio.create_task(work, name=f"log of {pod.name}"))
 
     async def _gone(self, name: str, uid: str) -> None:
@@ -71,10 +70,11 @@ class KanikoLogs:
     async def _known(self) -> dict[str, tuple[str, int]]:
         return {name: (uid, 0) for name, (uid, _) in self._tasks.items()}
 
-    async def _follow(self, key: str, pod: str) -> None:
+    async def _follow(self, deployment: str, uid: str | None, pod: str) -> None:
         async with self._turns:
             for attempt in range(ATTEMPTS):
                 try:
+                    key = await self._store.buildlogs.key(deployment, uid) if uid else deployment
                     await self._copy(key, pod)
                     return
                 except errors.NotFound:

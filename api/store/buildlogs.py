@@ -88,7 +88,7 @@ class BuildLogs(ABC):
         return LogPage("".join(record["t"] for record in records), start + len(records), mark)
 
     async def key(self, deployment: str, uid: str) -> str:
-        """The name of the log to read: before there were uids in it, it was the Deployment's own."""
+        """The log to read and to go on with; one that was begun before has the Deployment's name alone."""
         name = key_of(deployment, uid)
         for known in (name, deployment):
             if (await self.read(known, 0, 1)).next:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator
 
+from api.store.buildlogs import Chunk
 from api.store.store import Store
 from crds.objects import Deployment
 from tests.unit.api_internal.conftest import Mint, Pods
@@ -29,6 +30,20 @@ async def test_chunks_are_acknowledged_and_kept_once(pods: Pods, store: Store, b
         "/internal/v1/builds/dep-b/logs", json=body, headers=bearer("dep-a", kind="build")
     ) as answer:
         assert answer.status == 401
+
+
+async def test_a_log_that_was_begun_before_uids_were_in_its_name_goes_on(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    await store.buildlogs.append("dep-a", "dep-a-a1", "assemble", [Chunk(1, "one\n")])
+    for container, seq, said in (("assemble", 2, "two\n"), ("push", 1, "three\n")):
+        body = {"pod": "dep-a-a1", "container": container, "chunks": [{"seq": seq, "text": said}]}
+        async with pods.post(
+            "/internal/v1/builds/dep-a/logs", json=body, headers=bearer("dep-a", kind="build")
+        ) as answer:
+            assert (answer.status, await answer.json()) == (200, {"acknowledged": seq})
+    key = await store.buildlogs.key("dep-a", "run-uid")
+    assert (await store.buildlogs.read(key)).text == "one\ntwo\nthree\n"
 
 
 async def test_a_build_reads_the_archive_it_is_made_from_and_no_other(
