@@ -42,7 +42,8 @@ def main(arguments: list[str]) -> int:
             build.workflow_tools(found, progress)
             return 0
         found = settings.from_environment(inherited)
-        cluster = ground.name(found, inherited, options.command == "up")
+        # `fit` comes before an `up` in the Makefile and means the cluster that this one will choose.
+        cluster = ground.name(found, inherited, options.command in ("up", "fit"))
         if options.command == "fit":
             cluster_choice.check(cluster, options.target)
             return 0

@@ -70,10 +70,13 @@ def ensure(
     text, fresh = admin_key(settings)
     if fresh:
         progress.say(f"The first admin key, shown this once and kept in {settings.admin_key}:\n  {text}")
-    existing = kube.get(f"{_SECRETS}/crewyard-admin-key")
-    if existing is None:
-        kube.create(_SECRETS, secret("crewyard-admin-key", "keys.json", key_record(text), labels))
-    elif fresh:
+    there = kube.get(f"{_SECRETS}/crewyard-admin-key") is not None
+    # Somebody else's installation may be made at the same time.
+    if not there and kube.create(
+        _SECRETS, secret("crewyard-admin-key", "keys.json", key_record(text), labels)
+    ):
+        return
+    if fresh:
         progress.say(
             "The cluster holds the hash of an older admin key, so the new one is not valid. To use it: "
             f"kubectl -n {SYSTEM_NAMESPACE} delete secret crewyard-admin-key && make deploy"

@@ -5,8 +5,9 @@ Called by `up` as its last step and by `make deploy`.
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from dev import command, credentials, rollout, service_image
@@ -77,10 +78,14 @@ def left_over(config_maps: Iterable[str], deployments: Iterable[dict[str, Any]])
     return [name for name in config_maps if name.startswith(_CONFIGURATION) and f'"{name}"' not in read]
 
 
-def sweep(kube: Calls) -> None:
-    """Deletes the service's ConfigMaps that nothing reads any more."""
+def sweep(kube: Calls, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Deletes the service's ConfigMaps that nothing reads any more, of those that carry these labels."""
     place = f"/api/v1/namespaces/{credentials.SYSTEM_NAMESPACE}/configmaps"
-    names = [one["metadata"]["name"] for one in kube.call("GET", place)["items"]]
+    names = [
+        one["metadata"]["name"]
+        for one in kube.call("GET", place)["items"]
+        if labels.items() <= (one["metadata"].get("labels") or {}).items()
+    ]
     for name in left_over(names, kube.call("GET", rollout.DEPLOYMENTS)["items"]):
         kube.call("DELETE", f"{place}/{name}")
 

@@ -4,6 +4,7 @@ What talks to the installed service shares it and its node, so that goes one by 
 brings processes and namespaces of its own. A file of unit tests stays together, for what it starts once.
 """
 
+import os
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,22 @@ APART = ("cluster", "campaign", "fuzz")
 """What uses nothing of the installed service, but the apiserver and the node."""
 
 
+HARMLESS = ("unit", "registry", "heavy", "actions", "e2e")
+"""What may be called on a cluster that others use; tests/e2e/conftest.py leaves out more."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives every test its group."""
+    """Gives every test its group, and skips what `make` refuses on the cluster of somebody's context."""
+    others = os.environ.get("CREWYARD_CLUSTER") == "current"
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group(item.path)))
+        if others and not harmless(item.path):
+            item.add_marker(pytest.mark.skip(reason="it changes the whole cluster, which is not only ours"))
+
+
+def harmless(path: Path) -> bool:
+    """Whether the tests of a file change nothing of a cluster but what the service is asked for. Pure."""
+    return path.relative_to(HERE).parts[0] in HARMLESS
 
 
 def group(path: Path) -> str:

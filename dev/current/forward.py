@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dev import program
 from dev.credentials import SYSTEM_NAMESPACE
 from dev.current.options import FORWARDED_PORT
-from dev.probe import Http
+from dev.errors import GroundError
+from dev.probe import Http, Tcp, problem
 from dev.settings import Settings
 
 NAME = "port-forward"
@@ -21,6 +22,14 @@ def start(settings: Settings, kubectl: str, inherited: Mapping[str, str]) -> Non
     """Forwards the port, and waits until the service answers there. Raises GroundError."""
     settings.run.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)
+    taken = problem(Tcp("127.0.0.1", FORWARDED_PORT)) is None
+    if taken and program.running(settings, NAME) is None:
+        # Else the service that answers there would be taken for this cluster's.
+        raise GroundError(
+            f"Port {FORWARDED_PORT} of this machine is in use, perhaps by the port-forward of another state "
+            "directory. The service is installed; end what listens there and run `make up` again, or set "
+            "CREWYARD_PUBLIC_URL to the service's own address."
+        )
     one = program.Program(
         name=NAME,
         argv=(

@@ -61,12 +61,14 @@ class Current:
             cluster_choice.note(self._settings, cluster_choice.CURRENT)
             service = image.ensure(self._own, chosen, self._progress)
             wanted = installation.rendered(kubectl, self._own, chosen, service)
+            # Again: an image takes its time, and somebody may have installed meanwhile.
+            spared = installation.spared(kubectl, wanted)
             installation.apply(kubectl, self._own, wanted, spared, self._progress)
             if not chosen.wait:
                 self._progress.say("Not waiting for the service (CREWYARD_WAIT=0).")
                 return
             rollout.wait(kubectl, self._progress)
-            sweep(kubectl)
+            sweep(kubectl, manifests.MARK)
             if not chosen.public_url:
                 forward.start(self._own, contexts.program(self._settings), self._inherited)
 
@@ -94,7 +96,7 @@ class Current:
                     f"\nIt would keep, with all data (PURGE=1 deletes them too):\n{objects.listing(staying)}"
                 )
             if purge:
-                text += "\nWith them go all Projects, Deployments and Runs, and what is stored of them."
+                text += f"\n{objects.PURGED}"
             again = self._command("down", context, " PURGE=1" if purge else "")
             contexts.confirm(context, self._inherited, text, again)
             forward.stop(self._own)

@@ -35,6 +35,10 @@ NAMESPACED_KINDS = {
 }
 # What holds data or keys, or makes all of it go: it stays unless PURGE=1.
 KEPT = ("CustomResourceDefinition", "Namespace", "Secret", "PersistentVolumeClaim")
+PURGED = (
+    "With them go all Projects, Deployments and Runs of the whole cluster, what is stored of them, and "
+    "whatever else is in the namespaces that go."
+)
 _GENERATED = re.compile(r"-[a-z0-9]{10}$")
 
 

@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from dev import __main__ as command
+from dev import bypass
 from dev import cluster_choice as choice
 from dev.errors import GroundError, Refused
+from dev.kind import engine
 from dev.settings import Settings
 
 
@@ -95,3 +98,16 @@ def test_the_note_is_kept_and_forgotten(tmp_path: Path):
     assert not choice.kept(settings)
     (settings.data / "etcd").mkdir(parents=True)
     assert choice.kept(settings)
+
+
+def test_a_target_is_judged_by_the_cluster_that_its_up_will_choose(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.setenv("CREWYARD_STATE", str(tmp_path / "s"))
+    monkeypatch.delenv("CREWYARD_CLUSTER", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(bypass, "variables", lambda environment: {})
+    monkeypatch.setattr(engine, "problem", lambda: None)
+    assert command.main(["fit", "campaign"]) == 2
+    assert "embedded node only" in capsys.readouterr().err
+    assert command.main(["fit", "test"]) == 0
+    monkeypatch.setattr(engine, "problem", lambda: "there is no program `docker`")
+    assert command.main(["fit", "campaign"]) == 0

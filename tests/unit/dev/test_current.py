@@ -1,13 +1,15 @@
 """What is listed, refused and removed on a cluster that others use too."""
 
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dev.current import context, manifests, objects, options
+from dev.current import context, forward, manifests, objects, options
 from dev.errors import GroundError, Refused
+from dev.settings import Settings
 
 IMAGE = f"registry.example.com/team/crewyard/service@sha256:{'a' * 64}"
 CLUSTER = context.Context("prod-eu", "https://k8s.example.com", "v1.35.2")
@@ -163,3 +165,10 @@ def test_only_the_contexts_name_is_a_yes():
 )
 def test_versions(version, enough):
     assert context.new_enough(version) is enough
+
+
+def test_a_port_that_leads_elsewhere_is_not_taken_for_the_service(tmp_path, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        monkeypatch.setattr(forward, "FORWARDED_PORT", other.getsockname()[1])
+        with pytest.raises(GroundError, match=r"in use.*CREWYARD_PUBLIC_URL"):
+            forward.start(Settings(tmp_path), "/bin/false", {})

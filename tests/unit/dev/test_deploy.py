@@ -9,6 +9,7 @@ import pytest
 from crds import keys
 from dev import credentials, deploy, kaniko, service_image
 from dev.images import Images
+from dev.progress import Progress
 from dev.rollout import current, failing, unfinished
 from dev.settings import REGISTRY, Settings
 
@@ -168,3 +169,45 @@ def test_the_build_pod_has_no_credential_and_few_capabilities() -> None:
     assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
     assert container["volumeMounts"][0]["readOnly"] is True
     assert "--build-arg=BASE_IMAGE=b@sha256:3" in container["args"]
+
+
+class Cluster:
+    """What `dev` asks of a cluster, answered from a dictionary of lists."""
+
+    def __init__(self, lists: dict[str, list[dict[str, Any]]], rival: bool = False) -> None:
+        self.lists, self.rival, self.deleted = lists, rival, list[str]()
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        if method == "DELETE":
+            self.deleted.append(path.rpartition("/")[2])
+        return {"items": self.lists.get(path.rpartition("/")[2], [])}
+
+    def get(self, path: str) -> Any:
+        return None
+
+    def create(self, path: str, body: object) -> bool:
+        return not self.rival
+
+    def text(self, path: str) -> str:
+        return ""
+
+
+def test_on_somebodys_cluster_only_marked_config_maps_are_swept() -> None:
+    mark = {"crewyard.dev/installed-by": "make-up"}
+    maps = [
+        {"metadata": {"name": "crewyard-config-old", "labels": {**mark, "app": "x"}}},
+        {"metadata": {"name": "crewyard-config-theirs", "labels": {"app": "x"}}},
+        {"metadata": {"name": "crewyard-config-plain"}},
+    ]
+    cluster = Cluster({"configmaps": maps})
+    deploy.sweep(cluster, mark)
+    assert cluster.deleted == ["crewyard-config-old"]
+    deploy.sweep(cluster)
+    assert len(cluster.deleted) == 4
+
+
+@pytest.mark.parametrize("rival", [False, True])
+def test_who_comes_second_is_told_that_the_key_is_not_valid(rival: bool, tmp_path: Path, capsys: Any) -> None:
+    credentials.ensure(Settings(tmp_path), Cluster({}, rival), Progress())
+    said = capsys.readouterr()
+    assert ("is not valid" in said.out + said.err) is rival
