@@ -41,3 +41,13 @@ def test_what_the_readme_types_is_in_the_makefile():
     made = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     typed = set(re.findall(r"\bmake (?:-s )?([a-z0-9-]+)", (ROOT / "README.md").read_text()))
     assert typed - made - {"up"} == set() and "demo" in typed
+
+
+LISTS = [("README.md", r"^\| .*$"), ("mkdocs.yml", r"^ {6,}- .*\.md$")]
+
+
+@pytest.mark.parametrize(("name", "pattern"), LISTS)
+def test_no_page_is_listed_twice(name, pattern):
+    rows = re.findall(pattern, (ROOT / name).read_text(), re.MULTILINE)
+    listed = [target for row in rows for target in re.findall(r"[\w/.-]+\.md", row)]
+    assert len(listed) > 20 and sorted(listed) == sorted(set(listed))
