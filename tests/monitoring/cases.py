@@ -75,6 +75,26 @@ CASES = (
         {one("crewyard_resync_age_seconds"): "3+60x20"},
         {one("crewyard_resync_age_seconds"): "3 15 65 5x20"},
     ),
+    # The probe restarts the controller after two minutes, which resets what is measured but mends nothing.
+    Case(
+        "CrewyardResyncOld",
+        12,
+        {one("crewyard_resync_age_seconds"): "3 " + "0+60x2 " * 8},
+        # One restart, and all is well again.
+        {one("crewyard_resync_age_seconds"): "7x6 0+60x2 7x20"},
+    ),
+    Case(
+        "CrewyardWatchGone",
+        12,
+        {one("crewyard_watches", 'kind="runs"'): "1 " + "0x2 stale " * 8},
+        {one("crewyard_watches", 'kind="runs"'): "1x6 0x2 1x20"},
+    ),
+    Case(
+        "CrewyardQueueStuck",
+        12,
+        {one("crewyard_queue_oldest_seconds", 'queue="main"'): "0 " + "0+60x2 " * 8},
+        {one("crewyard_queue_oldest_seconds", 'queue="main"'): "0x6 0+60x2 0x20"},
+    ),
     Case(
         "CrewyardWatchGone",
         10,
@@ -112,6 +132,11 @@ CASES = (
         {f"process_open_fds{API}": "800x20", f"process_max_fds{API}": "1000x20"},
     ),
     Case("CrewyardApiErrorsFast", 70, {GOOD: "0+100x80", BAD: "0+3x80"}, {GOOD: "0+100x80", BAD: "0+1x80"}),
+    # A failure or two in a quiet night is most of what was asked, and wakes nobody.
+    Case("CrewyardApiErrorsFast", 70, {}, {GOOD: "0x64 1 2 3 4x20", BAD: "0x66 1 3x20"}),
+    Case("CrewyardApiErrorsSlow", 370, {}, {GOOD: "0x345 1 2 3 4x60", BAD: "0x350 1 3x60"}),
+    Case("CrewyardApiSlowFast", 70, {}, {reads(""): "0x64 1 2 3 4x20", reads("0.25"): "0x64 0 0 0 0x20"}),
+    Case("CrewyardApiSlowSlow", 370, {}, {reads(""): "0x345 1 2 3 4x60", reads("0.25"): "0x345 0 0 0 0x60"}),
     # It was bad and is good again: the short window ends the alarm.
     Case("CrewyardApiErrorsFast", 70, {}, {GOOD: "0+100x80", BAD: "0+9x60 540x20"}),
     # Others' faults are none of ours, nor are errors outside of /v1.
