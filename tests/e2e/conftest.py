@@ -24,7 +24,7 @@ LIMITS = {"memory": "256Mi", "ephemeral-storage": "256Mi"}
 
 
 # These stop the service, make nodes or enemies of the node: not on a cluster that others use.
-FAULTS = ("test_outage", "test_node_lost", "test_slow_failures", "test_hostile")
+FAULTS = ("test_outage", "test_node_lost", "test_slow_failures", "test_hostile", "test_fences")
 
 
 def pytest_collection_modifyitems(items):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import secrets
 import socket
@@ -9,6 +10,8 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.e2e.index import Index
 from tests.e2e.test_hostile import METADATA, address_of_metadata
@@ -19,8 +22,13 @@ from tests.listeners import listening
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
 PODS = 6
 CANARY = Path(__file__).parent / "canary"
+here = pytest.mark.skipif(
+    os.geteuid() != 0 or os.environ.get("CREWYARD_CLUSTER") in ("kind", "current"),
+    reason="the node is not this machine, or this is not root",
+)
 
 
+@here
 async def test_what_a_build_executes_finds_nothing(yard, workshops, host_address):
     """Its own canary is found, which shows that it looks; those planted in Secrets are not."""
     own, variable, password = (f"canary-{secrets.token_hex(12)}" for _ in range(3))
@@ -121,6 +129,7 @@ def knocker(name: str, fenced: bool, address: str, port: int) -> dict[str, Any]:
     }
 
 
+@here
 async def test_a_fenced_pod_sends_nothing_from_its_first_instruction_on(yard, host_address):
     """Beside pods that no policy selects, whose first packets arrive."""
     name = f"e2e-race-{secrets.token_hex(4)}"
