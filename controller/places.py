@@ -65,8 +65,16 @@ class Places:
 def merged(
     below: Mapping[str, Mapping[str, Any]], above: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Requests and limits of both; what `above` says of a resource holds."""
-    found = {part: {**(below.get(part) or {}), **(above.get(part) or {})} for part in ("requests", "limits")}
+    """Requests and limits of both; what `above` says of a resource holds.
+
+    Where it limits one, a request from below, which may be more than that, is left out.
+    """
+    limited = above.get("limits") or {}
+    requests = {name: amount for name, amount in (below.get("requests") or {}).items() if name not in limited}
+    found = {
+        "requests": {**requests, **(above.get("requests") or {})},
+        "limits": {**(below.get("limits") or {}), **limited},
+    }
     return {part: amounts for part, amounts in found.items() if amounts}
 
 

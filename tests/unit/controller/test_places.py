@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controller.config import ConfigError, parse
-from controller.places import Place, Places, parse_places
+from controller.places import Place, Places, merged, parse_places
 from controller.run import pod
 from tests.unit.controller.test_config import GOOD
 
@@ -106,3 +106,13 @@ def test_what_is_wrong_is_named(given, words):
     with pytest.raises(ConfigError, match="CREWYARD_PODS") as refused:
         parse({**GOOD, "CREWYARD_PODS": json.dumps(given)})
     assert words in str(refused.value)
+
+
+def test_a_request_from_below_is_left_out_where_a_limit_above_may_be_less():
+    below = {"requests": {"memory": "2Gi", "cpu": "1"}, "limits": {"memory": "4Gi"}}
+    assert merged(below, {"limits": {"memory": "512Mi"}}) == {
+        "requests": {"cpu": "1"},
+        "limits": {"memory": "512Mi"},
+    }
+    own = {"requests": {"memory": "256Mi"}, "limits": {"memory": "512Mi"}}
+    assert merged(below, own)["requests"] == {"memory": "256Mi", "cpu": "1"}
