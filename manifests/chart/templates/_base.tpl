@@ -12,8 +12,8 @@ below files/. */}}
 {{- $text = $text | replace "<system>" $root.Release.Namespace }}
 {{- range splitList "\n---\n" $text }}
 {{- $found := . | fromYaml }}
-{{- if eq $found.metadata.name "crewyard" }}{{ $_ := set $found.metadata "name" $name }}{{ end }}
 {{- with $found.Error }}{{ fail . }}{{ end }}
+{{- if eq $found.metadata.name "crewyard" }}{{ $_ := set $found.metadata "name" $name }}{{ end }}
 {{- $more := ternary $root.Values.monitoring.labels dict (hasPrefix "monitoring.coreos.com/" $found.apiVersion) }}
 {{- $_ := set $found.metadata "labels" (merge (include "crewyard.labels" $root | fromYaml) ($found.metadata.labels | default dict) $more) }}
 {{- if or $root.Values.identity.kubernetesTokens (not (hasPrefix "ClusterRole" $found.kind)) }}

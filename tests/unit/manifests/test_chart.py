@@ -121,6 +121,7 @@ def test_a_release_of_another_name_shares_no_name_with_the_first():
         (['builds.baseImages={"3.11": null}'], ["/builds/baseImages"]),
         (['pods={"run": {"nodeSelektor": {}}}'], ["/pods/run", "nodeSelektor"]),
         (['pods={"run": {"resources": {"limits": {"nvidia.com/gpu": true}}}}'], ["nvidia.com"]),
+        (['proxy.http="http://user:password@proxy.example.com:3128"'], ["/proxy/http"]),
         (['colour="red"'], ["colour"]),
     ],
 )  # fmt: skip
