@@ -19,7 +19,7 @@ up: ## the ground: a one-node Kubernetes with Crewyard on it (again: finds it ru
 	@$(PYTHON) -m dev up
 
 down: ## stops it and leaves no process, mount, interface or rule (PURGE=1: nor its state)
-	@$(PYTHON) -m dev down $(if $(PURGE),--purge)
+	@$(PYTHON) -m dev down $(if $(filter 1,$(PURGE)),--purge)
 
 env: ## eval "$$(make -s env)" sets KUBECONFIG, PATH, CREWYARD_URL and CREWYARD_API_KEY
 	@$(PYTHON) -m dev env

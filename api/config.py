@@ -23,6 +23,7 @@ from crds.times import parse_time
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 MIN_TOKEN_KEY = 16
+KEPT_UPLOADS = 5 * 1024**3
 
 
 class ConfigError(Exception):
@@ -54,7 +55,7 @@ class Config:
     upload_ttl: float = 3600.0
     """How long an upload's address holds."""
     max_upload: int = 100 * 1024 * 1024
-    kept_uploads: int = 5 * 1024**3
+    kept_uploads: int = KEPT_UPLOADS
     """Bytes of a Project's uploads together; each stays about a day."""
     database_url: str | None = field(default=None, repr=False)
     """PostgreSQL with its password; None: SQLite in `data`."""
@@ -100,6 +101,7 @@ def parse(environ: Mapping[str, str]) -> Config:
         prices = parse_prices(environ.get("CREWYARD_PRICES", ""))
     except ValueError as error:
         wrong.append(str(error))
+    max_upload = int(_positive(environ, "CREWYARD_MAX_UPLOAD", 100 * 1024 * 1024, wrong))
     public_url = _address(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong)
     config = Config(
         namespace=namespace,
@@ -126,9 +128,11 @@ def parse(environ: Mapping[str, str]) -> Config:
         database_url=_database(environ, wrong),
         blobs_url=_bucket(environ, wrong),
         signer=parse_signer(environ, wrong),
-        max_upload=int(_positive(environ, "CREWYARD_MAX_UPLOAD", 100 * 1024 * 1024, wrong)),
-        kept_uploads=int(_positive(environ, "CREWYARD_KEPT_UPLOADS", 5 * 1024**3, wrong)),
+        max_upload=max_upload,
+        kept_uploads=int(_positive(environ, "CREWYARD_KEPT_UPLOADS", max(KEPT_UPLOADS, max_upload), wrong)),
     )
+    if config.kept_uploads < config.max_upload:
+        wrong.append("CREWYARD_KEPT_UPLOADS: must be at least CREWYARD_MAX_UPLOAD, or none of that size fits")
     if wrong:
         raise ConfigError("wrong settings:\n" + "\n".join(f"- {line}" for line in wrong))
     return config

@@ -3,7 +3,7 @@
 (() => {
   const AGAIN = "loaded-again";
   const PATIENCE = 15000;
-  let given = false;
+  let given = false, said = null;
 
   function missing() {
     if (given || document.documentElement.dataset.ready) return;
@@ -14,7 +14,12 @@
       return;
     }
     sessionStorage.removeItem(AGAIN);
-    const said = document.createElement("p");
+    if (document.readyState === "loading") addEventListener("DOMContentLoaded", say);
+    else say();
+  }
+
+  function say() {
+    said = document.createElement("p");
     said.setAttribute("role", "alert");
     said.textContent = "Parts of this page did not arrive. Load it again; if that does not help, the service or "
       + "what lies between cannot be reached.";
@@ -29,6 +34,7 @@
   setTimeout(missing, 2 * PATIENCE);
   addEventListener("ready", () => {
     document.documentElement.dataset.ready = "yes";
+    said?.remove();
     sessionStorage.removeItem(AGAIN);
   }, { once: true });
 })();

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, func, or_, select, update
 
 from api import ulid
 from api.store.database import Database
@@ -70,7 +70,10 @@ class Uploads:
         )
         values = {field.name: getattr(row, field.name) for field in fields(row)}
         kept = select(func.coalesce(func.sum(uploads.c.size), 0)).where(
-            uploads.c.namespace == self._namespace, uploads.c.project == project
+            uploads.c.namespace == self._namespace,
+            uploads.c.project == project,
+            # What was announced, and never sent, takes no room once nothing can be sent any more.
+            or_(uploads.c.stored_at.is_not(None), uploads.c.expires_at > now),
         )
         async with self._database.write() as connection:
             held = int((await connection.execute(kept)).scalar_one())

@@ -104,8 +104,9 @@ async def test_of_two_senders_with_different_bytes_the_first_to_end_wins_whole(s
 
 
 async def test_a_project_keeps_no_more_uploads_than_it_may(store: Store) -> None:
-    async def announce(project: str, size: int) -> str:
-        row = await store.uploads.create(project, size, None, given.NOW, given.later(60), 100)
+    async def announce(project: str, size: int, now: float = 0) -> str:
+        begun, until = given.later(now), given.later(now + 60)
+        row = await store.uploads.create(project, size, None, begun, until, 100)
         return row.id
 
     first = await announce("demo", 60)
@@ -116,6 +117,12 @@ async def test_a_project_keeps_no_more_uploads_than_it_may(store: Store) -> None
     await announce("other", 100)
     await store.uploads.remove([first])
     await announce("demo", 60)
+    # What nobody sent in time is no longer in the way; what was sent is, until it is deleted.
+    sent = await announce("other", 3, 61)
+    await store.receive(sent, chunks(b"abc"), given.later(62))
+    with pytest.raises(Full):
+        await announce("other", 98, 200)
+    await announce("other", 97, 200)
 
 
 async def test_an_expired_or_unknown_upload_is_missing(store: Store) -> None:
