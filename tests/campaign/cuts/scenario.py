@@ -111,6 +111,7 @@ class Pruned(Submitted):
     """An ended run whose object goes; the API goes on showing it."""
 
     name = "prune"
+    only_essential = True
     essential = ("api: delete runs",)
 
     async def act(self, stage: Stage) -> str:
