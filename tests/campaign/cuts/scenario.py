@@ -117,7 +117,13 @@ class Pruned(Submitted):
     async def act(self, stage: Stage) -> str:
         await self._keep(stage, "1h")
         name = await super().act(stage)
-        await stage.shown(name, "succeeded")
+
+        async def ended() -> bool:
+            told = await stage.yard.ask("GET", f"/v1/runs/{id_of(name)}")
+            return bool(told["status"] == "succeeded")
+
+        # The object may be gone already: the facade may not know the longer time yet.
+        await stage.comes(ended)
         await self._keep(stage, "1s")
         return name
 
