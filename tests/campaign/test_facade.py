@@ -35,7 +35,7 @@ async def posting(found: Campaign, chance: random.Random, over: asyncio.Event) -
             await found.work.post(script)
         else:
             await found.work.post_once(script)
-        await asyncio.sleep(chance.uniform(0, 0.5))
+        await asyncio.sleep(chance.uniform(0.2, 0.8))
 
 
 async def kills(found: Campaign, faults: tuple[schedule.Fault, ...]) -> None:
@@ -88,7 +88,7 @@ async def killed(name: str, place, count: int, seconds: float, seed: int) -> Non
 
 
 async def test_facade_kills(place, chosen):
-    await killed("test_facade_kills", place, count=10, seconds=25, seed=chosen(4))
+    await killed("test_facade_kills", place, count=10, seconds=12, seed=chosen(4))
 
 
 @pytest.mark.campaign
