@@ -58,8 +58,8 @@ def settings() -> kopf.OperatorSettings:
     chosen.persistence.diffbase_storage = NoEssence()
     chosen.persistence.progress_storage = NoProgress()
     chosen.watching.chunk_size = 500
-    chosen.watching.server_timeout = 25
-    chosen.watching.inactivity_timeout = 30
+    chosen.watching.server_timeout = 10
+    chosen.watching.inactivity_timeout = 14
     chosen.watching.connect_timeout = 5
     chosen.watching.label_selectors["pods"] = OURS
     chosen.queueing.idle_timeout = 0.05

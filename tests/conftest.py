@@ -18,6 +18,8 @@ HARMLESS = ("unit", "registry", "heavy", "actions", "e2e")
 """What may be called on a cluster that others use; tests/e2e/conftest.py leaves out more."""
 
 
+# First: a worker reads the groups in the same hook.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Gives every test its group, and skips what `make` refuses on the cluster of somebody's context."""
     others = os.environ.get("CREWYARD_CLUSTER") == "current"
