@@ -47,7 +47,7 @@ test: ## everything: check, then tests against the real apiserver and the whole
 	@# What restarts the node's own parts goes first and alone; then two things at a time (tests/conftest.py).
 	@eval "$$($(PYTHON) -m dev env)" && code=0 \
 	  && { CREWYARD_GROUND_FAULTS=1 $(BIN)/pytest -q tests/campaign/ground || code=$$?; } \
-	  && { $(BIN)/pytest -n 2 --dist loadgroup --ignore tests/campaign/ground $(TESTS) || code=$$?; } && exit $$code
+	  && { $(BIN)/pytest -n 2 --dist loadscope --ignore tests/campaign/ground $(TESTS) || code=$$?; } && exit $$code
 
 check: $(STAMP) lint types contracts unit ## the quick part: lint, types, contracts, unit tests
 

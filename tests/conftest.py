@@ -6,6 +6,7 @@ brings processes and namespaces of its own. A file of unit tests stays together,
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,15 +19,25 @@ HARMLESS = ("unit", "registry", "heavy", "actions", "e2e")
 """What may be called on a cluster that others use; tests/e2e/conftest.py leaves out more."""
 
 
-# First: a worker reads the groups in the same hook.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives every test its group, and skips what `make` refuses on the cluster of somebody's context."""
-    others = os.environ.get("CREWYARD_CLUSTER") == "current"
+    """Skips what `make` refuses on the cluster of somebody's context."""
+    if os.environ.get("CREWYARD_CLUSTER") != "current":
+        return
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(group(item.path)))
-        if others and not harmless(item.path):
+        if not harmless(item.path):
             item.add_marker(pytest.mark.skip(reason="it changes the whole cluster, which is not only ours"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Deals the groups out to the workers. Marks of xdist would say the same, but need an older pytest."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(config.rootpath / nodeid.partition("::")[0])
+
+    return Groups(config, log)
 
 
 def harmless(path: Path) -> bool:

@@ -66,8 +66,8 @@ def test_an_action_s_inputs_reach_its_program_by_environment_only(action):
     }
     assert step["env"] == expected
     readme = (ROOT / "actions" / action / "README.md").read_text()
-    page = (ROOT / "docs/actions.md").read_text()
+    # The page's tables are made of the action itself.
     for name in [*found["inputs"], *found["outputs"]]:
-        assert f"`{name}`" in readme and f"`{name}`" in page, name
+        assert f"`{name}`" in readme, name
     for name, output in found["outputs"].items():
         assert output["value"] == f"${{{{ steps.{action}.outputs.{name} }}}}"

@@ -95,5 +95,5 @@ def test_every_reason_is_explained():
     ]
     given = {word for place in places for word in re.findall(r'GitProblem\(\s*"(\w+)"', place.read_text())}
     given |= {"HostKeyUnknown", "HostKeyMismatch", "InvalidUrl", "TagNotFound", "BranchNotFound"}
-    page = (root / "docs/project.md").read_text()
-    assert len(given) > 12 and [reason for reason in sorted(given) if f"`{reason}`" not in page] == []
+    page = (root / "docs/troubleshooting.md").read_text()
+    assert len(given) > 12 and [reason for reason in sorted(given) if f"\n### {reason}\n" not in page] == []
