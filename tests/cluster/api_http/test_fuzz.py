@@ -35,12 +35,17 @@ MIN_CASES = int(os.environ.get("CREWYARD_FUZZ_CASES", "2000"))
 async def example(yard) -> None:
     """What the document's examples speak of, as objects."""
     project, deployment = examples.PROJECT_NAME, names.name_of(examples.PATH["deployments"])
-    await yard.kube.create(PROJECT, {"metadata": {"name": project}, "spec": examples.PROJECT_SPEC})
+    made = await yard.kube.create(PROJECT, {"metadata": {"name": project}, "spec": examples.PROJECT_SPEC})
+    # As the controller, which is not here, would have it: they go with their project, which is deleted, too.
+    owner = {"apiVersion": PROJECT.api_version, "kind": PROJECT.name, "name": project}
+    owned = {"ownerReferences": [{**owner, "uid": made["metadata"]["uid"]}]}
     spec = {"project": project, "source": {"archive": {"upload": "upl_ab12"}}}
-    await yard.kube.create(DEPLOYMENT, {"metadata": {"name": deployment}, "spec": spec})
+    await yard.kube.create(DEPLOYMENT, {"metadata": {"name": deployment, **owned}, "spec": spec})
     await yard.built(project, deployment)
     run = names.name_of(examples.PATH["runs"])
-    await yard.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": project, "input": {}}})
+    await yard.kube.create(
+        RUN, {"metadata": {"name": run, **owned}, "spec": {"project": project, "input": {}}}
+    )
     when = "2026-11-21T10:00:00Z"
     status = {"project": project, "deployment": deployment, "startTime": when, "completionTime": when}
     await yard.status(
