@@ -10,10 +10,11 @@ import json
 import re
 import ssl
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from dev.errors import GroundError
@@ -27,39 +28,12 @@ class KubeError(GroundError):
         self.status = status
 
 
-class Calls(Protocol):
+class Calls(ABC):
     """What installing the service asks of a client: `Kube` here, kubectl for clusters that are not ours."""
 
+    @abstractmethod
     def call(self, method: str, path: str, body: object = None) -> Any:
         """The answer's JSON. Raises KubeError."""
-
-    def get(self, path: str) -> Any:
-        """The object at `path`, or None where there is none."""
-
-    def create(self, path: str, body: object) -> bool:
-        """Creates an object in the collection `path`. False if one of that name is there already."""
-
-    def text(self, path: str) -> str:
-        """The answer as text."""
-
-
-class Kube:
-    """Calls the API as the user of a kubeconfig that kubeadm wrote."""
-
-    def __init__(self, kubeconfig: Path) -> None:
-        text = kubeconfig.read_text()
-        server = urlsplit(_field(text, "server"))
-        self._host, self._port = server.hostname or "", server.port
-        self._context = ssl.create_default_context(cadata=_decoded(text, "certificate-authority-data"))
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write(_decoded(text, "client-certificate-data") + _decoded(text, "client-key-data"))
-            file.flush()
-            self._context.load_cert_chain(file.name)
-
-    def call(self, method: str, path: str, body: object = None, *, content: str = "application/json") -> Any:
-        """The answer's JSON. Raises KubeError; every wait is at most 30 seconds."""
-        with self._request(method, path, body, content, 30) as answer:
-            return json.loads(answer.read())
 
     def get(self, path: str) -> Any:
         """The object at `path`, or None where there is none."""
@@ -79,6 +53,29 @@ class Kube:
                 return False
             raise
         return True
+
+    @abstractmethod
+    def text(self, path: str) -> str:
+        """The answer as text."""
+
+
+class Kube(Calls):
+    """Calls the API as the user of a kubeconfig that kubeadm wrote."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        text = kubeconfig.read_text()
+        server = urlsplit(_field(text, "server"))
+        self._host, self._port = server.hostname or "", server.port
+        self._context = ssl.create_default_context(cadata=_decoded(text, "certificate-authority-data"))
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(_decoded(text, "client-certificate-data") + _decoded(text, "client-key-data"))
+            file.flush()
+            self._context.load_cert_chain(file.name)
+
+    def call(self, method: str, path: str, body: object = None, *, content: str = "application/json") -> Any:
+        """The answer's JSON. Raises KubeError; every wait is at most 30 seconds."""
+        with self._request(method, path, body, content, 30) as answer:
+            return json.loads(answer.read())
 
     def text(self, path: str) -> str:
         """The answer as text, such as a container's log."""

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dev.errors import GroundError
-from dev.kube import KubeError
+from dev.kube import Calls, KubeError
 
 _SECONDS = 60
 _STATUS = {"NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Forbidden": 403, "Unauthorized": 401}
 
 
-class Kubectl:
+class Kubectl(Calls):
     """Calls the API as the user of one kubeconfig, by one program."""
 
     def __init__(self, program: str, kubeconfig: Path) -> None:
@@ -46,25 +46,6 @@ class Kubectl:
     def call(self, method: str, path: str, body: object = None) -> Any:
         """The answer's JSON of a GET, POST or DELETE. Raises KubeError."""
         return json.loads(self.run(*_raw(method, path), stdin=None if body is None else json.dumps(body)))
-
-    def get(self, path: str) -> Any:
-        """The object at `path`, or None where there is none."""
-        try:
-            return self.call("GET", path)
-        except KubeError as error:
-            if error.status == 404:
-                return None
-            raise
-
-    def create(self, path: str, body: object) -> bool:
-        """Creates an object in the collection `path`. False if one of that name is there already."""
-        try:
-            self.call("POST", path, body)
-        except KubeError as error:
-            if error.status == 409:
-                return False
-            raise
-        return True
 
     def text(self, path: str) -> str:
         """The answer as text, such as a container's log."""

@@ -6,6 +6,7 @@ as a client would.
 """
 
 import secrets
+from abc import ABC, abstractmethod
 from typing import Any
 
 from crds.git_names import git_name
@@ -17,7 +18,7 @@ from tests.campaign.cuts.sight import Sight
 from tests.campaign.cuts.stage import LINE, OTHER, Stage
 
 
-class Scenario:
+class Scenario(ABC):
     """`essential` are the writes that every undisturbed play of it makes, by process."""
 
     name = ""
@@ -27,17 +28,17 @@ class Scenario:
     detours: frozenset[str] = frozenset()
     """Kubernetes Events that it may have besides, after a restart."""
 
+    @abstractmethod
     async def act(self, stage: Stage) -> str:
         """Does it; gives the name of the object it is about."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def sight(self, stage: Stage, subject: str) -> Sight:
         """What is seen of it now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def over(self, seen: Sight) -> bool:
         """Whether it came to its end."""
-        raise NotImplementedError
 
 
 class Submitted(Scenario):
