@@ -4,10 +4,11 @@ ARG BASE_IMAGE=python:3.11-slim
 FROM ${BASE_IMAGE}
 
 # Some libraries ask for the name of their user. No program of the base keeps the rights of its owner, and no
-# package manager its caches.
+# package manager its caches. Those of the group shadow go: where a builder may not set their bit, it sees no change.
 RUN echo "crewyard:x:65532:65532::/nonexistent:/usr/sbin/nologin" >> /etc/passwd \
  && echo "crewyard:x:65532:" >> /etc/group \
  && find / -xdev -type f -perm /6000 -exec chmod ug-s {} + \
+ && find /usr/bin /usr/sbin -xdev -type f -group shadow -delete \
  && rm -rf /var/cache/apt/* /var/cache/debconf/* /var/lib/apt/lists/*
 
 # Dependencies are a layer of their own: a change of code leaves it as it is.

@@ -154,6 +154,7 @@ async def _mixed(
     return found.report
 
 
+@pytest.mark.campaign
 async def test_a_mixture(place, chosen):
     await mixed("test_a_mixture", place, each=1, seconds=20, runs=24, seed=chosen(5))
 

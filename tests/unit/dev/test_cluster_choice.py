@@ -1,5 +1,7 @@
 """Which cluster a command means, and what may run on it."""
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -101,7 +103,10 @@ def test_the_note_is_kept_and_forgotten(tmp_path: Path):
 
 
 def test_a_target_is_judged_by_the_cluster_that_its_up_will_choose(tmp_path: Path, monkeypatch, capsys):
-    monkeypatch.setenv("CREWYARD_STATE", str(tmp_path / "s"))
+    # A worker's own directory is too long a path for sockets.
+    monkeypatch.setenv(
+        "CREWYARD_STATE", str(Path(tempfile.gettempdir()) / f"cy-{tmp_path.name[-12:]}-{os.getpid()}")
+    )
     monkeypatch.delenv("CREWYARD_CLUSTER", raising=False)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(bypass, "variables", lambda environment: {})

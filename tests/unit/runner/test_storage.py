@@ -174,13 +174,13 @@ async def test_a_crew_within_its_limit_is_left_alone(pod: Any, facade: Any, tmp_
         """
         import os, time
         def kickoff():
-            open("artifacts/some", "wb").write(os.urandom(10 << 20))
+            open("artifacts/some", "wb").write(os.urandom(7 << 20))
             time.sleep(1.2)
         """
     )
     pod.environ = {"HOME": str(tmp_path / "home")}
     await pod.run(STORAGE_LIMIT=str(20 * MIB), SCRATCH=str(tmp_path / "none"))
-    assert facade.result["outcome"] == "succeeded"
+    assert facade.result["outcome"] == "succeeded", facade.result
 
 
 async def test_a_limit_that_is_no_number_is_named(pod: Any) -> None:
