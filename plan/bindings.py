@@ -6,7 +6,6 @@ Used by plan.entrypoint and plan.crewai.
 import ast
 import sys
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .errors import ENTRYPOINT_NOT_FOUND, PlanError
@@ -50,68 +49,51 @@ def parse_module(path: str, data: bytes, python: str | None) -> ast.Module | Non
 
 
 def bindings_of(tree: ast.Module) -> Bindings:
-    """The names that are bound once the module has been imported, on any of its branches."""
-    collector = _Collector()
-    try:
-        collector.statements(tree.body)
-    except RecursionError:  # generated code, such as hundreds of elif: it may well run, so it is not refused
-        collector.open = True
-    return Bindings(tuple(collector.names), collector.open)
+    """The names that are bound once the module has been imported, on any of its branches.
+
+    Any depth is walked, as hundreds of elif in generated code are nested ones.
+    """
+    names: dict[str, None] = {}
+    open_ended = False
+    waiting: list[ast.AST] = [*reversed(tree.body)]
+    while waiting:
+        node = waiting.pop()
+        bound, inner = _bound(node)
+        names |= dict.fromkeys(bound)
+        open_ended = open_ended or _is_open(node)
+        waiting += reversed(inner)
+    return Bindings(tuple(names), open_ended)
 
 
-class _Collector:
-    def __init__(self) -> None:
-        self.names: dict[str, None] = {}
-        self.open = False
+def _bound(node: ast.AST) -> tuple[list[str], list[ast.AST]]:
+    """The names that the node itself binds, and what inside of it may bind more."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return [node.name], []
+        case ast.Import() | ast.ImportFrom():
+            names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
+            return [name for name in names if name != "*"], []
+        case ast.AnnAssign(value=None) | ast.Lambda():  # an annotation alone binds nothing
+            return [], []
+        case ast.comprehension():
+            return [], [node.iter, *node.ifs]  # its own target stays inside
+        case ast.Name():
+            return ([node.id] if isinstance(node.ctx, ast.Store) else []), []
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+            return [name], [*ast.iter_child_nodes(node)]
+    return [], [*ast.iter_child_nodes(node)]
 
-    def statements(self, body: Iterable[ast.stmt]) -> None:
-        for node in body:
-            self._statement(node)
 
-    def _statement(self, node: ast.stmt) -> None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            self.names[node.name] = None
-            self.open = self.open or node.name == "__getattr__"
-            return
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            for alias in node.names:
-                if alias.name == "*":
-                    self.open = True
-                else:
-                    self.names[alias.asname or alias.name.partition(".")[0]] = None
-            return
-        if isinstance(node, ast.AnnAssign) and node.value is None:
-            return  # an annotation alone binds nothing
-        for child in ast.iter_child_nodes(node):
-            self._child(child)
-
-    def _child(self, node: ast.AST) -> None:
-        if isinstance(node, ast.stmt):
-            self._statement(node)
-        elif isinstance(node, ast.expr):
-            self._expression(node)
-        else:  # handlers of try, cases of match, items of with
-            name = getattr(node, "name", None)
-            if isinstance(node, ast.MatchAs | ast.MatchStar) and name:
-                self.names[name] = None
-            for child in ast.iter_child_nodes(node):
-                self._child(child)
-
-    def _expression(self, root: ast.expr) -> None:
-        waiting: list[ast.AST] = [root]
-        while waiting:
-            node = waiting.pop(0)
-            if isinstance(node, ast.Lambda):
-                continue
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                self.names[node.id] = None
-            called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Name) and called.id in _DYNAMIC_CALLS:
-                self.open = True
-            if isinstance(node, ast.comprehension):
-                waiting += [node.iter, *node.ifs]  # its own target stays inside
-            else:
-                waiting += ast.iter_child_nodes(node)
+def _is_open(node: ast.AST) -> bool:
+    """Whether what the node binds cannot be told from the text."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return node.name == "__getattr__"
+        case ast.ImportFrom():
+            return any(alias.name == "*" for alias in node.names)
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _DYNAMIC_CALLS
+    return False
 
 
 def _version(python: str) -> tuple[int, ...]:

@@ -124,13 +124,9 @@ class Planted:
             {},
         )
         value = {"value": self.canaries.draw("env-api")}
-        path = f"/v1/projects/{name}/env/API_SECRET"
-
-        # What kubectl made is seen by the API a moment later.
-        async def put() -> int:
-            return (await self.yard.call("PUT", path, value)).status
-
-        await eventually(put, lambda status: status < 300, 30)
+        await self.known(name)
+        answer = await self.yard.call("PUT", f"/v1/projects/{name}/env/API_SECRET", value)
+        assert answer.status < 300, answer.body
         patch = {"stringData": {"KUBECTL_SECRET": self.canaries.draw("env-kubectl")}}
         await self.yard.kubectl(
             "patch", "secret", f"{name}-env", "--patch-file=/dev/stdin", stdin=json.dumps(patch)
@@ -140,6 +136,11 @@ class Planted:
         body = {"apiVersion": "crewyard.dev/v1alpha1", "kind": "Project"}
         body |= {"metadata": {"name": name, "namespace": NAMESPACE, "labels": labels}, "spec": spec}
         await self.yard.kubectl("apply", "-f", "-", stdin=json.dumps(body))
+
+    async def known(self, project: str) -> None:
+        """Waits until the API knows the project: what kubectl made is seen there a moment later."""
+        path = f"/v1/projects/{project}"
+        await eventually(lambda: self.yard.call("GET", path), lambda answer: answer.status == 200, 60)
 
     async def remove(self) -> None:
         """Deletes both projects and all Secrets."""

@@ -67,6 +67,7 @@ async def use_upload(planted: Planted) -> None:
     """An archive at a signed address, for a deployment that fails."""
     yard, content = planted.yard, archive({"crew.toml": "[deployment]\npython = '2.7'\n", "main.py": ""})
     name = planted.ssh.project
+    await planted.known(name)
     ticket = await yard.post("/v1/uploads", {"project": name, "size": len(content)})
     planted.canaries.know("upload-address", ticket["upload_url"][-40:])
     for body, status in ((content + b"more", 400), (content, 204)):

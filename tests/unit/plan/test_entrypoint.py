@@ -2,12 +2,13 @@
 
 import keyword
 import string
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plan.bindings import bindings_of, parse_module
+from plan.bindings import Bindings, bindings_of, parse_module
 from plan.entrypoint import find_entrypoint, module_file
 from plan.errors import PlanError
 
@@ -154,8 +155,14 @@ def test_any_bytes_end_in_an_answer(data: bytes) -> None:
         assert error.reason == "EntrypointNotFound"
 
 
-def test_code_nested_too_deeply_to_be_judged_is_let_through() -> None:
-    chain = "if a: pass\n" + "elif a: pass\n" * 900 + "kickoff = make()\n"
+@pytest.mark.parametrize("limit", [400, 1000, 20_000])
+def test_deeply_nested_code_is_judged_alike_whatever_the_interpreters_limit(limit: int) -> None:
+    chain = "if a: pass\n" + "elif a: pass\n" * 900 + "else: deep = 1\nkickoff = make()\n"
     tree = parse_module("main.py", chain.encode(), "3.11")
     assert tree is not None
-    assert bindings_of(tree).open
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit)
+    try:
+        assert bindings_of(tree) == Bindings(("deep", "kickoff"), False)
+    finally:
+        sys.setrecursionlimit(before)
