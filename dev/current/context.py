@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dev import command
+from dev.current import identity
 from dev.errors import GroundError, Refused
 from dev.kube import KubeError
 from dev.kubectl import Kubectl
@@ -23,9 +24,10 @@ class Context:
     name: str
     server: str
     version: str
+    uid: str
 
     def __str__(self) -> str:
-        return f"context  {self.name}\nserver   {self.server}\nversion  {self.version}"
+        return f"context  {self.name}\nserver   {self.server}\nversion  {self.version}\ncluster  {self.uid}"
 
 
 def program(settings: Settings) -> str:
@@ -76,7 +78,7 @@ def read(kubectl: Kubectl) -> Context:
         version = json.loads(kubectl.run("get", "--raw", "/version"))
     except KubeError as error:
         raise GroundError(f"The cluster at {server} does not answer: {error}") from error
-    return Context(name, server, version["gitVersion"])
+    return Context(name, server, version["gitVersion"], identity.read(kubectl))
 
 
 def new_enough(version: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from dev import cluster_choice, program, rollout, state
 from dev.current import context as contexts
-from dev.current import forward, image, installation, manifests, objects, options
+from dev.current import forward, identity, image, installation, manifests, objects, options
 from dev.deploy import sweep
 from dev.errors import GroundError
 from dev.kube import KubeError
@@ -36,13 +36,16 @@ class Current:
         if pin:
             if not noted:
                 self._own.kubeconfig.unlink(missing_ok=True)
+                identity.forget(self._own)
             contexts.pin(name, self._own.kubeconfig)
         elif not noted:
             raise GroundError(
                 "This state directory has no installation on a context's cluster. Run `make up`."
             )
         kubectl = Kubectl(name, self._own.kubeconfig)
-        return kubectl, contexts.read(kubectl)
+        context = contexts.read(kubectl)
+        identity.check(self._own, context.uid, context.name)
+        return kubectl, context
 
     def up(self) -> None:
         """Installs the service, once the person has said that this is the cluster."""
@@ -59,6 +62,7 @@ class Current:
             plan = installation.plan(chosen, preview, spared)
             contexts.confirm(context, self._inherited, plan, self._command("up", context))
             cluster_choice.note(self._settings, cluster_choice.CURRENT)
+            identity.note(self._own, context.uid)
             service = image.ensure(self._own, chosen, self._progress)
             wanted = installation.rendered(kubectl, self._own, chosen, service)
             # Again: an image takes its time, and somebody may have installed meanwhile.

@@ -187,3 +187,18 @@ def test_another_context_is_another_installation(person, tmp_path):
     other.write_text(text)
     refused = person.types("up", CONFIRM="test", KUBECONFIG=str(other))
     assert refused.returncode == 1 and "Switch back" in refused.stderr
+
+
+def test_a_context_that_leads_to_another_cluster_is_refused(person):
+    person.does("up")
+    namespace = json.loads(person.cluster.kubectl("get", "namespace", "kube-system", "-o", "json"))
+    note = person.state / "current" / "cluster-uid"
+    assert note.read_text().strip() == namespace["metadata"]["uid"]
+    before = everything(person.cluster)
+    # As if it had been confirmed when the same address led to another cluster.
+    note.write_text("5c1b6e1e-0000-4000-8000-000000000000\n")
+    for command in ("up", "deploy", "down", "down --purge", "status"):
+        refused = person.types(command, CONFIRM="test")
+        assert refused.returncode == 1 and "leads to another cluster" in refused.stderr, command
+    assert everything(person.cluster) == before
+    note.write_text(namespace["metadata"]["uid"])

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dev.current import context, forward, manifests, objects, options
+from dev.current import context, forward, identity, manifests, objects, options
 from dev.errors import GroundError, Refused
 from dev.settings import Settings
 
 IMAGE = f"registry.example.com/team/crewyard/service@sha256:{'a' * 64}"
-CLUSTER = context.Context("prod-eu", "https://k8s.example.com", "v1.35.2")
+CLUSTER = context.Context("prod-eu", "https://k8s.example.com", "v1.35.2", "2b0c")
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "base"
 
 
@@ -150,6 +150,20 @@ def test_only_the_contexts_name_is_a_yes():
         with pytest.raises(Refused, match="make up") as refused:
             context.confirm(CLUSTER, given, "It would do all this", "make up")
         assert refused.value.code == 2 and "https://k8s.example.com" in str(refused.value)
+
+
+def test_a_context_that_leads_elsewhere_is_refused(tmp_path):
+    own = Settings(tmp_path / "current")
+    identity.check(own, "2b0c", "prod-eu")
+    identity.note(own, "2b0c")
+    identity.check(own, "2b0c", "prod-eu")
+    with pytest.raises(
+        GroundError, match=r"prod-eu leads to another cluster(.|\n)*77f1(.|\n)*was 2b0c"
+    ) as refused:
+        identity.check(own, "77f1", "prod-eu")
+    assert f"rm -r {own.state} {tmp_path}/cluster" in str(refused.value)
+    identity.forget(own)
+    identity.check(own, "77f1", "prod-eu")
 
 
 @pytest.mark.parametrize(
