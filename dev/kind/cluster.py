@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dev import build, command
 from dev.errors import GroundError
-from dev.kind import configuration, docker
+from dev.kind import configuration, docker, owner
 from dev.kubectl import Kubectl
 from dev.progress import Progress
 from dev.settings import Settings
@@ -32,15 +32,24 @@ def ensure(kind: str, own: Settings, progress: Progress) -> None:
     """Makes the cluster, or starts its node again. Its kubeconfig is written anew. Raises GroundError."""
     node = docker.running(configuration.NODE)
     if node is None:
+        # Written when all is done, so that without it a node is known to be half-made.
+        own.kubeconfig.unlink(missing_ok=True)
         own.configuration.mkdir(parents=True, exist_ok=True)
         file = own.configuration / "cluster.json"
         file.write_text(json.dumps(configuration.cluster(), indent=2))
         with progress.step(f"kind cluster ({configuration.NODE_IMAGE.partition('@')[0]})") as step:
-            argv = [kind, "create", "cluster", f"--config={file}", f"--kubeconfig={own.kubeconfig}"]
+            unfinished = own.configuration / "unfinished"
+            argv = [kind, "create", "cluster", f"--config={file}", f"--kubeconfig={unfinished}"]
             command.run([*argv, "--wait=180s"], step=step, log=own.logs / "kind.log", seconds=_CREATE_SECONDS)
             step.detail = ""
-        return
-    if not node:
+        unfinished.unlink(missing_ok=True)
+    elif not own.kubeconfig.exists():
+        raise GroundError(
+            f"The kind cluster {configuration.CLUSTER} was begun and not finished: an earlier `make up` was "
+            f"cut off, or its state was removed from {own.state}. Remove it and begin again: "
+            "make down PURGE=1 CREWYARD_CLUSTER=kind, then make up"
+        )
+    elif not node:
         docker.ask("start", configuration.NODE)
     told = command.ask([kind, "get", "kubeconfig", f"--name={configuration.CLUSTER}"])
     write_private(own.kubeconfig, told)
@@ -104,3 +113,4 @@ def remove(kind: str) -> None:
     command.ask([kind, "delete", "cluster", f"--name={configuration.CLUSTER}"], seconds=180)
     if docker.running(configuration.REGISTRY_CONTAINER) is not None:
         docker.ask("rm", "--force", "--volumes", configuration.REGISTRY_CONTAINER)
+    owner.release()

@@ -13,6 +13,9 @@ NODE = f"{CLUSTER}-control-plane"
 NETWORK = "kind"
 REGISTRY_IMAGE = "registry:3.0.0"
 REGISTRY_CONTAINER = "crewyard-registry"
+VOLUME = "crewyard-registry"
+OWNER = "dev.crewyard.state"
+"""The volume's label that names the state directory to which the containers belong."""
 # Docker pushes over plain http to loopback only, so this machine has another address for it than the pods.
 PUSHED_TO = "localhost:5001"
 HOSTS_DIRECTORY = f"/etc/containerd/certs.d/{REGISTRY}"
@@ -64,6 +67,7 @@ def registry_arguments(gateway: str) -> list[str]:
         f"--name={REGISTRY_CONTAINER}",
         f"--network={NETWORK}",
         "--env=REGISTRY_STORAGE_DELETE_ENABLED=true",
+        f"--volume={VOLUME}:/var/lib/registry",
         f"--publish=127.0.0.1:{PUSHED_TO.rpartition(':')[2]}:5000",
         f"--publish={gateway}:{REGISTRY_PORT}:5000",
         REGISTRY_IMAGE,

@@ -1,12 +1,16 @@
 """The few things that are asked of Docker, each bounded in time."""
 
 import json
+import re
 from typing import Any
 
 from dev import command
 from dev.command import CommandFailed
 
 _SECONDS = 120
+_KINDS = "(container|network|volume|object)"
+# As engines say it, old and new; anything else is a question that was not answered.
+_ABSENT = re.compile(rf"no such {_KINDS}|: {_KINDS}( \S+)? not found", re.IGNORECASE)
 
 
 def ask(*arguments: str, stdin: str | None = None, seconds: float = _SECONDS) -> str:
@@ -15,16 +19,21 @@ def ask(*arguments: str, stdin: str | None = None, seconds: float = _SECONDS) ->
 
 
 def inspect(kind: str, name: str) -> list[dict[str, Any]] | None:
-    """What Docker knows of a container or network; None where there is none of that name."""
+    """What Docker knows of a container, network or volume; None where there is none of that name.
+
+    Raises CommandFailed where Docker does not say: what cannot be seen is not taken for gone.
+    """
     try:
         found: list[dict[str, Any]] = json.loads(ask(kind, "inspect", name))
-    except CommandFailed:
-        return None
+    except CommandFailed as error:
+        if _ABSENT.search(str(error)):
+            return None
+        raise
     return found or None
 
 
 def running(container: str) -> bool | None:
-    """Whether the container runs; None where there is none."""
+    """Whether the container runs; None where there is none. Raises CommandFailed."""
     found = inspect("container", container)
     return None if found is None else bool(found[0]["State"]["Running"])
 

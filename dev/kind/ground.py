@@ -4,6 +4,7 @@ Straight-line shell around the other files. `down` stops the containers and
 keeps what is in them, `down --purge` removes them.
 """
 
+import contextlib
 import shutil
 from collections.abc import Mapping
 
@@ -11,7 +12,7 @@ from dev import cluster_choice, credentials, rollout, state
 from dev.current.context import program as kubectl_program
 from dev.deploy import sweep
 from dev.errors import GroundError
-from dev.kind import cluster, configuration, docker, engine, installation
+from dev.kind import cluster, configuration, docker, engine, installation, owner
 from dev.kubectl import Kubectl
 from dev.progress import Progress
 from dev.settings import FACADE_URL, Settings
@@ -40,6 +41,7 @@ class Kind:
         with state.locked(self._settings, self._progress):
             kind = cluster.program(self._settings, self._progress)
             kubectl = self._kubectl()
+            owner.claim(self._settings.state, self._own.kubeconfig.exists())
             cluster_choice.note(self._settings, cluster_choice.KIND)
             self._own.logs.mkdir(parents=True, exist_ok=True)
             cluster.ensure(kind, self._own, self._progress)
@@ -51,7 +53,11 @@ class Kind:
     def deploy(self) -> None:
         """Builds the service's image and installs it."""
         with state.locked(self._settings, self._progress):
+            self._check_owner()
             self._deploy(self._kubectl())
+
+    def _check_owner(self) -> None:
+        owner.check(self._settings.state, self._own.kubeconfig.exists())
 
     def _deploy(self, kubectl: Kubectl) -> None:
         directory = installation.write(self._own, cluster.gateway(), self._progress)
@@ -64,6 +70,7 @@ class Kind:
     def down(self, purge: bool) -> None:
         """Stops the containers; with `purge` removes them and what this machine keeps of them."""
         with state.locked(self._settings, self._progress):
+            self._check_owner()
             if not purge:
                 with self._progress.step("stopping"):
                     cluster.stop()
@@ -84,20 +91,24 @@ class Kind:
             "PATH": ":".join([own, *rest]),
             "CREWYARD_URL": FACADE_URL,
         }
-        network = docker.inspect("network", configuration.NETWORK)
-        address = configuration.gateway(network) if network else None
-        if address:
-            values["CREWYARD_HOST_ADDRESS"] = address
+        # Without Docker's answer the rest still holds; `problems` tells.
+        with contextlib.suppress(GroundError):
+            values["CREWYARD_HOST_ADDRESS"] = cluster.gateway()
         if self._own.admin_key.exists():
             values["CREWYARD_API_KEY"] = self._own.admin_key.read_text().strip()
         return values
 
     def problems(self) -> list[str]:
-        """The containers that do not run."""
-        return [f"container {name} does not run" for name in _CONTAINERS if not docker.running(name)]
+        """The containers that do not run, or why they are not this directory's, or not to be seen."""
+        try:
+            self._check_owner()
+            return [f"container {name} does not run" for name in _CONTAINERS if not docker.running(name)]
+        except GroundError as error:
+            return [str(error)]
 
     def status(self) -> str:
-        """A line per container."""
+        """A line per container. Raises GroundError where they belong to another state directory."""
+        self._check_owner()
         lines = []
         for name in _CONTAINERS:
             now = {True: "runs", False: "is stopped", None: "is not there"}[docker.running(name)]

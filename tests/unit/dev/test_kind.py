@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dev.errors import GroundError
-from dev.kind import configuration, engine, installation
+from dev.kind import configuration, docker, engine, installation
 from dev.kind.ground import Kind
 from dev.progress import Progress
 from dev.settings import Settings
@@ -44,6 +44,17 @@ def container(name: str, mark: str) -> list[Answer]:
     ]
 
 
+def volume(owner: Path) -> list[Answer]:
+    words = ("volume", "inspect", configuration.VOLUME)
+    return [
+        Answer(words, json.dumps([{"Labels": {configuration.OWNER: str(owner)}}]), when="owned"),
+        Answer(words, json.dumps([{"Labels": None}]), when="another's volume"),
+        Answer(words, "[]\n", complains="Error response from daemon: get x: no such volume", code=1),
+        Answer(("volume", "create"), set="owned"),
+        Answer(("volume", "rm"), unset="owned"),
+    ]
+
+
 def pushed() -> list[Answer]:
     names = ("crewyard/service", "library/python", "crewyard/kaniko")
     return [
@@ -63,12 +74,15 @@ def machine(tmp_path, monkeypatch) -> Recorded:
         *container(configuration.NODE, "node"),
         *container(configuration.REGISTRY_CONTAINER, "registry"),
         Answer(("network", "inspect", "kind"), json.dumps(NETWORK)),
+        *volume(tmp_path / "state"),
         *pushed(),
         *(Answer((word,)) for word in ("exec", "pull", "tag", "push", "build", "rm")),
     )
     recorded.add(
         "kind",
         Answer(("version",), "kind v0.33.0 go1.26.8 linux/amd64\n"),
+        # Cut off in the middle: the node is there, the kubeconfig that comes last is not.
+        Answer(("create", "cluster"), complains="interrupted", code=130, when="cut", set="node runs"),
         Answer(("create", "cluster"), set="node runs"),
         Answer(("get", "kubeconfig"), "a kubeconfig"),
         Answer(("delete", "cluster"), unset="node runs"),
@@ -151,7 +165,90 @@ def test_purging_leaves_nothing(ground, machine, tmp_path):
     ground.down(purge=True)
     assert ["delete", "cluster", "--name=crewyard"] in machine.calls("kind")
     assert ["rm", "--force", "--volumes", configuration.REGISTRY_CONTAINER] in machine.calls("docker")
+    assert ["volume", "rm", configuration.VOLUME] in machine.calls("docker")
     assert not (tmp_path / "state/kind").exists() and not (tmp_path / "state/cluster").exists()
+
+
+def changes(machine: Recorded) -> list[list[str]]:
+    """What Docker and kind were told that changes something."""
+    asked = ("info", "container", "network", "volume", "image", "version")
+    trial = ["run", "--rm"]
+    told = [*machine.calls("docker"), *machine.calls("kind")]
+    return [call for call in told if call[0] not in asked and call[:2] != trial]
+
+
+def test_another_checkout_leaves_the_cluster_alone(ground, machine, tmp_path):
+    ground.up()
+    before = changes(machine)
+    other = Kind(Settings(tmp_path / "elsewhere"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
+    for act in (other.up, other.deploy, lambda: other.down(purge=True), other.status):
+        with pytest.raises(GroundError, match=f"belongs to the state directory {tmp_path}/state, not to"):
+            act()
+    assert "belongs to" in other.problems()[0]
+    assert changes(machine) == before
+    ground.down(purge=True)
+
+
+def test_a_cluster_of_nobodys_is_left_alone(ground, machine):
+    machine.mark("node is there")
+    with pytest.raises(GroundError, match="container crewyard-control-plane that no state directory"):
+        ground.up()
+    assert changes(machine) == []
+
+
+def test_a_cluster_made_before_owners_were_kept_is_taken_over(ground, machine, tmp_path):
+    machine.mark("node is there")
+    (tmp_path / "state/kind").mkdir(parents=True)
+    (tmp_path / "state/kind/kubeconfig").touch()
+    ground.up()
+    label = f"--label={configuration.OWNER}={tmp_path}/state"
+    assert ["volume", "create", label, configuration.VOLUME] in machine.calls("docker")
+    assert ["start", configuration.NODE] in machine.calls("docker")
+
+
+def test_a_half_made_cluster_says_how_to_begin_again(ground, machine):
+    machine.mark("cut")
+    with pytest.raises(GroundError, match="kind ended with 130"):
+        ground.up()
+    for _ in range(2):
+        with pytest.raises(
+            GroundError, match=r"begun and not finished.*make down PURGE=1 CREWYARD_CLUSTER=kind"
+        ):
+            ground.up()
+    ground.down(purge=True)
+    assert ["delete", "cluster", "--name=crewyard"] in machine.calls("kind")
+
+
+def test_what_docker_does_not_tell_is_not_taken_for_gone(ground, machine):
+    ground.up()
+    denied = "permission denied while trying to connect to the Docker daemon socket"
+    machine.add("docker", Answer(("info",), "linux 28.1.0\n"), Answer((), complains=denied, code=1))
+    for act in (ground.up, lambda: ground.down(purge=False), lambda: ground.down(purge=True), ground.status):
+        with pytest.raises(GroundError, match="permission denied"):
+            act()
+    assert denied in ground.problems()[0]
+    assert "CREWYARD_HOST_ADDRESS" not in ground.env() and "CREWYARD_URL" in ground.env()
+
+
+@pytest.mark.parametrize(
+    ("said", "gone"),
+    [
+        ("Error response from daemon: No such container: crewyard-registry", True),
+        ("Error: No such object: crewyard-registry", True),
+        ("Error response from daemon: network kind not found", True),
+        ("Error response from daemon: get crewyard-registry: no such volume", True),
+        ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock", False),
+        ("error during connect: lookup docker: no such host", False),
+        ("", False),
+    ],
+)
+def test_engines_say_that_there_is_none_in_several_ways(machine, said, gone):
+    machine.add("docker", Answer(("container", "inspect"), complains=said, code=1))
+    if gone:
+        assert docker.inspect("container", "crewyard-registry") is None
+    else:
+        with pytest.raises(GroundError):
+            docker.inspect("container", "crewyard-registry")
 
 
 def test_an_engine_without_privileges_is_no_ground(ground, machine):
