@@ -13,11 +13,13 @@ from urllib.parse import urlsplit
 
 import structlog
 from limits import RateLimitItem
-from limits.aio.storage import MemoryStorage, RedisStorage
+from limits.aio.storage import RedisStorage
 from limits.aio.strategies import FixedWindowRateLimiter
 from redis.asyncio import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+
+from api.windows import Windows
 
 PATIENCE = 0.2
 """Seconds that a request waits for the shared place at most."""
@@ -66,15 +68,17 @@ class LocalCounter:
     """Counts in this process's memory."""
 
     def __init__(self) -> None:
-        self._windows = FixedWindowRateLimiter(MemoryStorage())
+        self._windows = Windows()
 
     async def hit(self, item: RateLimitItem, who: str) -> tuple[bool, float, int]:
         """As `Counter.hit`."""
-        return await _hit(self._windows, item, who)
+        count, ends = self._windows.hit(item.key_for(who), item.get_expiry())
+        return count <= item.amount, ends, item.amount - count
 
     async def used_up(self, item: RateLimitItem, who: str) -> tuple[bool, float]:
         """As `Counter.used_up`."""
-        return await _used_up(self._windows, item, who)
+        count, ends = self._windows.look(item.key_for(who))
+        return count >= item.amount, ends
 
     async def close(self) -> None:
         """There is nothing to close."""

@@ -1,12 +1,13 @@
 """How many requests a key, or an address without one, may make a minute.
 
-Called by `api.gate` once per /v1 request. The counting is the `limits` library's
-(fixed windows, in `api.counters`), its statistics are the headers.
+Called by `api.gate` once per /v1 request. The counting, in fixed windows, is that of
+`api.counters`, whose statistics are the headers.
 """
 
 import ipaddress
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from limits import RateLimitItemPerMinute
 
@@ -65,6 +66,7 @@ class RateLimiter:
         await self._counter.close()
 
 
+@lru_cache(4096)
 def place(remote: str | None) -> str:
     """The network that an address stands for: one caller has a whole /64 of IPv6. Pure."""
     try:
