@@ -15,7 +15,8 @@ from collections.abc import AsyncIterator, Awaitable, Iterable
 
 from tests.campaign import checker, gathering
 from tests.campaign.ledger import Entry
-from tests.campaign.observed import CANCELED, Observed, Plan, Seen
+from tests.campaign.observed import CANCELED, Observed, Plan, Read
+from tests.campaign.reader import Readers
 from tests.campaign.report import Column, Report
 from tests.campaign.watcher import Watcher
 from tests.campaign.workload import Workload
@@ -42,6 +43,8 @@ class Campaign:
         self.notes: list[str] = []
         self.more: list[checker.Violation] = []
         """What a test has found by itself."""
+        self.readers = Readers(yard)
+        self._reads: list[Read] = []
         self.watcher = Watcher(yard)
         self.job_watcher = Watcher(yard, jobs=True)
         self.end_seconds = END_SECONDS
@@ -56,9 +59,10 @@ class Campaign:
         finally:
             self.healed.append(time.time())
 
-    async def everything(self, run: str) -> Seen:
-        """What the API tells of one run."""
-        return await gathering.run(self.yard, run)
+    async def look(self, run: str) -> None:
+        """Reads what a run has told so far, if the API answers: from then on none of it may be missing."""
+        with contextlib.suppress(AssertionError):
+            self._reads.append(Read(run, await gathering.events(self.yard, run, seconds=0)))
 
     async def judge(self) -> None:
         """Waits for all ends, gathers, checks."""
@@ -69,18 +73,19 @@ class Campaign:
         await self.watcher.until_ended({one.run for one in self.work.asked if one.run}, self.end_seconds)
         jobs_wait = GONE_SECONDS if self._rewound else self.end_seconds
         await self.job_watcher.until_ended({one.run for one in self.jobs.asked}, jobs_wait)
+        reads, late = await self.readers.told(self.end_seconds)
         left = await gathering.left(yard, alike=not self._rewound)
         runs = await gathering.runs(yard)
         entries = yard.ledger.entries()
         of_jobs = {one.run for one in self.jobs.asked}
         mine = [entry for entry in entries if entry.run not in of_jobs]
         sights = [one for one in self.watcher.sights if one.source == "list" or not self._rewound]
-        seen = Observed(runs, tuple(sights), tuple(self._settled()), left)
+        seen = Observed(runs, tuple(sights), tuple(self._settled()), left, (*self._reads, *reads))
         asked = self.work.asked
         if self._rewound:
             begun = {entry.run for entry in mine}
             asked = [one for one in asked if not one.object_only or one.run in begun or one.run in runs]
-        found = self.more + checker.check(seen, mine, Plan(tuple(asked), self._concurrency))
+        found = self.more + late + checker.check(seen, mine, Plan(tuple(asked), self._concurrency))
         columns = [Column("Runs", len(runs), tuple(found), self._recovery(self.watcher, mine))]
         if self.jobs.asked:
             theirs = [entry for entry in entries if entry.run in of_jobs]
@@ -90,7 +95,8 @@ class Campaign:
             columns.append(
                 Column("Jobs", len(jobs), tuple(of_them), self._recovery(self.job_watcher, theirs))
             )
-        self.report = Report(self.name, self.faults, tuple(columns), self.seed, tuple(self.notes))
+        notes = (*self.notes, self.readers.note) if reads else tuple(self.notes)
+        self.report = Report(self.name, self.faults, tuple(columns), self.seed, notes)
 
     def _settled(self) -> Iterable[int]:
         """The counts from the first active deployment on."""
@@ -133,6 +139,6 @@ async def campaign(
     what they lost may end as canceled.
     """
     found = Campaign(name, yard, concurrency, seed, tolerant, rewound)
-    async with found.watcher.looking(), found.job_watcher.looking():
+    async with found.watcher.looking(), found.job_watcher.looking(), found.readers.reading():
         yield found
         await found.judge()

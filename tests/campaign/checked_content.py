@@ -1,10 +1,10 @@
 """Whether a run's events and artifacts are those that its crew told the ledger of. Pure; for the checker."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tests.campaign import ledger
 from tests.campaign.ledger import Entry
-from tests.campaign.observed import Seen
+from tests.campaign.observed import Read, Seen
 
 STARTED = "run.started"
 STEP = "campaign.step"
@@ -12,7 +12,7 @@ LAST = {"succeeded": "run.completed", "failed": "run.failed", "canceled": "run.c
 
 
 def events(seen: Seen, mine: Iterable[Entry], broken: bool) -> Iterator[str]:
-    """What is wrong with the events of an ended run. `broken`: its runner may have died with some of them."""
+    """What is wrong with the events of an ended run. `broken`: its runner died, and the last ones with it."""
     lines = list(mine)
     ids = [event.id for event in seen.events]
     if ids != list(range(1, len(ids) + 1)):
@@ -33,6 +33,17 @@ def events(seen: Seen, mine: Iterable[Entry], broken: bool) -> Iterator[str]:
     most = said if over else said + 1
     if len(steps) > most or (len(steps) < said and not broken):
         yield f"{len(steps)} steps where the crew took {said}"
+
+
+def told(reads: Iterable[Read], runs: Mapping[str, Seen]) -> Iterator[tuple[str, str]]:
+    """Runs of which a reader was told what is not so, or not all: what was shown once is on the disk."""
+    for read in reads:
+        seen = runs.get(read.run)
+        there = seen.events if seen else ()
+        same = there[: len(read.events)] == read.events
+        if not same or (read.whole and len(read.events) < len(there)):
+            ids = _short([event.id for event in read.events])
+            yield read.run, f"a reader was told {len(read.events)} events where there are {len(there)}: {ids}"
 
 
 def artifacts(seen: Seen, mine: Iterable[Entry], broken: bool) -> Iterator[str]:

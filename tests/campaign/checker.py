@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.campaign import ledger
-from tests.campaign.checked_content import artifacts, events
+from tests.campaign.checked_content import artifacts, events, told
 from tests.campaign.ledger import Entry
 from tests.campaign.observed import (
     CANCELED,
@@ -42,6 +42,7 @@ def check(observed: Observed, entries: Iterable[Entry], plan: Plan) -> list[Viol
     """All violations; none where everything was kept."""
     lines = list(entries)
     found = list(_of_runs(observed, lines, plan))
+    found += [Violation(EVENTS, run, text) for run, text in told(observed.reads, observed.runs)]
     found += _forward(observed.sights, observed.runs)
     if plan.concurrency:
         found += _crowded(lines, plan.concurrency)
@@ -86,9 +87,9 @@ def _end(one: Asked, seen: Seen, mine: list[Entry], starts: int, plan: Plan) -> 
         yield Violation(LOST, seen.run, f"{end} without a start")
     if plan.jobs:
         return
-    # A runner that the ground takes away has no time to tell all.
-    cut = broken or (one.tolerant and seen.status == CANCELED)
-    for text in events(seen, mine, cut):
+    # What a runner has not been answered for yet goes with it, where the ground or a fault takes it away.
+    cut = seen.reason in INFRASTRUCTURE or (one.tolerant and seen.status == CANCELED)
+    for text in events(seen, mine, cut and not seen.reported):
         yield Violation(EVENTS, seen.run, text)
     for text in artifacts(seen, mine, cut):
         yield Violation(ARTIFACTS, seen.run, text)

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 from crds.kinds import POD, RUN
@@ -27,37 +28,40 @@ async def runs(yard: Yard) -> dict[str, Seen]:
         if len(found) < PAGE:
             break
         page += 1
-    objects = {raw["metadata"]["name"] for raw in (await yard.kube.list(RUN)).items}
+    objects = {raw["metadata"]["name"]: raw for raw in (await yard.kube.list(RUN)).items}
     places = asyncio.Semaphore(AT_ONCE)
 
     async def one(name: str) -> Seen:
         async with places:
-            return await run(yard, name)
+            return await run(yard, name, objects.get(name))
 
-    gathered = await asyncio.gather(*(one(name) for name in sorted(listed | objects)))
+    gathered = await asyncio.gather(*(one(name) for name in sorted(listed | objects.keys())))
     return {seen.run: seen for seen in gathered}
 
 
-async def run(yard: Yard, name: str) -> Seen:
-    """One run, with its events and the hashes of its artifacts."""
+async def events(yard: Yard, name: str, seconds: float = 120) -> tuple[Event, ...]:
+    """What the API tells of a run's events now; it is asked for `seconds` while it is away."""
+    found: list[Event] = []
+    while True:
+        path = f"/v1/runs/{id_of(name)}/events?per_page={PAGE}&page={len(found) // PAGE + 1}"
+        page = await yard.ask("GET", path, seconds=seconds, Accept="application/json")
+        found += [_event(one) for one in page]
+        if len(page) < PAGE:
+            return tuple(sorted(found, key=lambda event: event.id))
+
+
+async def run(yard: Yard, name: str, raw: Mapping[str, Any] | None) -> Seen:
+    """One run, with its events and the hashes of its artifacts; `raw` is its object, if there is one."""
     identity = id_of(name)
     told = await yard.ask("GET", f"/v1/runs/{identity}")
-    events: list[Event] = []
-    page = 1
-    while True:
-        path = f"/v1/runs/{identity}/events?per_page={PAGE}&page={page}"
-        found = await yard.ask("GET", path, Accept="application/json")
-        events += [_event(one) for one in found]
-        if len(found) < PAGE:
-            break
-        page += 1
+    said = await events(yard, name)
     artifacts = {}
     for stored in await yard.ask("GET", f"/v1/runs/{identity}/artifacts"):
         data = await yard.ask("GET", f"/v1/runs/{identity}/artifacts/{stored['name']}")
         artifacts[stored["name"]] = hashlib.sha256(data).hexdigest()
-    events.sort(key=lambda event: event.id)
     reason = (told.get("error") or {}).get("reason", "")
-    return Seen(name, told["status"], reason, tuple(events), artifacts)
+    reported = bool(((raw or {}).get("status") or {}).get("result"))
+    return Seen(name, told["status"], reason, said, artifacts, reported)
 
 
 def _event(raw: dict[str, Any]) -> Event:

@@ -61,6 +61,17 @@ class Seen:
     events: tuple[Event, ...] = ()
     artifacts: Mapping[str, str] = field(default_factory=dict)
     """The sha256 of the bytes that were downloaded, by name."""
+    reported: bool = True
+    """Whether its runner lived to report a result, which is taken once all events are there."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What one reader was told of a run while it went on; `whole`: and that this is all."""
+
+    run: str
+    events: tuple[Event, ...]
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +84,7 @@ class Observed:
     sights: tuple[Sight, ...] = ()
     active: tuple[int, ...] = ()
     left: tuple[str, ...] = ()
+    reads: tuple[Read, ...] = ()
 
 
 @dataclass(frozen=True)

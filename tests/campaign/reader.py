@@ -1,15 +1,18 @@
-"""A client that follows a run's events over as many streams as it takes, as a browser would.
+"""Clients that follow runs' events over as many streams as it takes, as browsers would.
 
-Called by the tests of the facade's faults, which compare what it read with what the API tells later.
+Called by `tests.campaign.campaign`, which compares what they read with what the API tells later.
 """
 
 import asyncio
+import contextlib
 import json
+from collections.abc import AsyncIterator
 
 import aiohttp
 
 from crds.names import id_of
-from tests.campaign.observed import Event
+from tests.campaign.checker import EVENTS, Violation
+from tests.campaign.observed import Event, Read
 from tests.campaign.yard import Yard
 
 PAUSE = 0.5
@@ -18,18 +21,25 @@ NONE_YET = (404, 500, 502, 503, 429)
 
 
 class Reader:
-    """`events` is what it has read; `streams` how often it had to connect."""
+    """`events` is what it has read; `streams` how often it had to connect; `whole` whether that is all."""
 
     def __init__(self, yard: Yard, run: str, session: aiohttp.ClientSession) -> None:
         self.run = run
         self.events: list[Event] = []
         self.streams = 0
+        self.whole = False
         self._yard, self._session = yard, session
 
     async def follow(self) -> None:
         """Returns once the api says that all is told."""
         while not await self._stream():
             await asyncio.sleep(PAUSE)
+        self.whole = True
+
+    @property
+    def read(self) -> Read:
+        """For the checker."""
+        return Read(self.run, tuple(self.events), self.whole)
 
     async def _stream(self) -> bool:
         headers = {"Authorization": f"Bearer {self._yard.key}", "Accept": "text/event-stream"}
@@ -64,3 +74,50 @@ class Reader:
                 data = json.loads(fields["data"])
                 self.events.append(Event(int(fields["id"]), fields["event"], data))
             fields = {}
+
+
+class Readers:
+    """All that follow while a campaign goes."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._following: dict[Reader, asyncio.Task[None]] = {}
+        self._session: aiohttp.ClientSession | None = None
+
+    @contextlib.asynccontextmanager
+    async def reading(self) -> AsyncIterator["Readers"]:
+        """Reads while the block is open."""
+        limits = aiohttp.ClientTimeout(sock_read=60)
+        connector = aiohttp.TCPConnector(limit=0)
+        async with aiohttp.ClientSession(connector=connector, timeout=limits) as self._session:
+            try:
+                yield self
+            finally:
+                for task in self._following.values():
+                    task.cancel()
+                await asyncio.gather(*self._following.values(), return_exceptions=True)
+
+    def follow(self, run: str) -> None:
+        """One more reader, of that run."""
+        assert self._session is not None
+        reader = Reader(self._yard, run, self._session)
+        self._following[reader] = asyncio.create_task(reader.follow())
+
+    async def told(self, seconds: float) -> tuple[list[Read], list[Violation]]:
+        """What all were told, once they have read all there is; after `seconds`, also who still waits for it.
+
+        Raises what no reader should meet, such as an answer that it does not expect.
+        """
+        if not self._following:
+            return [], []
+        done, _ = await asyncio.wait(self._following.values(), timeout=seconds)
+        for task in done:
+            task.result()
+        waiting = [reader.run for reader in self._following if not reader.whole]
+        late = [Violation(EVENTS, run, "a reader was never told that this is all") for run in waiting]
+        return [reader.read for reader in self._following], late
+
+    @property
+    def note(self) -> str:
+        """How many there were, and how often they had to connect."""
+        return f"{len(self._following)} readers over {sum(one.streams for one in self._following)} streams"

@@ -3,13 +3,10 @@
 import asyncio
 import random
 
-import aiohttp
 import pytest
 
 from tests.campaign import schedule
 from tests.campaign.campaign import Campaign, campaign
-from tests.campaign.checker import EVENTS, Violation
-from tests.campaign.reader import Reader
 from tests.campaign.report import demand
 from tests.campaign.workload import draw
 from tests.campaign.yard import yard
@@ -47,43 +44,22 @@ async def kills(found: Campaign, faults: tuple[schedule.Fault, ...]) -> None:
         await found.fault(fault.kind, found.yard.api.restart())
 
 
-async def exactly(found: Campaign, readers: list[Reader]) -> None:
-    """Each reader has read what the API tells of the run, in its order, once."""
-    whole: dict[str, list[tuple[int, str]]] = {}
-    for reader in readers:
-        if reader.run not in whole:
-            seen = await found.everything(reader.run)
-            whole[reader.run] = [(event.id, event.type) for event in seen.events]
-        told = [(event.id, event.type) for event in reader.events]
-        if told != whole[reader.run]:
-            there = len(whole[reader.run])
-            text = f"a stream gave {len(told)} events where there are {there}: {told[:50]}"
-            found.more.append(Violation(EVENTS, reader.run, text))
-    cuts = sum(reader.streams for reader in readers)
-    found.notes.append(f"{len(readers)} readers over {cuts} streams")
-
-
 async def killed(name: str, place, count: int, seconds: float, seed: int) -> None:
     """`count` kills over `seconds`."""
     faults = schedule.draw(seed, {"facade SIGKILL": count}, seconds)
     print(schedule.text(seed, faults, name))
     over = asyncio.Event()
-    limits = aiohttp.TCPConnector(limit=0)
     async with (
         yard(place, concurrency=CONCURRENCY) as mine,
         campaign(name, mine, CONCURRENCY, seed) as found,
-        aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(sock_read=60)) as session,
     ):
         runs = await talking(found, seconds)
-        readers = [Reader(mine, runs[number % LONG], session) for number in range(STREAMS)]
-        following = [asyncio.create_task(reader.follow()) for reader in readers]
+        for number in range(STREAMS):
+            found.readers.follow(runs[number % LONG])
         asking = [asyncio.create_task(posting(found, random.Random(seed + n), over)) for n in range(3)]
         await kills(found, faults)
         over.set()
         await asyncio.gather(*asking)
-        async with asyncio.timeout(found.end_seconds):
-            await asyncio.gather(*following)
-        await exactly(found, readers)
     demand(found.report)
 
 

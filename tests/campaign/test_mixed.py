@@ -64,13 +64,15 @@ class Mixture:
         name = self._running()
         if name is not None:
             self.found.work.allow(name, "failed:PodDeleted")
+            await self.found.look(name)
             await self.yard.kube.delete(POD, name)
 
     async def runner_sigkill(self, fault: Fault) -> None:
         name = self._running()
         pod = await self.yard.kube.get(POD, name) if name else None
-        if pod is not None:
-            self.found.work.allow(str(name), "failed:RunnerLost")
+        if name and pod is not None:
+            self.found.work.allow(name, "failed:RunnerLost")
+            await self.found.look(name)
             kill_runner(pod["metadata"]["uid"])
 
     def _running(self) -> str | None:
@@ -135,9 +137,11 @@ async def _mixed(
             for number in range(runs):
                 script = {**draw(chance), "exit": "returns"}
                 if number % 2:
-                    await found.work.apply([script])
+                    [run] = await found.work.apply([script])
                 else:
-                    await found.work.post(script)
+                    run = await found.work.post(script)
+                if number % 3 == 0:
+                    found.readers.follow(run)
                 await asyncio.sleep(chance.uniform(0, 2 * seconds / runs))
 
         async def trouble() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.campaign.checker import KINDS, check
 from tests.campaign.ledger import Entry
-from tests.campaign.observed import Asked, Event, Observed, Plan, Seen, Sight
+from tests.campaign.observed import Asked, Event, Observed, Plan, Read, Seen, Sight
 
 SHA = "5" * 64
 
@@ -107,7 +107,7 @@ def test_one_mistake_is_told_once():
     assert [one.kind for one in found] == ["doubled"]
 
 
-INFRA = replace(ONE, status="failed", reason="NodeLost")
+INFRA = replace(ONE, status="failed", reason="NodeLost", reported=False)
 TOLERANT = replace(PLAN, asked=(replace(PLAN.asked[0], tolerant=True), PLAN.asked[1]))
 
 
@@ -125,6 +125,53 @@ def test_where_the_ground_has_faults_a_run_may_fail_by_them_after_at_most_one_st
     assert {found.kind for found in check(observed, entries, PLAN)} >= {"wrong end"}
     doubled = [*lines("run-a", 1.0), *lines("run-a", 5.0, "t2"), *lines("run-b", 2.0)]
     assert "doubled" in {found.kind for found in check(observed, doubled, TOLERANT)}
+
+
+SUDDEN = replace(
+    PLAN, asked=(replace(PLAN.asked[0], ends=frozenset({"succeeded", "failed:RunnerLost"})), PLAN.asked[1])
+)
+SHORT = stream("run.started", "campaign.step", "run.failed")
+LOST_RUNNER = replace(
+    ONE, status="failed", reason="RunnerLost", events=SHORT, artifacts={"a.bin": SHA}, reported=False
+)
+
+
+def sudden(one: Seen, *reads: Read, entries=ENTRIES) -> list[tuple[str, str]]:
+    observed = replace(GOOD, runs={"run-a": one, "run-b": TWO}, sights=(), reads=reads)
+    return [(found.kind, found.run) for found in check(observed, entries, SUDDEN)]
+
+
+def test_what_a_killed_runner_was_not_answered_for_goes_with_it_but_nothing_that_was_shown():
+    assert sudden(LOST_RUNNER, Read("run-a", SHORT[:2])) == []
+    assert sudden(replace(LOST_RUNNER, artifacts={})) == []
+    shown = stream("run.started", "campaign.step", "campaign.step")
+    assert sudden(LOST_RUNNER, Read("run-a", shown)) == [("events", "run-a")]
+    # Never one from the middle, and never one that the crew did not take.
+    gap = (SHORT[0], replace(WHOLE[2], id=2), replace(SHORT[2], id=3))
+    assert sudden(replace(LOST_RUNNER, events=gap)) == [("events", "run-a")]
+
+
+def test_a_runner_that_lived_to_report_has_told_all():
+    assert sudden(replace(LOST_RUNNER, reported=True)) == [("events", "run-a")]
+    assert sudden(replace(LOST_RUNNER, reason="CrewError")) == [("wrong end", "run-a"), ("events", "run-a")]
+
+
+@pytest.mark.parametrize(
+    ("read", "kept"),
+    [
+        (Read("run-a", WHOLE[:3]), True),
+        (Read("run-a", WHOLE, whole=True), True),
+        (Read("run-a", WHOLE[:4], whole=True), False),
+        (Read("run-a", (WHOLE[0], WHOLE[2])), False),
+        (Read("run-a", (*WHOLE, WHOLE[4])), False),
+        (Read("run-a", (WHOLE[0], replace(WHOLE[1], data={"number": 7}))), False),
+        (Read("run-z", WHOLE[:1]), False),
+        (Read("run-z", ()), True),
+    ],
+)
+def test_what_a_reader_was_told_is_what_there_is_from_the_first_on(read, kept):
+    found = check(replace(GOOD, reads=(read,)), ENTRIES, PLAN)
+    assert [(one.kind, one.run) for one in found] == ([] if kept else [("events", read.run)])
 
 
 def test_a_run_without_an_answer_may_be_there_or_not_and_counts_if_it_is():
