@@ -28,7 +28,8 @@ def refusal(volume: bool, owner: str, node: bool, known: bool, state: Path) -> s
         return (
             f"The kind cluster {configuration.CLUSTER} belongs to the state directory {owner}, not to "
             f"{state}: Docker holds one of that name. Go on with that one (CREWYARD_STATE={owner}), or "
-            f"remove it first: CREWYARD_STATE={owner} make down PURGE=1. If that directory is gone: {_REMOVAL}"
+            f"remove it first: CREWYARD_STATE={owner} make down PURGE=1. If that directory is gone: "
+            f"{_REMOVAL}"
         )
     # A cluster of a release that kept no owner is taken over by the directory that knows its kubeconfig.
     if not volume and (known or not node):
