@@ -72,10 +72,11 @@ cluster: ## tests of controller and facade against the real apiserver
 e2e: $(STAMP) up tools ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
 
-campaign: ## faults of all kinds for an hour and more, Runs beside Jobs (again: SEED=number ONLY=test)
+campaign: ## faults of all kinds for two hours, Runs beside Jobs, and a table of all (again: SEED=number ONLY=test)
 	@$(PYTHON) -m dev fit campaign
 	@$(MAKE) up $(STAMP) tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_GROUND_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
+	  CREWYARD_CAMPAIGN_REPORT="$${CREWYARD_CAMPAIGN_REPORT:-$$(mktemp -d)}" \
 	  $(BIN)/pytest -s -o timeout=3600 -o faulthandler_timeout=3500 tests/campaign $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
 
 fuzz: ## 10,000 requests made up from the API's description

@@ -1,8 +1,22 @@
-"""What the campaign's tests share: the seed, and a place for logs that a failed test names."""
+"""What the campaign's tests share: the seed, a place for logs that a failed test names, the progress."""
+
+import os
+import time
+from pathlib import Path
 
 import pytest
 
 from tests.campaign import schedule
+from tests.campaign.progress import Progress
+from tests.campaign.report import PLACE
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tells how far it is, where somebody wants the figures."""
+    place = os.environ.get(PLACE)
+    # A worker of several has nobody to tell.
+    if place and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Progress(Path(place), time.monotonic()), "campaign-progress")
 
 
 @pytest.fixture

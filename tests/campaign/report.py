@@ -8,10 +8,15 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from bench.facts import machine
+from crds.times import format_time
 from tests.campaign.checker import DOUBLED, LOST, WRONG_END, Violation
 from tests.campaign.schedule import again
+from tests.campaign.seen import FILE
 
 PLACE = "CREWYARD_CAMPAIGN_REPORT"
 """A directory to which the figures of each test are added as lines of JSON."""
@@ -73,14 +78,24 @@ class Report:
 
     def keep(self) -> None:
         """Adds the figures to the directory that the environment names, if it names one."""
-        place = os.environ.get(PLACE)
-        if not place:
-            return
-        Path(place).mkdir(parents=True, exist_ok=True)
         columns = [asdict(column) for column in self.columns]
-        line = {"name": self.name, "seed": self.seed, "faults": self.faults, "columns": columns}
-        with (Path(place) / "campaign.jsonl").open("a") as file:
-            file.write(json.dumps(line) + "\n")
+        _add(name=self.name, seed=self.seed, faults=self.faults, columns=columns, notes=self.notes)
+
+
+def keep_bug(name: str, caught: bool) -> None:
+    """The same of a seeded bug."""
+    _add(bug=name, caught=caught)
+
+
+def _add(**line: Any) -> None:
+    place = os.environ.get(PLACE)
+    if not place:
+        return
+    Path(place).mkdir(parents=True, exist_ok=True)
+    # Without the load, which moves, and the kernel's builder.
+    here = machine().partition(", load")[0].partition("-")[0]
+    with (Path(place) / FILE).open("a") as file:
+        file.write(json.dumps({"at": format_time(datetime.now(UTC)), "machine": here, **line}) + "\n")
 
 
 def demand(report: Report) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.campaign.bugs import scenes_of_pods
 from tests.campaign.bugs.bug import Bug, Scene, copied, plant
 from tests.campaign.bugs.catalogue import BUGS, QUICK
+from tests.campaign.report import keep_bug
 from tests.campaign.yard import ROOT
 
 SLOW = [bug for bug in BUGS if bug.name not in QUICK]
@@ -36,7 +37,9 @@ async def catches(directory, bug: Bug) -> None:
     plant(tree, bug)
     found = await bug.scene(directory, tree)
     print("\n".join(f"{one.kind} {one.run}: {one.text}" for one in found))
-    assert bug.shows <= {one.kind for one in found}, f"not caught: {bug.name}; seen: {found}"
+    caught = bug.shows <= {one.kind for one in found}
+    keep_bug(bug.name, caught)
+    assert caught, f"not caught: {bug.name}; seen: {found}"
 
 
 async def finds_nothing(directory, scene: Scene) -> None:
