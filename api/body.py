@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from jsonschema.protocols import Validator
 
 from api import errors, expect, validation
@@ -69,14 +69,16 @@ def parse(raw: bytes) -> Any:
 async def read(request: web.Request, checker: Validator) -> dict[str, Any]:
     """The body as an object that fits its schema; without a body, `{}` is checked.
 
-    Raises 415 where a body is not declared as JSON, 413 where it is too large, 408 where it takes too long,
-    400 where it does not fit.
+    Raises 415 where a body is not declared as JSON, or is compressed, 413 where it is too large, 408 where
+    it takes too long, 400 where it does not fit.
     """
     declared = request.content_length
     if declared is not None and declared > MAX_BODY:
         raise errors.too_large(MAX_BODY, "the request's body")
     if request.body_exists and request.content_type != "application/json" and declared != 0:
         raise errors.ApiError(415, "send the body as JSON, with the header Content-Type: application/json")
+    if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
+        raise errors.ApiError(415, "send the body as it is, without the header Content-Encoding")
     await expect.ask(request)
     try:
         async with asyncio.timeout(BODY_SECONDS):

@@ -48,6 +48,9 @@ class Connection(web.RequestHandler):
             loop=loop,
             keepalive_timeout=IDLE_SECONDS,
             max_headers=MAX_HEADERS,
+            # A body is taken as it was sent. What unpacks to a thousand times its size would hold everybody
+            # up, also after its sender was refused, while the rest of the body is read away.
+            auto_decompress=False,
             access_log=None,  # type: ignore[arg-type]  # None is what switches it off.
         )
         self._open = open_

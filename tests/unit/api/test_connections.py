@@ -8,6 +8,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import http_parser
 
 from api import body, connections
 from api.body import MAX_BODY
@@ -129,12 +130,12 @@ def chunked(data: bytes, size: int) -> bytes:
 
 
 BIG = json.dumps({"name": "x" * (MAX_BODY + 1)}).encode()
-BOMB = gzip.compress(b" " * 200_000_000, 9)
+BOMB = gzip.compress(b" " * 20_000_000, 9)
 CHUNKS = "Transfer-Encoding: chunked\r\n"
 ODD = {
     "a body that is too long by its length": (POST + f"Content-Length: {len(BIG)}\r\n\r\n", b"", 413),
     "a body that is too long": (POST + CHUNKS + "\r\n", chunked(BIG, 65536), 413),
-    "a body that grows": (POST + CHUNKS + "Content-Encoding: gzip\r\n\r\n", chunked(BOMB, 65536), 413),
+    "a body that grows": (POST + CHUNKS + "Content-Encoding: gzip\r\n\r\n", chunked(BOMB, 65536), 415),
     "a body of chunks of one byte": (
         POST + CHUNKS + "\r\n",
         chunked(b'{"name": "?"}' + b" " * 30_000, 1),
@@ -166,6 +167,39 @@ async def test_odd_requests_get_their_answer(door, case):
     line = await reader.readline()
     assert line.split()[1] == str(status).encode()
     writer.close()
+
+
+UNPACKED = {
+    "without a key": ("POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n", 401),
+    "to no path": ("POST /nothing HTTP/1.1\r\nHost: x\r\n", 404),
+    "to a webhook": ("POST /v1/hooks/git/x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n", 404),
+    "to an upload": ("PUT /v1/uploads/upl_x/content?token=x HTTP/1.1\r\nHost: x\r\n", 403),
+    "with a key": (POST, 415),
+}
+
+
+@pytest.mark.parametrize("case", UNPACKED)
+async def test_what_is_sent_compressed_is_not_unpacked(door, monkeypatch, case):
+    unpacked = []
+    taken = http_parser.DeflateBuffer.feed_data
+
+    def seen(self, chunk, *more):
+        unpacked.append(len(chunk))
+        return taken(self, chunk, *more)
+
+    monkeypatch.setattr(http_parser.DeflateBuffer, "feed_data", seen)
+    head, status = UNPACKED[case]
+    bomb = gzip.compress(b" " * 1_000_000, 9)
+    reader, writer = await door.connect(
+        f"{head}Content-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n"
+    )
+    writer.write(bomb)
+    assert (await reader.readline()).split()[1] == str(status).encode()
+    # What is left of the body is read away after the answer.
+    await door.ordinary()
+    writer.close()
+    await door.alone()
+    assert unpacked == []
 
 
 async def test_a_body_that_drips_is_ended(door):
