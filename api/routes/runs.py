@@ -35,6 +35,7 @@ async def create(call: Call) -> web.StreamResponse:
         # Asked before: what may have changed since (another active deployment, a full queue) is no matter.
         return _created(call, row)
     deployment = await _deployment(call)
+    _check_entrypoint(call, deployment.project)
     await _check_queue(call, deployment.project)
     request = accept.RunRequest(
         project=deployment.project,
@@ -85,6 +86,19 @@ async def _deployment(call: Call) -> DeploymentRow:
             field=field,
         )
     return active
+
+
+def _check_entrypoint(call: Call, project: str) -> None:
+    """Raises the 403 for an entrypoint of their own choice from somebody who may not deploy.
+
+    Whatever can be imported can be named, `os:environ.copy` too: it is code, and sees all variables.
+    """
+    if call.body.get("entrypoint") is not None and not call.caller.may("deploy", project):
+        raise errors.forbidden(
+            "entrypoint needs the scope deploy; leave it out, or use a key that has it",
+            field="entrypoint",
+            required_scope="deploy",
+        )
 
 
 async def _check_queue(call: Call, project: str) -> None:

@@ -64,6 +64,24 @@ async def test_running_a_foreign_deployment_is_not_found(yard, two):
         assert status == 404
 
 
+async def test_who_may_only_run_calls_what_was_deployed(yard, two):
+    # `os:environ.copy` would answer with the values of all variables.
+    body = {"deployment": "mine", "entrypoint": "os:environ.copy"}
+    runner = yard.key("run", projects=["mine"])
+    for deployment in ("mine", "dep_mine"):
+        status, answer, _ = await yard.call(
+            "POST", "/v1/runs", {**body, "deployment": deployment}, bearer=runner
+        )
+        assert (status, answer["error"]["details"]) == (
+            403,
+            {"field": "entrypoint", "required_scope": "deploy"},
+        )
+    assert (await yard.get("/v1/runs"))["data"][0]["id"] == "run_theirs"
+    # Without an apiserver nothing is made; the permission is there.
+    for bearer, sent in ((two, body), (yard.admin, body), (runner, {"deployment": "mine"})):
+        assert (await yard.call("POST", "/v1/runs", sent, bearer=bearer))[0] == 503
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -141,6 +159,45 @@ async def test_every_key_costs_one_look_up_and_one_hash(kind, monkeypatch):
         counted.update(look=0, hash=0)
         assert await Keyring({record.key_id: record}, look_up).find(presented, NOW) is None
         assert counted == {"look": 1, "hash": 1}
+
+
+async def test_a_good_key_is_looked_up_once_until_the_index_changes():
+    text, record = key("read", expires_at=NOW)
+    rows, generation, looked = {record.key_id: record}, [7], []
+
+    async def look_up(key_id):
+        looked.append(key_id)
+        return rows.get(key_id)
+
+    ring = Keyring({}, look_up, lambda: generation[0])
+    before = NOW - timedelta(seconds=1)
+    assert [await ring.find(text, before) for _ in range(3)] == [record] * 3
+    assert len(looked) == 1
+    assert await ring.find(text, NOW) is None, "it has expired"
+    other = keys.draw().text
+    assert [await ring.find(other, before) for _ in range(2)] == [None] * 2
+    assert len(looked) == 3, "what is no key of ours is looked up each time"
+    rows.clear()
+    generation[0] = None
+    assert await ring.find(text, before) is None, "something is being changed"
+    generation[0] = 8
+    assert await ring.find(text, before) is None
+    rows[record.key_id] = record
+    assert await ring.find(text, before) == record
+
+
+async def test_a_key_that_was_revoked_while_it_was_looked_up_is_not_remembered():
+    text, record = key("read")
+    rows, generation = {record.key_id: record}, [1]
+
+    async def look_up(key_id):
+        found = rows.pop(key_id, None)
+        generation[0] += 1
+        return found
+
+    ring = Keyring({}, look_up, lambda: generation[0])
+    assert await ring.find(text, NOW) == record
+    assert await ring.find(text, NOW) is None
 
 
 @pytest.mark.parametrize(
