@@ -11,8 +11,9 @@ from controller.known import Known
 from controller.lanes import Lanes
 from controller.metrics import Gauges, Reading
 from controller.operator import WATCHED
-from crds import kinds
+from crds import conditions, kinds
 from crds.kinds import Kind
+from crds.objects import Project
 from crds.reasons import DeploymentPhase, RunPhase
 from crds.times import parse_time
 
@@ -55,32 +56,60 @@ def add_gauges(gauges: Gauges, known: Known, lanes: Lanes, vitals: Callable[[], 
         "crewyard_unfinished",
         "Deployments and Runs that are on their way to an end.",
         ("kind", "phase"),
-        lambda: [Reading(labels, len(born)) for labels, born in unfinished(known)],
+        lambda: [Reading(labels, len(since)) for labels, since in unfinished(known)],
     )
     gauges.add(
         "crewyard_unfinished_oldest_seconds",
-        "How long ago the oldest of them was created; 0 where there is none.",
+        "How long ago the oldest of them was created, of running ones: started; 0 where there is none.",
         ("kind", "phase"),
-        lambda: [Reading(labels, _age(born, datetime.now(UTC))) for labels, born in unfinished(known)],
+        lambda: [Reading(labels, _age(since, datetime.now(UTC))) for labels, since in unfinished(known)],
+    )
+    gauges.add(
+        "crewyard_sources",
+        "Projects with a git source that is looked at, by what the last look found.",
+        ("state",),
+        lambda: [Reading((state,), count) for state, count in sources(known).items()],
     )
 
 
 def unfinished(known: Known) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """Kind and phase with the times of creation, as the apiserver writes them, of what is in it."""
+    """Kind and phase with the times, as the apiserver writes them, since when each object is on its way.
+
+    That is its creation; of a running Run its start, since it may have been queued for as long as it likes.
+    """
     for kind, phases in _UNFINISHED:
-        born: dict[str, list[str]] = {phase: [] for phase in phases}
+        since: dict[str, list[str]] = {phase: [] for phase in phases}
         for raw in known.all(kind):
+            status = raw.get("status") or {}
             # Without a status nobody has looked at it yet.
-            found = born.get((raw.get("status") or {}).get("phase") or phases[0])
-            if found is not None:
-                found.append(raw["metadata"].get("creationTimestamp") or "")
+            phase = status.get("phase") or phases[0]
+            started = status.get("startTime") if phase == RunPhase.RUNNING else None
+            if phase in since:
+                since[phase].append(started or raw["metadata"].get("creationTimestamp") or "")
         for phase in phases:
-            yield (kind.plural, phase.lower()), born[phase]
+            yield (kind.plural, phase.lower()), since[phase]
 
 
-def _age(born: list[str], now: datetime) -> float:
+def sources(known: Known) -> dict[str, int]:
+    """How many git sources are in each state: a count of Projects, however often each is looked at."""
+    found = dict.fromkeys(("resolved", "unreachable", "refused", "new"), 0)
+    for raw in known.all(kinds.PROJECT):
+        project = Project(raw)
+        if project.git is None or project.git.get("suspend"):
+            continue
+        seen = {one["type"] for one in project.conditions if one["status"] == "True"}
+        if conditions.SOURCE_RESOLVED in seen:
+            found["resolved"] += 1
+        elif conditions.STALLED in seen:
+            found["refused"] += 1
+        else:
+            found["unreachable" if conditions.RECONCILING in seen else "new"] += 1
+    return found
+
+
+def _age(since: list[str], now: datetime) -> float:
     # Written in UTC and of one length: the least text is the earliest time.
-    first = min(filter(None, born), default="")
+    first = min(filter(None, since), default="")
     return max(0.0, (now - parse_time(first)).total_seconds()) if first else 0.0
 
 

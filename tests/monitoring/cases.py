@@ -5,7 +5,9 @@ Values are in promtool's notation, a minute apart: `0+2x60` grows by 2 a minute 
 
 from dataclasses import dataclass, field
 
-API, CONTROLLER = '{job="crewyard-api",namespace="n"}', '{job="crewyard-controller",namespace="n"}'
+NAMESPACE = "crewyard-system"
+API, CONTROLLER = (f'{{job="crewyard-{one}",namespace="{NAMESPACE}"}}' for one in ("api", "controller"))
+ELSEWHERE = API.replace(NAMESPACE, "second-system")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ GOOD, BAD = requests("/v1/runs", "200"), requests("/v1/runs", "500")
 CASES = (
     Case("CrewyardApiDown", 10, {f"up{API}": "1 1 1 0x20"}, {f"up{API}": "1x20"}),
     Case("CrewyardApiDown", 10, {}, {f"up{API}": "1 1 1 1 0 0 1x20"}),
+    # The API of another installation does not stand in for it.
+    Case("CrewyardApiDown", 10, {f"up{ELSEWHERE}": "1x20"}, {f"up{API}": "1x20", f"up{ELSEWHERE}": "0x20"}),
     Case("CrewyardControllerDown", 10, {f"up{API}": "1x20"}, {f"up{CONTROLLER}": "1x20"}),
     Case(
         "CrewyardRestarts",
@@ -204,7 +208,7 @@ CASES = (
     Case(
         "CrewyardRunOverdue",
         30,
-        {oldest("runs", "running"): "100000+60x100"},
+        {oldest("runs", "running"): "90000+60x100"},
         {oldest("runs", "running"): "80000+60x100"},
     ),
     Case(
@@ -253,12 +257,13 @@ CASES = (
         "CrewyardGitUnreachable",
         30,
         {
-            one("crewyard_git_poll_total", 'result="unreachable"'): "0+3x40",
-            one("crewyard_git_poll_total", 'result="unchanged"'): "0+1x40",
+            one("crewyard_sources", 'state="unreachable"'): "3x40",
+            one("crewyard_sources", 'state="resolved"'): "1x40",
         },
+        # A host that was away for ten minutes; and one of four for ever.
         {
-            one("crewyard_git_poll_total", 'result="unreachable"'): "0+1x40",
-            one("crewyard_git_poll_total", 'result="unchanged"'): "0+3x40",
+            one("crewyard_sources", 'state="unreachable"'): "1x10 4x10 1x20",
+            one("crewyard_sources", 'state="resolved"'): "3x10 0x10 3x20",
         },
     ),
     Case(

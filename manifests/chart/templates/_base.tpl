@@ -10,6 +10,9 @@ below files/. */}}
 {{- $text = regexReplaceAll "(name: |Name: |:|=\"|=~\")crewyard-" $text (printf "${1}%s-" $name) }}
 {{- $text = regexReplaceAll "(?m)(namespace: |metadata.name: |crewyard.dev/pods: )crews\\b" $text (printf "${1}%s" $crews) }}
 {{- $text = $text | replace "<system>" $root.Release.Namespace }}
+{{- with $root.Values.docsUrl }}
+{{- $text = regexReplaceAll "runbook_url: docs/([a-z]+)\\.md" $text (printf "runbook_url: %s/${1}.html" .) }}
+{{- end }}
 {{- range splitList "\n---\n" $text }}
 {{- $found := . | fromYaml }}
 {{- with $found.Error }}{{ fail . }}{{ end }}

@@ -31,7 +31,7 @@ app.kubernetes.io/component: {{ . }}
 
 {{- define "crewyard.image" -}}
 {{ .Values.image.repository }}
-{{- if .Values.image.digest }}@{{ .Values.image.digest }}{{ else if .Values.image.tag }}:{{ .Values.image.tag }}{{ end -}}
+{{- if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end -}}
 
 {{- define "crewyard.apiUrl" -}}

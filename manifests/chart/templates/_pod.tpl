@@ -62,3 +62,30 @@ priorityClassName: {{ . }}
 {{- $root := index . 0 -}}
 [python3, {{ if or $root.Values.ca.configMap $root.Values.ca.secret }}-m, outbound.authorities, python3, {{ end }}-m, {{ index . 1 }}]
 {{- end -}}
+
+{{/* A hash of what pods get from Secrets and the authorities: what was changed there is seen at the next upgrade. Who
+only renders cannot look and gets the same each time. */}}
+{{- define "crewyard.secrets" -}}
+{{- $found := list (include "crewyard.tokenKey" .) -}}
+{{- range list .Values.tokens.existingSecret .Values.adminKeys.existingSecret .Values.database.existingSecret .Values.rateLimit.existingSecret .Values.bucket.existingSecret .Values.ca.secret -}}
+{{- with . }}{{ $found = append $found ((lookup "v1" "Secret" $.Release.Namespace .).data | default dict | toJson) }}{{ end -}}
+{{- end -}}
+{{- with .Values.ca.configMap -}}
+{{- $found = append $found ((lookup "v1" "ConfigMap" $.Release.Namespace .).data | default dict | toJson) -}}
+{{- end -}}
+{{- $found | toJson | sha256sum -}}
+{{- end -}}
+
+{{/* The key of all tokens in base64, drawn once in a rendering; empty where the Secret is somebody else's. */}}
+{{- define "crewyard.tokenKey" -}}
+{{- if not .Values.tokens.existingSecret -}}
+{{- $name := include "crewyard.tokenSecret" . -}}
+{{- $old := lookup "v1" "Secret" .Release.Namespace $name -}}
+{{- if $old -}}
+{{- required (printf "the Secret %s has no entry key: delete it, or put a key of at least 16 characters there" $name) (index ($old.data | default dict) "key") -}}
+{{- else -}}
+{{- if not (hasKey .Values.tokens "drawn") }}{{ $_ := set .Values.tokens "drawn" (randAlphaNum 64 | b64enc) }}{{ end -}}
+{{- .Values.tokens.drawn -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -29,8 +29,16 @@
 {{- fail (printf "settings.%s would lie in a ConfigMap: use %s.existingSecret" $name $place) -}}
 {{- end -}}
 {{- end -}}
+{{/* What only renders, as Argo CD does, sees no Secret and would draw another key each time. It gives itself away by
+kinds that no rendering without a cluster knows; the first time they are not all there, and one key is right. */}}
+{{- $there := lookup "apps/v1" "Deployment" .Release.Namespace "" -}}
+{{- if and (not .Values.tokens.existingSecret) (not $there) -}}
+{{- if or (.Capabilities.APIVersions.Has "crewyard.dev/v1alpha1") (.Capabilities.APIVersions.Has "argoproj.io/v1alpha1") -}}
+{{- fail "tokens.existingSecret is empty, and this rendering cannot see the Secret that is there: it would draw another key of all tokens each time, and running crews would lose theirs. Make the Secret once and name it there (docs/installation.md, Argo CD); with helm diff, or helm itself, add --dry-run=server" -}}
+{{- end -}}
+{{- end -}}
 {{/* Services and policies know their pods by labels that all releases have alike. */}}
-{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items -}}
+{{- range $there.items -}}
 {{- $other := dig "metadata" "annotations" "meta.helm.sh/release-name" $.Release.Name . -}}
 {{- if and (eq (dig "metadata" "labels" "app.kubernetes.io/name" "" .) "crewyard") (ne $other $.Release.Name) -}}
 {{- fail (printf "the namespace %s has the release %s of Crewyard already, and each would answer for the other: install this one into another namespace" $.Release.Namespace $other) -}}

@@ -56,6 +56,45 @@ def test_what_is_unfinished_is_counted_by_phase_with_the_age_of_the_oldest(known
     assert value(count, {"kind": "runs", "phase": "succeeded"}) is None
 
 
+def test_a_run_that_queued_for_long_is_not_old_by_it(known, clock):
+    started = format_second(datetime.now(UTC) - timedelta(seconds=60))
+    made = format_second(datetime.now(UTC) - timedelta(days=2))
+    metadata = {"name": "run-a", "uid": "a", "resourceVersion": "1", "creationTimestamp": made}
+    status = {"phase": "Running", "startTime": started}
+    known.put(kinds.RUN, {"metadata": metadata, "spec": {}, "status": status})
+    oldest = shown(known, clock)("crewyard_unfinished_oldest_seconds", {"kind": "runs", "phase": "running"})
+    assert 60 <= oldest < 3600
+
+
+def test_sources_are_counted_by_what_the_last_look_found(known, clock):
+    states = {
+        "resolved": ["SourceResolved"],
+        "unreachable": ["Reconciling"],
+        "unreachable too": ["Reconciling"],
+        "refused": ["Stalled"],
+        "new": [],
+    }
+    for name, true in states.items():
+        found = [{"type": one, "status": "True"} for one in true] + [{"type": "Ready", "status": "False"}]
+        project(known, name, {"url": "https://git.example.com/a.git"}, found)
+    # Nobody looks at these.
+    project(known, "uploads", None, [{"type": "Ready", "status": "True"}])
+    project(known, "suspended", {"url": "x", "suspend": True}, [{"type": "Ready", "status": "True"}])
+    value = shown(known, clock)
+    counted = {state: value("crewyard_sources", {"state": state}) for state in ("resolved", "unreachable")}
+    assert counted == {"resolved": 1, "unreachable": 2}
+    assert (value("crewyard_sources", {"state": "refused"}), value("crewyard_sources", {"state": "new"})) == (
+        1,
+        1,
+    )
+
+
+def project(known, name, git, found):
+    spec = {"source": {"git": git}} if git else {}
+    metadata = {"name": name, "uid": name, "resourceVersion": "1"}
+    known.put(kinds.PROJECT, {"metadata": metadata, "spec": spec, "status": {"conditions": found}})
+
+
 def test_a_key_that_nobody_takes_grows_old(known, clock):
     lanes = Lanes(lambda: clock[0])
     lanes.add(Key(kinds.RUN.plural, "run-a"))

@@ -44,10 +44,17 @@ def _need(program: str, target: str) -> None:
         pytest.skip(f"no {program}: `make {target}` builds it")
 
 
-def helm(*values: str | Path, release: str = "crewyard", chart: Path = CHART) -> Objects:
-    """What the chart renders; a Path is a file of values, a text `name=value`. Raises Refused."""
+def helm(
+    *values: str | Path, release: str = "crewyard", chart: Path = CHART, cluster: tuple[str, ...] = ()
+) -> Objects:
+    """What the chart renders; a Path is a file of values, a text `name=value`. Raises Refused.
+
+    `cluster` are versions of the API that whoever renders says a cluster has.
+    """
     _need("helm", "tools")
     argv = ["helm", "template", release, str(chart), "--namespace", NAMESPACE]
+    for version in cluster:
+        argv += ["--api-versions", version]
     for value in values:
         argv += ["--values", str(value)] if isinstance(value, Path) else ["--set-json", value]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)

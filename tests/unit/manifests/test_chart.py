@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import tomllib
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ ONLY_KUSTOMIZE = {"Namespace /crewyard-system"}
 ONLY_HELM = {"Secret crewyard-system/crewyard-tokens"}
 """Who uses kustomize makes it by hand."""
 EVERYTHING = rendering.CHART / "ci" / "everything.yaml"
+RULES = "PrometheusRule"
 WHOLE = ("resources", "pods")
 """Values that are given whole."""
 REPLICAS = rendering.CHART / "values-replicas.yaml"
@@ -45,6 +47,78 @@ def test_what_prometheus_is_given_is_the_same_too():
     assert {name: ours.get(name) for name in theirs} == theirs
     other = json.dumps(rendering.helm(*turned_on, release="second"))
     assert 'job=\\"second-crewyard-api' in other and 'job=\\"crewyard-api' not in other
+
+
+def test_alerts_link_to_the_documentation_where_it_is_served():
+    def links(*values):
+        [rules] = (one for one in rendering.helm("monitoring.rules=true", *values) if one["kind"] == RULES)
+        found = [rule for group in rules["spec"]["groups"] for rule in group["rules"] if "alert" in rule]
+        return [rule["annotations"]["runbook_url"] for rule in found]
+
+    assert "docs/monitoring.md#crewyardapidown" in links()
+    served = links('docsUrl="https://docs.example.com/crewyard"')
+    assert served[0] == "https://docs.example.com/crewyard/monitoring.html#crewyardapidown"
+    assert len(served) > 30 and all(one.startswith(served[0].partition("#")[0]) for one in served)
+    with pytest.raises(rendering.Refused, match="docsUrl"):
+        links('docsUrl="https://docs.example.com/"')
+
+
+def test_an_api_of_another_release_does_not_stand_in_for_this_one():
+    found = json.dumps(rendering.helm("monitoring.rules=true", release="second"))
+    assert f'absent(up{{job=\\"second-crewyard-api\\",namespace=\\"{rendering.NAMESPACE}\\"}}' in found
+
+
+def test_an_image_without_tag_or_digest_is_that_of_the_chart():
+    def images(*values):
+        objects = {rendering.name(one): one for one in rendering.helm(*values)}
+        config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
+        pods = [one["spec"]["template"]["spec"] for one in objects.values() if one["kind"] == "Deployment"]
+        return {config["CREWYARD_SERVICE_IMAGE"], *(pod["containers"][0]["image"] for pod in pods)}
+
+    chart = yaml.safe_load((rendering.CHART / "Chart.yaml").read_text())
+    project = tomllib.loads((rendering.ROOT / "pyproject.toml").read_text())["project"]
+    assert chart["appVersion"] == project["version"]
+    assert images() == {f"crewyard/service:{project['version']}"}
+    assert images('image.tag="edge"') == {"crewyard/service:edge"}
+    digest = f"sha256:{'a' * 64}"
+    assert images('image.tag="edge"', f'image.digest="{digest}"') == {f"crewyard/service@{digest}"}
+
+
+@pytest.mark.parametrize("kind", ["crewyard.dev/v1alpha1", "argoproj.io/v1alpha1"])
+def test_who_only_renders_draws_no_other_key_of_tokens(kind):
+    with pytest.raises(rendering.Refused, match=r"tokens\.existingSecret is empty"):
+        rendering.helm(cluster=(kind,))
+    rendered = rendering.helm('tokens.existingSecret="crewyard-tokens"', cluster=(kind,))
+    assert rendered == rendering.helm('tokens.existingSecret="crewyard-tokens"', cluster=(kind,))
+    assert not [one for one in rendered if one["kind"] == "Secret"]
+
+
+def test_pods_follow_the_key_that_is_drawn():
+    def sums():
+        pods = [one["spec"]["template"] for one in rendering.helm() if one["kind"] == "Deployment"]
+        return {pod["metadata"]["annotations"]["checksum/secrets"] for pod in pods}
+
+    first, second = sums(), sums()
+    assert len(first) == len(second) == 1 and first != second
+
+
+def test_a_cloud_knows_the_pods_by_their_service_account():
+    role = "arn:aws:iam::123456789012:role/crewyard"
+    values = (
+        f'api.serviceAccount.annotations={{"eks.amazonaws.com/role-arn": "{role}"}}',
+        'api.podLabels={"azure.workload.identity/use": "true", "app.kubernetes.io/component": "mine"}',
+        'controller.serviceAccount.annotations={"example.com/owner": "platform"}',
+    )
+    objects = {rendering.name(one): one for one in rendering.helm(*values)}
+    accounts = {
+        name: objects[f"ServiceAccount crewyard-system/crewyard-{name}"]["metadata"]["annotations"]
+        for name in ("api", "controller")
+    }
+    assert accounts["api"] == {"eks.amazonaws.com/role-arn": role}
+    assert accounts["controller"] == {"example.com/owner": "platform"}
+    api = objects["Deployment crewyard-system/crewyard-api"]["spec"]["template"]["metadata"]["labels"]
+    # What the Service selects by is the chart's.
+    assert api["azure.workload.identity/use"] == "true" and api["app.kubernetes.io/component"] == "api"
 
 
 def test_the_schemas_of_the_kinds_are_the_one_there_is():
