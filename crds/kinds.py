@@ -4,6 +4,7 @@ Called by `crds.kube` and by everyone who names a kind.
 """
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from crds import names
 
@@ -23,10 +24,16 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str, name: str | None = None, subresource: str | None = None) -> str:
-        """The address of the collection, of one object, or of a subresource."""
+        """The address of the collection, of one object, or of a subresource.
+
+        A name that somebody wrote into a field (a Secret's) stays one part of it, whatever is in it.
+        """
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root, "namespaces", namespace, self.plural]
-        return "/".join(parts + [part for part in (name, subresource) if part])
+        if name:
+            # Dots alone would be steps on the way; with a hyphen behind they are a name that no object has.
+            parts.append(quote(name, safe=":") if name.strip(".") else f"{name}-")
+        return "/".join([*parts, subresource] if subresource else parts)
 
 
 PROJECT = Kind(names.GROUP, names.VERSION, "projects", "Project")

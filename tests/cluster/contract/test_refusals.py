@@ -21,6 +21,11 @@ def project(**git):
         (PROJECT, "p", project(url="file:///etc"), "must begin with https://"),
         (PROJECT, "p", project(url="ext::sh -c id"), "must begin with https://"),
         (PROJECT, "p", project(url="https://me:secret@git.example.com/a.git"), "spec.source.git.secretRef"),
+        *(
+            (PROJECT, "p", project(secretRef={"name": name}), "begins and ends with a letter")
+            for name in ("..", "../pods/x", "x?watch=true", "Upper", "x ")
+        ),
+        (PROJECT, "p", {"webhook": {"secretRef": {"name": "../x"}}}, "a Secret's name"),
         (PROJECT, "p", project(ref={"branch": "a", "tag": "b"}), "only one of branch, tag and commit"),
         (PROJECT, "p", project(ref={"branch": "--upload-pack=x"}), "is not a branch name"),
         (PROJECT, "p", project(path="a/../../b"), "must not contain '..'"),
