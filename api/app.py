@@ -92,7 +92,7 @@ def client_side(
         config=config,
         store=store,
         kube=kube,
-        keyring=Keyring(fixed_keys or {}, look_up),
+        keyring=Keyring(fixed_keys or {}, look_up, lambda: store.database.generation),
         tokens=tokens,
         holders=watched,
         limiter=limiter,

@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from functools import lru_cache
 
 from api.caller import Caller
 from api.grants import Grants
@@ -27,6 +28,7 @@ async def authenticate(
     return of_key(key) if key is not None else await tokens.caller(text, now, guard)
 
 
+@lru_cache(1000)
 def of_key(key: Key) -> Caller:
     """The caller with a key that was proved."""
     return Caller(

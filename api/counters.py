@@ -72,12 +72,12 @@ class LocalCounter:
 
     async def hit(self, item: RateLimitItem, who: str) -> tuple[bool, float, int]:
         """As `Counter.hit`."""
-        count, ends = self._windows.hit(item.key_for(who), item.get_expiry())
+        count, ends = self._windows.hit((who, item.amount), item.get_expiry())
         return count <= item.amount, ends, item.amount - count
 
     async def used_up(self, item: RateLimitItem, who: str) -> tuple[bool, float]:
         """As `Counter.used_up`."""
-        count, ends = self._windows.look(item.key_for(who))
+        count, ends = self._windows.look((who, item.amount))
         return count >= item.amount, ends
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 Scope = Literal["read", "run", "deploy", "admin"]
@@ -21,12 +22,12 @@ class Grants:
         held = frozenset(scopes) | {"read"}
         return Grants(held) if projects is None else Grants(None, dict.fromkeys(projects, held))
 
-    @property
+    @cached_property
     def projects(self) -> frozenset[str] | None:
         """The projects that are held; None for all."""
         return None if self.everywhere is not None else frozenset(self.by_project)
 
-    @property
+    @cached_property
     def scopes(self) -> frozenset[str]:
         """What is allowed in some project at least."""
         return NOTHING.union(self.everywhere or NOTHING, *self.by_project.values())

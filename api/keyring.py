@@ -1,9 +1,11 @@
 """The keys that are known: the installation's first ones, and those in the index.
 
 Called by `api.auth`. Whatever is wrong with a key, finding that out costs one
-look-up and one hash, so that time tells a guesser nothing.
+look-up and one hash, so that time tells a guesser nothing. A good one costs its hash
+alone while nothing in the index has changed since it was looked up.
 """
 
+import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -34,29 +36,58 @@ class Key:
 
 
 LookUp = Callable[[str], Awaitable[Key | None]]
+Generation = Callable[[], int | None]
+"""`Database.generation`: the same number says that no key has changed."""
+MOST = 1000
+"""Good keys that are remembered."""
 
 
 class Keyring:
     """Finds the key behind a text."""
 
-    def __init__(self, fixed: Mapping[str, Key], look_up: LookUp) -> None:
+    def __init__(
+        self, fixed: Mapping[str, Key], look_up: LookUp, generation: Generation = lambda: None
+    ) -> None:
         self._fixed = fixed
         self._look_up = look_up
+        self._generation = generation
+        self._of: int | None = None
+        self._good: dict[str, Key] = {}
 
     async def find(self, text: str, now: datetime) -> Key | None:
         """The key that `text` is, if it is good at `now`; None for any other text.
 
         Raises what the index raises where it cannot be read.
         """
+        given = keys.hash_of(text)
+        known = self._remembered(given)
+        if known is not None and _holds(known, now):
+            return known
         key_id = keys.key_id_of(text) or ""
         fixed = self._fixed.get(key_id)
-        if fixed is not None and keys.matches(text, fixed.hash):
+        if fixed is not None and hmac.compare_digest(given, fixed.hash):
             return fixed if _holds(fixed, now) else None
+        before = self._generation()
         stored = await self._look_up(key_id)
         if fixed is not None:
             return None
-        good = keys.matches(text, stored.hash if stored else _NO_HASH)
-        return stored if stored is not None and key_id and good and _holds(stored, now) else None
+        good = hmac.compare_digest(given, stored.hash if stored else _NO_HASH)
+        if stored is None or not key_id or not good or not _holds(stored, now):
+            return None
+        self._remember(before, stored)
+        return stored
+
+    def _remembered(self, given: str) -> Key | None:
+        """By the hash of all of it: who does not have the whole key finds nothing here."""
+        generation = self._generation()
+        return self._good.get(given) if generation is not None and generation == self._of else None
+
+    def _remember(self, before: int | None, key: Key) -> None:
+        if before is None or before != self._generation():
+            return
+        if self._of != before or len(self._good) >= MOST:
+            self._of, self._good = before, {}
+        self._good[key.hash] = key
 
 
 def _holds(key: Key, now: datetime) -> bool:

@@ -45,6 +45,9 @@ class Allowance:
         )
 
 
+_a_minute = lru_cache(RateLimitItemPerMinute)
+
+
 class RateLimiter:
     """Counts requests by who makes them, in the Redis at `url` or in memory."""
 
@@ -53,12 +56,12 @@ class RateLimiter:
 
     async def count(self, who: str, per_minute: int) -> Allowance:
         """Counts one request of `who` (a key's id or an address) against its window."""
-        allowed, reset, left = await self._counter.hit(RateLimitItemPerMinute(per_minute), who)
+        allowed, reset, left = await self._counter.hit(_a_minute(per_minute), who)
         return Allowance(per_minute, max(0, left), math.ceil(reset), not allowed)
 
     async def look(self, who: str, per_minute: int) -> Allowance:
         """Whether `who` has used the window up already, counting nothing."""
-        used_up, reset = await self._counter.used_up(RateLimitItemPerMinute(per_minute), who)
+        used_up, reset = await self._counter.used_up(_a_minute(per_minute), who)
         return Allowance(per_minute, 0, math.ceil(reset), used_up)
 
     async def close(self) -> None:

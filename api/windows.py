@@ -5,7 +5,7 @@ windows there are at every request, in a task of its own; here one request a min
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 MOST = 100_000
 """Windows that are open at once: about 20 MB. Beyond it those that began first are forgotten."""
@@ -25,10 +25,10 @@ class Windows:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._open: dict[str, _Window] = {}
+        self._open: dict[Hashable, _Window] = {}
         self._sweep_at = 0.0
 
-    def hit(self, name: str, seconds: float) -> tuple[int, float]:
+    def hit(self, name: Hashable, seconds: float) -> tuple[int, float]:
         """Counts one in the window of that name, or in a new one of `seconds`.
 
         Gives how many it has had, and when it ends.
@@ -43,7 +43,7 @@ class Windows:
         found.count += 1
         return found.count, found.ends
 
-    def look(self, name: str) -> tuple[int, float]:
+    def look(self, name: Hashable) -> tuple[int, float]:
         """The same without counting; nothing, and now, where there is no such window."""
         now = self._clock()
         found = self._open.get(name)
