@@ -76,11 +76,14 @@ class Campaign:
         reads, late = await self.readers.told(self.end_seconds)
         left = await gathering.left(yard, alike=not self._rewound)
         runs = await gathering.runs(yard)
+        gone, kept = await gathering.stored(yard, self.work.uploads)
         entries = yard.ledger.entries()
         of_jobs = {one.run for one in self.jobs.asked}
         mine = [entry for entry in entries if entry.run not in of_jobs]
         sights = [one for one in self.watcher.sights if one.source == "list" or not self._rewound]
-        seen = Observed(runs, tuple(sights), tuple(self._settled()), left, (*self._reads, *reads))
+        seen = Observed(
+            runs, tuple(sights), tuple(self._settled()), (*left, *kept), gone, (*self._reads, *reads)
+        )
         asked = self.work.asked
         if self._rewound:
             begun = {entry.run for entry in mine}

@@ -49,6 +49,7 @@ def check(observed: Observed, entries: Iterable[Entry], plan: Plan) -> list[Viol
     looks = [count for count in observed.active if count != 1]
     if looks:
         found.append(Violation(ACTIVE, "", f"{len(looks)} looks saw {sorted(set(looks))} active deployments"))
+    found += [Violation(LOST, "", text) for text in observed.gone]
     found += [Violation(ORPHAN, "", text) for text in observed.left]
     return found
 

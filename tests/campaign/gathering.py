@@ -8,6 +8,8 @@ from typing import Any
 from crds.kinds import POD, RUN
 from crds.names import id_of, name_of
 from tests.campaign.observed import FAILED, TERMINAL, Event, Seen
+from tests.campaign.store import verdict
+from tests.campaign.store.aged import stores
 from tests.campaign.watcher import job_status, run_status
 from tests.campaign.workload import JOB
 from tests.campaign.yard import Yard
@@ -72,6 +74,19 @@ async def jobs(yard: Yard) -> dict[str, Seen]:
     """The Jobs of the yard, by name."""
     found = (await yard.kube.list(JOB)).items
     return {raw["metadata"]["name"]: Seen(raw["metadata"]["name"], job_status(raw)) for raw in found}
+
+
+async def stored(yard: Yard, uploads: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What the facade's store has lost, and what it would keep for ever though nobody needs it.
+
+    `uploads` were answered for: their sha256 by their id.
+    """
+    found = await stores(yard.api, yard.directory, yard.namespace)
+    if found is None:
+        return (), ()
+    now, later = found
+    gone = dict.fromkeys((*verdict.gone(now), *verdict.unkept(now, uploads), *verdict.gone(later)))
+    return tuple(gone), tuple(verdict.left(later))
 
 
 async def left(yard: Yard, seconds: float = SETTLE_SECONDS, alike: bool = True) -> tuple[str, ...]:

@@ -77,13 +77,14 @@ class Read:
 @dataclass(frozen=True)
 class Observed:
     """All that was seen. `active` counts a project's active deployments, each time somebody looked;
-    `left` names what is there after all and should not be.
+    `left` names what is there after all and should not be, `gone` what should be and is not.
     """
 
     runs: Mapping[str, Seen]
     sights: tuple[Sight, ...] = ()
     active: tuple[int, ...] = ()
     left: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
     reads: tuple[Read, ...] = ()
 
 

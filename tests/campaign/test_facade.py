@@ -32,6 +32,7 @@ async def posting(found: Campaign, chance: random.Random, over: asyncio.Event) -
             await found.work.post(script)
         else:
             await found.work.post_once(script)
+        await found.work.upload(chance.randint(1, 300_000))
         await asyncio.sleep(chance.uniform(0.2, 0.8))
 
 
@@ -60,6 +61,7 @@ async def killed(name: str, place, count: int, seconds: float, seed: int) -> Non
         await kills(found, faults)
         over.set()
         await asyncio.gather(*asking)
+        found.notes.append(f"{len(found.work.uploads)} archives were stored")
     demand(found.report)
 
 

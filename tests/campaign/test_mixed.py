@@ -142,6 +142,7 @@ async def _mixed(
                     run = await found.work.post(script)
                 if number % 3 == 0:
                     found.readers.follow(run)
+                    uploads.create_task(found.work.upload(chance.randint(1, 1 << 20)))
                 await asyncio.sleep(chance.uniform(0, 2 * seconds / runs))
 
         async def trouble() -> None:
@@ -151,10 +152,12 @@ async def _mixed(
 
         over = asyncio.Event()
         flipping = asyncio.create_task(flips(found, random.Random(seed + 2), over))
-        await asyncio.gather(work(), trouble())
+        async with asyncio.TaskGroup() as uploads:
+            await asyncio.gather(work(), trouble())
         await mine.controller.ready()
         over.set()
         await flipping
+        found.notes.append(f"{len(found.work.uploads)} archives were stored")
     return found.report
 
 

@@ -4,6 +4,7 @@ Called by the tests. What was asked for is kept for the checker, also where no a
 """
 
 import asyncio
+import hashlib
 import json
 import random
 import secrets
@@ -45,6 +46,8 @@ class Workload:
     def __init__(self, yard: Yard, tolerant: bool = False) -> None:
         self._yard, self._tolerant = yard, tolerant
         self.asked: list[Asked] = []
+        self.uploads: dict[str, str] = {}
+        """The sha256 of archives that were answered for, by the upload's id."""
 
     def _keep(
         self, name: str, script: Script, ends: Sequence[str], acknowledged: bool = True, applied: bool = False
@@ -82,6 +85,25 @@ class Workload:
         assert status == 0 or status >= 500, (status, found)
         self._keep("", script, (), acknowledged=False)
         return None
+
+    async def upload(self, size: int) -> bool:
+        """An archive that nobody builds, tried once; whether it was answered for."""
+        data = secrets.token_bytes(size)
+        sha256 = hashlib.sha256(data).hexdigest()
+        body = {"project": self._yard.project, "size": size, "sha256": sha256}
+        try:
+            status, found = await self._yard.call("POST", "/v1/uploads", body)
+            if status != 201:
+                return False
+            made = found["data"]
+            put = self._yard.session.put(made["upload_url"], data=data, headers=made["headers"])
+            async with put as answer:
+                if answer.status >= 300:
+                    return False
+        except (aiohttp.ClientError, TimeoutError, ValueError):
+            return False
+        self.uploads[made["id"]] = sha256
+        return True
 
     async def apply(self, scripts: Sequence[Script], ends: Sequence[str] = ()) -> list[str]:
         """Runs by one `kubectl apply` of a file with all of them; gives their names."""

@@ -21,7 +21,7 @@ from tests.campaign.child import Child
 from tests.campaign.proxy.call import Call
 from tests.campaign.proxy.rule import Count
 from tests.campaign.proxy.server import Proxy, proxying
-from tests.campaign.yard import Yard, yard
+from tests.campaign.yard import ROOT, Yard, yard
 from tests.gitserver import GitServer, Repository
 
 OTHER, LINE = "dep-other", "line"
@@ -110,8 +110,8 @@ class Stage:
 
 
 @contextlib.asynccontextmanager
-async def stage(directory: Path, repositories: bool = True) -> AsyncIterator[Stage]:
-    """A stage, ready; without `repositories` there is no project that follows one."""
+async def stage(directory: Path, repositories: bool = True, tree: Path = ROOT) -> AsyncIterator[Stage]:
+    """A stage, ready, of a tree's code; without `repositories` there is no project that follows one."""
     # Ended Runs of projects that say so go soon; those of `crew` stay.
     settings = {"CREWYARD_RUN_TTL": "2"}
     (directory / "git").mkdir(parents=True)
@@ -128,6 +128,7 @@ async def stage(directory: Path, repositories: bool = True) -> AsyncIterator[Sta
         found = await stack.enter_async_context(
             yard(
                 directory,
+                tree=tree,
                 settings=settings,
                 kubeconfig=proxies["controller"].kubeconfig,
                 api_kubeconfig=proxies["api"].kubeconfig,

@@ -5,23 +5,41 @@ Whatever the write, everybody sees the same in the end as if nothing had happene
 
 import asyncio
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from tests.campaign import gathering
 from tests.campaign import report as figures
+from tests.campaign.bugs.bug import copied
 from tests.campaign.checker import WRONG_END, Violation
 from tests.campaign.cuts import passes
 from tests.campaign.cuts.passes import Report
 from tests.campaign.cuts.scenario import Applied, Built, Committed, Pruned, RolledBack, Scenario, Submitted
 from tests.campaign.cuts.stage import stage
+from tests.campaign.cuts.trimmed import Trimmed
 from tests.campaign.report import Column, demand
+from tests.campaign.yard import ROOT
+
+SETTLE = "prune_settle: float = 30.0"
+
+
+def hurried(directory) -> Path:
+    """A copy of the product that removes a second after it has announced that, not thirty."""
+    tree = copied(ROOT, directory)
+    place = tree / "controller/config.py"
+    text = place.read_text()
+    assert text.count(SETTLE) == 1, f"controller/config.py has no {SETTLE!r} any more"
+    place.write_text(text.replace(SETTLE, "prune_settle: float = 1.0"))
+    return tree
 
 
 async def played(directory, scenarios: tuple[Scenario, ...]) -> Report:
     """All passes of some scenarios, on a stage of their own."""
     report = Report()
-    follows = any(isinstance(scenario, Committed | Built) for scenario in scenarios)
-    async with stage(directory, follows) as made:
+    follows = any(isinstance(scenario, Committed | Built | Trimmed) for scenario in scenarios)
+    tree = hurried(directory) if any(isinstance(scenario, Trimmed) for scenario in scenarios) else ROOT
+    async with stage(directory, follows, tree) as made:
         for scenario in scenarios:
             base = await passes.undisturbed(made, scenario)
             for point in base.points:
@@ -30,6 +48,8 @@ async def played(directory, scenarios: tuple[Scenario, ...]) -> Report:
                 for applied in (False, True):
                     report.add(await passes.cut(made, base, point, applied))
         report.wrong += await passes.unchanged(made)
+        for texts in await gathering.stored(made.yard, {}):
+            report.wrong += texts
     return report
 
 
@@ -59,3 +79,9 @@ async def test_every_cut_of_a_run_and_of_a_deployment_comes_to_the_same_end(tmp_
 @pytest.mark.timeout(1800)
 async def test_every_cut_of_a_cancellation_a_rollback_and_a_pruning_comes_to_the_same_end(tmp_path):
     await judge("test_other_cuts", tmp_path, (Applied(), Pruned()), (RolledBack(),))
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1800)
+async def test_every_cut_of_the_removal_of_old_deployments_and_images_comes_to_the_same_end(tmp_path):
+    await judge("test_cuts_of_removal", tmp_path, (Trimmed(),))

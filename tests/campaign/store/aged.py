@@ -1,0 +1,65 @@
+"""A copy of a facade's store as it is now, and as it will be when all that is left over has had its time.
+
+Called by `tests.campaign.gathering` when a campaign is over.
+"""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from tests.campaign.child import Child
+from tests.campaign.store.kept import BUSY_SECONDS, Kept, read
+
+PATIENCE = timedelta(days=2)
+"""Longer than a blob without a row, or an upload, may stay: a day, and until the next look."""
+SECONDS = 300.0
+LATER = Path(__file__).parent / "later.py"
+ELSEWHERE = ("CREWYARD_DATABASE_URL", "CREWYARD_BLOBS_URL")
+"""Settings with which the store is not in the facade's directory."""
+
+
+async def stores(api: Child, directory: Path, namespace: str) -> tuple[Kept, Kept] | None:
+    """The store of `directory` now and later; None where it is not all in there.
+
+    The facade is halted while its files are copied. Raises AssertionError where it cannot grow old.
+    """
+    if any(api.settings.get(name) for name in ELSEWHERE):
+        return None
+    copy = directory / "later"
+    await asyncio.to_thread(shutil.rmtree, copy, True)
+    api.stop()
+    try:
+        await asyncio.to_thread(_copy, directory / "data", copy)
+    finally:
+        api.cont()
+    now = await asyncio.to_thread(read, copy, namespace)
+    await asyncio.to_thread(_grow_old, api.tree, copy, namespace)
+    return now, await asyncio.to_thread(read, copy, namespace)
+
+
+def _copy(data: Path, to: Path) -> None:
+    to.mkdir()
+    with (
+        closing(sqlite3.connect(data / "index.sqlite3", timeout=BUSY_SECONDS)) as index,
+        closing(sqlite3.connect(to / "index.sqlite3")) as other,
+    ):
+        index.backup(other)
+    for name, by in (("blobs", os.link), ("events", shutil.copy2), ("buildlogs", shutil.copy2)):
+        # A blob is never written to again: a second name for it is enough.
+        if (data / name).is_dir():
+            shutil.copytree(data / name, to / name, copy_function=by)
+
+
+def _grow_old(tree: Path, copy: Path, namespace: str) -> None:
+    moment = (datetime.now(UTC) + PATIENCE).isoformat()
+    done = subprocess.run(
+        [sys.executable, "-P", str(LATER), str(copy), namespace, moment],
+        cwd=tree, capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"the store could not grow old:\n{done.stderr[-4000:]}"

@@ -1,0 +1,41 @@
+"""Does with a store at once what the facade would do with it by a later moment. A program of its own.
+
+    python -P later.py DIRECTORY NAMESPACE MOMENT
+
+Started by `tests.campaign.store.aged` in the directory of the product's code, which it uses: accounts,
+seals, deletes what has had its time, and sweeps. Nobody else may have the store open.
+"""
+
+import asyncio
+import sys
+from datetime import datetime
+from pathlib import Path
+
+sys.path.insert(0, ".")
+
+from api.accounting import account
+from api.projector.keep import Keeper
+from api.projector.orphans import sweep
+from api.store.store import Store
+
+RECORDS = 30 * 86400.0
+MOST_ROUNDS = 10_000
+
+
+async def main(directory: Path, namespace: str, now: datetime) -> None:
+    """Raises what the facade would log, and RuntimeError where it never comes to rest."""
+    store = await Store.open(directory, namespace)
+    try:
+        keeper = Keeper(store, RECORDS, 0.0)
+        for _ in range(MOST_ROUNDS):
+            if not await account(store) + await keeper.round(now):
+                break
+        else:
+            raise RuntimeError("there is always more to do")
+        await sweep(store, now)
+    finally:
+        await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], datetime.fromisoformat(sys.argv[3])))

@@ -1,0 +1,142 @@
+"""What a store has lost or left over is found, each by hand; and nothing where rows and files agree."""
+
+import hashlib
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from api.store.migrate import migrate
+from tests.campaign.child import Child
+from tests.campaign.store.aged import stores
+from tests.campaign.store.kept import Blob, Kept, Row, read
+from tests.campaign.store.verdict import gone, left, unkept
+
+MOMENT = 1_795_000_000_000_000
+"""In 2026, as the index writes it."""
+A, B = Blob(3, "a" * 64), Blob(5, "b" * 64)
+ROWS = (
+    Row("a.bin of run-a", "crews/runs/run-a/a", 3, "a" * 64),
+    Row("the events of run-a", "crews/runs/run-a/e", 5),
+)
+GOOD = Kept(
+    runs={"run-a": True, "run-b": True},
+    builds=frozenset({"dep-a.1"}),
+    rows=ROWS,
+    blobs={"crews/runs/run-a/a": A, "crews/runs/run-a/e": B},
+    build_logs=frozenset({"dep-a.1"}),
+)
+UPLOAD = Row("upload upl_1", "crews/uploads/upl_1/x", 3, "a" * 64)
+
+
+def test_nothing_is_found_where_rows_and_files_agree():
+    assert [*gone(GOOD), *left(GOOD), *unkept(GOOD, {})] == []
+
+
+@pytest.mark.parametrize(
+    ("blobs", "words"),
+    [
+        ({"crews/runs/run-a/e": B}, "a.bin of run-a has a row and no blob"),
+        ({"crews/runs/run-a/a": A}, "the events of run-a has a row and no blob"),
+        (
+            {"crews/runs/run-a/a": Blob(2, "a" * 64), "crews/runs/run-a/e": B},
+            "a.bin of run-a has other bytes",
+        ),
+        (
+            {"crews/runs/run-a/a": Blob(3, "c" * 64), "crews/runs/run-a/e": B},
+            "a.bin of run-a has other bytes",
+        ),
+    ],
+)
+def test_a_row_without_its_blob_is_found(blobs, words):
+    (text,) = gone(replace(GOOD, blobs=blobs))
+    assert text.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"blobs": {**GOOD.blobs, "crews/runs/run-z/a": A}}, "blob crews/runs/run-z/a has no row"),
+        ({"blobs": {**GOOD.blobs, "crews/uploads/upl_9/x": A}}, "blob crews/uploads/upl_9/x has no row"),
+        ({"begun": frozenset({"crews/runs/run-a/a#1"})}, "file crews/runs/run-a/a#1 never became a blob"),
+        ({"announced": frozenset({"upl_1"})}, "upload upl_1 is there long after it has expired"),
+        ({"event_logs": frozenset({"run-z"})}, "there is an event log of run-z, which is no run"),
+        ({"event_logs": frozenset({"run-a"})}, "the log of run-a is there though it is sealed"),
+        ({"runs": {**GOOD.runs, "run-c": False}}, "the events of run-c are not sealed long after its end"),
+        ({"build_logs": frozenset({"dep-a.2"})}, "there is a build log of dep-a.2, which is no deployment"),
+    ],
+)
+def test_what_nobody_needs_is_found(change, words):
+    assert list(left(replace(GOOD, **change))) == [words]
+
+
+def test_an_upload_that_was_answered_for_and_is_not_there_is_found():
+    there = replace(GOOD, rows=(*ROWS, UPLOAD))
+    assert list(unkept(there, {"upl_1": "a" * 64})) == []
+    assert list(unkept(there, {"upl_1": "b" * 64})) == ["upload upl_1 was stored, and is not there"]
+    assert list(unkept(GOOD, {"upl_1": "a" * 64})) == ["upload upl_1 was stored, and is not there"]
+
+
+def artifact(directory, run: str, blob: str, data: bytes) -> None:
+    """A row of an artifact, without its file."""
+    digest = hashlib.sha256(data).hexdigest()
+    values = ("crews", run, "a.bin", 1, len(data), digest, "x/y", 0, MOMENT, blob)
+    with sqlite3.connect(directory / "index.sqlite3") as index:
+        index.execute(f"INSERT INTO artifacts VALUES ({', '.join('?' * len(values))})", values)
+
+
+def upload(directory, name: str, stored: int | None) -> None:
+    """A row of an upload."""
+    values = ("crews", name, "p", 3, "a" * 64, MOMENT, MOMENT, stored, f"crews/uploads/{name}/x")
+    with sqlite3.connect(directory / "index.sqlite3") as index:
+        index.execute(f"INSERT INTO uploads VALUES ({', '.join('?' * len(values))})", values)
+
+
+def write(directory, *places: str) -> None:
+    """Files of three bytes."""
+    for place in places:
+        (directory / place).parent.mkdir(parents=True, exist_ok=True)
+        (directory / place).write_bytes(b"ebb")
+
+
+def test_a_store_is_read_as_the_product_keeps_it(tmp_path):
+    migrate(tmp_path / "index.sqlite3")
+    artifact(tmp_path, "run-a", "crews/a", b"ebb")
+    upload(tmp_path, "upl_1", None)
+    upload(tmp_path, "upl_2", MOMENT)
+    write(tmp_path, "blobs/crews/a", "blobs/crews/b#12", "events/crews/-a/run-a/1.log")
+    write(tmp_path, "buildlogs/crews/.1/dep-a.1/1.log")
+    kept = read(tmp_path, "crews")
+    digest = hashlib.sha256(b"ebb").hexdigest()
+    assert kept.rows == (
+        Row("a.bin of run-a", "crews/a", 3, digest),
+        Row("upload upl_2", "crews/uploads/upl_2/x", 3, "a" * 64),
+    )
+    assert kept.blobs == {"crews/a": Blob(3, digest)}
+    assert (kept.begun, kept.announced) == ({"crews/b#12"}, {"upl_1", "upl_2"})
+    assert (kept.event_logs, kept.build_logs) == ({"run-a"}, {"dep-a.1"})
+    assert list(gone(kept)) == ["upload upl_2 has a row and no blob"]
+
+
+async def test_with_its_time_a_store_loses_what_nobody_needs_and_nothing_else(tmp_path):
+    data = tmp_path / "data"
+    facade = Child("api", "api", Path(__file__).parents[3], tmp_path, {}, 0, "")
+    data.mkdir()
+    migrate(data / "index.sqlite3")
+    with sqlite3.connect(data / "index.sqlite3") as index:
+        # The index knows of all blobs since before these were written.
+        index.execute("INSERT INTO sequences VALUES ('crews', 'born', 1)")
+    named, orphan = "crews/runs/run-a/a", "crews/runs/run-z/b"
+    artifact(data, "run-a", named, b"ebb")
+    upload(data, "upl_1", MOMENT)
+    write(data, *(f"blobs/{key}" for key in (named, orphan, f"{named}#7", "crews/uploads/upl_1/x")))
+    found = await stores(facade, tmp_path, "crews")
+    assert found is not None
+    now, later = found
+    assert set(now.blobs) == {named, orphan, "crews/uploads/upl_1/x"}
+    assert len(list(left(now))) == 3
+    assert set(later.blobs) == {named}
+    assert list(left(later)) == []
+    # What it did was done to a copy.
+    assert read(data, "crews") == now
