@@ -1,5 +1,6 @@
 """What the facade counts, for Prometheus. Called by `api.gate` and by the streams; served at /metrics."""
 
+import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -36,6 +37,9 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
+        Gauge(
+            "crewyard_tasks", "Tasks of the process's event loop, at this scrape.", registry=self.registry
+        ).set_function(_tasks)
         self.streams = Gauge("crewyard_sse_clients", "Event streams that are open.", registry=self.registry)
         self.claims_given_up = Gauge(
             "crewyard_claims_given_up",
@@ -119,6 +123,13 @@ class Metrics:
     def text(self) -> bytes:
         """All of it in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+def _tasks() -> float:
+    try:
+        return float(len(asyncio.all_tasks()))
+    except RuntimeError:  # no loop runs: this is no scrape
+        return 0.0
 
 
 def _volume(directory: Path) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """The controller's metrics. Names follow controller-runtime, so that known dashboards make sense."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -44,6 +45,13 @@ class Gauges(Collector):
             yield family
 
 
+def _tasks() -> Reading:
+    try:
+        return Reading((), len(asyncio.all_tasks()))
+    except RuntimeError:  # no loop runs: this is no scrape
+        return Reading((), 0)
+
+
 class Metrics:
     """All of them, on a registry of their own (several controllers fit in one process)."""
 
@@ -52,6 +60,9 @@ class Metrics:
         self.gauges = Gauges()
         self.registry.register(self.gauges)
         ProcessCollector(registry=self.registry)
+        self.gauges.add(
+            "crewyard_tasks", "Tasks of the process's event loop, at this scrape.", (), lambda: [_tasks()]
+        )
         self.reconciles = Counter(
             "crewyard_reconcile_total", "Reconciles.", ("kind", "result"), registry=self.registry
         )

@@ -7,6 +7,7 @@ import pytest
 from api import background
 from api.metrics import Metrics
 from api.store.leader import Alone
+from controller.metrics import Metrics as OfController
 
 
 async def test_a_replica_leads_as_long_as_its_work_runs():
@@ -58,3 +59,12 @@ def test_the_volume_is_measured_where_one_is_used(tmp_path):
     for directory in (None, tmp_path / "gone"):
         (none := Metrics()).watch_volume(directory)
         assert none.registry.get_sample_value("crewyard_data_size_bytes") == 0
+
+
+@pytest.mark.parametrize("metrics", [Metrics, OfController])
+async def test_the_tasks_of_the_loop_are_counted_at_the_scrape(metrics):
+    value = metrics().registry.get_sample_value
+    before = value("crewyard_tasks")
+    task = asyncio.create_task(asyncio.sleep(60))
+    assert value("crewyard_tasks") == before + 1
+    task.cancel()
