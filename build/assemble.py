@@ -29,7 +29,7 @@ def assemble(settings: Settings, log: Log, runner: Path) -> dict[str, Any]:
     `runner` is the directory whose modules go to /opt/crewyard/runner.
     """
     started = time.monotonic()
-    repository = Repository(settings.repository, settings.registry_insecure, settings.registry_auth)
+    repository = Repository(settings.repository, settings.registry_insecure, settings.registry_credential)
     repository.prepare()
     sourced = planned_source(settings, log)
     planned, key = sourced.planned, sourced.key

@@ -16,7 +16,7 @@ _TAGS = 10_000
 
 def prune(settings: PruneSettings, log: Log) -> dict[str, Any]:
     """The words for the termination message. Raises Infrastructure; another try goes on from there."""
-    repository = Repository(settings.repository, settings.registry_insecure, settings.registry_auth)
+    repository = Repository(settings.repository, settings.registry_insecure, settings.registry_credential)
     try:
         digests = _digests(settings, repository, log)
         removed = 0

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from build.json_object import json_variable
+from build.registry_credential import Credential
 
 _KEY = re.compile(r"[0-9a-f]{8,64}")
 _DIGEST = re.compile(r"[^@]+@sha256:[0-9a-f]{64}")
@@ -16,7 +17,7 @@ class PruneSettings:
 
     repository: str
     registry_insecure: bool
-    registry_auth: str = field(repr=False)
+    registry_credential: Credential
     images: tuple[str, ...]
     dependencies: tuple[str, ...]
 
@@ -29,7 +30,7 @@ def read_prune_settings(environ: Mapping[str, str]) -> PruneSettings:
     return PruneSettings(
         repository=f"{prefix}/{told.text('namespace')}/{told.text('project')}",
         registry_insecure=bool(registry.values.get("insecure", False)),
-        registry_auth=environ.get("REGISTRY_AUTH", ""),
+        registry_credential=Credential.read(environ, registry),
         images=told.texts("images", _DIGEST),
         dependencies=told.texts("dependencies", _KEY),
     )

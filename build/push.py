@@ -24,7 +24,7 @@ def push_dependencies(settings: Settings, log: Log, path: Path = IMAGE) -> str:
     """Pushes the image at `path` as `deps-<key>`; its digest. Raises Refused or Infrastructure."""
     if not settings.dependencies_key:
         raise Infrastructure("CREWYARD_BUILD.dependencies.key is missing")
-    repository = Repository(settings.repository, settings.registry_insecure, settings.registry_auth)
+    repository = Repository(settings.repository, settings.registry_insecure, settings.registry_credential)
     tag = f"deps-{settings.dependencies_key}"
     try:
         file, size = open_image_file(path)

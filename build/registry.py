@@ -16,23 +16,25 @@ from urllib.parse import urlencode
 
 from build.errors import REGISTRY_PUSH, Infrastructure, Refused, RegistryTrouble
 from build.image import DOCKER_MANIFEST, OCI_MANIFEST, Image, ImageInvalid, config_digest_in, digest_of
+from build.registry_credential import Credential
 
 _ATTEMPTS = 5
 _MANIFEST_BYTES = 4 << 20
 _CHUNK = 1 << 20
 _PAGE = 500
 _IMPORT_SECONDS = 60.0
+NOBODY = Credential()
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class Repository:
-    """`name` is `host[:port]/path`; `auth` the text of a `.dockerconfigjson`, or empty."""
+    """`name` is `host[:port]/path`."""
 
-    def __init__(self, name: str, insecure: bool, auth: str = "") -> None:
+    def __init__(self, name: str, insecure: bool, credential: Credential = NOBODY) -> None:
         self.name = name
         host, _, path = name.partition("/")
         self._base = f"{'http' if insecure else 'https'}://{host}/v2/{path}"
-        self._host, self._insecure, self._auth = host, insecure, auth
+        self._host, self._insecure, self._credential = host, insecure, credential
         self._connected: Any = None
         self._importing: threading.Thread | None = None
 
@@ -178,15 +180,15 @@ class Repository:
         from build import registry_client  # slow to import: not before it is needed
 
         if self._connected is None:
-            self._connected = registry_client.make_client(self._host, self._insecure, self._auth)
+            user, password = self._credential.pair(self._host)
+            self._connected = registry_client.make_client(user, password, self._insecure)
         try:
             return registry_client.request(self._connected, method, url, **more)
         except requests.RequestException as error:
             raise RegistryTrouble(f"{type(error).__name__}: {error}") from None
         except ValueError as error:  # how oras says that it cannot authenticate
-            raise Refused(
-                REGISTRY_PUSH, f"{self.name} refuses the credentials: {error}", "Check the registry's Secret."
-            ) from None
+            said = f"the registry refuses what it was shown for {self.name}: {error}"
+            raise Refused(REGISTRY_PUSH, said, self._credential.hint) from None
 
     def _imported(self) -> None:
         """Waits for the import that was begun: two threads at the same modules would wait without a bound."""
@@ -204,7 +206,7 @@ class Repository:
             raise Refused(
                 REGISTRY_PUSH,
                 f"{doing}: the registry answered {answer.status_code}: {said}",
-                "Check the registry's address, quota and Secret.",
+                self._credential.hint,
             )
         raise RegistryTrouble(f"{doing}: the registry answered {answer.status_code}: {said}")
 

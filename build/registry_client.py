@@ -1,16 +1,10 @@
 """oras, with bounded waits and both kinds of authentication. Called by build.registry, on first use only."""
 
-import base64
-import binascii
-import json
-from collections.abc import Mapping
 from typing import Any
 
 import oras.auth.token
 import oras.provider
 from requests.adapters import HTTPAdapter
-
-from build.errors import REGISTRY_PUSH, Refused
 
 _TIMEOUT = (10.0, 120.0)
 
@@ -40,8 +34,8 @@ class _Authentication(oras.auth.token.TokenAuth):  # type: ignore[misc]
         return {**(headers or {}), "Authorization": f"Basic {known}"}, True
 
 
-def make_client(host: str, insecure: bool, auth: str) -> Any:
-    """An oras registry for `host`; `auth` is the text of a `.dockerconfigjson`, or empty. Raises Refused."""
+def make_client(user: str, password: str, insecure: bool) -> Any:
+    """An oras registry; `user` is empty where there is no credential."""
     client = oras.provider.Registry(insecure=insecure)
     client.session.mount("http://", _Bounded())
     client.session.mount("https://", _Bounded())
@@ -49,7 +43,6 @@ def make_client(host: str, insecure: bool, auth: str) -> Any:
     authentication.session = client.session
     authentication.prefix = client.prefix
     authentication._tls_verify = True
-    user, password = credentials_in(auth, host)
     if user:
         authentication.set_basic_auth(user, password)
     client.auth = authentication
@@ -60,23 +53,3 @@ def request(client: Any, method: str, url: str, **more: Any) -> Any:
     """One request without retries. Raises RequestException, ValueError where it cannot authenticate."""
     # The undecorated method: the decorator would retry for minutes.
     return type(client).do_request.__wrapped__(client, url, method, **more)
-
-
-def credentials_in(auth: str, host: str) -> tuple[str, str]:
-    """User and password for `host` in a `.dockerconfigjson`, empty where it has none. Raises Refused."""
-    if not auth.strip():
-        return "", ""
-    try:
-        known: Mapping[str, Any] = json.loads(auth).get("auths", {})
-        for key, entry in known.items():
-            if key.removeprefix("https://").removeprefix("http://").partition("/")[0] != host:
-                continue
-            if entry.get("auth"):
-                user, _, password = base64.b64decode(entry["auth"]).decode().partition(":")
-                return user, password
-            return str(entry.get("username", "")), str(entry.get("password", ""))
-    except (ValueError, AttributeError, TypeError, binascii.Error):
-        raise Refused(
-            REGISTRY_PUSH, "the registry's Secret holds no valid .dockerconfigjson", "Make the Secret again."
-        ) from None
-    return "", ""

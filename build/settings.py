@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from build.json_object import JsonObject, json_variable, variable
+from build.registry_credential import Credential
 from outbound.access import Access
 
 
@@ -79,7 +80,7 @@ class Settings:
     limits: Limits
     dependencies_key: str | None
     git: Access
-    registry_auth: str = field(repr=False)
+    registry_credential: Credential
     private_index: str = ""
     index: IndexCredentials = IndexCredentials()
 
@@ -123,7 +124,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
             environ.get("GIT_IDENTITY", ""),
             environ.get("GIT_KNOWN_HOSTS", ""),
         ),
-        registry_auth=environ.get("REGISTRY_AUTH", ""),
+        registry_credential=Credential.read(environ, registry),
         private_index=str(build.values.get("private_index") or ""),
         index=IndexCredentials(
             environ.get("PIP_INDEX_URL", ""),

@@ -7,6 +7,7 @@ those of the registry never to `source`, and Kaniko has none of all this.
 import json
 from typing import Any
 
+from controller import push_secret
 from controller.config import Config
 from controller.deployment.source_key import private_index
 from crds import durations, tokens
@@ -54,7 +55,7 @@ def build_request(
         "deployment": deployment.name,
         "source": source,
         "crew": deployment.spec.get("crew"),
-        "registry": {"prefix": config.registry, "insecure": config.registry_insecure},
+        "registry": push_secret.registry(project, config),
         "base_images": dict(config.base_images),
         "network": {"allow": list(config.net_allow), "deny": list(config.net_deny)},
         "limits": SOURCE_LIMITS,
@@ -103,13 +104,6 @@ def index(project: Project) -> list[dict[str, Any]]:
     # Without an address there is no index: the pod says so rather than asking the public one.
     found[0]["valueFrom"]["secretKeyRef"]["optional"] = False
     return found
-
-
-def registry(config: Config) -> list[dict[str, Any]]:
-    """The installation's push credential."""
-    if not config.registry_secret:
-        return []
-    return [_from_secret("REGISTRY_AUTH", config.registry_secret, ".dockerconfigjson")]
 
 
 def _from_secret(variable: str, secret: str, key: str) -> dict[str, Any]:

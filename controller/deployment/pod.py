@@ -8,7 +8,7 @@ of any kind; what it made is pushed by another container.
 from collections.abc import Iterable
 from typing import Any
 
-from controller import security
+from controller import push_secret, security
 from controller.config import Config
 from controller.deployment import environment
 from controller.deployment.attempts import ANNOTATION_STEP
@@ -40,7 +40,7 @@ def assemble(
     env = [
         *environment.base(deployment, project, None, config, now),
         *environment.git(deployment, project),
-        *environment.registry(config),
+        *push_secret.credential(project, config),
     ]
     container = _own("assemble", "assemble", env, config)
     made = _pod(deployment, project, name, step, config, {"containers": [container]})
@@ -71,7 +71,7 @@ def dependencies(
     env = environment.base(deployment, project, key, config, now)
     fetching = [*env, *environment.git(deployment, project), *environment.index(project)]
     source = {**_own("source", "source", fetching, config), **mount}
-    push = {**_own("push", "push", [*env, *environment.registry(config)], config), **mount}
+    push = {**_own("push", "push", [*env, *push_secret.credential(project, config)], config), **mount}
     kaniko = {
         "name": "kaniko",
         "image": config.kaniko_image,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller import security
+from controller import push_secret, security
 from controller.config import Config
 from controller.owner import reference
 from controller.triggers import COMPONENT_PRUNE
@@ -56,7 +56,7 @@ def build(project: Project, removal: Removal, attempt: int, config: Config) -> d
     request = {
         "namespace": config.namespace,
         "project": project.name,
-        "registry": {"prefix": config.registry, "insecure": config.registry_insecure},
+        "registry": push_secret.registry(project, config),
         "images": list(removal.images),
         "dependencies": list(removal.dependencies),
     }
@@ -66,10 +66,8 @@ def build(project: Project, removal: Removal, attempt: int, config: Config) -> d
         {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         {"name": VARIABLE, "value": json.dumps(request, separators=(",", ":"), sort_keys=True)},
+        *push_secret.credential(project, config),
     ]
-    if config.registry_secret:
-        auth = {"name": config.registry_secret, "key": ".dockerconfigjson", "optional": True}
-        env.append({"name": "REGISTRY_AUTH", "valueFrom": {"secretKeyRef": auth}})
     return {
         "metadata": {
             "name": f"prune-{hashlib.sha256(identity.encode()).hexdigest()[:20]}",

@@ -18,6 +18,7 @@ from build.image import digest_of
 from build.logs import Log
 from build.push import push_dependencies
 from build.registry import Repository
+from build.registry_credential import Credential
 from build.settings import Settings, read_settings
 from build.source import write_workspace
 from tests.gitserver import GitServer
@@ -250,11 +251,13 @@ def test_a_registry_with_a_password(guarded_registry: Registry, tmp_path: Path) 
     name = f"{guarded_registry.address}/crews/demo"
     auth = json.dumps({"auths": {guarded_registry.address: {"username": "crew", "password": "open-sesame"}}})
     data = b"some bytes"
-    assert Repository(name, True, auth).push_blob(io.BytesIO(data), len(data), digest_of(data)) is True
-    assert Repository(name, True, auth).has_blob(digest_of(data))
+    right = Credential(auth, "tides-push")
+    assert Repository(name, True, right).push_blob(io.BytesIO(data), len(data), digest_of(data)) is True
+    assert Repository(name, True, right).has_blob(digest_of(data))
     with pytest.raises(Refused) as refused:
-        Repository(name, True, auth.replace("sesame", "barley")).has_blob(digest_of(data))
-    assert refused.value.reason == "RegistryPush"
+        wrong = Credential(auth.replace("sesame", "barley"), "tides-push")
+        Repository(name, True, wrong).has_blob(digest_of(data))
+    assert refused.value.reason == "RegistryPush" and "tides-push" in refused.value.hint
     with pytest.raises(Refused):
         Repository(name, True).has_blob(digest_of(data))
 

@@ -16,7 +16,7 @@ from build.image import DOCKER_MANIFEST, OCI_MANIFEST, Image, ImageInvalid, appe
 from build.json_object import SettingsInvalid
 from build.layers import LayerFile, make_layer
 from build.logs import Log, facade_sender
-from build.registry_client import credentials_in
+from build.registry_credential import Credential
 from build.settings import ArchiveSource, GitSource, Limits, read_settings
 from build.termination import termination_message
 from build.tree import TreeBuilder
@@ -233,13 +233,27 @@ class TestImage:
     ],
 )
 def test_registry_credentials(auth: str, found: tuple[str, str]) -> None:
-    assert credentials_in(auth, "registry:5000") == found
+    assert Credential(auth).pair("registry:5000") == found
 
 
-def test_a_malformed_registry_secret_is_an_answer() -> None:
-    with pytest.raises(Refused) as refused:
-        credentials_in("{", "registry:5000")
-    assert refused.value.reason == "RegistryPush"
+@pytest.mark.parametrize(
+    ("auth", "said"),
+    [
+        ("", "tides-push is not there"),
+        ("{", "tides-push holds no valid"),
+        ("[" * 100_000, "tides-push holds no valid"),
+        ('{"auths": {"registry:5000": {"auth": 5}}}', "tides-push holds no valid"),
+        (
+            '{"auths": {"other": {"username": "u", "password": "p"}}}',
+            "tides-push has no credential for regist",
+        ),
+    ],
+)
+def test_a_registry_secret_that_is_not_right_is_an_answer_with_its_name(auth: str, said: str) -> None:
+    with pytest.raises(Refused, match=said) as refused:
+        Credential(auth, "tides-push").pair("registry:5000")
+    assert refused.value.reason == "RegistryPush" and refused.value.hint
+    assert not auth or auth not in repr(Credential(auth, "tides-push"))
 
 
 def test_no_part_of_an_address_that_may_be_secret_gets_into_the_image() -> None:

@@ -1,6 +1,7 @@
 """The build pods: who gets which credential, and who may do what."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -62,6 +63,30 @@ def test_git_credentials_are_not_shown_to_another_host(bodies):
 def test_without_a_push_secret_none_is_named(bodies, config):
     (assemble,) = containers(bodies(config)["assemble"]).values()
     assert "REGISTRY_AUTH" not in names(assemble)
+
+
+@pytest.mark.parametrize(
+    ("installation", "own", "used"),
+    [
+        ("push", None, "push"),
+        ("push", "tides-push", "tides-push"),
+        ("push-{project}", None, "push-demo"),
+        ("push-{project}", "tides-push", "tides-push"),
+        ("", "tides-push", "tides-push"),
+        ("", None, ""),
+    ],
+)
+def test_the_push_secret_is_the_projects_own_else_the_installations(bodies, config, installation, own, used):
+    build = {"build": {"push": {"secretRef": {"name": own}}}} if own else {}
+    made = bodies(replace(config, registry_secret=installation), **build)
+    parts = {**containers(made["assemble"]), **containers(made["dependencies"])}
+    for name, part in parts.items():
+        env = {entry["name"]: entry for entry in part.get("env", ())}
+        shown = (env.get("REGISTRY_AUTH") or {}).get("valueFrom", {}).get("secretKeyRef", {}).get("name", "")
+        assert shown == (used if name in ("assemble", "push") else "")
+        if name != "kaniko":
+            told = json.loads(env["CREWYARD_BUILD"]["value"])["registry"]
+            assert told.get("secret", "") == used
 
 
 def test_only_kaniko_is_root_with_three_capabilities_and_no_way_to_more(bodies):
