@@ -30,7 +30,7 @@ class Credential:
         """What to do about an answer of the registry that stays."""
         if not self.secret:
             return "Check the registry's address and quota, and name its Secret if it wants a password."
-        return f"Check the registry's address, its quota, and that Secret {self.secret} opens this repository."
+        return f"Check the registry's address and quota; the Secret {self.secret} must open this repository."
 
     def pair(self, host: str) -> tuple[str, str]:
         """User and password for `host`; empty where no Secret was named. Raises Refused, naming it."""
