@@ -1,0 +1,49 @@
+"""What counts as growth: a line that rises beyond its error, and no noise, saw or single step down."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.campaign.soak.slope import BLOCKS, fit
+
+HOUR = 3600
+
+
+def samples(value, count=600, seconds=1200):
+    return [(at * seconds / count, value(at / count)) for at in range(count)]
+
+
+def test_a_straight_line_is_found_exactly():
+    found = fit(samples(lambda at: 100 + 6 * at, seconds=HOUR))
+    assert found.per_hour == pytest.approx(6)
+    assert found.error == pytest.approx(0, abs=1e-6)
+    assert found.grows(5)
+    assert not found.grows(7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_noise_does_not_grow(seed):
+    chance = random.Random(seed)
+    assert not fit(samples(lambda at: 100 + chance.gauss(0, 2))).grows(1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_leak_in_noise_is_found(seed):
+    chance = random.Random(seed)
+    assert fit(samples(lambda at: 100 + 8 * at + chance.gauss(0, 2))).grows(1)
+
+
+def test_a_saw_does_not_grow():
+    assert not fit(samples(lambda at: 100 + 10 * (7 * at % 1))).grows(1)
+
+
+@given(st.floats(-50, 50), st.floats(-1000, 1000))
+def test_what_falls_or_stays_never_grows(fall, level):
+    assert not fit(samples(lambda at: level - abs(fall) * at)).grows(0.001)
+
+
+def test_too_few_samples_are_refused():
+    with pytest.raises(ValueError, match=str(2 * BLOCKS)):
+        fit(samples(lambda at: 1, count=2 * BLOCKS - 1))
