@@ -33,6 +33,7 @@ GROUND = {
     "modprobe": "kmod",
     "mmdebstrap": "mmdebstrap",
     "catatonit": "catatonit",
+    "openssl": "openssl",
     "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }
 """What `up` needs."""

@@ -22,6 +22,7 @@ CLUSTER_DOMAIN = "cluster.local"
 HOST_NAME = "host.crewyard.internal"
 REGISTRY_HOST = "registry.crewyard.internal"
 REGISTRY_PORT = 5000
+REGISTRY_TOKENS_PORT = 5001
 REGISTRY = f"{REGISTRY_HOST}:{REGISTRY_PORT}"
 
 BRIDGE = "crewyard0"

@@ -7,13 +7,17 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import tarfile
 from pathlib import Path
 
 from build.image import appended
 from build.layers import Layer, LayerFile, make_layer
 from build.registry import Repository
+from build.registry_credential import Credential
 from build.runner_files import runner_files
+from dev import registry_access
+from dev.settings import from_environment
 
 CREW = Path(__file__).parent / "crew"
 REPOSITORY = "campaign/crew"
@@ -36,7 +40,8 @@ def ensure(tree: Path, base: str, address: str) -> str:
     code = make_layer([LayerFile("app/main.py", (CREW / "main.py").read_bytes())], _THERE)
     layers = [(_directories(), "directories"), (runner, "runner"), (code, "crew")]
     image = appended(found, layers, {})
-    repository = Repository(f"{address}/{REPOSITORY}", True)
+    auth = registry_access.docker_config(from_environment(os.environ), REPOSITORY, address)
+    repository = Repository(f"{address}/{REPOSITORY}", True, Credential(auth))
     tag = image.digest.removeprefix("sha256:")[:20]
     if repository.digest(tag) is None:
         for known in _digests(found.manifest):

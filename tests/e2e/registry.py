@@ -4,10 +4,16 @@ import io
 import json
 import os
 import tarfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+from yarl import URL
+
+from dev import registry_access
+from dev.registry_client import token_address
+from dev.settings import from_environment
 
 MANIFESTS = ", ".join(
     (
@@ -31,13 +37,28 @@ class Registry:
         address = os.environ.get("CREWYARD_HOST_ADDRESS", "127.0.0.1")
         return cls(f"http://{address}:{host.rpartition(':')[2]}", rest.partition("@")[0])
 
+    async def _ask(
+        self, method: str, path: str, headers: Mapping[str, str], basic: str = ""
+    ) -> tuple[int, bytes]:
+        """Status and body; with a token, where the registry sends us for one."""
+        url = f"{self.address}/v2/{self.repository}/{path}"
+        async with aiohttp.ClientSession() as session:
+            async with session.request(method, url, headers=headers) as answer:
+                wanted = token_address(answer.headers.get("WWW-Authenticate", ""))
+                if answer.status != 401 or not wanted:
+                    return answer.status, await answer.read()
+            shown = {"Authorization": f"Basic {basic}"} if basic else {}
+            async with session.get(URL(wanted, encoded=True), headers=shown) as answer:
+                assert answer.status == 200, await answer.text()
+                token = (await answer.json())["token"]
+            whole = {**headers, "Authorization": f"Bearer {token}"}
+            async with session.request(method, url, headers=whole) as answer:
+                return answer.status, await answer.read()
+
     async def _get(self, path: str, accept: str = "*/*") -> bytes:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(f"{self.address}/v2/{self.repository}/{path}", headers={"Accept": accept}) as answer,
-        ):
-            answer.raise_for_status()
-            return await answer.read()
+        status, body = await self._ask("GET", path, {"Accept": accept})
+        assert status == 200, body
+        return body
 
     async def tags(self) -> set[str]:
         """All tags of the repository."""
@@ -66,6 +87,6 @@ class Registry:
 
     async def remove(self, image: str) -> None:
         """Deletes the manifest of an image."""
-        path = f"{self.address}/v2/{self.repository}/manifests/{image.partition('@')[2]}"
-        async with aiohttp.ClientSession() as session, session.delete(path) as answer:
-            assert answer.status == 202, await answer.text()
+        basic = registry_access.basic(from_environment(os.environ), self.repository)
+        status, body = await self._ask("DELETE", f"manifests/{image.partition('@')[2]}", {}, basic)
+        assert status == 202, body

@@ -1,5 +1,6 @@
 """A real registry, a real git server and a small dependency image for the tests beside this file."""
 
+import base64
 import gzip
 import hashlib
 import io
@@ -8,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import tarfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from dev import registry_access, registry_signing, registry_tokens
 from tests.gitserver import GitServer, Repository
 
 # Of the password open-sesame.
@@ -124,6 +127,46 @@ def guarded_registry(tmp_path: Path) -> Iterator[Registry]:
     more = f"auth: {{htpasswd: {{realm: test, path: {passwords}}}}}\n"
     with _served(tmp_path / "guarded", more) as running:
         yield running
+
+
+@dataclass(frozen=True)
+class Scoped:
+    """A registry like the ground's: everybody pulls, a credential pushes below the name that it is for."""
+
+    registry: Registry
+    key: str
+
+    def auth(self, user: str) -> str:
+        """The `.dockerconfigjson` of that user."""
+        pair = f"{user}:{registry_access.password(self.key, user)}"
+        coded = base64.b64encode(pair.encode()).decode()
+        return json.dumps({"auths": {self.registry.address: {"auth": coded}}})
+
+
+@pytest.fixture
+def scoped_registry(tmp_path: Path) -> Iterator[Scoped]:
+    """One with a token service."""
+    if shutil.which("docker-registry") is None:
+        pytest.skip("docker-registry is not installed (Debian package docker-registry)")
+    certificate, key_file, key = tmp_path / "tokens.crt", tmp_path / "tokens.key", "k" * 64
+    registry_signing.make(certificate, key_file)
+    issuer = registry_tokens.Issuer(key, registry_signing.read(certificate, key_file))
+    server = registry_tokens.Server(("127.0.0.1", 0), issuer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    auth = {
+        "token": {
+            "realm": f"http://127.0.0.1:{server.server_address[1]}/token",
+            "service": registry_tokens.SERVICE,
+            "issuer": registry_tokens.ISSUER,
+            "rootcertbundle": str(certificate),
+        }
+    }
+    try:
+        with _served(tmp_path / "scoped", f"auth: {json.dumps(auth)}\n") as running:
+            yield Scoped(running, key)
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.fixture

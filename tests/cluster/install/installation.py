@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from crewyard import Client
-from dev import images, service_image, settings, state
+from dev import images, registry_access, service_image, settings, state
 from dev.kube import Kube
 from dev.progress import Progress
 from dev.settings import BRIDGE_ADDRESS, POD_NETWORK, REGISTRY, SERVICE_NETWORK
@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[3]
 CHART = ROOT / "manifests" / "chart"
 SERVICE_USER = 65532
 SECONDS = 300
+PUSH_SECRET = "registry-push"
 
 
 class CommandError(Exception):
@@ -106,10 +107,10 @@ class Installation:
             "crds": {"install": False},
             "crews": {"namespace": self.crews},
             "publicUrl": f"http://127.0.0.1:{self.port}",
-            "registry": {"prefix": f"{REGISTRY}/{self.name}", "insecure": True},
+            "registry": {"prefix": f"{REGISTRY}/{self.name}", "insecure": True, "pushSecret": PUSH_SECRET},
             "builds": {"kanikoImage": made.kaniko, "baseImages": {images.PYTHON: made.base}},
             "network": {"allow": [f"{BRIDGE_ADDRESS}/32"], "deny": [POD_NETWORK, SERVICE_NETWORK]},
-            "networkPolicies": {"runs": [names], "builds": [names, reach(5000)]},
+            "networkPolicies": {"runs": [names], "builds": [names, reach(5000), reach(5001)]},
             "persistence": {"size": "1Gi", "storageClass": "", "volumeName": self.name},
             **self.more,
         }
@@ -144,9 +145,21 @@ class Installation:
         for change in changes:
             argv += ["--set-json", change]
         try:
-            return command(*argv, given=json.dumps(self.values()))
+            said = command(*argv, given=json.dumps(self.values()))
         except CommandError as error:
             raise CommandError(f"{error}\n{self.last_words()}") from error
+        kubectl("apply", "-f", "-", given=json.dumps(self.push_secret()))
+        return said
+
+    def push_secret(self) -> dict[str, Any]:
+        """What pushes below its prefix of the registry."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/dockerconfigjson",
+            "metadata": {"name": PUSH_SECRET, "namespace": self.crews},
+            "stringData": {".dockerconfigjson": registry_access.docker_config(ground(), self.name)},
+        }
 
     def uninstall(self) -> None:
         """Without what is kept."""
