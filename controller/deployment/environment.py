@@ -4,12 +4,12 @@ Each container gets only what it needs: credentials of git never go to `push`,
 those of the registry never to `source`, and Kaniko has none of all this.
 """
 
-import json
 from typing import Any
 
 from controller import push_secret
 from controller.config import Config
 from controller.deployment.source_key import private_index
+from controller.told import told
 from crds import durations, tokens
 from crds.objects import Deployment, Project
 
@@ -81,7 +81,7 @@ def base(
         {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},
         {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-        {"name": "CREWYARD_BUILD", "value": json.dumps(request, separators=(",", ":"), sort_keys=True)},
+        {"name": "CREWYARD_BUILD", "value": told(request)},
     ]
 
 
