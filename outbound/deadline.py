@@ -5,6 +5,10 @@ import socket
 import threading
 import time
 
+from outbound.alarms import Alarms
+
+_ALARMS = Alarms()
+
 
 class Deadline:
     """Runs `seconds` from `start`; `over` is set then, and what was admitted is shut down."""
@@ -14,17 +18,17 @@ class Deadline:
         self._seconds, self._end = seconds, time.monotonic() + seconds
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
-        self._alarm = threading.Timer(seconds, self._expire)
-        self._alarm.daemon = True
+        self._alarm: int | None = None
 
     def start(self) -> None:
         """The time begins."""
         self._end = time.monotonic() + self._seconds
-        self._alarm.start()
+        self._alarm = _ALARMS.set(self._end, self._expire)
 
     def stop(self) -> None:
         """It is not needed any more."""
-        self._alarm.cancel()
+        if self._alarm is not None:
+            _ALARMS.drop(self._alarm)
 
     def left(self) -> float:
         """Seconds until the time is over; 0 or less once it is."""

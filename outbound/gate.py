@@ -12,18 +12,16 @@ import contextlib
 import functools
 import select
 import socket
-import socketserver
 import ssl
-import threading
-from typing import Any, cast
+from typing import Any
 
 from outbound.addresses import AddressRefused
+from outbound.door import Door
 from outbound.gate_messages import adapted, answer, inside, same_server, target_of, without_credentials
 from outbound.way import Way
 
 _HEAD_BYTES = 64 << 10
 _CHUNK = 64 << 10
-_ACCEPT = 1.0
 
 
 class NoAuthority(OSError):
@@ -41,20 +39,16 @@ class Gate(Way):
     def __init__(self, *about: Any, ca: str = "", home: str = "", **more: Any) -> None:
         super().__init__(*about, **more)
         self._ca, self.home = ca, home
-        self._server = _Server(("127.0.0.1", 0), _Connection)
-        self._server.gate = self
-        # What is announced may be gone before it is accepted, and the end waits for the one who accepts.
-        self._server.socket.settimeout(_ACCEPT)
-        self._here = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._door = Door("gate", self._serve)
+        self._here = f"http://127.0.0.1:{self._door.port}"
 
     def open(self) -> None:
         """Connections are taken from now on."""
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True, name="gate").start()
+        self._door.open()
 
     def close(self) -> None:
         """And no more."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._door.close()
 
     def address(self, url: str) -> str:
         """What to ask for in place of `url`, so that the way leads through here."""
@@ -79,40 +73,28 @@ class Gate(Way):
                 self.untrusted.append(f"{host} cannot be checked: {error}")
             raise
 
-
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 16
-    gate: Gate
-
-
-class _Connection(socketserver.BaseRequestHandler):
-    """One request of libgit2: the connection ends with its answer."""
-
-    def handle(self) -> None:
-        client = cast(socket.socket, self.request)
-        gate = cast(_Server, self.server).gate
-        client.settimeout(gate.idle_timeout)
+    def _serve(self, client: socket.socket) -> None:
+        """One request of libgit2: the connection ends with its answer."""
+        client.settimeout(self.idle_timeout)
         with contextlib.suppress(OSError):
-            gate.deadline.admit(client)
+            self.deadline.admit(client)
             head, rest = _read_head(client)
             if head:
-                self._serve(client, gate, head, rest)
-        gate.deadline.release(client)
+                self._answer(client, head, rest)
+        self.deadline.release(client)
 
-    def _serve(self, client: socket.socket, gate: Gate, head: bytes, rest: bytes) -> None:
+    def _answer(self, client: socket.socket, head: bytes, rest: bytes) -> None:
         try:
             scheme, host, port, forwarded = target_of(head)
-            if gate.home and not same_server(gate.home, scheme, host, port):
+            if self.home and not same_server(self.home, scheme, host, port):
                 forwarded = without_credentials(forwarded)
         except ValueError:
             client.sendall(answer("400 Bad Request"))
             return
         try:
-            upstream = gate.connect(host, port)
+            upstream = self.connect(host, port)
             if scheme == "https":
-                upstream = gate.secured(upstream, host)
+                upstream = self.secured(upstream, host)
         except AddressRefused:
             client.sendall(answer("403 Forbidden"))
             return
@@ -123,9 +105,9 @@ class _Connection(socketserver.BaseRequestHandler):
             with upstream:
                 upstream.sendall(forwarded + rest)
                 far = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                _pipe(client, upstream, gate, f"/{scheme}/{far}")
+                _pipe(client, upstream, self, f"/{scheme}/{far}")
         finally:
-            gate.deadline.release(upstream)
+            self.deadline.release(upstream)
 
 
 def _read_head(stream: socket.socket) -> tuple[bytes, bytes]:

@@ -8,18 +8,17 @@ exchange itself, which is libgit2's affair. Called by outbound.git_access.
 import contextlib
 import select
 import socket
-import socketserver
-import threading
-from typing import Any, cast
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from outbound.addresses import AddressRefused
+from outbound.door import Door
 from outbound.host_key import Listener
 from outbound.repository_url import parse
 from outbound.way import Way
 
 _CHUNK = 64 << 10
-_ACCEPT = 1.0
+_WAITING = 4
 
 
 class Tunnel(Way):
@@ -28,48 +27,34 @@ class Tunnel(Way):
     def __init__(self, *about: Any, home: str, **more: Any) -> None:
         super().__init__(*about, **more)
         self.place = parse(home)
-        self._server = _Server(("127.0.0.1", 0), _Connection)
-        self._server.tunnel = self
-        self._server.socket.settimeout(_ACCEPT)
-        self.port = int(self._server.server_address[1])
+        self._door = Door("tunnel", self._serve, _WAITING)
+        self.port = self._door.port
 
     def open(self) -> None:
         """Connections are taken from now on."""
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True, name="tunnel").start()
+        self._door.open()
 
     def close(self) -> None:
         """And no more."""
-        self._server.shutdown()
-        self._server.server_close()
+        self._door.close()
 
     def address(self, url: str) -> str:
         """What to ask for in place of `url`, so that the way leads through here."""
         parts = urlsplit(url)
         return urlunsplit(("ssh", f"{parse(url).user or 'git'}@127.0.0.1:{self.port}", parts.path, "", ""))
 
-
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-    request_queue_size = 4
-    tunnel: Tunnel
-
-
-class _Connection(socketserver.BaseRequestHandler):
-    def handle(self) -> None:
-        client = cast(socket.socket, self.request)
-        tunnel = cast(_Server, self.server).tunnel
+    def _serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
-            tunnel.deadline.admit(client)
-            client.settimeout(tunnel.idle_timeout)
+            self.deadline.admit(client)
+            client.settimeout(self.idle_timeout)
             with contextlib.suppress(AddressRefused):
-                upstream = tunnel.connect(tunnel.place.host, tunnel.place.port)
+                upstream = self.connect(self.place.host, self.place.port)
                 try:
                     with upstream:
-                        _copy(client, upstream, tunnel)
+                        _copy(client, upstream, self)
                 finally:
-                    tunnel.deadline.release(upstream)
-        tunnel.deadline.release(client)
+                    self.deadline.release(upstream)
+        self.deadline.release(client)
 
 
 def _copy(client: socket.socket, upstream: socket.socket, tunnel: Tunnel) -> None:
