@@ -82,7 +82,7 @@ def of_exception(error: Exception, request_id: str) -> errors.ApiError:
             return errors.of_http(error)
         case store_errors.StoreUnavailable():
             _log.warning("store_unavailable", request_id=request_id, error=str(error))
-            return errors.unavailable("the index cannot answer right now; try again shortly")
+            return errors.unavailable("what is stored cannot be read or written right now; try again shortly")
         case store_errors.Missing():
             return errors.not_found(error.message)
         case store_errors.Taken():
