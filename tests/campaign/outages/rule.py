@@ -169,3 +169,13 @@ class Answer(Rule):
             self.injected += 1
             raise Instead(self._status + (b"" if line.method == "HEAD" else self._body))
         return data
+
+
+class Hung(Rule):
+    """Hangs up on all that is sent to the server."""
+
+    async def asked(self, line: Line, data: bytes) -> bytes:
+        if self.which(line):
+            self.injected += 1
+            raise Cut
+        return data

@@ -1,0 +1,114 @@
+"""One test of an outage: a yard with an active deployment, runs in flight, a caller, faults one by one.
+
+    async with outage("test_…", yard) as found:
+        await found.strike("object store: silent", link.fault(Silent()), seconds=8)
+    demand(found.campaign.report)
+
+Called by the tests of this directory.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from tests.campaign.campaign import Campaign, campaign
+from tests.campaign.checker import Violation
+from tests.campaign.ledger import END
+from tests.campaign.outages.asker import Asker
+from tests.campaign.yard import Yard
+
+ANSWERS = "answers"
+FAULT = "fault"
+BITE_SECONDS = 90.0
+"""Until a fault has disturbed something, on a slow machine."""
+BACK_SECONDS = 120.0
+"""Until all is as before, once the fault is over."""
+
+
+class Outage:
+    """What a test works with."""
+
+    def __init__(self, campaign: Campaign, asker: Asker) -> None:
+        self.campaign, self.asker = campaign, asker
+        self.yard = campaign.yard
+
+    async def strike(
+        self,
+        kind: str,
+        fault: AbstractAsyncContextManager[Any],
+        seconds: float,
+        during: Callable[[], Awaitable[Any]] | None = None,
+        told: tuple[str, tuple[int | str, ...]] | None = None,
+    ) -> None:
+        """One fault, until `during` is done, then for `seconds`, and longer until it was felt.
+
+        Felt it was when what the fault's context gives has `injected` something, and the asker was `told` so:
+        the call, and the statuses of which one must have been seen.
+        """
+        self.asker.clear()
+
+        async def doing() -> None:
+            async with fault as rule:
+                if during is not None:
+                    await during()
+                await asyncio.sleep(seconds)
+                if hasattr(rule, "injected") and not await comes(lambda: rule.injected > 0, BITE_SECONDS):
+                    self.broken(FAULT, f"{kind} disturbed nothing")
+                if told and not await comes(lambda: self.asker.count(told[0], *told[1]) > 0, BITE_SECONDS):
+                    self.broken(FAULT, f"{kind}: {told[0]} was never answered by one of {told[1]}")
+
+        await self.campaign.fault(kind, doing())
+
+    def broken(self, kind: str, text: str) -> None:
+        """Notes what must not be."""
+        self.campaign.more.append(Violation(kind, "", text))
+
+    async def stored(self, size: int) -> str:
+        """A run that ended well, whose artifact the asker asks for from now on; its name."""
+        run = await self.campaign.work.post({"events": 1, "artifact": size})
+        await self.ended(run)
+        lines = [line for line in self.yard.ledger.entries() if line.run == run and "artifact" in line.data]
+        self.asker.knows(run, str(lines[0].data["artifact"]), str(lines[0].data["sha256"]))
+        return run
+
+    async def ended(self, *runs: str) -> None:
+        """Returns once these runs were seen to end; those that do not are the checker's to find."""
+        await self.campaign.watcher.until_ended(set(runs), self.campaign.end_seconds)
+
+    async def crew_done(self, *runs: str, seconds: float = BITE_SECONDS) -> None:
+        """Returns once the crews of these runs have said their last word; a note where they do not."""
+
+        def done() -> bool:
+            over = {line.run for line in self.yard.ledger.entries() if line.what == END}
+            return set(runs) <= over
+
+        if not await comes(done, seconds):
+            self.broken(FAULT, f"not all crews of {runs} ended in {seconds:.0f} s")
+
+    async def well(self, seconds: float = BACK_SECONDS) -> None:
+        """Returns once the api says that it is ready; a note where it does not."""
+        await self.yard.api.ready(seconds)
+
+
+async def comes(holds: Callable[[], bool], seconds: float) -> bool:
+    """Whether it holds within `seconds`; returns once it does."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(0.1)
+    return True
+
+
+@contextlib.asynccontextmanager
+async def outage(name: str, yard: Yard, concurrency: int, seed: int | None = None) -> AsyncIterator[Outage]:
+    """An outage; the campaign's verdict is passed when the block ends without an error."""
+    async with campaign(name, yard, concurrency, seed) as found:
+        async with Asker(yard).asking() as asker:
+            made = Outage(found, asker)
+            yield made
+        for text in sorted(set(asker.wrong))[:20]:
+            made.broken(ANSWERS, text)

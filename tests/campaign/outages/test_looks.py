@@ -1,0 +1,94 @@
+"""What looks on while something is away finds each thing that must not be."""
+
+import asyncio
+import hashlib
+from types import SimpleNamespace
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from tests.campaign.observed import Seen
+from tests.campaign.outages.asker import CUT, Asker
+from tests.campaign.outages.sources import disagreement
+
+SOON = 60.0
+DATA = b"the whole artifact"
+SHA = hashlib.sha256(DATA).hexdigest()
+UNAVAILABLE = {"error": {"code": "unavailable", "message": "try again", "details": {}}}
+
+
+async def asked(answer, seconds=SOON):
+    """What an asker has to say of a service that answers so, once it was asked for an artifact."""
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    api = SimpleNamespace(url=f"http://127.0.0.1:{runner.addresses[0][1]}")
+    async with aiohttp.ClientSession() as session:
+        asker = Asker(SimpleNamespace(api=api, session=session, key="k", project="crew"))
+        asker.knows("run-a", "a.bin", SHA)
+        async with asker.asking(), asyncio.timeout(seconds):
+            while not any(call == "artifact" for call, _ in asker.seen):
+                await asyncio.sleep(0.01)
+    await runner.cleanup()
+    return asker
+
+
+async def test_a_success_and_a_503_that_says_when_are_fine():
+    async def answer(request):
+        if "artifacts" in request.path:
+            return web.Response(body=DATA)
+        return web.json_response(UNAVAILABLE, status=503, headers={"Retry-After": "2"})
+
+    asker = await asked(answer)
+    assert asker.wrong == [] and asker.count("artifact", 200) > 0 and asker.count("ready", 503) > 0
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers"),
+    [
+        (500, UNAVAILABLE, {"Retry-After": "2"}),
+        (404, {"error": {"code": "not_found", "message": "gone"}}, {}),
+        (503, UNAVAILABLE, {}),
+        (503, {"error": {"code": "unavailable", "message": ""}}, {"Retry-After": "2"}),
+        (503, {"error": {"code": "internal_error", "message": "x"}}, {"Retry-After": "2"}),
+        (200, {"not": "the artifact"}, {}),
+    ],
+)
+async def test_every_other_answer_is_noted(status, body, headers):
+    async def answer(_):
+        return web.json_response(body, status=status, headers=headers)
+
+    assert (await asked(answer)).wrong
+
+
+async def test_a_body_that_is_cut_is_seen_to_be():
+    async def answer(request):
+        response = web.StreamResponse(headers={"Content-Length": str(len(DATA))})
+        await response.prepare(request)
+        await response.write(DATA[:5])
+        request.transport.close()
+        return response
+
+    asker = await asked(answer)
+    assert asker.count("artifact", CUT) > 0 and asker.wrong == []
+
+
+def test_files_and_rows_that_differ_are_found(tmp_path):
+    folder = tmp_path / "crews/runs/run-a"
+    folder.mkdir(parents=True)
+    runs = {"run-a": Seen("run-a", "succeeded", artifacts={"a.bin": SHA})}
+    assert disagreement(tmp_path, runs), "the file is missing"
+    (folder / f"{SHA}-0123").write_bytes(DATA)
+    assert disagreement(tmp_path, runs) == []
+    (folder / f"{SHA}-0123").write_bytes(DATA[:-1])
+    assert "torn" in disagreement(tmp_path, runs)[0]
+    (folder / f"{SHA}-0123").write_bytes(DATA)
+    (folder / f"{SHA}-0123#1").write_bytes(DATA[:3])
+    assert "begun and left" in disagreement(tmp_path, runs)[0]
+    (folder / f"{SHA}-0123#1").unlink()
+    other = hashlib.sha256(b"other").hexdigest()
+    (folder / f"{other}-0123").write_bytes(b"other")
+    assert "2 files" in disagreement(tmp_path, runs)[0]
