@@ -1,5 +1,6 @@
 """Projects: containers of deployments."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
@@ -16,10 +17,10 @@ from crds.kinds import PROJECT
 from crds.objects import Project
 
 
-def _only_admin(call: Call, project: str) -> None:
-    """Raises the 403 for fields that give permissions, from anybody but admin."""
+def _only_admin(call: Call, project: str, spec: Mapping[str, Any] | None = None) -> None:
+    """Raises the 403 for fields that give permissions, from anybody but admin; `spec` is what is changed."""
     if not call.caller.may("admin", project):
-        for field in projects.admin_fields(call.body):
+        for field in (*projects.admin_fields(call.body), *projects.diverted(call.body, spec or {})):
             raise errors.forbidden(
                 f"{field} needs the scope admin; leave it out, or use a key that has it",
                 field=field,
@@ -66,7 +67,7 @@ async def get(call: Call) -> web.StreamResponse:
 async def change(call: Call) -> web.StreamResponse:
     """Merges the body into the project: what is left out stays, null removes."""
     row = await seen.project(call)
-    _only_admin(call, row.name)
+    _only_admin(call, row.name, row.spec)
     patch = {"metadata": {"uid": row.uid}, "spec": projects.spec(call.body)}
     return answers.one(
         projects.item(await _observed(call, await call.services.kube.patch(PROJECT, row.name, patch)))

@@ -53,3 +53,21 @@ def admin_fields(body: Any, path: str = "") -> Iterator[str]:
                 yield here
             else:
                 yield from admin_fields(value, here)
+
+
+_SENT_TO = ((("source", "git"), "url"), (("github",), "repository"))
+"""Beside which field of the spec a Secret is named whose content is sent there."""
+
+
+def diverted(body: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:
+    """The fields of a merge patch that send a Secret's content elsewhere than where it was named for."""
+    for place, address in _SENT_TO:
+        before, after = _within(spec, place), _within(body, place)
+        if before.get("secretRef") and address in after and after[address] != before.get(address):
+            yield ".".join((*place, address))
+
+
+def _within(found: Any, place: tuple[str, ...]) -> Mapping[str, Any]:
+    for part in place:
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}

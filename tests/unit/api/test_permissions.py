@@ -101,6 +101,38 @@ async def test_what_gives_permissions_is_for_admin(yard, body, field):
     assert (status, answer["error"]["details"]["field"]) == (403, field)
 
 
+HELD = {
+    "source": {"git": {"url": "https://git.example.com/a", "secretRef": {"name": "git"}}},
+    "github": {"repository": "team/a", "secretRef": {"name": "github"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"source": {"git": {"url": "https://evil.example.com/a"}}}, "source.git.url"),
+        ({"source": {"git": {"url": "https://git.example.com/a/"}}}, "source.git.url"),
+        ({"github": {"repository": "team/b"}}, "github.repository"),
+    ],
+)
+async def test_what_a_secret_is_sent_to_is_for_admin(yard, body, field):
+    await yard.project("held", HELD)
+    await yard.project("bare", {"source": {"git": {"url": "https://git.example.com/a"}}})
+    bearer = yard.key("deploy")
+    status, answer, _ = await yard.call("PATCH", "/v1/projects/held", body, bearer=bearer)
+    assert (status, answer["error"]["details"]) == (403, {"field": field, "required_scope": "admin"})
+    # Without an apiserver nothing is changed; the permission is there.
+    allowed = [
+        ("held", body, yard.admin),
+        ("held", {"source": {"git": {"url": "https://git.example.com/a", "path": "b"}}}, bearer),
+        ("held", {"github": {"repository": "team/a"}}, bearer),
+        ("held", {"source": None}, bearer),
+        *([("bare", body, bearer)] if "source" in body else []),
+    ]
+    for project, sent, key_ in allowed:
+        assert (await yard.call("PATCH", f"/v1/projects/{project}", sent, bearer=key_))[0] == 503, sent
+
+
 async def test_a_key_that_expired_or_was_revoked_is_no_key(yard):
     bearer = yard.key("read", expires_at=NOW + timedelta(minutes=1))
     assert (await yard.call("GET", "/v1/runs", bearer=bearer))[0] == 200
