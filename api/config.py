@@ -71,6 +71,8 @@ class Config:
     """Whose tokens are taken besides keys."""
     rate_limit_url: str | None = field(default=None, repr=False)
     """A Redis or Valkey with its password, in which replicas count together; None: each counts by itself."""
+    docs_url: str = ""
+    """Where the documentation's site is served, to which errors link; empty: they do not."""
 
 
 def parse(environ: Mapping[str, str]) -> Config:
@@ -108,6 +110,7 @@ def parse(environ: Mapping[str, str]) -> Config:
         public_url=public_url,
         identity=parse_identity(environ, public_url, wrong),
         rate_limit_url=_counters(environ, wrong),
+        docs_url=_documentation(environ, wrong),
         internal_url=_address(
             environ, "CREWYARD_INTERNAL_URL", "http://crewyard-api.crewyard-system.svc:8080", wrong
         ),
@@ -144,6 +147,11 @@ def _address(environ: Mapping[str, str], name: str, default: str, wrong: list[st
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         wrong.append(f"{name}: must be an http:// or https:// address without query, for example {default}")
     return text
+
+
+def _documentation(environ: Mapping[str, str], wrong: list[str]) -> str:
+    name = "CREWYARD_DOCS_URL"
+    return _address(environ, name, "https://docs.example.com", wrong) if environ.get(name) else ""
 
 
 def _database(environ: Mapping[str, str], wrong: list[str]) -> str | None:

@@ -87,14 +87,25 @@ def _used(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def for_go(document: Any) -> Any:
-    """The same with no type where a number or a text may stand: a union of two is a page of code in Go."""
+    """The same as Go holds it without loss.
+
+    No type where a number or a text may stand: a union of two is a page of code in Go. Numbers as double; and
+    a crew's output as the bytes it came as, since what has no type becomes floating-point numbers there.
+    """
     if isinstance(document, list):
         return [for_go(value) for value in document]
     if not isinstance(document, Mapping):
         return document
     if [one.get("type") for one in document.get("anyOf") or ()] == ["integer", "string"]:
         return {key: value for key, value in document.items() if key == "description"}
-    return {key: for_go(value) for key, value in document.items()}
+    found = {key: for_go(value) for key, value in document.items()}
+    kinds = found.get("type")
+    if kinds == "number" or (isinstance(kinds, list) and "number" in kinds):
+        found.setdefault("format", "double")
+    output = (found.get("properties") or {}).get("output")
+    if isinstance(output, dict) and not output.keys() & {"type", "$ref", "anyOf", "oneOf", "allOf"}:
+        output["x-go-type"] = "json.RawMessage"
+    return found
 
 
 def _references(node: Any) -> set[str]:

@@ -1,7 +1,7 @@
 // One deployment: its state, its build log as it is written, and roll back.
 
 import { change, follow, get } from "./api.js";
-import { chip, facts, fill, h, problem, say } from "./dom.js";
+import { chip, facts, fill, h, problem, readOn, say } from "./dom.js";
 import { ago } from "./format.js";
 import { newRun } from "./project.js";
 import { to } from "./router.js";
@@ -56,7 +56,7 @@ function shown(found, path, update) {
       ["Active since", found.activated_at && ago(found.activated_at)],
       ["Place in the queue", found.queue_position],
     ]),
-    error && problem(error.reason, error.message, error.hint),
+    error && problem(error.reason, error.message, error.hint, readOn(error)),
     (status === "active" || status === "superseded") && h("details", {}, h("summary", {}, "Run it"), newRun(found.id)),
   ];
 }

@@ -54,6 +54,11 @@ export function chip(status) {
   return h("span", { class: `chip ${status}` }, status);
 }
 
+/** A link to the documentation of an error's reason, where the installation has one. */
+export function readOn(error) {
+  return error.docs_url && h("a", { href: error.docs_url, target: "_blank", rel: "noopener noreferrer" }, "What this means");
+}
+
 /** What went wrong, in a box. */
 export function problem(title, ...lines) {
   return h("div", { class: "error", role: "alert" }, h("b", {}, title), lines.filter(Boolean).map((line) => h("div", {}, line)));

@@ -2,7 +2,7 @@
 
 import { change, follow, get } from "./api.js";
 import { artifacts } from "./artifacts.js";
-import { chip, facts, fill, h, problem, say } from "./dom.js";
+import { chip, facts, fill, h, problem, readOn, say } from "./dom.js";
 import { ago, duration, whole } from "./format.js";
 import { newRun } from "./project.js";
 import { to } from "./router.js";
@@ -67,7 +67,7 @@ function shown(found, path, update) {
       ["Place in the queue", found.queue_position],
       ["Took", over ? duration(found.duration_ms) : null],
     ]),
-    found.error && problem(found.error.reason ?? "Failed", h("pre", {}, found.error.message ?? "")),
+    found.error && problem(found.error.reason ?? "Failed", h("pre", {}, found.error.message ?? ""), readOn(found.error)),
   ];
 }
 

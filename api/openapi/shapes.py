@@ -84,6 +84,12 @@ _DEPLOYMENT: dict[str, Schema] = {
 _BUILD_ERROR = casing.request_schema(
     crd.openapi(DEPLOYMENT_KIND)["properties"]["status"]["properties"]["error"]
 )
+_DOCS_URL = {
+    "type": "string",
+    "format": "uri",
+    "description": "Where the reason is explained; only where the installation says so, and not in lists.",
+}
+_BUILD_ERROR = {**_BUILD_ERROR, "properties": {**_BUILD_ERROR["properties"], "docs_url": _DOCS_URL}}
 _ENDED = {"activated_at": nullable(MOMENT), "error": {"title": "BuildError", **_BUILD_ERROR}}
 DEPLOYMENT_CREATED = shape("DeploymentCreated", _DEPLOYMENT)
 DEPLOYMENT_ITEM = shape("DeploymentItem", {**_DEPLOYMENT, **_ENDED}, ("error",))
@@ -128,7 +134,11 @@ RUN = shape(
             "description": "How many places must become free until it gets one; only while it waits.",
         },
         "output": {"description": "What the crew returned; only of a run that succeeded."},
-        "error": shape("RunError", {"reason": nullable(TEXT), "message": nullable(TEXT)}),
+        "error": shape(
+            "RunError",
+            {"reason": nullable(TEXT), "message": nullable(TEXT), "docs_url": _DOCS_URL},
+            ("docs_url",),
+        ),
     },
     ("queue_position", "output", "error"),
 )

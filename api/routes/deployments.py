@@ -156,7 +156,8 @@ async def get(call: Call) -> web.StreamResponse:
     """One deployment."""
     row, services = await seen.deployment(call), call.services
     position = await services.store.deployments.queue_position(row)
-    return answers.one(deployments.single(row, services.config.public_url, position))
+    config = services.config
+    return answers.one(deployments.single(row, config.public_url, position, config.docs_url))
 
 
 async def roll_back(call: Call) -> web.StreamResponse:

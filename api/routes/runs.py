@@ -133,7 +133,7 @@ async def get(call: Call) -> web.StreamResponse:
     """One run, and where it stands in its project's queue."""
     row, services = await seen.run(call), call.services
     position = await services.store.places.position(row, services.config.plans)
-    return answers.one(runs.single(row, services.config.public_url, position))
+    return answers.one(runs.single(row, services.config.public_url, position, services.config.docs_url))
 
 
 async def cancel(call: Call) -> web.StreamResponse:

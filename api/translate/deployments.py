@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api.store.index.deployments import DeploymentRow
+from api.translate import reading
 from api.translate.moments import moment
 from crds import names
 
@@ -27,7 +28,9 @@ def created(row: DeploymentRow) -> dict[str, Any]:
     return {key: shown[key] for key in ("id", "project", "status", "message", "created_at")}
 
 
-def single(row: DeploymentRow, public_url: str, position: int | None = None) -> dict[str, Any]:
+def single(
+    row: DeploymentRow, public_url: str, position: int | None = None, docs_url: str = ""
+) -> dict[str, Any]:
     """A deployment by itself.
 
     `queue_position` only where it waits for a place to be built in; 1 is the next.
@@ -35,6 +38,8 @@ def single(row: DeploymentRow, public_url: str, position: int | None = None) -> 
     shown = item(row)
     if position is not None:
         shown["queue_position"] = position
+    if "error" in shown:
+        shown["error"] |= reading.link(docs_url, shown["error"].get("reason"))
     return {
         **shown,
         "git_sha": row.git_sha,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from api.store.index.runs import RunDetail, RunRow
+from api.translate import reading
 from api.translate.moments import moment
 from crds import names
 
@@ -30,7 +31,9 @@ def created(row: RunDetail, public_url: str) -> dict[str, Any]:
     }
 
 
-def single(row: RunDetail, public_url: str, position: int | None = None) -> dict[str, Any]:
+def single(
+    row: RunDetail, public_url: str, position: int | None = None, docs_url: str = ""
+) -> dict[str, Any]:
     """A run by itself: `output` only where it succeeded, `error` only where it failed.
 
     `queue_position` only where it waits for a place; 1 is the next.
@@ -42,5 +45,10 @@ def single(row: RunDetail, public_url: str, position: int | None = None) -> dict
         shown["output"] = row.output
     if row.status == "failed":
         error = row.error or {}
-        shown["error"] = {"reason": error.get("reason"), "message": error.get("message")}
+        reason = error.get("reason")
+        shown["error"] = {
+            "reason": reason,
+            "message": error.get("message"),
+            **reading.link(docs_url, reason),
+        }
     return shown

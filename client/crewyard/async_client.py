@@ -239,6 +239,7 @@ class AsyncClient:
                 self.settings.url + path, headers=exchange.headers(self.settings, "text/plain")
             )
             exchange.check(response)
+            exchange.check_text(response)
             return response.text
 
         return await self._repeat(attempt)

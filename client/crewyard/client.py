@@ -239,6 +239,7 @@ class Client:
                 self.settings.url + path, headers=exchange.headers(self.settings, "text/plain")
             )
             exchange.check(response)
+            exchange.check_text(response)
             return response.text
 
         return self._repeat(attempt)

@@ -97,6 +97,15 @@ def check_stream(response: httpx.Response) -> None:
         )
 
 
+def check_text(response: httpx.Response) -> None:
+    """Raises CrewyardError where a log's answer is something else, such as a page to sign in."""
+    kind = response.headers.get("Content-Type", "")
+    if kind.partition(";")[0].strip().lower() != "text/plain":
+        raise errors.CrewyardError(
+            f"{response.request.url.host} does not answer with text, but {kind}; is the address right?"
+        )
+
+
 def wait(problem: Exception, failures: int, repeatable: bool) -> float:
     """Seconds until the next try; raises the problem where another one would not help, or not be right."""
     if failures >= retry.ATTEMPTS or not repeatable:

@@ -58,6 +58,7 @@ class BuildError(TypedDict):
     message: str
     hint: NotRequired[str]
     log: NotRequired[str]
+    docs_url: NotRequired[str]
 
 
 class DeploymentCreated(TypedDict):
@@ -90,6 +91,7 @@ class RunError(TypedDict):
 
     reason: str | None
     message: str | None
+    docs_url: NotRequired[str]
 
 
 class RunItem(TypedDict):

@@ -527,6 +527,9 @@ type Artifact struct {
 
 // BuildError Why it failed.
 type BuildError struct {
+	// DocsUrl Where the reason is explained; only where the installation says so, and not in lists.
+	DocsUrl *string `json:"docs_url,omitempty"`
+
 	// Hint What usually helps.
 	Hint *string `json:"hint,omitempty"`
 
@@ -797,6 +800,15 @@ type Project struct {
 
 	// Build Limits of this project's builds.
 	Build *struct {
+		// Push How this project's images are pushed to the registry, and removed from it.
+		Push *struct {
+			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used.
+			SecretRef struct {
+				// Name The name of the Secret.
+				Name string `json:"name"`
+			} `json:"secret_ref"`
+		} `json:"push,omitempty"`
+
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
 			// Limits What the pod may use at most.
@@ -981,6 +993,15 @@ type ProjectPodTolerationsOperator string
 type ProjectChange struct {
 	// Build Limits of this project's builds.
 	Build *struct {
+		// Push How this project's images are pushed to the registry, and removed from it.
+		Push *struct {
+			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used.
+			SecretRef *struct {
+				// Name The name of the Secret.
+				Name *string `json:"name,omitempty"`
+			} `json:"secret_ref,omitempty"`
+		} `json:"push,omitempty"`
+
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
 			// Limits What the pod may use at most.
@@ -1158,6 +1179,15 @@ type ProjectChangePodTolerationsOperator string
 type ProjectCreate struct {
 	// Build Limits of this project's builds.
 	Build *struct {
+		// Push How this project's images are pushed to the registry, and removed from it.
+		Push *struct {
+			// SecretRef A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used.
+			SecretRef struct {
+				// Name The name of the Secret.
+				Name string `json:"name"`
+			} `json:"secret_ref"`
+		} `json:"push,omitempty"`
+
 		// Resources Requests and limits of cpu, memory and ephemeral-storage of the pod.
 		Resources *struct {
 			// Limits What the pod may use at most.
@@ -1374,7 +1404,7 @@ type Run struct {
 	Input map[string]interface{} `json:"input"`
 
 	// Output What the crew returned; only of a run that succeeded.
-	Output interface{} `json:"output,omitempty"`
+	Output *json.RawMessage `json:"output,omitempty"`
 
 	// Project The project's name; empty for a run of a deployment that nobody knows.
 	Project string `json:"project"`
@@ -1436,6 +1466,9 @@ type RunCreatedStatus string
 
 // RunError defines model for RunError.
 type RunError struct {
+	// DocsUrl Where the reason is explained; only where the installation says so, and not in lists.
+	DocsUrl *string `json:"docs_url,omitempty"`
+
 	// Message For people, with the next step.
 	Message *string `json:"message"`
 
@@ -1534,13 +1567,13 @@ type UsageDay struct {
 	ArtifactBytes int `json:"artifact_bytes"`
 
 	// BuildSeconds How long images were built, without waiting.
-	BuildSeconds float32 `json:"build_seconds"`
+	BuildSeconds float64 `json:"build_seconds"`
 
 	// CompletionTokens Tokens that models answered with, as far as crews told.
 	CompletionTokens int `json:"completion_tokens"`
 
 	// Cost By the installation's prices; null without them.
-	Cost *float32 `json:"cost"`
+	Cost *float64 `json:"cost"`
 
 	// Date The day, in UTC.
 	Date openapi_types.Date `json:"date"`
@@ -1549,7 +1582,7 @@ type UsageDay struct {
 	PromptTokens int `json:"prompt_tokens"`
 
 	// RunSeconds How long crews ran, all together.
-	RunSeconds float32 `json:"run_seconds"`
+	RunSeconds float64 `json:"run_seconds"`
 
 	// Runs Runs that ended.
 	Runs int `json:"runs"`
@@ -1561,19 +1594,19 @@ type UsageTotal struct {
 	ArtifactBytes int `json:"artifact_bytes"`
 
 	// BuildSeconds How long images were built, without waiting.
-	BuildSeconds float32 `json:"build_seconds"`
+	BuildSeconds float64 `json:"build_seconds"`
 
 	// CompletionTokens Tokens that models answered with, as far as crews told.
 	CompletionTokens int `json:"completion_tokens"`
 
 	// Cost By the installation's prices; null without them.
-	Cost *float32 `json:"cost"`
+	Cost *float64 `json:"cost"`
 
 	// PromptTokens Tokens that models were given, as far as crews told.
 	PromptTokens int `json:"prompt_tokens"`
 
 	// RunSeconds How long crews ran, all together.
-	RunSeconds float32 `json:"run_seconds"`
+	RunSeconds float64 `json:"run_seconds"`
 
 	// Runs Runs that ended.
 	Runs int `json:"runs"`

@@ -59,15 +59,35 @@ func New(address, key string, options ...Option) (*Crewyard, error) {
 }
 
 // Do sends a request of the generated code with the key. An answer with 4xx or
-// 5xx becomes an *APIError.
+// 5xx becomes an *APIError, and so does one that is none of the service.
 func (c *Crewyard) Do(request *http.Request) (*http.Response, error) {
+	wanted := expected(request)
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	request.Header.Set("User-Agent", "crewyard-go/"+Version)
 	if request.Header.Get("Accept") == "" {
 		// What can come as a stream comes as JSON where JSON is named.
 		request.Header.Set("Accept", acceptJSON)
 	}
-	return checked(c.calls.Do(request))
+	response, err := checked(c.calls.Do(request))
+	if err != nil || wanted == "" || response.StatusCode == http.StatusNoContent {
+		return response, err
+	}
+	return demanded(response, wanted)
+}
+
+// expected is what the type of a good answer has in it; empty where it may be
+// anything: a crew's file, or what the caller asked for.
+func expected(request *http.Request) string {
+	switch accept := request.Header.Get("Accept"); {
+	case accept == eventStream:
+		return eventStream
+	case accept != "" || strings.Contains(request.URL.Path, "/artifacts/"):
+		return ""
+	case strings.HasSuffix(request.URL.Path, "/logs"):
+		return "text/plain"
+	default:
+		return "json"
+	}
 }
 
 // careful gives a client that follows redirects only of what reads, as a POST

@@ -6,13 +6,15 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
 const mostOfError = 1 << 20
 
-// APIError is an answer with 4xx or 5xx, or a redirect that is not followed
-// ("redirected"). Code is the stable word to branch on:
+// APIError is an answer with 4xx or 5xx, a redirect that is not followed
+// ("redirected"), or a good answer of something else than Crewyard, such as a
+// proxy or a page to sign in ("foreign_answer"). Code is the stable word to branch on:
 //
 //	var refused *crewyard.APIError
 //	if errors.As(err, &refused) && refused.Code == "queue_full" { … }
@@ -61,4 +63,23 @@ func checked(response *http.Response, err error) (*http.Response, error) {
 		found.Code, found.Message, found.Details = told.Error.Code, told.Error.Message, told.Error.Details
 	}
 	return nil, found
+}
+
+// demanded gives an *APIError for an answer of another type than the service's.
+func demanded(response *http.Response, wanted string) (*http.Response, error) {
+	kind := strings.ToLower(response.Header.Get("Content-Type"))
+	if strings.Contains(kind, wanted) {
+		return response, nil
+	}
+	defer response.Body.Close()
+	if kind == "" {
+		kind = "nothing of a known type"
+	}
+	return nil, &APIError{
+		Status: response.StatusCode,
+		Code:   "foreign_answer",
+		Message: fmt.Sprintf("%s answers with %s where %s is expected; is the address right, and does no login stand before it?",
+			response.Request.URL.Host, kind, wanted),
+		RequestID: response.Header.Get("X-Request-Id"),
+	}
 }

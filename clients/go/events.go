@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -59,11 +60,12 @@ type EventData struct {
 
 // DataOf gives an event's data with types; Event.Data has it as it came. It
 // fails where a crew gave one of these names to something of another type.
+// Numbers in what a crew says are json.Number, digit by digit as they came.
 func DataOf(event Event) (EventData, error) {
 	var data EventData
 	raw, err := json.Marshal(event.Data)
 	if err == nil {
-		err = json.Unmarshal(raw, &data)
+		err = exact(string(raw), &data)
 	}
 	if err != nil {
 		return data, fmt.Errorf("crewyard: event %d (%s): %w", event.Id, event.Type, err)
@@ -93,7 +95,7 @@ func (c *Crewyard) FollowRun(ctx context.Context, run string, after int) iter.Se
 			}
 			event := Event{Type: message.kind}
 			if event.Id, err = strconv.Atoi(message.id); err == nil {
-				err = json.Unmarshal([]byte(message.data), &event.Data)
+				err = exact(message.data, &event.Data)
 			}
 			if err != nil {
 				yield(Event{}, fmt.Errorf("crewyard: an event of %s cannot be read: %w", run, err))
@@ -106,18 +108,10 @@ func (c *Crewyard) FollowRun(ctx context.Context, run string, after int) iter.Se
 	}
 }
 
-// FollowBuildLog gives the lines of a build's log as they come, to its end.
-func (c *Crewyard) FollowBuildLog(ctx context.Context, deployment string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		ends := func(kind string) bool { return kind == "end" }
-		path := "/v1/deployments/" + url.PathEscape(deployment) + "/logs"
-		for message, err := range c.follow(ctx, path, "", ends) {
-			if err == nil && ends(message.kind) {
-				return
-			}
-			if !yield(message.data, err) || err != nil {
-				return
-			}
-		}
-	}
+// exact reads JSON without making floating-point numbers of what has no type:
+// those above 2^53 would become others.
+func exact(text string, into any) error {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(into)
 }

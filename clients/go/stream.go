@@ -17,6 +17,8 @@ const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 30 * time.Second
 	attempts     = 10
+
+	eventStream = "text/event-stream"
 )
 
 // follow gives the messages of a stream to the one that ends it, or until the
@@ -68,7 +70,7 @@ func (c *Crewyard) connect(ctx context.Context, path string, scan *scanner, take
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("Accept", eventStream)
 	if scan.lastID != "" {
 		request.Header.Set("Last-Event-ID", scan.lastID)
 	}

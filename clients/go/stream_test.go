@@ -20,6 +20,7 @@ func service(t *testing.T, count, each int, before func(http.ResponseWriter, int
 		if before != nil && before(w, len(asked)) {
 			return
 		}
+		w.Header().Set("Content-Type", eventStream)
 		from, _ := strconv.Atoi(r.Header.Get("Last-Event-ID"))
 		fmt.Fprint(w, "retry: 1\n\n: keepalive\n\n")
 		for id := from + 1; id <= min(from+each, count); id++ {
@@ -157,6 +158,87 @@ func TestTheKeyGoesToNoOtherHost(t *testing.T) {
 	}
 	if key := <-keys; key != "" {
 		t.Fatal(key)
+	}
+}
+
+func TestAPageWhereJSONOrAStreamIsExpectedSaysSo(t *testing.T) {
+	client, asked := service(t, 5, 9, func(w http.ResponseWriter, _ int) bool {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(w, "<html>Sign in</html>")
+		return true
+	})
+	_, list := client.ListRunsWithResponse(context.Background(), nil)
+	_, start := client.StartRunWithResponse(context.Background(), nil, RunCreate{Deployment: "research"})
+	_, log := client.ReadRunLogWithResponse(context.Background(), "run_a")
+	_, stream := read(client, 0)
+	for _, err := range []error{list, start, log, stream} {
+		var foreign *APIError
+		if !errors.As(err, &foreign) || foreign.Code != "foreign_answer" || foreign.Passing() {
+			t.Fatal(err)
+		}
+	}
+	if len(*asked) != 4 {
+		t.Fatal(*asked)
+	}
+	// A crew's file may be a page.
+	file, err := client.DownloadArtifactWithResponse(context.Background(), "run_a", "report.html", nil)
+	if err != nil || string(file.Body) != "<html>Sign in</html>" {
+		t.Fatal(err)
+	}
+}
+
+func TestABuildsLogIsLinesAndTellsHowItEnded(t *testing.T) {
+	client, asked := service(t, 5, 9, func(w http.ResponseWriter, number int) bool {
+		w.Header().Set("Content-Type", eventStream)
+		if number%2 == 1 {
+			fmt.Fprint(w, "retry: 1\n\nid: 1.4\nevent: log\ndata: {\"message\": \"ab\", \"continues\": true}\n\n")
+			return true
+		}
+		fmt.Fprint(w, "id: 1.6\nevent: log\ndata: {\"message\": \"cd\"}\n\nid: 2.0\nevent: log\ndata: {\"message\": \"\"}\n\n")
+		fmt.Fprint(w, "id: end\nevent: end\ndata: {\"status\": \"failed\", \"error\": {\"reason\": \"BuildFailed\", \"message\": \"No.\"}}\n\n")
+		return true
+	})
+	var lines []string
+	end, err := client.WaitForBuild(context.Background(), "dep_a", func(line string) bool {
+		lines = append(lines, line)
+		return true
+	})
+	if err != nil || end.Status != "failed" || end.Error == nil || end.Error.Message != "No." {
+		t.Fatal(end, err)
+	}
+	if !slices.Equal(lines, []string{"abcd", ""}) || !slices.Equal(*asked, []string{"", "1.4"}) {
+		t.Fatal(lines, *asked)
+	}
+	lines = nil
+	for line, err := range client.FollowBuildLog(context.Background(), "dep_a") {
+		if lines = append(lines, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(lines, []string{"abcd", ""}) {
+		t.Fatal(lines)
+	}
+	for range client.FollowBuildLog(context.Background(), "dep_a") {
+		break
+	}
+}
+
+func TestNumbersStayWhatTheyAre(t *testing.T) {
+	const large = "9007199254740993"
+	client, _ := service(t, 5, 9, func(w http.ResponseWriter, _ int) bool {
+		w.Header().Set("Content-Type", eventStream)
+		fmt.Fprintf(w, "id: 1\nevent: run.completed\ndata: {\"duration_ms\": 12, \"output\": {\"id\": %s}}\n\n", large)
+		return true
+	})
+	for event, err := range client.FollowRun(context.Background(), "run_a", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := DataOf(event)
+		found := data.Output.(map[string]any)["id"]
+		if err != nil || data.DurationMs != 12 || fmt.Sprint(found) != large {
+			t.Fatal(data, err)
+		}
 	}
 }
 

@@ -121,3 +121,11 @@ def test_the_clients_are_made_of_what_clients_call():
 
 def test_go_takes_a_number_or_a_text_as_it_comes():
     assert for_go(DOCUMENT)["components"]["schemas"]["Size"] == {"description": "Much."}
+
+
+def test_go_loses_nothing_of_a_number_or_an_output():
+    run = {"properties": {"output": {"description": "What came."}, "cost": {"type": ["number", "null"]}}}
+    assert for_go({"schemas": {"Run": run}})["schemas"]["Run"]["properties"] == {
+        "output": {"description": "What came.", "x-go-type": "json.RawMessage"},
+        "cost": {"type": ["number", "null"], "format": "double"},
+    }

@@ -67,6 +67,7 @@ def test_from_an_archive_to_an_artifact(request, name, packed, project, client):
     assert sorted(found.pop("artifacts")) == [["data.json", 8], ["nested/report.md", 9]]
     assert found == {
         "log": True,
+        "build": "active",
         "deployments": [["active", "By a client"]],
         "in order": True,
         "after the end": 0,

@@ -117,4 +117,6 @@ def _tell(context: Context, deployment: Deployment) -> None:
         output.say(f"{error['reason']}: {error['message']}", "red")
         if error.get("hint"):
             output.say(error["hint"])
+        if error.get("docs_url"):
+            output.say(f"Read on: {error['docs_url']}")
     raise SystemExit(FAILED)

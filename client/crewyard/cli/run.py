@@ -71,6 +71,9 @@ def run(
             f"{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)}\n"
         )
     if ended["status"] == "failed":
+        link = ended.get("error", {}).get("docs_url")
+        if link:
+            output.say(f"Read on: {link}")
         raise SystemExit(FAILED)
     if ended["status"] == "canceled":
         raise SystemExit(CANCELED)

@@ -54,6 +54,8 @@ def show(context: Context, run: str) -> None:
             Column("REASON", lambda row: shown(row["error"]["reason"])),
             Column("ERROR", lambda row: shown(row["error"]["message"])),
         ]
+        if "docs_url" in found["error"]:
+            more.append(Column("READ ON", lambda row: row["error"]["docs_url"]))
     context.output.one(found, (*COLUMNS, *more))
 
 

@@ -1,7 +1,8 @@
 /** One Crewyard: the calls of the API, the streams, and the upload of archives. */
 
 import createClient, { type Client } from "openapi-fetch";
-import { errorOf, lost } from "./errors.js";
+import { type BuildEnd, Lines } from "./build.js";
+import { broken, demand, errorOf, lost, parsed } from "./errors.js";
 import { isLast, type RunEvent } from "./events.js";
 import type { components, paths } from "./schema.js";
 import { follow, type FollowOptions, type Where } from "./stream.js";
@@ -31,22 +32,43 @@ export class Crewyard {
     // A browser's fetch must not be called as a method of something else.
     this.#where = { url, headers: authorization, fetch: (input, init) => chosen(input, init) };
     this.api = createClient<paths>({ baseUrl: url, headers, fetch: (request: Request) => chosen(steady(request)) });
+    this.api.use({
+      onResponse({ response, options }) {
+        // A proxy's or a login's page comes with 200, too, and would fail as a broken JSON of unknown origin.
+        if (response.ok && response.status !== 204 && options.parseAs === "json") demand(response, "json");
+      },
+    });
   }
 
   /** A run's events, the past ones first, to the last; it comes back by itself where the connection breaks. */
   async *followRun(id: string, options: FollowOptions = {}): AsyncGenerator<RunEvent> {
     const path = `/v1/runs/${encodeURIComponent(id)}/events`;
     for await (const { id: number, type, data } of follow(this.#where, path, isLast, options)) {
-      yield { id: Number(number), type, data: JSON.parse(data) };
+      yield { id: Number(number), type, data: parsed(data) as RunEvent["data"] };
     }
   }
 
-  /** The lines of a build's log as they come, to the build's end. */
-  async *followBuildLog(id: string, options: FollowOptions = {}): AsyncGenerator<string> {
+  /** The lines of a build's log as they come, to the build's end, which the generator returns. */
+  async *followBuildLog(id: string, options: FollowOptions = {}): AsyncGenerator<string, BuildEnd> {
     const path = `/v1/deployments/${encodeURIComponent(id)}/logs`;
     const ends = (message: { type: string }) => message.type === "end";
+    const lines = new Lines();
     for await (const message of follow(this.#where, path, ends, options)) {
-      if (!ends(message)) yield message.data;
+      const told = parsed(message.data);
+      if (ends(message)) return told as BuildEnd;
+      const line = lines.push(told as { message: string; continues?: boolean });
+      if (line !== undefined) yield line;
+    }
+    throw lost("the service has nothing more of this log, and did not say how it ended");
+  }
+
+  /** Waits for a build's end, which it gives; each line of the log is told as it comes. */
+  async waitForBuild(id: string, tell: (line: string) => void = () => {}, options: FollowOptions = {}): Promise<BuildEnd> {
+    const log = this.followBuildLog(id, options);
+    for (;;) {
+      const step = await log.next();
+      if (step.done) return step.value;
+      tell(step.value);
     }
   }
 
@@ -73,7 +95,7 @@ interface Answered {
 export async function ok<T extends Answered>(answer: Promise<T>): Promise<Exclude<T["data"], undefined>> {
   const { data, error, response } = await answer.catch((problem: unknown) => {
     // A TypeError is what fetch throws where it reached nobody.
-    throw problem instanceof TypeError ? lost(problem) : problem;
+    throw problem instanceof TypeError ? lost(problem) : problem instanceof SyntaxError ? broken(problem) : problem;
   });
   if (error !== undefined || !response.ok) throw errorOf(response, error);
   return data as Exclude<T["data"], undefined>;

@@ -56,6 +56,37 @@ export function lost(problem: unknown): CrewyardError {
   return error;
 }
 
+/** Throws where a good answer is none of the service: the page of a proxy or a login, or what another server has there. */
+export function demand(response: Response, kind: "json" | "event-stream"): void {
+  const type = (response.headers.get("Content-Type") ?? "").toLowerCase();
+  if (type.includes(kind)) return;
+  void response.body?.cancel().catch(() => undefined);
+  const place = response.url ? new URL(response.url).host : "the service";
+  throw new CrewyardError(
+    response.status,
+    "foreign_answer",
+    `${place} answers with ${type || "nothing of a known type"} where ${kind} is expected; is the address right, and does no login stand before it?`,
+    {},
+    response.headers.get("X-Request-Id") ?? undefined,
+  );
+}
+
+/** The error of an answer whose JSON is none. */
+export function broken(problem: SyntaxError): CrewyardError {
+  const error = new CrewyardError(200, "foreign_answer", `the answer is no JSON: ${problem.message}; is the address right?`);
+  error.cause = problem;
+  return error;
+}
+
+/** The JSON of a message; throws a CrewyardError where it is none. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (problem) {
+    throw problem instanceof SyntaxError ? broken(problem) : problem;
+  }
+}
+
 function isError(body: unknown): body is { error: Failure } {
   const told = (body as { error?: Partial<Failure> } | null | undefined)?.error;
   return typeof told?.code === "string" && typeof told.message === "string";

@@ -554,6 +554,11 @@ export interface components {
             hint?: string;
             /** @description The last lines of the build log. */
             log?: string;
+            /**
+             * Format: uri
+             * @description Where the reason is explained; only where the installation says so, and not in lists.
+             */
+            docs_url?: string;
         };
         /** Deployment */
         Deployment: {
@@ -839,6 +844,14 @@ export interface components {
                     /** @description The name of the Secret. */
                     name: string;
                 };
+                /** @description How this project's images are pushed to the registry, and removed from it. */
+                push?: {
+                    /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used. */
+                    secret_ref: {
+                        /** @description The name of the Secret. */
+                        name: string;
+                    };
+                };
             } | null;
             /** @description What is added to the pods of this project's runs. */
             pod: {
@@ -998,6 +1011,14 @@ export interface components {
                     /** @description The name of the Secret. */
                     name?: string | null;
                 } | null;
+                /** @description How this project's images are pushed to the registry, and removed from it. */
+                push?: {
+                    /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used. */
+                    secret_ref?: {
+                        /** @description The name of the Secret. */
+                        name?: string | null;
+                    } | null;
+                } | null;
             } | null;
             /** @description What is added to the pods of this project's runs. */
             pod?: {
@@ -1149,6 +1170,14 @@ export interface components {
                 secret_ref?: {
                     /** @description The name of the Secret. */
                     name: string;
+                };
+                /** @description How this project's images are pushed to the registry, and removed from it. */
+                push?: {
+                    /** @description A Secret of type kubernetes.io/dockerconfigjson in the same namespace whose credential is good for this project's repository. Omitted, the installation's is used. */
+                    secret_ref: {
+                        /** @description The name of the Secret. */
+                        name: string;
+                    };
                 };
             };
             /** @description What is added to the pods of this project's runs. */
@@ -1329,6 +1358,11 @@ export interface components {
             reason: string | null;
             /** @description For people, with the next step. */
             message: string | null;
+            /**
+             * Format: uri
+             * @description Where the reason is explained; only where the installation says so, and not in lists.
+             */
+            docs_url?: string;
         };
         /**
          * RunId

@@ -1,6 +1,6 @@
 /** Follows an event stream to its end, over broken connections: from the last message that arrived. */
 
-import { CrewyardError, errorOf, lost } from "./errors.js";
+import { CrewyardError, demand, errorOf, lost } from "./errors.js";
 import { type Message, Parser } from "./sse.js";
 
 /** A keep-alive comes every 15 s: a connection that is silent for longer than this is broken. */
@@ -73,7 +73,10 @@ function pause(failures: number, retry: number, retryAfter: number | undefined):
 async function open(where: Where, path: string, lastId: string, signal: AbortSignal): Promise<Response> {
   const headers = { ...where.headers, Accept: "text/event-stream", ...(lastId ? { "Last-Event-ID": lastId } : {}) };
   const response = await where.fetch(where.url + path, { headers, signal });
-  if (response.ok) return response;
+  if (response.ok) {
+    if (response.status !== 204) demand(response, "event-stream");
+    return response;
+  }
   throw errorOf(response, await response.json().catch(() => undefined));
 }
 

@@ -64,6 +64,51 @@ test("a refusal is an error at once", async (t) => {
   await assert.rejects(ok(crewyard.api.GET("/v1/runs/{id}", { params: { path: { id: "run_a" } } })), right);
 });
 
+const page = (response) => {
+  response.writeHead(200, { "Content-Type": "text/html; charset=utf-8" });
+  response.end("<html>Sign in</html>");
+  return true;
+};
+const foreign = (error) => error instanceof CrewyardError && error.code === "foreign_answer" && !error.passing && /text\/html/.test(error.message);
+
+test("a page where JSON or a stream is expected is an error that says so", async (t) => {
+  const { crewyard, asked } = await service(t, 5, 9, page);
+  await assert.rejects(ok(crewyard.api.GET("/v1/runs")), foreign);
+  await assert.rejects(ok(crewyard.api.POST("/v1/runs", { body: { deployment: "research" } })), foreign);
+  await assert.rejects(read(crewyard.followRun("run_a")), foreign);
+  assert.equal(asked.length, 3);
+  // A crew's file may be a page.
+  const place = { path: { id: "run_a", artifact: "report.html" } };
+  const file = await ok(crewyard.api.GET("/v1/runs/{id}/artifacts/{artifact}", { params: place, parseAs: "text" }));
+  assert.match(file, /Sign in/);
+});
+
+test("what claims to be JSON and is none is an error of ours", async (t) => {
+  const cut = (response) => response.writeHead(200, { "Content-Type": "application/json" }).end('{"data": ');
+  const { crewyard } = await service(t, 5, 9, cut);
+  await assert.rejects(ok(crewyard.api.GET("/v1/runs")), { name: "CrewyardError", code: "foreign_answer" });
+});
+
+const build = (response, number) => {
+  response.writeHead(200, { "Content-Type": "text/event-stream" });
+  response.write("retry: 1\n\n");
+  if (number === 1) response.end('id: 1.4\nevent: log\ndata: {"message": "ab", "continues": true}\n\n');
+  else {
+    response.write('id: 1.6\nevent: log\ndata: {"message": "cd"}\n\nid: 2.0\nevent: log\ndata: {"message": ""}\n\n');
+    response.end('id: end\nevent: end\ndata: {"status": "failed", "error": {"reason": "BuildFailed", "message": "No."}}\n\n');
+  }
+  return true;
+};
+
+test("a build's log is lines, and tells how the build ended", async (t) => {
+  const { crewyard, asked } = await service(t, 5, 9, build);
+  const lines = [];
+  const end = await crewyard.waitForBuild("dep_a", (line) => lines.push(line));
+  assert.deepEqual(lines, ["abcd", ""]);
+  assert.deepEqual(end, { status: "failed", error: { reason: "BuildFailed", message: "No." } });
+  assert.deepEqual(asked, ["", "1.4"]);
+});
+
 test("what passes is tried again", async (t) => {
   const { crewyard, asked } = await service(t, 2, 9, (response, n) => n === 1 && refuse(response, 503, "unavailable"));
   assert.deepEqual(await read(crewyard.followRun("run_a")), [1, 2]);

@@ -24,6 +24,9 @@ CREWYARD_LOG_LEVEL: {{ .Values.logLevel | quote }}
 {{- with .Values.network.contextHosts }}
 CREWYARD_CONTEXT_HOSTS: {{ join "," . | quote }}
 {{- end }}
+{{- with .Values.docsUrl }}
+CREWYARD_DOCS_URL: {{ . | quote }}
+{{- end }}
 {{- with .Values.prices }}
 CREWYARD_PRICES: {{ . | toRawJson | quote }}
 {{- end }}

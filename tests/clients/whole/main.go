@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 
 	crewyard "crewyard.dev/client"
 )
@@ -61,12 +62,14 @@ func main() {
 	}
 	deployment, err := client.CreateDeploymentWithResponse(ctx, nil, made)
 	check(err)
-	lines := 0
-	for _, err := range client.FollowBuildLog(ctx, string(deployment.JSON201.Data.Id)) {
-		check(err)
-		lines++
-	}
-	tell("log", lines > 0)
+	lines, plain := 0, true
+	end, err := client.WaitForBuild(ctx, string(deployment.JSON201.Data.Id), func(line string) bool {
+		lines, plain = lines+1, plain && !strings.HasPrefix(line, "{") && !strings.Contains(line, "\n")
+		return true
+	})
+	check(err)
+	tell("log", lines > 0 && plain)
+	tell("build", end.Status)
 	deployments, err := client.ListDeploymentsWithResponse(ctx, &crewyard.ListDeploymentsParams{Project: name})
 	check(err)
 	var seen [][]any

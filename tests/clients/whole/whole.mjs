@@ -22,9 +22,10 @@ const { data: upload } = await ok(api.POST("/v1/uploads", { body: { project: nam
 await crewyard.sendUpload(upload, content);
 const made = { project: name, build_context_url: upload.build_context_url, message: "By a client" };
 const { data: deployment } = await ok(api.POST("/v1/deployments", { body: made }));
-let lines = 0;
-for await (const _ of crewyard.followBuildLog(deployment.id)) lines += 1;
-tell("log", lines > 0);
+const lines = [];
+const end = await crewyard.waitForBuild(deployment.id, (line) => lines.push(line));
+tell("log", lines.length > 0 && lines.every((line) => !line.startsWith("{") && !line.includes("\n")));
+tell("build", end.status);
 const deployments = await ok(api.GET("/v1/deployments", { params: { query: { project: name } } }));
 tell("deployments", deployments.data.map((found) => [found.status, found.message]));
 

@@ -115,6 +115,16 @@ def test_a_page_instead_of_a_stream_is_said_at_once(service):
     assert len(service.asked) == 1
 
 
+def test_a_page_instead_of_an_answer_or_a_log_is_said(service):
+    page = [(200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>Sign in</html>")]
+    service.answers = {("GET", path): page for path in ("/v1/runs", "/v1/runs/run_a/logs")}
+    with Client() as client:
+        with pytest.raises(CrewyardError, match="is the address right"):
+            client.list_runs()
+        with pytest.raises(CrewyardError, match="text/html"):
+            client.read_run_log("run_a")
+
+
 def test_a_stream_goes_on_behind_the_last_event(service):
     service.answers["GET", "/v1/runs/run_a/events"] = [
         stream((1, "run.started", {})),
