@@ -8,7 +8,7 @@ import yaml
 from tests.documentation import PAGES, blocks, name_of
 
 GROUP = "crewyard.dev/v1alpha1"
-TAKEN = {(GROUP, "Project"), (GROUP, "Deployment"), (GROUP, "Run"), ("v1", "Pod")}
+TAKEN = {(GROUP, "Project"), (GROUP, "Deployment"), (GROUP, "Run"), ("v1", "Pod"), ("batch/v1", "CronJob")}
 
 
 def shown():

@@ -1,0 +1,37 @@
+"""The bodies that the page on the API shows are ones that the API takes."""
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from api.openapi.document import document
+from api.routes.description import OPERATIONS
+from tests.documentation import DOCS, blocks
+
+TOLD = document(OPERATIONS, "https://crewyard.example.com")
+ANY = "https://crewyard.example.com/openapi.json"
+
+
+def shown():
+    page = (DOCS / "api.md").read_text()
+    [block] = [one for one in blocks(page) if one.language == "json"]
+    for call, body in json.loads(block.text).items():
+        method, path = call.partition(",")[0].split()
+        yield pytest.param(method.lower(), path.replace("{VAR}", "{variable}"), body, id=call)
+
+
+@pytest.mark.parametrize(("method", "path", "body"), list(shown()))
+def test_a_body_of_the_page_is_taken(method, path, body):
+    [found] = [item for name, item in TOLD["paths"].items() if name == path or shape(name) == shape(path)]
+    schema = found[method]["requestBody"]["content"]["application/json"]["schema"]
+    registry = Registry().with_resource(ANY, Resource(TOLD, DRAFT202012))
+    whole = {"$id": ANY, **TOLD, "$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    assert [error.message for error in Draft202012Validator(whole, registry=registry).iter_errors(body)] == []
+
+
+def shape(path):
+    """A path whatever its parameters are called."""
+    return ["{}" if part.startswith("{") else part for part in path.split("/")]
