@@ -6,6 +6,7 @@ from aiohttp import web
 
 from api.internal.pods import Refusal, Yard, bearer, body, number, text, token
 from api.store.buildlogs import Chunk
+from api.store.index.deployments import DeploymentRow
 from crds.kinds import DEPLOYMENT
 from crds.objects import Deployment
 
@@ -14,13 +15,22 @@ CHUNK_BYTES = 256 * 1024
 
 
 async def logs(yard: Yard, request: web.Request) -> web.Response:
-    """`POST /internal/v1/builds/{deployment}/logs`: numbered chunks, each stored once."""
+    """`POST /internal/v1/builds/{deployment}/logs`: numbered chunks, each stored once.
+
+    404 where the Deployment is gone: nothing is kept of it, and of what comes late neither.
+    """
     deployment = request.match_info["deployment"]
     uid = token(yard, request, "build", deployment).uid
     sent = await body(request)
     pod, container = text(sent, "pod"), text(sent, "container")
     logs, chunks = yard.store.buildlogs, _chunks(sent)
-    found = await logs.append(await logs.key(deployment, uid), pod, container, chunks)
+    key = await logs.key(deployment, uid)
+    found = await logs.append(key, pod, container, chunks)
+    # Asked afterwards: a Deployment that goes from here on takes its log with it.
+    row = await _row(yard, deployment, uid)
+    if row is None or row.uid != uid:
+        await yard.store.records.leave_build(key)
+        raise Refusal(404, "the deployment is gone")
     return web.json_response({"acknowledged": found})
 
 
@@ -56,13 +66,18 @@ def _chunks(sent: dict[str, Any]) -> list[Chunk]:
 
 
 async def _source(yard: Yard, deployment: str) -> str | None:
-    row = await yard.store.deployments.get(deployment)
-    spec = row.spec if row else None
-    if spec is None:
-        found = await yard.kube.get(DEPLOYMENT, deployment)
-        if found is None:
-            return None
-        await yard.store.deployments.observe(Deployment(found))
-        spec = found["spec"]
-    archive: dict[str, Any] = (spec.get("source") or {}).get("archive") or {}
+    row = await _row(yard, deployment)
+    archive: dict[str, Any] = ((row.spec if row else {}).get("source") or {}).get("archive") or {}
     return archive.get("upload")
+
+
+async def _row(yard: Yard, deployment: str, uid: str | None = None) -> DeploymentRow | None:
+    """The Deployment's row; where there is none (of that uid) the object is asked for, which may be newer."""
+    row = await yard.store.deployments.get(deployment)
+    if row is not None and uid in (None, row.uid):
+        return row
+    found = await yard.kube.get(DEPLOYMENT, deployment)
+    if found is None:
+        return None
+    await yard.store.deployments.observe(Deployment(found))
+    return await yard.store.deployments.get(deployment)

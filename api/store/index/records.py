@@ -95,6 +95,11 @@ class Records:
         async with self._database.read() as connection:
             return [Left(*row) for row in await connection.execute(query.limit(limit))]
 
+    async def leave_build(self, log: str) -> None:
+        """Notes that a build log is to be deleted whose Deployment has no row any more."""
+        async with self._database.write() as connection:
+            await burial.leave(connection, self._namespace, burial.BUILD, log)
+
     async def shrink_artifacts(self, run: str, limit: int) -> bool:
         """Deletes rows of artifacts of a run that went; gives whether none is left."""
         here = (artifacts.c.namespace == self._namespace, artifacts.c.run == run)

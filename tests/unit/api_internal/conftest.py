@@ -40,7 +40,7 @@ class Objects:
 
     def __init__(self) -> None:
         self.changed: dict[str, dict[str, Any]] = {}
-        self.away = False
+        self.away = self.absent = False
         self.looks = 0
 
     async def run(self, request: web.Request) -> web.Response:
@@ -51,6 +51,15 @@ class Objects:
         metadata["creationTimestamp"] = "2026-11-21T10:00:00Z"
         found: dict[str, Any] = {"metadata": metadata, "spec": {"project": "demo", "deployment": "dep-a"}}
         return self._refusal() if self.away else web.json_response(found | self.changed.get(name, {}))
+
+    async def deployment(self, request: web.Request) -> web.Response:
+        """A Deployment that nobody has built yet."""
+        if self.absent:
+            return web.json_response({"reason": "NotFound", "message": "no"}, status=404)
+        metadata = {"name": request.match_info["name"], "namespace": "crews", "uid": "run-uid"}
+        times = {"resourceVersion": "900", "creationTimestamp": "2026-11-21T10:00:00Z"}
+        spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
+        return web.json_response({"metadata": metadata | times, "spec": spec})
 
     async def other(self, _request: web.Request) -> web.Response:
         """Anything else."""
@@ -70,6 +79,7 @@ async def apiserver(objects: Objects) -> AsyncIterator[str]:
     """Its address."""
     app = web.Application()
     app.router.add_get("/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/{name}", objects.run)
+    app.router.add_get("/apis/crewyard.dev/v1alpha1/namespaces/crews/deployments/{name}", objects.deployment)
     app.router.add_route("*", "/{rest:.*}", objects.other)
     async with TestServer(app) as server:
         yield str(server.make_url("")).rstrip("/")

@@ -3,10 +3,13 @@
 import hashlib
 from collections.abc import AsyncIterator
 
+import pytest
+
+from api.projector.clear import clear_round
 from api.store.buildlogs import Chunk
 from api.store.store import Store
 from crds.objects import Deployment
-from tests.unit.api_internal.conftest import Mint, Pods
+from tests.unit.api_internal.conftest import Mint, Objects, Pods
 from tests.unit.api_store import given
 
 
@@ -44,6 +47,38 @@ async def test_a_log_that_was_begun_before_uids_were_in_its_name_goes_on(
             assert (answer.status, await answer.json()) == (200, {"acknowledged": seq})
     key = await store.buildlogs.key("dep-a", "run-uid")
     assert (await store.buildlogs.read(key)).text == "one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+async def test_what_a_build_says_after_its_deployment_went_is_not_kept(
+    pods: Pods, store: Store, bearer: Mint, objects: Objects, made_again: bool
+) -> None:
+    objects.absent = True
+    if made_again:
+        await store.deployments.observe(given.deployment("dep-a"))
+    body = {"pod": "dep-a-a1", "container": "assemble", "chunks": [{"seq": 1, "text": "one\n"}]}
+    async with pods.post(
+        "/internal/v1/builds/dep-a/logs", json=body, headers=bearer("dep-a", kind="build")
+    ) as answer:
+        assert answer.status == 404
+    while await clear_round(store):
+        pass
+    assert (await store.buildlogs.read("dep-a.run-uid")).text == ""
+
+
+async def test_a_build_that_is_known_sooner_than_its_deployment_is_no_stranger(
+    pods: Pods, store: Store, bearer: Mint
+) -> None:
+    body = {"pod": "dep-a-a1", "container": "assemble", "chunks": [{"seq": 1, "text": "one\n"}]}
+    async with pods.post(
+        "/internal/v1/builds/dep-a/logs", json=body, headers=bearer("dep-a", kind="build")
+    ) as answer:
+        assert answer.status == 200
+    # So that its log goes with it.
+    await store.deployments.remove("dep-a", "run-uid")
+    while await clear_round(store):
+        pass
+    assert (await store.buildlogs.read("dep-a.run-uid")).text == ""
 
 
 async def test_a_build_reads_the_archive_it_is_made_from_and_no_other(

@@ -115,18 +115,24 @@ async def test_claims_that_wait_over_kills_never_exceed_the_plan(
     granted: set[str] = set()
     waited: set[str] = set()
 
-    async def pod(address: str, run: str) -> None:
+    async def pod(address: str, run: str, killed: asyncio.Event) -> None:
         body = {"protocol": 1, "run_uid": "run-uid", "pod_uid": f"pod-{run}", "nonce": run}
         async with aiohttp.ClientSession(headers=bearer(run)) as session:
-            while answer := await ask(session, f"{address}/internal/v1/runs/{run}/claim", body):
-                {"granted": granted, "wait": waited}[str(answer["state"])].add(run)
+            while not killed.is_set():
+                if answer := await ask(session, f"{address}/internal/v1/runs/{run}/claim", body):
+                    {"granted": granted, "wait": waited}[str(answer["state"])].add(run)
                 await asyncio.sleep(0.01)
 
-    for _ in range(3):
+    for last in (False, False, True):
         server, address = await serve(tmp_path / "data", apiserver)
-        talking = [asyncio.create_task(pod(address, run)) for run in runs]
+        killed = asyncio.Event()
+        talking = [asyncio.create_task(pod(address, run, killed)) for run in runs]
         await asyncio.sleep(0.3)
+        async with asyncio.timeout(60):
+            while last and (len(granted) < 2 or not waited >= set(runs) - granted):
+                await asyncio.sleep(0.05)
         os.kill(server.pid, signal.SIGKILL)
+        killed.set()
         await asyncio.wait_for(asyncio.gather(*talking), 60)
         await server.wait()
         assert len(granted) <= 2
