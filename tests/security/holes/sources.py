@@ -1,0 +1,147 @@
+"""Holes in what is fetched and unpacked: archives (X3), addresses (X4)."""
+
+from tests.security.holes.hole import Hole, hole
+
+ARCHIVE = "tests/unit/build/test_archive.py"
+FORBIDDEN = "tests/unit/outbound/test_forbidden.py"
+ADDRESSES = "tests/unit/outbound/test_addresses.py"
+GATE = "tests/unit/outbound/test_gate.py"
+FETCH = "tests/unit/api_context/test_fetch.py"
+
+HOLES: tuple[Hole, ...] = (
+    hole("X3", "names climb", "build/tree.py", 'if ".." in parts:', "if False:", ARCHIVE),
+    hole(
+        "X3", "names are absolute", "build/tree.py",
+        'if name.startswith("/") or "\\\\" in name or name[1:2] == ":":', "if False:", ARCHIVE,
+    ),
+    hole(
+        "X3", "links are files", "build/archive.py",
+        'elif member.kind == "file":', "elif member.kind:", ARCHIVE,
+    ),
+    hole("X3", "entries are not counted", "build/tree.py", "self._seen += 1", "self._seen += 0", ARCHIVE),
+    hole(
+        "X3", "a tar unpacks without end", "build/archive.py",
+        "if self._given > self._most:", "if False:", ARCHIVE,
+    ),
+    hole(
+        "X3", "a zip unpacks without end", "build/archive.py",
+        "if sum(member.file_size for member in archive.infolist()) > size * limits.ratio + _RATIO_GRACE:",
+        "if False:", ARCHIVE,
+    ),
+    hole(
+        "X3", "zip entries share their bytes", "build/archive.py",
+        "if member.header_offset < end:", "if False:", ARCHIVE,
+    ),
+    hole(
+        "X3", "a zip entry is larger than it says", "build/archive.py",
+        "if self._left < 0:", "if False:", ARCHIVE,
+    ),
+    hole(
+        "X3", "the directory of a zip has any length", "build/archive.py",
+        "if length > limits.entries * _DIRECTORY_BYTES_PER_ENTRY:", "if False:", ARCHIVE,
+    ),
+    hole(
+        "X3", "gzip members without end", "build/archive.py",
+        "if self._count > _MEMBERS:", "if False:", ARCHIVE,
+    ),
+    hole(
+        "X3", "a source is held in memory", "build/tree.py",
+        "_IN_MEMORY_BYTES = 64 << 20", "_IN_MEMORY_BYTES = 1 << 40", "tests/security/test_bounded.py",
+    ),
+    hole(
+        "X4", "an address within an IPv6 address is not looked at", "outbound/addresses.py",
+        "for candidate in (address, *_carried(address)):", "for candidate in (address,):",
+        ADDRESSES, FORBIDDEN,
+    ),
+    hole(
+        "X4", "loopback is an address like others", "outbound/addresses.py",
+        "if address.is_loopback:", "if False:", ADDRESSES, FORBIDDEN,
+    ),
+    hole(
+        "X4", "link-local is an address like others", "outbound/addresses.py",
+        "if address.is_link_local:", "if False:", ADDRESSES, FORBIDDEN,
+    ),
+    hole(
+        "X4", "the metadata of clouds outside of link-local is not known", "outbound/addresses.py",
+        "_networks([*deny, *_METADATA])", "_networks(deny)", ADDRESSES, FORBIDDEN,
+    ),
+    hole(
+        "X4", "one good address lets a name in", "outbound/addresses.py",
+        "    for text in found:\n", "    for text in found[:1]:\n", FORBIDDEN, FETCH,
+    ),
+    hole(
+        "X4", "git's redirects are passed on as they are", "outbound/gate_messages.py",
+        'if name.strip().lower() == "location":', "if False:", FORBIDDEN, GATE,
+    ),
+    hole(
+        "X4", "git connects to what a name means a moment later", "outbound/way.py",
+        "stream = socket.create_connection((address, port), self._patience())",
+        "stream = socket.create_connection((self.resolve(host, port)[0], port), self._patience())", FORBIDDEN,
+    ),
+    hole(
+        "X4", "credentials follow a redirect", "outbound/gate_messages.py",
+        ' if not line.lower().startswith(b"authorization:")', "", FORBIDDEN,
+    ),
+    hole(
+        "X4", "an archive is fetched wherever redirects lead", "api/context/fetch.py",
+        "allow_redirects=False)", "allow_redirects=True)", FETCH,
+    ),
+    hole(
+        "X4", "an archive's name is looked up again", "api/context/fetch.py",
+        "resolver=_Pinned(place.host, addresses), use_dns_cache=False", "use_dns_cache=False", FETCH,
+    ),
+    hole(
+        "X4", "an archive comes from any host", "api/context/place.py",
+        "if not found.within(hosts):", "if False:", FETCH,
+    ),
+    hole(
+        "X4", "an archive comes from any address", "api/context/fetch.py",
+        "await asyncio.to_thread(checked, place.host, place.port, rules, resolve)",
+        "await asyncio.to_thread(resolve, place.host, place.port)", FETCH,
+    ),
+    hole(
+        "X4", "an archive comes through the environment's proxy", "api/context/fetch.py",
+        "trust_env=False", "trust_env=True", FETCH,
+    ),
+    hole(
+        "X5", "a source's address carries the build's token", "controller/told.py",
+        '.replace("$", "\\\\u0024")', "", "tests/unit/controller/test_expansion.py",
+    ),
+    hole(
+        "X5", "Kaniko has what the others have", "controller/deployment/pod.py",
+        '**({"env": wanted} if (wanted := config.way_out.kaniko_env(WORKSPACE)) else {}),', '"env": env,',
+        "tests/unit/controller/test_build_pod.py",
+    ),
+    hole(
+        "X5", "git's credential goes to any host", "controller/deployment/environment.py",
+        'if not secret or wanted.get("url") != own.get("url"):', "if not secret:",
+        "tests/unit/controller/test_build_pod.py",
+    ),
+    hole(
+        "X6", "a crew's pod has a token of the apiserver", "controller/run/pod.py",
+        '"automountServiceAccountToken": False', '"automountServiceAccountToken": True',
+        "tests/unit/controller/test_run_pod.py",
+    ),
+    hole(
+        "X6", "a crew's pod may become more", "controller/security.py",
+        '"allowPrivilegeEscalation": False,\n        "capabilities": {"drop": ["ALL"]},\n', "",
+        "tests/unit/controller/test_run_pod.py",
+    ),
+    hole(
+        "X6", "the run's token is in the crew's environment", "runner/pid1/settings.py",
+        "ours = {name: environ.pop(name) for", "ours = {name: environ[name] for",
+        "tests/unit/runner/test_pure.py::test_settings_are_taken_away_from_the_environment",
+    ),
+    hole(
+        "X6", "process 1 is open to the crew", "runner/pid1/main.py",
+        "    guard.seal()\n", "", "tests/unit/runner/test_process_1.py",
+    ),
+    hole(
+        "X6", "artifacts follow links", "runner/pid1/files.py",
+        'if not real.startswith(base + "/"):', "if False:", "tests/unit/runner/test_artifacts.py",
+    ),
+    hole(
+        "X4", "a Secret's name leads to another address", "crds/kinds.py",
+        'quote(name, safe=":") if name.strip(".") else f"{name}-"', "name", "tests/unit/crds/test_kinds.py",
+    ),
+)  # fmt: skip

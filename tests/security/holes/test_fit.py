@@ -1,0 +1,13 @@
+"""The holes fit the code as it is: who changes that code learns of it here, at once."""
+
+from tests.security.holes.every import HOLES
+from tests.security.holes.hole import ROOT, opened
+
+
+def test_each_can_be_opened():
+    assert len({found.name for found in HOLES}) == len(HOLES) >= 60
+    for found in HOLES:
+        for path, text in opened(found, ROOT).items():
+            compile(text, path, "exec")
+        for test in found.tests:
+            assert (ROOT / test.partition("::")[0]).exists(), test

@@ -1,0 +1,24 @@
+"""A guard is taken away, and the test that shows it fails: a test that cannot fail shows nothing."""
+
+import pytest
+
+from tests.security.holes.every import HOLES
+from tests.security.holes.hole import FAILED, copied, run, without_guard
+
+CASES = [(found, test) for found in HOLES for test in found.tests]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the product, for all of them one after the other."""
+    return copied(tmp_path_factory.mktemp("holes"))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    ("found", "test"), CASES, ids=[f"{found.attack}: {found.name}: {test}" for found, test in CASES]
+)
+def test_a_hole_is_seen(tree, found, test):
+    with without_guard(found, tree):
+        code, said = run(tree, test)
+    assert code == FAILED, f"{found.name}: {test} does not fail without the guard\n{said}"
