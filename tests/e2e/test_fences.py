@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from tests.e2e.index import Index
+from tests.e2e.secret import secret
 from tests.e2e.test_hostile import METADATA, address_of_metadata
 from tests.e2e.workshop import tree
-from tests.e2e.yard import NAMESPACE, eventually
+from tests.e2e.yard import eventually
 from tests.listeners import listening
 
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
@@ -32,7 +33,6 @@ here = pytest.mark.skipif(
 async def test_what_a_build_executes_finds_nothing(yard, workshops, host_address):
     """Its own canary is found, which shows that it looks; those planted in Secrets are not."""
     own, variable, password = (f"canary-{secrets.token_hex(12)}" for _ in range(3))
-    secret = f"e2e-{secrets.token_hex(4)}"
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
     labels = "app.kubernetes.io/component=controller"
     [controller, *_] = json.loads(await yard.kubectl("get", "pods", "-l", labels, *running))["items"]
@@ -52,15 +52,8 @@ async def test_what_a_build_executes_finds_nothing(yard, workshops, host_address
             "names": (host_address, 53),
         }
         address = f"http://{host_address}:{index.port}/simple/"
-        body = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": secret, "namespace": NAMESPACE},
-            "stringData": {"index-url": address, "username": "pilot", "password": password},
-        }
-        await yard.kubectl("create", "-f", "-", stdin=json.dumps(body))
-        try:
-            shop = await workshops(build={"secret_ref": {"name": secret}})
+        async with secret(yard, index_url=address, username="pilot", password=password) as named:
+            shop = await workshops(build={"secret_ref": {"name": named}})
             answer = await yard.call(
                 "PUT", f"/v1/projects/{shop.project}/env", {"variables": {"WORD": variable}}
             )
@@ -72,8 +65,6 @@ async def test_what_a_build_executes_finds_nothing(yard, workshops, host_address
             [told] = re.findall(r"SAW (\{.*\})", log)[:1] or [None]
             assert told is not None, (done, log)
             saw = json.loads(told)
-        finally:
-            await yard.kubectl("delete", "secret", secret, "--ignore-not-found")
     print(json.dumps(saw, indent=1))
     assert set(saw["secrets"]) == {own}, saw["secrets"]
     assert saw["files"] > 1000

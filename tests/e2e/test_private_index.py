@@ -10,7 +10,7 @@ from tests.e2e.demo import GIT_HOST
 from tests.e2e.failures import failed
 from tests.e2e.index import Index, wheel
 from tests.e2e.registry import Registry
-from tests.e2e.yard import NAMESPACE
+from tests.e2e.secret import secret
 
 FILES = {
     "main.py": "import harbour_pilot\n\n\ndef kickoff(inputs):\n    return harbour_pilot.WORD\n",
@@ -40,23 +40,15 @@ async def test_a_private_index_leaves_no_trace(yard, workshops, host_address):
     name, content = wheel("harbour_pilot", "1.2", "WORD = 'aboard'\n")
     with Index(host_address, "pilot", password, {name: content}) as index:
         url = f"http://{GIT_HOST}:{index.port}/simple/"
-        secret = f"e2e-{secrets.token_hex(4)}"
-        body = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": secret, "namespace": NAMESPACE},
-            "stringData": {"index-url": url, "username": "pilot", "password": password},
-        }
-        await yard.kubectl("create", "-f", "-", stdin=json.dumps(body))
-        try:
-            shop = await workshops(build={"secret_ref": {"name": secret}})
+        async with secret(yard, index_url=url, username="pilot", password=password) as named:
+            shop = await workshops(build={"secret_ref": {"name": named}})
             deployment = await shop.built(FILES)
             run = await Crew(yard, shop.project, deployment).run("kickoff")
             assert (run["status"], run["output"]) == ("succeeded", "aboard")
             assert any(name in path for path in index.served)
 
             left = await everything(yard, shop, deployment)
-            assert secret in left, "the pods name the Secret"
+            assert named in left, "the pods name the Secret"
             assert [form for form in sights(password) if form in left] == []
             image = await shop.image(deployment)
             registry = Registry.of(image)
@@ -70,11 +62,9 @@ async def test_a_private_index_leaves_no_trace(yard, workshops, host_address):
             for pod in await shop.pods(deployment):
                 for container in pod["spec"].get("initContainers", []):
                     if container["name"] == "kaniko":
-                        assert secret not in json.dumps(container)
+                        assert named not in json.dumps(container)
 
             wrong = await shop.deploy({**FILES, "requirements.txt": "harbour-pilot==9.9\n"})
             await failed(shop, wrong, "DependencyResolution", ["harbour-pilot"])
             left = await everything(yard, shop, wrong)
             assert [form for form in sights(password) if form in left] == []
-        finally:
-            await yard.kubectl("delete", "secret", secret, "--ignore-not-found")

@@ -4,16 +4,12 @@ import json
 import os
 import socket
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
 
 import pytest
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from dev.settings import BRIDGE_ADDRESS, REGISTRY_HOST
+from tests.certificates import certificate
 from tests.cluster.install.installation import CHART, kubectl, reach
 from tests.cluster.install.relay import relay, to_file, to_port
 from tests.cluster.install.usage import deployed, ended
@@ -37,22 +33,6 @@ def kickoff(inputs):
     return {"encoded": idna.encode(inputs["name"]).decode()}
 """,
 }
-
-
-def authority() -> str:
-    """A certificate of an authority that nobody needs to have issued anything."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "An authority of a test")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    return made.public_bytes(serialization.Encoding.PEM).decode()
 
 
 @pytest.fixture
@@ -96,7 +76,7 @@ def test_replicas_share_real_stores_and_builds_go_by_the_proxy(installation, pos
         installation.secret("crewyard-bucket", **{**s3_server.environment, **endpoint})
         shared = f"redis://:{redis_server.PASSWORD}@{BRIDGE_ADDRESS}:{counters}/0"
         installation.secret("crewyard-rate-limit", url=shared)
-        trusted = authority()
+        trusted = certificate("authority.example.com").text
         kubectl(
             "-n", installation.namespace, "create", "configmap", "own", f"--from-literal=ca.crt={trusted}"
         )

@@ -3,42 +3,18 @@
 import asyncio
 import socket
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from api.config import ConfigError, parse
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
+from tests.certificates import certificate
 from tests.unit.api_store import given as some
 from tests.unit.api_store.postgres import PASSWORD, Server
 
 SECONDS = 60
-
-
-def certificate(directory: Path) -> Path:
-    """Of `localhost`, by its own authority, beside its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    form = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    (directory / "server.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
-    (directory / "server.crt").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    return directory / "server.crt"
 
 
 @pytest.fixture
@@ -47,7 +23,9 @@ def port(postgres: Server, tmp_path: Path) -> Iterator[int]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         number = int(free.getsockname()[1])
-    certificate(tmp_path)
+    made = certificate("localhost")
+    (tmp_path / "server.key").write_text(made.key)
+    (tmp_path / "server.crt").write_text(made.text)
     server = Server({"port": str(number), "listen_addresses": "localhost", "ssl": "on"}, tmp_path)
     try:
         server.database()

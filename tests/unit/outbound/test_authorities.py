@@ -5,17 +5,13 @@ import ssl
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from outbound import authorities
+from tests.certificates import certificate
 
 ROOT = Path(__file__).parents[3]
 LOOK = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], timeout=30).status)"
@@ -24,30 +20,15 @@ LOOK = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], ti
 @pytest.fixture
 def server(tmp_path):
     """An https server on localhost that vouches for itself: its address and its certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )  # fmt: skip
-    certificate = made.public_bytes(serialization.Encoding.PEM).decode()
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    ).decode()
+    made = certificate("localhost")
     file = tmp_path / "server.pem"
-    file.write_text(certificate + secret)
+    file.write_text(made.text + made.key)
     found = HTTPServer(("127.0.0.1", 0), Answering)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
     found.socket = context.wrap_socket(found.socket, server_side=True)
     threading.Thread(target=found.serve_forever, daemon=True).start()
-    yield f"https://localhost:{found.server_port}/", certificate, secret
+    yield f"https://localhost:{found.server_port}/", made.text, made.key
     found.shutdown()
     found.server_close()
 
@@ -70,8 +51,8 @@ def look(address, **environment):
 
 
 def test_a_process_trusts_the_installations_authorities_and_no_others(server):
-    address, certificate, _ = server
-    assert look(address, CREWYARD_CA=certificate).stdout == "200\n"
+    address, own, _ = server
+    assert look(address, CREWYARD_CA=own).stdout == "200\n"
     refused = look(address, CREWYARD_CA="")
     assert refused.returncode != 0 and "CERTIFICATE_VERIFY_FAILED" in refused.stderr
 
@@ -96,9 +77,9 @@ def test_what_is_no_list_of_authorities_is_refused(text, words):
 
 
 def test_the_systems_list_comes_first_and_remarks_are_left_out(server, tmp_path):
-    _, certificate, _ = server
+    _, own, _ = server
     system = tmp_path / "system.crt"
     system.write_text("SYSTEM\n")
-    whole = authorities.bundle(f"# ours\n{certificate}\n# end\n", [tmp_path / "absent", system])
-    assert whole == f"SYSTEM\n{certificate}"
-    assert authorities.bundle(certificate, []) == certificate
+    whole = authorities.bundle(f"# ours\n{own}\n# end\n", [tmp_path / "absent", system])
+    assert whole == f"SYSTEM\n{own}"
+    assert authorities.bundle(own, []) == own

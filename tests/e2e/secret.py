@@ -1,0 +1,25 @@
+"""A Secret beside the crews for as long as a test needs it."""
+
+import json
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from tests.e2e.yard import NAMESPACE, Yard
+
+
+@asynccontextmanager
+async def secret(yard: Yard, **entries: str) -> AsyncIterator[str]:
+    """Its drawn name; an entry's `_` is a `-` in the Secret, as keys of indexes are written."""
+    name = f"e2e-{secrets.token_hex(4)}"
+    body = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "stringData": {key.replace("_", "-"): value for key, value in entries.items()},
+    }
+    await yard.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    try:
+        yield name
+    finally:
+        await yard.kubectl("delete", "secret", name, "--ignore-not-found")
