@@ -122,6 +122,7 @@ async def tried(two, bearers, holds):
                 if wanted == 403 and not may(held, scope) and method != "HEAD":
                     assert answer["error"]["details"]["required_scope"] == scope, cell
                 cells += 1
+    print(f"cells of the table: {cells}")
     return cells
 
 
