@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from api.schemas import SCOPES
+from api.store.lasting import Lasting
 from crds import keys
 
 _NO_HASH = "0" * 64
@@ -50,9 +51,8 @@ class Keyring:
     ) -> None:
         self._fixed = fixed
         self._look_up = look_up
-        self._generation = generation
-        self._of: int | None = None
-        self._good: dict[str, Key] = {}
+        # By the hash of all of it: who does not have the whole key finds nothing here.
+        self._good: Lasting[str, Key] = Lasting(generation, MOST)
 
     async def find(self, text: str, now: datetime) -> Key | None:
         """The key that `text` is, if it is good at `now`; None for any other text.
@@ -60,34 +60,22 @@ class Keyring:
         Raises what the index raises where it cannot be read.
         """
         given = keys.hash_of(text)
-        known = self._remembered(given)
+        known = self._good.get(given)
         if known is not None and _holds(known, now):
             return known
         key_id = keys.key_id_of(text) or ""
         fixed = self._fixed.get(key_id)
         if fixed is not None and hmac.compare_digest(given, fixed.hash):
             return fixed if _holds(fixed, now) else None
-        before = self._generation()
+        before = self._good.now()
         stored = await self._look_up(key_id)
         if fixed is not None:
             return None
         good = hmac.compare_digest(given, stored.hash if stored else _NO_HASH)
         if stored is None or not key_id or not good or not _holds(stored, now):
             return None
-        self._remember(before, stored)
+        self._good.put(before, given, stored)
         return stored
-
-    def _remembered(self, given: str) -> Key | None:
-        """By the hash of all of it: who does not have the whole key finds nothing here."""
-        generation = self._generation()
-        return self._good.get(given) if generation is not None and generation == self._of else None
-
-    def _remember(self, before: int | None, key: Key) -> None:
-        if before is None or before != self._generation():
-            return
-        if self._of != before or len(self._good) >= MOST:
-            self._of, self._good = before, {}
-        self._good[key.hash] = key
 
 
 def _holds(key: Key, now: datetime) -> bool:

@@ -1,5 +1,6 @@
 """`POST /internal/v1/runs/{run}/events`: what a runner says, in the order it says it."""
 
+import asyncio
 from datetime import UTC, datetime
 
 from aiohttp import web
@@ -24,4 +25,6 @@ async def events(yard: Yard, request: web.Request) -> web.Response:
         acknowledged = await log.say(found)
     if found:
         yard.store.events.told(run)
+        # Whoever follows the run is served first: nobody waits for the runner's answer.
+        await asyncio.sleep(0)
     return web.json_response({"acknowledged": acknowledged})

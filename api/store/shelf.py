@@ -92,13 +92,13 @@ async def off(work: Callable[[], Book]) -> Book:
 
     Who gives up waits for its end all the same: nobody else may write while a thread still does.
     """
-    task = asyncio.create_task(asyncio.to_thread(work))
+    working = asyncio.get_running_loop().run_in_executor(None, work)
     try:
-        return await asyncio.shield(task)
+        return await asyncio.shield(working)
     except asyncio.CancelledError:
-        await asyncio.wait((task,))
-        if not task.cancelled():
-            task.exception()
+        await asyncio.wait((working,))
+        if not working.cancelled():
+            working.exception()
         raise
     except OSError as error:
         raise StoreUnavailable(f"the disk cannot answer: {error}") from error

@@ -18,12 +18,15 @@ from api.store.index.counts import Place
 from api.store.index.places import free_places
 from api.store.index.runs import ENDED
 from api.store.index.verdict import NO_INPUT, Asked, Denied, Granted, Unknown, Wait, decide
+from api.store.lasting import Lasting
 from api.store.schema import claims, runs
 from crds.limits import Plans
 
 __all__ = ["Asked", "ClaimRow", "Claims", "Denied", "Granted", "Unknown", "Wait"]
 
 RUNNING = "running"
+HOLDERS = 10_000
+"""Pods that are remembered as holding their run."""
 _HERE = (claims.c.namespace == bindparam("namespace"), claims.c.run == bindparam("run"))
 _CLAIM = select(claims).where(*_HERE)
 _RUN = select(
@@ -66,6 +69,7 @@ class Claims:
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
         self._namespace = namespace
+        self._holders: Lasting[tuple[str, str, str], bool] = Lasting(lambda: database.generation, HOLDERS)
         self.waiting = asyncio.Event()
         """Set when there is something that `unwritten` gives."""
         self.in_hand: set[str] = set()
@@ -132,9 +136,16 @@ class Claims:
 
     async def holds(self, run: str, pod_uid: str, nonce: str) -> bool:
         """Whether this pod holds the run, which has not ended."""
+        # A crew that prints asks at every line, and mostly nothing has changed since the last one.
+        if self._holders.get((run, pod_uid, nonce)):
+            return True
+        before = self._holders.now()
         values = {"namespace": self._namespace, "run": run, "pod_uid": pod_uid, "nonce": nonce}
         async with self._database.brief_read() as connection:
-            return (await connection.execute(_HOLDS, values)).one_or_none() is not None
+            found = (await connection.execute(_HOLDS, values)).one_or_none() is not None
+        if found:
+            self._holders.put(before, (run, pod_uid, nonce), found)
+        return found
 
     async def report(self, run: str, pod_uid: str, nonce: str, result: Mapping[str, Any]) -> bool | None:
         """Records what the pod reported, once; the same again is fine.
