@@ -80,17 +80,23 @@ HOLES: tuple[Hole, ...] = (
         "X2", "a workflow's token for somebody else is taken", "api/identity/oidc.py",
         '                "strict_aud": True,\n', '                "verify_aud": False,\n', WORKFLOWS,
     ),
-    hole(
-        "X2", "a workflow's token of another issuer is taken", "api/identity/oidc.py",
-        "            issuer=issuer,\n", "", WORKFLOWS,
+    Hole(
+        "X2", "a workflow's token of another issuer is taken",
+        (
+            Edit("api/identity/oidc.py", "            issuer=issuer,\n", ""),
+            # There is a first guard before this one.
+            Edit("api/identity/tokens.py", "and seen.issuer == self._workflows.issuer:", "and seen.issuer:"),
+        ),
+        (f"{BAD_KEY}[token of an unknown issuer]",),
     ),
     hole(
         "X2", "a workflow's token that has expired is taken", "api/identity/oidc.py",
         "at < ends + LEEWAY and ", "", WORKFLOWS,
     ),
     hole(
-        "X2", "any algorithm is taken", "api/identity/signers.py",
-        "if algorithm not in ALGORITHMS or not signer:", "if not signer:", "tests/unit/api/test_signers.py",
+        "X2", "an issuer's key may be a weak one", "api/identity/signers.py",
+        "if isinstance(key, RSAPublicKey) and key.key_size not in RSA_BITS:", "if False:",
+        "tests/unit/api/test_signers.py",
     ),
     hole(
         "X2", "whoever opens a pull request is the repository", "api/identity/workflows.py",

@@ -72,6 +72,18 @@ async def test_an_address_that_does_not_hold(yard, ticket):
     assert (await put(yard, ticket))[0] == 403
 
 
+async def test_an_address_takes_its_own_upload_alone(yard, ticket):
+    await yard.project("other")
+    body = {"project": "other", "size": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest()}
+    _, found, _ = await yard.call("POST", "/v1/uploads", body)
+    other, own = found["data"], local(ticket["upload_url"]).partition("?")
+    assert (await put(yard, ticket, path=f"/v1/uploads/{other['id']}/content?{own[2]}"))[0] == 403
+    assert (await put(yard, ticket))[0] == 200
+    body = {"project": "other", "build_context_url": other["build_context_url"]}
+    status, answer, _ = await yard.call("POST", "/v1/deployments", body)
+    assert (status, answer["error"]["details"]["field"]) == (400, "build_context_url")
+
+
 async def test_an_upload_that_is_too_large_is_refused_when_announced(yard, ticket):
     status, body, _ = await yard.call("POST", "/v1/uploads", {"project": "crew", "size": 1 << 40})
     assert (status, body["error"]["code"]) == (413, "payload_too_large")
