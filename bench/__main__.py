@@ -21,6 +21,9 @@ from bench import (
     facts,
     first_line,
     follow,
+    hollow_drain,
+    hollow_memory,
+    hollow_rates,
     lines,
     lists,
     memory,
@@ -65,16 +68,21 @@ MEASURES: dict[str, Measure] = {
     "B1crewai": redeploy.code_only("crewai", 5),
     "B2": redeploy.dependencies("crewai", 3),
     "B4": redeploy.cold_start,
+    "T1hollow": hollow_drain.measure,
+    "T3": hollow_memory.measure,
+    "T4": hollow_rates.measure,
 }
-LONG = ("S2", "B1crewai", "B2", "B4")
+HOLLOW = ("T1hollow", "T3", "T4")
+"""Those that bring a control plane of their own, and need only the ground's programs."""
+LONG = ("S2", "B1crewai", "B2", "B4", *HOLLOW)
 """Not in the selection."""
-COUNTED = ("T1", "S2", "S3", "G2", "C1")
+COUNTED = ("T1", "S2", "S3", "G2", "C1", *HOLLOW)
 """Those that take a count."""
 
 
 async def main(wanted: dict[str, int | None]) -> bool:
     """Takes the measurements, prints a line for each finding, keeps all numbers; whether all were taken."""
-    ground = await Ground.open()
+    ground = await Ground.open() if set(wanted) - set(HOLLOW) else None
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {facts.machine()}", flush=True)
     kept: list[dict[str, Any]] = []
     failed = []
@@ -92,7 +100,8 @@ async def main(wanted: dict[str, int | None]) -> bool:
                 print(finding.line(), flush=True)
                 kept.append({**finding.record(), "begun": begun.isoformat(), "machine": facts.machine()})
     finally:
-        await ground.close()
+        if ground is not None:
+            await ground.close()
     if kept:
         RESULTS.mkdir(exist_ok=True)
         file = RESULTS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.json"

@@ -1,0 +1,33 @@
+"""T1 on nodes without a machine: the time until many Runs have ended, against as many Jobs and bare Pods.
+
+All are asked for at once, eight requests at a time; each works for a second.
+"""
+
+from bench import hollow_load
+from bench.finding import Finding
+from bench.hollow_plane import place, plane
+from bench.hollow_rates import sides
+from bench.hollow_service import service
+
+COUNT = 500
+ROUNDS = 2
+
+
+async def measure(_ground: object, count: int = COUNT, rounds: int = ROUNDS) -> list[Finding]:
+    """`rounds` of each in turn, after one that is discarded."""
+    with place() as directory:
+        async with plane(directory) as ground, service(directory, ground) as found:
+            kube = found.yard.kube
+            jobs, runs, like = await sides(found)
+            taken: list[list[float]] = []
+            for _round in range(rounds + 1):
+                taken.append([])
+                for work in (hollow_load.pods(like), jobs, runs):
+                    ends = await hollow_load.flow(kube, work, count, count=count)
+                    taken[-1].append(ends.seconds)
+                    await hollow_load.cleared(kube, work.kind)
+    what = f"{count} Runs until all have ended, on hollow nodes"
+    return [
+        Finding("T1", what, pairs=[(row[column], row[2]) for row in taken], peer=f"{count} {peer}")
+        for column, peer in enumerate(("Pods", "Jobs"))
+    ]

@@ -1,0 +1,73 @@
+"""One process of a measurement that is no part of the product: started, waited for, ended with its parent."""
+
+import asyncio
+import ctypes
+import os
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+READY_SECONDS = 120.0
+GRACE_SECONDS = 20.0
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
+
+
+class ProcessError(Exception):
+    """It ended by itself or did not get ready; the text has its last lines."""
+
+
+def _goes_with_its_parent() -> None:
+    # A measurement that is killed leaves nothing running.
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class Process:
+    """`argv`, with all that it prints in `log`."""
+
+    def __init__(
+        self, name: str, argv: list[str], log: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.name, self.log = name, log
+        self._argv, self._environment = argv, dict(environment or {})
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process. Raises ProcessError where it does not live."""
+        if self._process is None or self._process.returncode is not None:
+            raise ProcessError(f"{self.name} does not run:\n{self.tail()}")
+        return self._process.pid
+
+    async def start(self, ready: Callable[[], Awaitable[bool]] | None = None) -> None:
+        """Starts it and returns once `ready` says so. Raises ProcessError."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("wb") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._argv,
+                env={**os.environ, **self._environment},
+                stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.STDOUT,
+                preexec_fn=_goes_with_its_parent,
+            )  # fmt: skip
+        end = asyncio.get_running_loop().time() + READY_SECONDS
+        while ready is not None and self.pid and not await ready():
+            if asyncio.get_running_loop().time() > end:
+                raise ProcessError(f"{self.name} is not ready after {READY_SECONDS:.0f} s:\n{self.tail()}")
+            await asyncio.sleep(0.2)
+
+    def tail(self, lines: int = 20) -> str:
+        """The end of what it printed."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    async def end(self) -> None:
+        """SIGTERM, and SIGKILL where it does not heed that."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
