@@ -33,8 +33,8 @@ class ProjectReconciler:
         if raw is None:
             self.actor.known.remove(kinds.PROJECT, name)
             self.looks.forget(name)
-            self.retainer.forget(name)
             self.actor.queue.forget(triggers.project(name))
+            await self.retainer.forget(name)
             return
         # Not kept silently: what we are the first to see is news to others.
         self.actor.observer.saw(kinds.PROJECT, raw, triggers.project(name))

@@ -8,15 +8,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+import structlog
+
 from controller import triggers
 from controller.apply import Actor
 from controller.config import Config
-from controller.project import prune, prune_pod
+from controller.decision import Create
+from controller.project import farewell, prune, prune_pod
+from controller.project.farewell import Remains
 from controller.project.prune import Kept
 from controller.project.prune_pod import Going
 from controller.resync import UNFINISHED_RUN
-from crds import kinds, names
+from crds import errors, kinds, names
 from crds.objects import Deployment, Pod, Project, Run
+
+LOG = structlog.get_logger("retain")
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class Retainer:
     config: Config
     removing: asyncio.Lock = field(default_factory=asyncio.Lock)
     going: dict[str, Going] = field(default_factory=dict)
+    left: dict[str, Remains] = field(default_factory=dict)
+    """By Project: what would be left of it in the registry."""
 
     def condemned(self, project: str) -> frozenset[str] | None:
         """The Deployments whose images are going or gone; None before the Project's first look."""
@@ -47,6 +55,7 @@ class Retainer:
     async def retain(self, project: Project, deployments: Sequence[Deployment]) -> None:
         """Brings the removal a step further. Raises what the apiserver refuses; then it is done again."""
         now = datetime.now(UTC)
+        self.left[project.name] = farewell.remains(project, deployments, self.config)
         guess = Kept(project, deployments, self._known_runs(project.name), ())
         # A finished pod is forgotten by the resync; what it removed is still to be taken down.
         begun = self.going.get(project.name, Going()) != Going() or self._known_pods(project.name)
@@ -67,9 +76,31 @@ class Retainer:
             made = [Pod(child.body) for child in decision.create]
             self.going[project.name] = prune_pod.going([*pods, *made])
 
-    def forget(self, project: str) -> None:
-        """The Project is gone."""
-        self.going.pop(project, None)
+    async def forget(self, project: str) -> None:
+        """The Project is gone; its images go, too. Raises what the apiserver refuses: do it again."""
+        async with self.removing:
+            left = self.left.get(project)
+            if left is not None or self._known_pods(project):
+                pods = await self._pods(project)
+                decision = farewell.decide(left, pods, datetime.now(UTC), self.config)
+                for child in decision.create:
+                    await self._bury(project, child)
+                for gone in decision.delete:
+                    await self.actor.delete(gone)
+                if decision.requeue_after is not None:
+                    self.actor.queue.add(triggers.project(project), decision.requeue_after)
+            self.left.pop(project, None)
+            self.going.pop(project, None)
+
+    async def _bury(self, project: str, child: Create) -> None:
+        """Makes a pod that nobody owns; where none may be made, as in a namespace that goes, images stay."""
+        try:
+            self.actor.observer.saw(kinds.POD, await self.actor.kube.create(kinds.POD, child.body))
+            self.actor.metrics.writes.labels(kinds.POD.plural, "create").inc()
+        except errors.AlreadyExists:
+            return
+        except (errors.Forbidden, errors.Invalid, errors.NotFound) as error:
+            LOG.warning("images stay in the registry", project=project, problem=error.message)
 
     async def _pods(self, project: str) -> list[Pod]:
         labels = f"{names.LABEL_PROJECT}={project},{names.LABEL_COMPONENT}={triggers.COMPONENT_PRUNE}"
