@@ -5,18 +5,22 @@ its own, since where crews live only the controller may make such pods.
 """
 
 import json
+import os
 import secrets
 import time
 from typing import Any
 
 from crds.kinds import POD
 from crds.kube import Kube
+from dev import registry_access
+from dev.settings import from_environment
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.yard import Yard, eventually
 from tests.gitserver import GitServer, Repository
 
 NAMESPACE = "crewyard-bench"
 _MEMORY = "4Gi"
+_SECRET = "push"
 
 
 async def installed(yard: Yard) -> dict[str, str]:
@@ -43,6 +47,15 @@ class Kaniko:
     async def open(self) -> None:
         """Makes the namespace."""
         await self.yard.kubectl("create", "namespace", NAMESPACE, check=False)
+        # Of the embedded node's registry; a registry that asks for nothing does not mind.
+        auth = registry_access.docker_config(from_environment(os.environ), "bench")
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": _SECRET, "namespace": NAMESPACE},
+            "stringData": {"config.json": auth},
+        }
+        await self.yard.kubectl("apply", "-f", "-", stdin=json.dumps(secret))
         self._kube = await Kube.connect(NAMESPACE, "bench")
 
     async def close(self) -> None:
@@ -88,11 +101,13 @@ class Kaniko:
                 "restartPolicy": "Never",
                 "automountServiceAccountToken": False,
                 "enableServiceLinks": False,
+                "volumes": [{"name": "push", "secret": {"secretName": _SECRET}}],
                 "containers": [
                     {
                         "name": "kaniko",
                         "image": self.settings["CREWYARD_KANIKO_IMAGE"],
                         "env": [{"name": "GIT_PULL_METHOD", "value": "http"}],
+                        "volumeMounts": [{"name": "push", "mountPath": "/kaniko/.docker"}],
                         "args": [
                             f"--context=git://{GIT_HOST}:{self.server.port}/{self.name}.git#refs/heads/main",
                             f"--destination={registry}/bench/{self.name}:latest",

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dev import command, credentials, rollout, service_image
+from dev import command, credentials, registry_access, rollout, service_image
 from dev.images import PYTHON, Images
 from dev.kube import Calls, Kube
 from dev.progress import Progress
@@ -29,6 +29,9 @@ OVERLAY = MANIFESTS / "overlays" / "dev"
 _NAME = "crewyard/service"
 _CONFIGURATION = "crewyard-config-"
 _SERVICE_USER = 65532
+_CREWS = "crews"
+_PUSH_SECRET = "registry-push"
+_PUSH_FILE = "registry-push.json"
 
 
 def config_values(image: str, images: Images) -> dict[str, str]:
@@ -39,6 +42,7 @@ def config_values(image: str, images: Images) -> dict[str, str]:
         "CREWYARD_BASE_IMAGES": json.dumps({PYTHON: images.base}),
         "CREWYARD_REGISTRY": REGISTRY,
         "CREWYARD_REGISTRY_INSECURE": "true",
+        "CREWYARD_REGISTRY_SECRET": _PUSH_SECRET,
         "CREWYARD_PUBLIC_URL": FACADE_URL,
         # The host serves git to the demonstration and the tests; the rest of pods and Services stays closed.
         "CREWYARD_NET_ALLOW": f"{BRIDGE_ADDRESS}/32",
@@ -53,7 +57,7 @@ def kustomization(overlay: str, image: str, values: dict[str, str], volume: Path
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": [overlay],
+        "resources": [overlay, _PUSH_FILE],
         "images": [{"name": _NAME, "newName": repository, "digest": digest}],
         "configMapGenerator": [
             {
@@ -66,6 +70,17 @@ def kustomization(overlay: str, image: str, values: dict[str, str], volume: Path
         "patches": [
             {"patch": json.dumps(directory), "target": {"kind": "PersistentVolume", "name": "crewyard-data"}}
         ],
+    }
+
+
+def push_secret(settings: Settings) -> dict[str, Any]:
+    """The Secret with which builds push: it opens the repositories of crews and no others."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/dockerconfigjson",
+        "metadata": {"name": _PUSH_SECRET, "namespace": _CREWS},
+        "stringData": {".dockerconfigjson": registry_access.docker_config(settings, _CREWS)},
     }
 
 
@@ -113,6 +128,9 @@ def deploy(settings: Settings, images: Images, progress: Progress) -> None:
     values = config_values(image, images)
     wanted = kustomization(os.path.relpath(OVERLAY, directory), image, values, make_volume(settings))
     (directory / "kustomization.yaml").write_text(json.dumps(wanted, indent=2))
+    secret = directory / _PUSH_FILE
+    secret.touch(mode=0o600)
+    secret.write_text(json.dumps(push_secret(settings)))
     with progress.step("kubectl apply") as step:
         kubectl = [str(settings.bin / "kubectl"), f"--kubeconfig={settings.kubeconfig}", "apply"]
         kubectl += [

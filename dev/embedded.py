@@ -24,6 +24,9 @@ from dev import (
     pod_pids,
     program,
     registry,
+    registry_access,
+    registry_signing,
+    registry_tokens,
     requirements,
     services,
     state,
@@ -44,6 +47,7 @@ from dev.settings import NODE, Settings
 NAMES = (
     "etcd",
     "registry",
+    "registry-tokens",
     "containerd",
     "kube-apiserver",
     "kube-controller-manager",
@@ -89,9 +93,13 @@ class Embedded:
     def _start(self, size: int, executor: Path) -> images.Images:
         settings = self._settings
         with self._progress.step("cluster") as step:
-            started = self._ensure(
-                [etcd.program(settings), registry.program(settings, self._registry_secret())]
-            )
+            registry_access.key(settings)
+            registry_signing.ensure(settings)
+            registries = [
+                registry.program(settings, self._registry_secret()),
+                registry_tokens.process(settings),
+            ]
+            started = self._ensure([etcd.program(settings), *registries])
             pause = images.ensure(settings, images.pause_recipe(), self._progress)
             started += self._ensure([containerd.program(settings, pause, size, self._inherited)])
             started += self._ensure([apiserver.program(settings)])

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dev import base_image, oci
+from dev import base_image, oci, registry_access
 from dev.errors import GroundError
 from dev.packages import program as system
 from dev.progress import Progress, Step
@@ -113,7 +113,8 @@ def ensure(settings: Settings, recipe: Recipe, progress: Progress) -> str:
         with tempfile.TemporaryDirectory(dir=note.parent) as work:
             image = recipe.make(Path(work), step)
             step.detail = "pushing"
-            reference = oci.push(recipe.repository, recipe.tag, image, os.uname().machine)
+            basic = registry_access.basic(settings, recipe.repository)
+            reference = oci.push(recipe.repository, recipe.tag, image, os.uname().machine, basic)
         step.detail = ""
     note.write_text(json.dumps({"key": key, "reference": reference}))
     return reference

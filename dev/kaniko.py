@@ -1,7 +1,8 @@
 """Builds an image on the cluster with Kaniko, from a directory of this host.
 
 Called by `dev.service_image`. The pod mounts the staged directory, so nothing
-is uploaded, and leaves the digest as its termination message.
+is uploaded, and leaves the digest as its termination message. What is built is
+our own, so it may see the credential with which it is pushed.
 """
 
 import time
@@ -24,8 +25,11 @@ _NAMESPACE_OBJECT = {
 }
 
 
-def pod(name: str, context: Path, repository: str, base: str, image: str) -> dict[str, Any]:
-    """The build pod. `base` and `image` (the executor) are references by digest."""
+def pod(name: str, context: Path, credential: Path, repository: str, base: str, image: str) -> dict[str, Any]:
+    """The build pod. `base` and `image` (the executor) are references by digest.
+
+    `credential` is a directory with the `config.json` that opens `repository`.
+    """
     arguments = [
         "--context=dir:///workspace",
         "--dockerfile=/workspace/Dockerfile",
@@ -52,7 +56,10 @@ def pod(name: str, context: Path, repository: str, base: str, image: str) -> dic
             "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "FOWNER", "DAC_OVERRIDE"]},
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "volumeMounts": [{"name": "context", "mountPath": "/workspace", "readOnly": True}],
+        "volumeMounts": [
+            {"name": "context", "mountPath": "/workspace", "readOnly": True},
+            {"name": "credential", "mountPath": "/kaniko/.docker", "readOnly": True},
+        ],
     }
     return {
         "apiVersion": "v1",
@@ -68,17 +75,29 @@ def pod(name: str, context: Path, repository: str, base: str, image: str) -> dic
             "enableServiceLinks": False,
             "activeDeadlineSeconds": _BUILD_SECONDS,
             "containers": [container],
-            "volumes": [{"name": "context", "hostPath": {"path": str(context), "type": "Directory"}}],
+            "volumes": [
+                {"name": name, "hostPath": {"path": str(path), "type": "Directory"}}
+                for name, path in (("context", context), ("credential", credential))
+            ],
         },
     }
 
 
-def build(kube: Kube, step: Step, log: Path, context: Path, repository: str, base: str, image: str) -> str:
+def build(
+    kube: Kube,
+    step: Step,
+    log: Path,
+    context: Path,
+    credential: Path,
+    repository: str,
+    base: str,
+    image: str,
+) -> str:
     """The digest of the pushed image. Raises GroundError with Kaniko's last lines; `log` keeps them all."""
     kube.create("/api/v1/namespaces", _NAMESPACE_OBJECT)
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
     name = f"service-image-{uuid.uuid4().hex[:8]}"
-    _create(kube, pods, pod(name, context, repository, base, image))
+    _create(kube, pods, pod(name, context, credential, repository, base, image))
     try:
         status = _follow(kube, f"{pods}/{name}", step)
         text = kube.text(f"{pods}/{name}/log")

@@ -13,10 +13,10 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from dev.errors import GroundError
 from dev.registry import URL
+from dev.registry_client import Client
 from dev.settings import REGISTRY
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -106,36 +106,33 @@ def _sha256(blob: bytes) -> str:
 
 
 def _call(
-    method: str, target: str, body: object = None, headers: Mapping[str, str] | None = None
+    client: Client, method: str, target: str, body: object = None, headers: Mapping[str, str] | None = None
 ) -> tuple[int, str]:
-    parts = urlsplit(target if "://" in target else URL + target)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
     try:
-        address = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        connection.request(method, address, body, dict(headers or {}))  # type: ignore[arg-type]
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status, answer.headers.get("Location", "")
-    except (OSError, http.client.HTTPException) as error:
+        return client.call(method, target, body, headers)
+    except (OSError, http.client.HTTPException, ValueError) as error:
         raise GroundError(f"The registry at {URL} does not answer: {error}. `make up` starts it.") from error
-    finally:
-        connection.close()
 
 
 def exists(repository: str, reference: str) -> bool:
     """Whether the registry has this manifest, by tag or digest."""
     accept = {"Accept": f"{_MANIFEST}, application/vnd.docker.distribution.manifest.v2+json"}
-    return _call("HEAD", f"/v2/{repository}/manifests/{reference}", headers=accept)[0] == 200
+    return _call(Client(URL), "HEAD", f"/v2/{repository}/manifests/{reference}", headers=accept)[0] == 200
 
 
-def push(repository: str, tag: str, image: Image, architecture: str) -> str:
-    """Pushes the image; its reference by digest comes back. Raises GroundError if the registry refuses."""
+def push(repository: str, tag: str, image: Image, architecture: str, basic: str = "") -> str:
+    """Pushes the image; its reference by digest comes back. Raises GroundError if the registry refuses.
+
+    `basic` are user and password as the header `Authorization` has them.
+    """
+    client = Client(URL, basic)
     config, manifest = documents(image, architecture)
     for one in image.layers:
         with one.path.open("rb") as file:
-            _blob(repository, one.digest, one.size, file)
-    _blob(repository, _sha256(config), len(config), config)
-    status, _ = _call("PUT", f"/v2/{repository}/manifests/{tag}", manifest, {"Content-Type": _MANIFEST})
+            _blob(client, repository, one.digest, one.size, file)
+    _blob(client, repository, _sha256(config), len(config), config)
+    headers = {"Content-Type": _MANIFEST}
+    status, _ = _call(client, "PUT", f"/v2/{repository}/manifests/{tag}", manifest, headers)
     if status != 201:
         raise GroundError(
             f"The registry answered {status} to the manifest of {repository}:{tag}. See registry.log."
@@ -143,13 +140,13 @@ def push(repository: str, tag: str, image: Image, architecture: str) -> str:
     return f"{REGISTRY}/{repository}@{_sha256(manifest)}"
 
 
-def _blob(repository: str, digest: str, size: int, body: object) -> None:
-    if _call("HEAD", f"/v2/{repository}/blobs/{digest}")[0] == 200:
+def _blob(client: Client, repository: str, digest: str, size: int, body: object) -> None:
+    if _call(client, "HEAD", f"/v2/{repository}/blobs/{digest}")[0] == 200:
         return
-    status, location = _call("POST", f"/v2/{repository}/blobs/uploads/", b"")
+    status, location = _call(client, "POST", f"/v2/{repository}/blobs/uploads/", b"")
     if status == 202:
         target = f"{location}{'&' if '?' in location else '?'}digest={digest}"
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
-        status, _ = _call("PUT", target, body, headers)
+        status, _ = _call(client, "PUT", target, body, headers)
     if status != 201:
         raise GroundError(f"The registry answered {status} to a blob of {repository}. See registry.log.")

@@ -1,7 +1,11 @@
-"""The image registry of the embedded ground: Debian's docker-registry at the bridge address, plain http."""
+"""The image registry of the embedded ground: Debian's docker-registry at the bridge address, plain http.
+
+Everybody pulls, and pushing takes a password: it believes the tokens of `dev.registry_tokens`.
+"""
 
 import json
 
+from dev import registry_signing, registry_tokens
 from dev.packages import program as system
 from dev.probe import Http
 from dev.program import Program
@@ -24,6 +28,14 @@ def configuration(settings: Settings, secret: str) -> str:
                     "uploadpurging": {"enabled": True, "age": "24h", "interval": "6h", "dryrun": False}
                 },
             },
+            "auth": {
+                "token": {
+                    "realm": f"{registry_tokens.URL}/token",
+                    "service": registry_tokens.SERVICE,
+                    "issuer": registry_tokens.ISSUER,
+                    "rootcertbundle": str(registry_signing.certificate_file(settings)),
+                }
+            },
             "http": {"addr": f"{BRIDGE_ADDRESS}:{REGISTRY_PORT}", "secret": secret, "relativeurls": True},
         },
         indent=2,
@@ -38,5 +50,5 @@ def program(settings: Settings, secret: str) -> Program:
         argv=(system("docker-registry"), "serve", str(file)),
         files={file: configuration(settings, secret)},
         environment={"OTEL_TRACES_EXPORTER": "none"},
-        probe=Http(f"{URL}/v2/"),
+        probe=Http(f"{URL}/"),
     )

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from dev import kaniko, oci
+from dev import kaniko, oci, registry_access
 from dev.images import Images
 from dev.kube import Kube
 from dev.progress import Progress
@@ -60,9 +60,16 @@ def ensure(settings: Settings, kube: Kube, images: Images, progress: Progress) -
             return f"{REGISTRY}/{REPOSITORY_NAME}@{known['digest']}"
     context = settings.data / "context"
     stage(context)
+    credential = settings.configuration / "service-image"
+    credential.mkdir(parents=True, exist_ok=True)
+    file = credential / "config.json"
+    file.touch(mode=0o600)
+    file.write_text(registry_access.docker_config(settings, REPOSITORY_NAME))
     with progress.step("service image (Kaniko, on the cluster)") as step:
         log = settings.logs / "service-image.log"
-        digest = kaniko.build(kube, step, log, context, REPOSITORY_NAME, images.base, images.kaniko)
+        digest = kaniko.build(
+            kube, step, log, context, credential, REPOSITORY_NAME, images.base, images.kaniko
+        )
         step.detail = ""
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(json.dumps({"key": wanted, "digest": digest}))

@@ -6,7 +6,6 @@ Python packages are those with a `METADATA`, Debian packages those of dpkg's sta
 import json
 import tarfile
 import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email.parser import Parser
@@ -14,6 +13,7 @@ from typing import IO, Any
 
 from dev.errors import GroundError
 from dev.registry import URL
+from dev.registry_client import opened
 
 _ACCEPT = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 _DPKG = "var/lib/dpkg/status"
@@ -113,7 +113,5 @@ def _members(answer: IO[bytes]) -> Iterator[tuple[str, int | None, str | None]]:
 
 
 def _get(url: str) -> IO[bytes]:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    asked = urllib.request.Request(url, headers={"Accept": f"{_ACCEPT}, */*"})  # the ground's own registry
-    found: IO[bytes] = opener.open(asked, timeout=_SECONDS)
+    found: IO[bytes] = opened(url, f"{_ACCEPT}, */*", _SECONDS)
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dev import dns, pki, registry
+from dev import dns, pki, registry, registry_tokens
 from dev.cluster import apiserver, containerd, controller_manager, etcd, kubelet, proxy, scheduler
 from dev.program import Program
 from dev.settings import BRIDGE_ADDRESS, REGISTRY, Settings
@@ -23,6 +23,7 @@ ALL: list[Program] = [
     proxy.program(SETTINGS),
     containerd.program(SETTINGS, PAUSE, 1500, {}),
     registry.program(SETTINGS, "secret"),
+    registry_tokens.process(SETTINGS),
     dns.program(SETTINGS),
 ]
 

@@ -20,7 +20,7 @@ IMAGE = f"{REGISTRY}/crewyard/service@sha256:{'a' * 64}"
 def test_the_kustomization_pins_image_configuration_and_volume() -> None:
     values = deploy.config_values(IMAGE, IMAGES)
     made = deploy.kustomization("../../overlay", IMAGE, values, Path("/srv/volume"))
-    assert made["resources"] == ["../../overlay"]
+    assert made["resources"] == ["../../overlay", "registry-push.json"]
     assert made["images"] == [
         {
             "name": "crewyard/service",
@@ -163,7 +163,9 @@ def test_the_images_key_follows_content_names_and_base(root: Path) -> None:
 
 
 def test_the_build_pod_has_no_credential_and_few_capabilities() -> None:
-    spec = kaniko.pod("x", Path("/srv/context"), "crewyard/service", "b@sha256:3", "k@sha256:2")["spec"]
+    spec = kaniko.pod(
+        "x", Path("/srv/context"), Path("/srv/docker"), "crewyard/service", "b@sha256:3", "k@sha256:2"
+    )["spec"]
     (container,) = spec["containers"]
     assert spec["automountServiceAccountToken"] is False
     assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
