@@ -1,0 +1,129 @@
+"""The object store is away, slow, torn, full, closed or mad while crews store artifacts: nothing is lost."""
+
+import asyncio
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.campaign import gathering
+from tests.campaign.outages.asker import CUT
+from tests.campaign.outages.link import Link, linked
+from tests.campaign.outages.outage import BACK_SECONDS, Outage, outage
+from tests.campaign.outages.rule import DOWN, UP, Answer, CutAfter, Garbage, Silent, Slow
+from tests.campaign.outages.sources import Upload, disagreement, source
+from tests.campaign.outages.volume import full, volume
+from tests.campaign.report import demand
+from tests.campaign.yard import yard
+from tests.unit.api_store import bucket as s3
+
+CONCURRENCY = 6
+SIZES = (300_000, 2_000_000, 10_000_000)
+"""The last one goes in parts."""
+SMALL = 300_000
+AWAY = ("artifact", (503, CUT))
+Fault = AbstractAsyncContextManager[Any]
+
+ERROR = '<?xml version="1.0" encoding="UTF-8"?><Error><Code>{code}</Code><Message>no</Message></Error>'
+
+
+def faults(link: Link, bucket: Path) -> dict[str, tuple[Fault, Any]]:
+    """Each with what a caller who reads an artifact is told meanwhile, where that is sure."""
+    return {
+        "object store refuses": (link.refusing(), AWAY),
+        "object store silent": (link.fault(Silent()), AWAY),
+        "object store slow": (link.fault(Slow(0.1, 1_500_000)), None),
+        "object store cut while it takes": (link.fault(CutAfter(UP, 150_000)), None),
+        "object store cut while it gives": (link.fault(CutAfter(DOWN, 100_000)), AWAY),
+        "object store answers 503": (link.fault(Answer(503, ERROR.format(code="SlowDown"))), AWAY),
+        "object store answers 500": (link.fault(Answer(500, ERROR.format(code="InternalError"))), AWAY),
+        "object store answers 403": (
+            link.fault(Answer(403, ERROR.format(code="SignatureDoesNotMatch"))),
+            AWAY,
+        ),
+        "object store answers 507": (link.fault(Answer(507, ERROR.format(code="StorageFull"))), AWAY),
+        "object store answers garbage": (link.fault(Garbage()), AWAY),
+        "object store full": (full(bucket), None),
+    }
+
+
+async def struck(found: Outage, kind: str, fault: Fault, told: Any, sizes: tuple[int, ...]) -> Upload:
+    """One fault while crews write artifacts and a source is sent; gives the upload, whole in the end."""
+    scripts = [{"events": 8, "pause": 0.25, "artifact": size} for size in sizes]
+    runs = [await found.campaign.work.post(script) for script in scripts]
+    sent = await Upload.announced(found.yard, source(kind))
+
+    async def during() -> None:
+        await asyncio.gather(found.crew_done(*runs), sent.send())
+
+    await found.strike(kind, fault, 3, during, told)
+    await found.ended(*runs)
+    async with asyncio.timeout(BACK_SECONDS):
+        while await sent.send() not in (200, 201, 204):
+            await asyncio.sleep(1)
+    if sent.odd:
+        found.broken("answers", f"{kind}: the upload was answered {sent.odd}")
+    return sent
+
+
+async def deployed(found: Outage, sent: Upload) -> None:
+    """What was uploaded through a fault is what is built, becomes active, and runs."""
+    deployment = await sent.deploy()
+    await found.yard.active(deployment.replace("_", "-", 1), 300)
+    run = await found.campaign.work.post({"events": 2, "artifact": SMALL})
+    await found.ended(run)
+
+
+async def agree(found: Outage, blobs: Path) -> None:
+    """Files and rows are the same."""
+    runs = await gathering.runs(found.yard)
+    for text in disagreement(blobs, runs):
+        found.broken("artifacts", text)
+    found.campaign.notes.append(f"{sum(len(seen.artifacts) for seen in runs.values())} artifacts, all whole")
+
+
+def settings(server: s3.Server, link: Link, bucket: Path) -> dict[str, str]:
+    return {
+        **server.environment,
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{link.port}",
+        "CREWYARD_BLOBS_URL": f"s3://{bucket.name}/kept",
+    }
+
+
+async def tried(name: str, place: Path, server: s3.Server, bucket: Path, only: tuple[str, ...] = ()) -> None:
+    """All faults, or those that are named; without a name the last upload is deployed, too."""
+    async with (
+        linked("127.0.0.1", server.port) as link,
+        yard(place, concurrency=CONCURRENCY, settings=settings(server, link, bucket)) as mine,
+        outage(name, mine, CONCURRENCY) as found,
+    ):
+        await found.stored(SMALL)
+        for kind, (fault, told) in faults(link, bucket).items():
+            if not only or kind in only:
+                sent = await struck(found, kind, fault, told, SIZES if not only else SIZES[:2])
+        if not only:
+            await deployed(found, sent)
+        await agree(found, bucket)
+    demand(found.campaign.report)
+
+
+@pytest.fixture
+def server():
+    program = s3.program()
+    if program is None:
+        pytest.skip(s3.MISSING)
+    found = s3.Server(program)
+    yield found
+    found.close()
+
+
+async def test_an_object_store_that_comes_and_goes(place, server):
+    only = ("object store refuses", "object store cut while it takes")
+    await tried("test_an_object_store_that_comes_and_goes", place, server, server.new(), only)
+
+
+@pytest.mark.campaign
+async def test_every_trouble_of_an_object_store(place, server):
+    with volume(server.new(), "200m") as bucket:
+        await tried("test_every_trouble_of_an_object_store", place, server, bucket)
