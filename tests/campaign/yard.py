@@ -22,28 +22,16 @@ import aiohttp
 import pytest
 
 from crds import errors, keys
-from crds.kinds import DEPLOYMENT, PROJECT, Kind
+from crds.kinds import DEPLOYMENT, PROJECT
 from crds.kube import Kube
 from crds.times import format_time
-from tests.campaign import image
+from tests.campaign import image, surroundings
 from tests.campaign.child import Child, free_port
 from tests.campaign.ledger import Ledger
 
 TREE = "CREWYARD_CAMPAIGN_TREE"
 ROOT = Path(os.environ.get(TREE) or Path(__file__).parents[2])
 """The product under test: this tree, or another one that the environment names, such as an older commit's."""
-SYSTEM = "crewyard-system"
-CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
-TAKEN_OVER = (
-    "CREWYARD_SERVICE_IMAGE",
-    "CREWYARD_KANIKO_IMAGE",
-    "CREWYARD_BASE_IMAGES",
-    "CREWYARD_REGISTRY",
-    "CREWYARD_REGISTRY_INSECURE",
-    "CREWYARD_NET_ALLOW",
-    "CREWYARD_NET_DENY",
-)
-"""Settings of the installed service that another one on the same ground needs too."""
 PLAN = {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11"}
 LIMITS = {"memory": "192Mi", "ephemeral-storage": "192Mi"}
 """Low, so that crews that want too much soon meet them."""
@@ -170,7 +158,7 @@ async def yard(
         pytest.fail('there is no ground: run `make up` and `eval "$(make -s env)"` first')
     namespace = f"campaign-{secrets.token_hex(4)}"
     kube = await Kube.connect(namespace, "campaign")
-    installed = await _installed(kube)
+    installed = await surroundings.installed(kube)
     base = json.loads(installed["CREWYARD_BASE_IMAGES"])["3.11"]
     port = installed["CREWYARD_REGISTRY"].partition("/")[0].rpartition(":")[2]
     made = await asyncio.to_thread(image.ensure, tree, base, f"{address}:{port}")
@@ -181,6 +169,7 @@ async def yard(
     shared = {
         **installed,
         "CREWYARD_NAMESPACE": namespace,
+        "CREWYARD_REGISTRY_SECRET": surroundings.PUSH,
         "CREWYARD_TOKEN_KEY": secrets.token_hex(16),
         "CREWYARD_PUBLIC_URL": f"http://127.0.0.1:{api_port}",
         "CREWYARD_INTERNAL_URL": f"http://{address}:{api_port}",
@@ -210,7 +199,7 @@ async def yard(
         children=[api, controller],
     )  # fmt: skip
     try:
-        await kube.call("POST", "/api/v1/namespaces", body=_namespace(namespace))
+        await surroundings.make(kube, namespace)
         ledger.start()
         if start:
             await api.start()
@@ -226,22 +215,3 @@ async def yard(
         ledger.stop()
         await session.close()
         await kube.close()
-
-
-async def _installed(kube: Kube) -> dict[str, str]:
-    """What the installed service was told of registry, images and networks."""
-    maps = await kube.call("GET", CONFIG_MAP.path(SYSTEM))
-    for found in maps["items"]:
-        data = found.get("data") or {}
-        if "CREWYARD_SERVICE_IMAGE" in data:
-            return {name: data[name] for name in TAKEN_OVER if name in data}
-    return pytest.fail("the service is not installed: run `make up` first")
-
-
-def _namespace(name: str) -> dict[str, Any]:
-    labels = {
-        "crewyard.dev/campaign": "true",
-        "pod-security.kubernetes.io/enforce": "baseline",
-        "pod-security.kubernetes.io/warn": "restricted",
-    }
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}

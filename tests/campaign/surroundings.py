@@ -1,0 +1,57 @@
+"""What a yard finds on the ground, and its own namespace there. Called by `tests.campaign.yard`."""
+
+import os
+from typing import Any
+
+import pytest
+
+from crds.kinds import SECRET, Kind
+from crds.kube import Kube
+from dev import registry_access
+from dev.settings import from_environment
+
+SYSTEM = "crewyard-system"
+PUSH = "registry-push"
+CONFIG_MAP = Kind("", "v1", "configmaps", "ConfigMap")
+TAKEN_OVER = (
+    "CREWYARD_SERVICE_IMAGE",
+    "CREWYARD_KANIKO_IMAGE",
+    "CREWYARD_BASE_IMAGES",
+    "CREWYARD_REGISTRY",
+    "CREWYARD_REGISTRY_INSECURE",
+    "CREWYARD_NET_ALLOW",
+    "CREWYARD_NET_DENY",
+)
+"""Settings of the installed service that another one on the same ground needs too."""
+
+
+async def installed(kube: Kube) -> dict[str, str]:
+    """What the installed service was told of registry, images and networks."""
+    maps = await kube.call("GET", CONFIG_MAP.path(SYSTEM))
+    for found in maps["items"]:
+        data = found.get("data") or {}
+        if "CREWYARD_SERVICE_IMAGE" in data:
+            return {name: data[name] for name in TAKEN_OVER if name in data}
+    return pytest.fail("the service is not installed: run `make up` first")
+
+
+async def make(kube: Kube, namespace: str) -> None:
+    """The namespace, with what its builds push with. Raises KubeError."""
+    await kube.call("POST", "/api/v1/namespaces", body=_namespace(namespace))
+    await kube.create(SECRET, _push_secret(namespace))
+
+
+def _push_secret(namespace: str) -> dict[str, Any]:
+    """What builds of the yard push with, to repositories of its namespace alone."""
+    config = registry_access.docker_config(from_environment(os.environ), namespace)
+    kind = "kubernetes.io/dockerconfigjson"
+    return {"metadata": {"name": PUSH}, "type": kind, "stringData": {".dockerconfigjson": config}}
+
+
+def _namespace(name: str) -> dict[str, Any]:
+    labels = {
+        "crewyard.dev/campaign": "true",
+        "pod-security.kubernetes.io/enforce": "baseline",
+        "pod-security.kubernetes.io/warn": "restricted",
+    }
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
