@@ -95,3 +95,4 @@ async def test_made_up_requests(yard, tmp_path, monkeypatch):
     assert process.returncode == 0, text[-20_000:]
     made = re.search(r"(\d+) generated", text)
     assert made and int(made[1]) >= MIN_CASES, text[-2000:]
+    print(f"requests made up: {made[1]}")
