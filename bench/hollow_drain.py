@@ -23,7 +23,7 @@ async def measure(_ground: object, count: int = COUNT, rounds: int = ROUNDS) -> 
             for _round in range(rounds + 1):
                 taken.append([])
                 for work in (hollow_load.pods(like), jobs, runs):
-                    ends = await hollow_load.flow(kube, work, count, count=count)
+                    ends = await hollow_load.flow(kube, work, count, count)
                     taken[-1].append(ends.seconds)
                     await hollow_load.cleared(kube, work.kind)
     what = f"{count} Runs until all have ended, on hollow nodes"

@@ -39,9 +39,14 @@ class Ends:
     seconds: float = 0.0
     """Until the last one had."""
 
-    def rate(self, begin: float, end: float) -> float:
-        """How many ended in a second between two moments."""
-        return sum(begin <= moment < end for moment in self.at) / (end - begin)
+    def steady(self, in_flight: int) -> float:
+        """How many ended in a second while as many as were allowed were at work.
+
+        The first ones begin all at once and wait for one another; at the last ones, nothing new is begun.
+        """
+        at = sorted(self.at)
+        first, last = at[in_flight - 1], at[len(at) - in_flight - 1]
+        return (len(at) - 2 * in_flight) / (last - first)
 
 
 def runs(deployment: str, **asked: Any) -> Work:
@@ -78,10 +83,8 @@ def pod_spec(like: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "containers": [crew], "tolerations": [TOLERATION]}
 
 
-async def flow(
-    kube: Kube, work: Work, in_flight: int, *, seconds: float = PATIENCE, count: int | None = None
-) -> Ends:
-    """Keeps `in_flight` at work for `seconds`, or until `count` were made; returns when all have ended.
+async def flow(kube: Kube, work: Work, in_flight: int, count: int) -> Ends:
+    """Keeps `in_flight` at work until `count` were made; returns when all have ended.
 
     Raises TimeoutError where they do not.
     """
@@ -91,7 +94,7 @@ async def flow(
     places = asyncio.Semaphore(in_flight)
     load.freed = places.release
     try:
-        creators = [asyncio.ensure_future(load.create(places, begun + seconds)) for _ in range(CREATORS)]
+        creators = [asyncio.ensure_future(load.create(places)) for _ in range(CREATORS)]
         await asyncio.gather(*creators)
         async with asyncio.timeout(PATIENCE):
             while load.waiting:
@@ -103,7 +106,7 @@ async def flow(
 
 
 class _Load:
-    def __init__(self, kube: Kube, work: Work, count: int | None) -> None:
+    def __init__(self, kube: Kube, work: Work, count: int) -> None:
         self._kube, self._work = kube, work
         self._left = count
         self.waiting: set[str] = set()
@@ -124,14 +127,13 @@ class _Load:
             except errors.Unavailable:
                 await asyncio.sleep(0.1)
 
-    async def create(self, places: asyncio.Semaphore, until: float) -> None:
-        while self._left is None or self._left > 0:
+    async def create(self, places: asyncio.Semaphore) -> None:
+        while self._left > 0:
             await places.acquire()
-            if time.monotonic() >= until or self._left == 0:
+            if self._left == 0:
                 places.release()
                 return
-            if self._left is not None:
-                self._left -= 1
+            self._left -= 1
             body = self._work.body(f"hollow-{secrets.token_hex(6)}")
             self.waiting.add(body["metadata"]["name"])
             await self._kube.create(self._work.kind, body)

@@ -42,7 +42,7 @@ async def measure(_ground: object, live: int = LIVE) -> list[Finding]:
         async with plane(directory) as ground, service(directory, ground) as found:
             fresh = await _quiet(found)
             brief = hollow_load.runs(found.yard.deployment)
-            await hollow_load.flow(found.yard.kube, brief, live, count=live)
+            await hollow_load.flow(found.yard.kube, brief, live, live)
             await hollow_load.cleared(found.yard.kube, RUN)
             levels = [await _quiet(found)]
             for wanted in (live, 2 * live):

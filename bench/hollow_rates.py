@@ -17,10 +17,9 @@ from bench.hollow_readings import cpu_seconds
 from bench.hollow_service import Service, service
 from crds.kinds import POD, RUN
 
-IN_FLIGHT = 100
-SECONDS = 20
-WARM = 5.0
-"""Seconds of each round that do not count for the rate."""
+IN_FLIGHT = 50
+COUNT = 250
+"""In a turn: the first and the last 50 do not count for the rate."""
 ROUNDS = 5
 THEIRS = "kube-controller-manager"
 ARGO = (4.5, 13.5)
@@ -35,20 +34,20 @@ class Round:
     cost: dict[str, float]
 
 
-async def one(found: Service, ground: Plane, work: Work, seconds: float = SECONDS) -> Round:
+async def one(found: Service, ground: Plane, work: Work) -> Round:
     """One turn, cleared away afterwards."""
     pids = {**found.pids(), **{name: process.pid for name, process in ground.processes.items()}}
     before = {name: cpu_seconds(pid) for name, pid in pids.items()}
-    ends = await hollow_load.flow(found.yard.kube, work, IN_FLIGHT, seconds=seconds)
+    ends = await hollow_load.flow(found.yard.kube, work, IN_FLIGHT, COUNT)
     spent = {name: 1000 * (cpu_seconds(pid) - before[name]) / len(ends.at) for name, pid in pids.items()}
     await hollow_load.cleared(found.yard.kube, work.kind)
-    return Round(ends.rate(WARM, seconds), spent)
+    return Round(ends.steady(IN_FLIGHT), spent)
 
 
 async def sides(found: Service) -> tuple[Work, Work, dict[str, Any]]:
     """Jobs and Runs, and the spec of a Run's pod, which the Jobs' are like."""
     runs = hollow_load.runs(found.yard.deployment)
-    await hollow_load.flow(found.yard.kube, runs, 1, count=1)
+    await hollow_load.flow(found.yard.kube, runs, 1, 1)
     pod = (await found.yard.kube.list(POD)).items[0]
     await hollow_load.cleared(found.yard.kube, RUN)
     return hollow_load.jobs(pod["spec"]), runs, pod["spec"]

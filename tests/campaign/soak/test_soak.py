@@ -11,6 +11,7 @@ import os
 import random
 import time
 
+import aiohttp
 import pytest
 
 from bench.hollow_plane import plane
@@ -29,7 +30,11 @@ WARM = SECONDS / 3
 EVERY = max(1.0, SECONDS / 600)
 READ = 0.3
 """The share of runs whose events somebody reads as they come."""
-AT_ONCE = 100
+AT_ONCE = 60
+LATE = 5.0
+"""Seconds of delay that are made up for."""
+AGAIN = 2.0
+PATIENCE = 300.0
 
 
 @pytest.mark.timeout(SECONDS + 600)
@@ -56,7 +61,8 @@ async def test_nothing_that_a_process_holds_grows(tmp_path):
     print(
         f"\n{counts['ended']} runs in {SECONDS:.0f} s, {counts['read']} read live, {total} records at the end"
     )
-    assert counts["ended"] > 0.9 * SECONDS * USUAL * TIMES / 60, counts
+    due = SECONDS * USUAL * TIMES / 60
+    assert counts["ended"] > due / 2, f"the machine was too slow for the rate: {counts} of {due:.0f}"
     assert total < counts["ended"] / 2, "retention did not keep up"
     wrong = judge(both)
     assert not wrong, wrong
@@ -79,40 +85,47 @@ def judge(both: list[Series]) -> list[str]:
 
 
 async def load(yard, until):
-    """Posts runs at an even rate, reads some of them live; returns when all have ended."""
+    """Posts runs at an even rate, reads some of them live; returns when all have ended.
+
+    Where the machine cannot keep up, fewer are posted: never more than `AT_ONCE` wait for their end.
+    """
     counts = {"posted": 0, "ended": 0, "read": 0}
     chance = random.Random(1)
     tasks = set()
-    places = asyncio.Semaphore(AT_ONCE)
     pause = 60 / (USUAL * TIMES)
     due = time.monotonic()
-
-    async def one(reads):
-        async with places:
-            asked = {"seconds": chance.uniform(0.2, 2), "events": chance.randint(0, 30)}
-            run = await yard.ask("POST", "/v1/runs", {"deployment": yard.project, "input": asked})
-            counts["posted"] += 1
-            if reads:
-                counts["read"] += await read(yard, run["id"])
-            while (await yard.ask("GET", f"/v1/runs/{run['id']}"))["completed_at"] is None:
-                await asyncio.sleep(1)
-            counts["ended"] += 1
-
     while time.monotonic() < until:
-        task = asyncio.ensure_future(one(chance.random() < READ))
-        tasks.add(task)
-        for done in [task for task in tasks if task.done()]:
-            done.result()
-            tasks.discard(done)
-        due += pause
+        asked = {"seconds": chance.uniform(0.2, 2), "events": chance.randint(0, 30)}
+        tasks.add(asyncio.ensure_future(one(yard, asked, chance.random() < READ, counts)))
+        due = max(due + pause, time.monotonic() - LATE)
         await asyncio.sleep(max(0.0, due - time.monotonic()))
+        done = {task for task in tasks if task.done()}
+        if len(tasks) - len(done) >= AT_ONCE:
+            done |= (await asyncio.wait(tasks - done, return_when=asyncio.FIRST_COMPLETED))[0]
+        for task in done:
+            task.result()
+        tasks -= done
     await asyncio.gather(*tasks)
     return counts
+
+
+async def one(yard, asked, reads, counts):
+    """One run, from its POST to its end."""
+    run = await yard.ask("POST", "/v1/runs", {"deployment": yard.project, "input": asked})
+    counts["posted"] += 1
+    if reads:
+        counts["read"] += await read(yard, run["id"])
+    async with asyncio.timeout(PATIENCE):
+        while (await yard.ask("GET", f"/v1/runs/{run['id']}"))["completed_at"] is None:
+            await asyncio.sleep(AGAIN)
+    counts["ended"] += 1
 
 
 async def read(yard, run):
     """Reads a run's events to their end; whether that was its terminal event."""
     headers = {"Authorization": f"Bearer {yard.key}", "Accept": "text/event-stream"}
-    async with yard.session.get(f"{yard.api.url}/v1/runs/{run}/events", headers=headers) as answer:
+    limit = aiohttp.ClientTimeout(total=PATIENCE)
+    url = f"{yard.api.url}/v1/runs/{run}/events"
+    async with yard.session.get(url, headers=headers, timeout=limit) as answer:
         text = (await answer.read()).decode()
     return "event: run.completed" in text

@@ -51,8 +51,9 @@ def test_a_job_has_the_pod_of_a_run_without_what_is_the_runners():
     assert job["spec"]["template"]["metadata"]["labels"] == hollow_nodes.ENDS
 
 
-def test_a_rate_counts_what_ended_between_two_moments():
-    assert Ends([0.5, 1.0, 1.5, 2.0, 9.0]).rate(1, 2) == 2
+def test_a_rate_leaves_out_the_first_wave_and_the_last():
+    wave = [5.0, 5.0, 5.0]
+    assert Ends([*wave, 5.5, 6.0, 6.5, 7.0, 20.0, 21.0, 22.0]).steady(3) == 2
 
 
 def test_memory_is_summed_from_what_the_kernel_tells(tmp_path):
