@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 BACKOFF_BASE = 0.05
 BACKOFF_MAX = 30.0
+SLACK = 64
+"""Entries for later that may be stale whatever else is planned."""
 
 
 class Key(NamedTuple):
@@ -54,6 +56,7 @@ class WorkQueue:
             if key not in self._due or due < self._due[key]:
                 self._due[key] = due
                 heapq.heappush(self._heap, (due, next(self._ticket), key))
+                self._sweep()
                 if self._idle:
                     self._arm()
             return
@@ -67,6 +70,7 @@ class WorkQueue:
         """Drops what is planned for `key` later: its object is gone."""
         self._due.pop(key, None)
         self._failures.pop(key, None)
+        self._sweep()
 
     async def take(self) -> Key:
         """The next ready key, which is then active until `done`."""
@@ -127,6 +131,13 @@ class WorkQueue:
         if self._idle:
             self._arm()
 
+    def _sweep(self) -> None:
+        """Drops what was forgotten, or is due sooner by now: a Run's deadline is an hour and more away."""
+        if len(self._heap) <= 2 * len(self._due) + SLACK:
+            return
+        self._heap = [entry for entry in self._heap if self._due.get(entry[2]) == entry[0]]
+        heapq.heapify(self._heap)
+
     def _promote(self) -> None:
         now = self._clock()
         while self._heap and self._heap[0][0] <= now:
@@ -134,6 +145,11 @@ class WorkQueue:
             if self._due.get(key) == due:
                 del self._due[key]
                 self.add(key)
+
+    @property
+    def planned(self) -> int:
+        """How many entries for later are kept, stale ones too."""
+        return len(self._heap)
 
     @property
     def depth(self) -> int:

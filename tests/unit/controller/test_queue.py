@@ -1,6 +1,7 @@
 """The work queue: serial per key, coalescing, delayed, with back-off."""
 
 import asyncio
+import contextlib
 import random
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.lanes import Lanes
-from controller.queue import BACKOFF_MAX, Key, WorkQueue, backoff
+from controller.queue import BACKOFF_MAX, SLACK, Key, WorkQueue, backoff
 
 
 class Clock:
@@ -71,6 +72,36 @@ async def test_of_several_delays_the_earliest_counts_and_forgotten_ones_never_co
     queue.forget(KEY)
     clock.now += 5
     assert await taken(queue) is None
+
+
+def test_what_was_planned_for_later_and_forgotten_takes_no_room():
+    queue = WorkQueue(Clock())
+    for number in range(3000):
+        key = Key("runs", f"run-{number}")
+        queue.add(key, 4000)
+        queue.add(key, 3600)
+        if number % 10:
+            queue.forget(key)
+    assert 300 <= queue.planned <= 1000
+    for number in range(3000):
+        queue.forget(Key("runs", f"run-{number}"))
+    assert queue.planned <= SLACK
+
+
+async def test_what_is_still_planned_comes_when_the_forgotten_has_been_swept_out():
+    queue = WorkQueue(clock := Clock())
+    wanted = [Key("runs", f"run-{number}") for number in range(0, 3000, 100)]
+    for number in range(3000):
+        key = Key("runs", f"run-{number}")
+        queue.add(key, 10 + number)
+        if key not in wanted:
+            queue.forget(key)
+    clock.now += 4000
+    came = []
+    while (key := await taken(queue)) is not None:
+        came.append(key)
+        queue.done(key)
+    assert came == wanted
 
 
 async def test_a_failed_key_comes_again_after_growing_pauses_and_a_success_resets_them():
@@ -180,7 +211,10 @@ def test_never_two_at_once_of_one_key_and_nothing_added_is_lost(seed, workers):
             queue.add(key, chance.choice([0, 0, 0.001]))
             if chance.random() < 0.3:
                 await asyncio.sleep(0)
-        await asyncio.sleep(0.02)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(60):
+                while seen != added or active:
+                    await asyncio.sleep(0.001)
         for task in tasks:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
