@@ -21,9 +21,8 @@ HOLES: tuple[Hole, ...] = (
         "if declared is not None and declared > MAX_BODY:", "if False:", CONNECTIONS,
     ),
     hole(
-        "X1", "a head never ends", "api/connections.py",
-        "if connection.since < self._looked if large else now - connection.since > HEAD_SECONDS:",
-        "if False:", CONNECTIONS,
+        "X1", "connections without number", "api/connections.py",
+        "if self._count > self._most:", "if False:", f"{CONNECTIONS}::test_who_waits_longest_makes_room",
     ),
     hole(
         "X1", "a body is nested as deep as it likes", "api/body.py",
