@@ -106,6 +106,13 @@ def _acted_upon(head: heads.Head | None, orders: order.Orders) -> bool:
     return head.moved or (head.deployment is not None and head.deployment.name in orders.given)
 
 
+def _activated(best: Deployment, before: str | None, orders: order.Orders) -> str:
+    """Who is active now, in whose place, and whether somebody rolled back to it."""
+    instead = f", in the place of {before}" if before else ""
+    rolled = "; it was rolled back to" if best.name in orders.seen else ""
+    return f"{best.name} is the active deployment{instead}{rolled}."
+
+
 def _status(
     project: Project,
     deployments: Sequence[Deployment],
@@ -120,7 +127,7 @@ def _status(
     best = order.winner(deployments, orders)
     if best is not None and best.name != project.active:
         status |= {"activeDeployment": best.name, "activatedAt": format_time(now)}
-        events.append(Note("Activated", f"{best.name} is the active deployment."))
+        events.append(Note("Activated", _activated(best, project.active, orders)))
     elif best is None and project.active is not None:
         status |= {"activeDeployment": None, "activatedAt": None}
         events.append(Note("Deactivated", f"{project.active} is gone; there is no active deployment.", True))

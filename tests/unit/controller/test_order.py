@@ -229,6 +229,20 @@ def test_a_rollback_stays_until_the_head_moves_to_another_tree():
     assert world.active == three
 
 
+def test_the_event_says_in_whose_place_and_why():
+    world = World(git=True)
+    one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
+    world.objects[one]["spec"]["activation"] = 1
+    [note] = [note for note in world.decided().events if note.reason == "Activated"]
+    assert note.message == f"{one} is the active deployment, in the place of {two}; it was rolled back to."
+    first = World(git=True)
+    first.head = "1" * 40
+    first.settle()
+    first.build(head_name(first), True)
+    [note] = [note for note in first.decided().events if note.reason == "Activated"]
+    assert note.message == f"{head_name(first)} is the active deployment."
+
+
 def test_a_head_that_comes_back_is_active_at_once_without_a_new_deployment():
     world = World(git=True)
     one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
