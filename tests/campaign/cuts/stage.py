@@ -172,7 +172,7 @@ async def _seen(made: Stage, sha: str) -> bool:
     return project is not None and sha in str(project.get("status"))
 
 
-async def built(made: Stage, deployment: str, seconds: float = 300) -> None:
+async def built(made: Stage, deployment: str, seconds: float = 900) -> None:
     """Returns once a deployment is active. Raises AssertionError where it fails, TimeoutError."""
     async with asyncio.timeout(seconds):
         while True:

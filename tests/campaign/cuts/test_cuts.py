@@ -76,12 +76,12 @@ async def test_every_cut_of_a_run_and_of_a_deployment_comes_to_the_same_end(tmp_
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 async def test_every_cut_of_a_cancellation_a_rollback_and_a_pruning_comes_to_the_same_end(tmp_path):
     await judge("test_other_cuts", tmp_path, (Applied(), Pruned()), (RolledBack(),))
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 async def test_every_cut_of_the_removal_of_old_deployments_and_images_comes_to_the_same_end(tmp_path):
     await judge("test_cuts_of_removal", tmp_path, (Trimmed(),))
