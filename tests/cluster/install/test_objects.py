@@ -103,6 +103,44 @@ def test_a_second_release_in_the_namespace_of_another_is_refused(namespaces):
     assert "second-crewyard-api" in command("helm", "install", "second", *argv)
 
 
+def test_an_upgrade_keeps_the_key_and_restarts_what_uses_a_secret_that_changed(namespaces):
+    system, crews = namespaces
+    release = system.removesuffix("-system")
+    # No node is of this kind: nothing starts, and only what is written is looked at.
+    values = {
+        "crds": {"install": False},
+        "crews": {"create": False, "namespace": crews},
+        "nodeSelector": {"example.com/nowhere": "yes"},
+        "rateLimit": {"existingSecret": "counters"},
+        "identity": {"kubernetesTokens": False},
+        "admissionPolicy": {"enabled": False},
+    }
+
+    def upgraded():
+        argv = ["helm", "upgrade", "--install", release, str(CHART), "--namespace", system, "--values", "-"]
+        command(*argv, given=json.dumps(values))
+        found = json.loads(kubectl("-n", system, "get", "deployments,secrets", "-o", "json"))["items"]
+        secret = {one["metadata"]["name"]: one.get("data") for one in found if one["kind"] == "Secret"}
+        pods = [one["spec"]["template"]["metadata"] for one in found if one["kind"] == "Deployment"]
+        [told] = {pod["annotations"]["checksum/secrets"] for pod in pods}
+        return secret[f"{release}-crewyard-tokens"]["key"], told
+
+    def counters(verb, value):
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "counters"}}
+        kubectl("-n", system, verb, "-f", "-", given=json.dumps({**body, "stringData": {"url": value}}))
+
+    try:
+        counters("create", "redis://one")
+        first = upgraded()
+        assert upgraded() == first
+        counters("replace", "redis://two")
+        key, told = upgraded()
+        assert key == first[0] and told != first[1]
+    finally:
+        argv = ["helm", "uninstall", release, "--namespace", system, "--ignore-not-found"]
+        subprocess.run(argv, capture_output=True, timeout=120)
+
+
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_the_apiserver_takes_all_of_it(namespaces, values):
     system, crews = namespaces
