@@ -30,7 +30,7 @@ WARM = SECONDS / 3
 EVERY = max(1.0, SECONDS / 600)
 READ = 0.3
 """The share of runs whose events somebody reads as they come."""
-AT_ONCE = 60
+AT_ONCE = 30
 LATE = 5.0
 """Seconds of delay that are made up for."""
 AGAIN = 2.0
@@ -111,12 +111,12 @@ async def load(yard, until):
 
 async def one(yard, asked, reads, counts):
     """One run, from its POST to its end."""
-    run = await yard.ask("POST", "/v1/runs", {"deployment": yard.project, "input": asked})
+    run = await yard.ask("POST", "/v1/runs", {"deployment": yard.project, "input": asked}, PATIENCE)
     counts["posted"] += 1
     if reads:
         counts["read"] += await read(yard, run["id"])
     async with asyncio.timeout(PATIENCE):
-        while (await yard.ask("GET", f"/v1/runs/{run['id']}"))["completed_at"] is None:
+        while (await yard.ask("GET", f"/v1/runs/{run['id']}", None, PATIENCE))["completed_at"] is None:
             await asyncio.sleep(AGAIN)
     counts["ended"] += 1
 
