@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 from runner.pid1 import encode
 from runner.pid1.mask import Mask
+from runner.pid1.quickjson import loads
 
 LONGEST = 512 * 1024  # bytes of a line: an event of 64 KiB of text, escaped as badly as can be
 
@@ -31,7 +30,7 @@ def understand(line: bytes, limit: int, mask: Mask) -> Said:
     what events and the failure tell, but not the result."""
     said = Said()
     try:
-        value = json.loads(line, parse_constant=str)  # NaN is no JSON
+        value = loads(line, str)  # NaN is no JSON
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PIECE = 256 * 1024
-_KIND = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+\Z")
+_KIND = r"[a-z0-9.+-]+/[a-z0-9.+-]+\Z"
 
 
 class Changed(Exception):
@@ -27,10 +26,11 @@ def encoded(name: str) -> str:
 def content_type(name: str) -> str:
     """A guess by the name's ending alone. Pure."""
     import mimetypes
+    import re
 
     ending = os.path.splitext(name.rsplit("/", 1)[-1])[1]
     kind = mimetypes.guess_type("x" + ending)[0] if ending.isprintable() and ending.isascii() else None
-    if not kind or not _KIND.match(kind):
+    if not kind or not re.match(_KIND, kind):
         return "application/octet-stream"
     return kind + "; charset=utf-8" if kind.startswith("text/") else kind
 

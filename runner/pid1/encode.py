@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
-from json.encoder import encode_basestring
+
+from runner.pid1.quickjson import dumps, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def stamp(nanoseconds: int) -> str:
 def log(message: str, level: str = "info", continues: bool = False) -> str:
     """The data of a log event."""
     mark = ', "continues": true' if continues else ""
-    return f'{{"message": {encode_basestring(message)}, "level": "{level}"{mark}}}'
+    return f'{{"message": {quoted(message)}, "level": "{level}"{mark}}}'
 
 
 def logs(message: str, level: str, continues: bool, limit: int) -> Iterator[str]:
@@ -38,7 +38,7 @@ def logs(message: str, level: str, continues: bool, limit: int) -> Iterator[str]
 
 def data(value: dict[str, object]) -> str:
     """Any event's data that came as JSON; lone surrogates become U+FFFD, since nobody takes them."""
-    written = json.dumps(value, ensure_ascii=False)
+    written = dumps(value, ascii_only=False)
     try:
         written.encode()
     except UnicodeEncodeError:
@@ -48,4 +48,4 @@ def data(value: dict[str, object]) -> str:
 
 def event(seq: int, kind: str, time_: str, data_: str) -> bytes:
     """One whole event, as it stands in a batch."""
-    return f'{{"seq": {seq}, "type": {encode_basestring(kind)}, "time": "{time_}", "data": {data_}}}'.encode()
+    return f'{{"seq": {seq}, "type": {quoted(kind)}, "time": "{time_}", "data": {data_}}}'.encode()

@@ -5,7 +5,6 @@ A thread of its own, so that the main thread still hears when the pod is asked t
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 
@@ -14,6 +13,7 @@ from runner.pid1.backoff import delay
 from runner.pid1.facade import Away, Facade, Lost, chance, insist, parsed
 from runner.pid1.intake import Intake
 from runner.pid1.queue import Events
+from runner.pid1.quickjson import dumps
 from runner.pid1.sender import Sender
 from runner.pid1.until import Until
 from runner.pid1.upload import Upload
@@ -106,7 +106,7 @@ class Finish(threading.Thread):
         value = end.get("result") if self._verdict.outcome == "succeeded" else None
         if (
             value is not None
-            and len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")) > self._output_bytes
+            and len(dumps(value, ascii_only=False).encode("utf-8", "replace")) > self._output_bytes
         ):
             self._say(f"The output is dropped: it is above {self._output_bytes} bytes.")
             return None

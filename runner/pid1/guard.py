@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes
-
 _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def seal() -> None:
     """Makes this process non-dumpable and the parent of its orphaned descendants. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
     for option, value in ((_PR_SET_DUMPABLE, 0), (_PR_SET_CHILD_SUBREAPER, 1)):
-        if libc.prctl(option, value, 0, 0, 0) != 0:
-            raise OSError(ctypes.get_errno(), f"prctl({option}) was refused")
+        if _prctl(option, value) != 0:
+            raise OSError(f"prctl({option}) was refused")
+
+
+def _prctl(option: int, value: int) -> int:
+    # The C part of `ctypes` does it alone; the module around it takes longer to import than the claim.
+    try:
+        from _ctypes import call_function, dlopen, dlsym
+
+        own = dlopen(None, 0)  # type: ignore[arg-type]
+        return int(call_function(dlsym(own, "prctl"), (option, value, 0, 0, 0)))
+    except (ImportError, TypeError):
+        import ctypes
+
+        return int(ctypes.CDLL(None).prctl(option, value, 0, 0, 0))

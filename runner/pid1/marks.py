@@ -7,9 +7,7 @@ the channel, and the event names the mark: what stands before it was said before
 
 from __future__ import annotations
 
-import re
-
-_MARK = re.compile(rb"\0\x1ecrewyard:([0-9.]{1,40})\x1e\0")
+_MARK = rb"\0\x1ecrewyard:([0-9.]{1,40})\x1e\0"
 _START = b"\0\x1ecrewyard:"
 _LONGEST = len(_START) + 42
 
@@ -26,9 +24,11 @@ class Marks:
             data, self._rest = self._rest + data, b""
         if b"\0" not in data:
             return [(data, None)]
+        import re  # with the first mark: most runs have none
+
         pieces: list[tuple[bytes, str | None]] = []
         at = 0
-        for found in _MARK.finditer(data):
+        for found in re.finditer(_MARK, data):
             pieces.append((data[at : found.start()], found[1].decode()))
             at = found.end()
         keep = _unfinished(data, at)
@@ -45,6 +45,8 @@ class Marks:
 
 def _unfinished(data: bytes, least: int) -> int:
     """Where the start of a mark begins whose rest may still come; the end of `data` if there is none."""
+    import re
+
     at = data.find(b"\0", max(least, len(data) - _LONGEST + 1))
     while at >= 0:
         tail = data[at:]

@@ -7,7 +7,8 @@ returns and the files that it leaves are its product, and stay as they are.
 from __future__ import annotations
 
 import os
-from json.encoder import encode_basestring, encode_basestring_ascii
+
+from runner.pid1.quickjson import quoted, quoted_ascii
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class Mask:
         forms: set[str] = set()
         for value in filter(None, map((variables or {}).get, names)):
             for part in (value, *value.splitlines()):
-                written = encode_basestring(part), encode_basestring_ascii(part), repr(part)
+                written = quoted(part), quoted_ascii(part), repr(part)
                 forms |= {part, *(text[1:-1] for text in written)}
         known = {form for form in (form.strip() for form in forms) if len(os.fsencode(form)) >= LEAST}
         # The longest first, so that no part of one is left by another.

@@ -1,14 +1,28 @@
-"""JSON before the grant, where every import delays the crew. Used by `facade` and `launch`.
+"""JSON without the module `json`. Used by all of process 1.
 
 The standard library's own C parts without the modules around them: `json` loads `re` and `enum`, which takes
-longer than the claim. Where an interpreter has other parts, `json` it is.
+longer than the claim, and while the crew starts takes the processor from it. Where an interpreter has other
+parts, `json` it is.
 """
 
 from __future__ import annotations
 
+try:
+    from _json import encode_basestring as quoted
+    from _json import encode_basestring_ascii as quoted_ascii
+    from _json import make_encoder, make_scanner
+except ImportError:
+    from json.encoder import encode_basestring as quoted
+    from json.encoder import encode_basestring_ascii as quoted_ascii
+
+    make_encoder = make_scanner = None  # type: ignore[assignment,misc]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+__all__ = ["dumps", "loads", "quoted", "quoted_ascii"]
 
 
 class _Rules:
@@ -19,20 +33,23 @@ class _Rules:
     object_pairs_hook = None
     parse_float = float
     parse_int = int
-    parse_constant = float
+
+    def __init__(self, constant: Callable[[str], object]) -> None:
+        self.parse_constant = constant
 
 
-def loads(data: bytes) -> Any:
-    """The value. Raises ValueError where it is no JSON, or not UTF-8."""
-    text = data.decode().strip(" \t\r\n")
+def loads(data: bytes, constant: Callable[[str], object] = float) -> Any:
+    """The value. Raises ValueError where it is no JSON, or not UTF-8; RecursionError where it is too deep.
+
+    `constant` makes a value of NaN, Infinity and -Infinity, which are no JSON.
+    """
+    text = data.decode("utf-8", "surrogatepass").strip(" \t\r\n")
     try:
-        from _json import make_scanner
-
-        scan: Any = make_scanner(_Rules())  # type: ignore[arg-type]
-    except (ImportError, TypeError, AttributeError):
+        scan: Any = make_scanner(_Rules(constant))  # type: ignore[arg-type]
+    except (TypeError, AttributeError):
         import json
 
-        return json.loads(text)
+        return json.loads(text, parse_constant=constant)
     try:
         value, end = scan(text, 0)
     except StopIteration:
@@ -42,18 +59,15 @@ def loads(data: bytes) -> Any:
     return value
 
 
-def dumps(value: object) -> str:
-    """The text, of ASCII characters only. Raises TypeError or ValueError for what is no JSON value."""
+def dumps(value: object, ascii_only: bool = True) -> str:
+    """The text. Raises TypeError or ValueError for what is no JSON value, RecursionError if too deep."""
+    quote = quoted_ascii if ascii_only else quoted
     try:
-        from _json import encode_basestring_ascii, make_encoder
-
-        encode: Any = make_encoder(
-            {}, _no_value, encode_basestring_ascii, None, ": ", ", ", False, False, True
-        )
-    except (ImportError, TypeError):
+        encode: Any = make_encoder({}, _no_value, quote, None, ": ", ", ", False, False, True)
+    except TypeError:
         import json
 
-        return json.dumps(value)
+        return json.dumps(value, ensure_ascii=ascii_only)
     return "".join(encode(value, 0))
 
 

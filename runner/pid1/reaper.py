@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
 import time
 from contextlib import suppress
 

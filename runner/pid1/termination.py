@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from runner.pid1.quickjson import dumps
 
 MOST = 4096
 
@@ -12,7 +12,7 @@ def compose(outcome: str | None, reason: str | None, message: str | None, report
     text = (message or "").encode("utf-8", "replace").decode()
     while True:
         value = {"outcome": outcome, "reason": reason, "message": text or None, "reported": reported}
-        written = json.dumps(value, ensure_ascii=False).encode()
+        written = dumps(value, ascii_only=False).encode()
         if len(written) <= MOST:
             return written
         text = text[len(text) // 8 + 1 :]  # the end says the most

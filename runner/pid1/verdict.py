@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import _signal as signal  # type: ignore[import-not-found]
 
 MESSAGE_BYTES = 2048
 
@@ -84,8 +84,10 @@ def clip(text: str, most: int) -> str:
 
 
 def _killed(number: int) -> str:
+    from signal import Signals
+
     try:
-        name = signal.Signals(number).name
+        name = Signals(number).name
     except ValueError:
         name = f"signal {number}"
     hint = {
@@ -93,7 +95,7 @@ def _killed(number: int) -> str:
         signal.SIGSEGV: "A native library crashed: the log's last lines and that library's "
         "version tell more.",
         signal.SIGABRT: "A native library gave up: the log's last lines tell more.",
-    }.get(number, "Look for what sends it in the crew and its libraries.")  # type: ignore[call-overload]
+    }.get(number, "Look for what sends it in the crew and its libraries.")
     return f"The crew's process was killed by {name}. {hint}"
 
 

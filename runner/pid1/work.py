@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]
 import os
-import signal
 import sys
 
 from runner.pid1 import memory, reaper, signals

@@ -199,6 +199,17 @@ def test_json_before_the_grant_is_json(value: object) -> None:
     assert json.loads(quickjson.dumps(value)) == value
 
 
+@given(_VALUES)
+def test_json_with_all_letters_is_json(value: object) -> None:
+    written = quickjson.dumps(value, ascii_only=False)
+    assert written == json.dumps(value, ensure_ascii=False)
+    assert quickjson.loads(written.encode("utf-8", "surrogatepass")) == value
+
+
+def test_what_is_no_number_is_what_the_caller_makes_of_it() -> None:
+    assert quickjson.loads(b'{"a": NaN, "b": -Infinity}', str) == {"a": "NaN", "b": "-Infinity"}
+
+
 @pytest.mark.parametrize("text", [b"", b" ", b"{", b"{} {}", b"nul", b"\xff", b'{"a": }', b"'a'"])
 def test_what_is_no_json_is_told(text: bytes) -> None:
     with pytest.raises(ValueError):
@@ -210,12 +221,24 @@ def test_what_cannot_be_json_is_told() -> None:
         quickjson.dumps({"a": {1}})
 
 
+def test_while_the_crew_starts_only_the_c_parts_of_modules_are_imported() -> None:
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); import runner.pid1.work; "
+        "from runner.pid1 import guard; guard.seal(); "
+        "print(sorted({'ctypes', 'enum', 're', 'json', 'socket', 'signal', 'hashlib'} & set(sys.modules)))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert said.stdout == "[]\n", said.stderr
+
+
 def test_little_is_imported_before_the_grant() -> None:
     """Each of these takes as long as a claim."""
     code = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); import runner.pid1.main, "
         "runner.pid1.guard, runner.pid1.memory, runner.pid1.signals, runner.pid1.claim, runner.pid1.launch; "
-        "slow = {'enum', 're', 'json', 'socket', 'signal', 'threading', 'subprocess'}; "
+        "slow = {'ctypes', 'enum', 're', 'json', 'socket', 'signal', 'threading', 'subprocess'}; "
         "print(sorted(slow & set(sys.modules)))"
     )
     said = subprocess.run(
