@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from pathlib import Path
 
-from crds.kinds import RUN
+from crds.kinds import POD, RUN
 from crds.names import id_of
 from tests.campaign import ledger
 from tests.campaign.bugs.scenes_of_pods import started
@@ -16,12 +16,12 @@ from tests.campaign.checker import ACTIVE, BACKWARD, DOUBLED, Violation
 from tests.campaign.proxy.call import Call
 from tests.campaign.proxy.rule import Drop, Heard, Slow
 from tests.campaign.proxy.server import proxying
-from tests.campaign.yard import yard
+from tests.campaign.yard import Yard, yard
 
 LATE_SECONDS = 6.0
 PLACES = 2
-LONG_SECONDS = 40.0
-"""A controller is back and has decided by then, on a slow machine, too."""
+DECIDED_SECONDS = 40.0
+"""From a controller's being back until it has made a pod, if it wants to."""
 ROLLBACK_SECONDS = 60.0
 END_SECONDS = 120
 
@@ -116,12 +116,28 @@ async def crowd(directory: Path, tree: Path) -> list[Violation]:
         yard(directory, tree=tree, kubeconfig=proxy.kubeconfig, concurrency=PLACES) as mine,
         campaign("crowd", mine, PLACES) as found,
     ):
-        runs = await found.work.apply([*[{"sleep": LONG_SECONDS}] * PLACES, *[{"sleep": 1}] * PLACES])
-        await started(mine, runs[0])
-        await started(mine, runs[1])
+        runs = await found.work.apply([*[{"sleep": 3600}] * PLACES, *[{"sleep": 1}] * PLACES])
+        holding = runs[:PLACES]
+        for run in holding:
+            await started(mine, run)
         proxy.rules.append(slow)
         await found.fault("controller SIGKILL", mine.controller.restart())
+        with contextlib.suppress(TimeoutError):
+            await _one_too_many(mine)
+        for run in holding:
+            found.work.allow(run, "canceled")
+            await mine.ask("POST", f"/v1/runs/{id_of(run)}/cancel")
     return list(found.report.columns[0].violations)
+
+
+async def _one_too_many(mine: Yard) -> None:
+    """Returns once more crews have begun than there are places. Raises TimeoutError where no pod is made."""
+    async with asyncio.timeout(DECIDED_SECONDS):
+        while len((await mine.kube.list(POD)).items) <= PLACES:
+            await asyncio.sleep(0.2)
+    async with asyncio.timeout(END_SECONDS):
+        while len(ledger.starts(mine.ledger.entries())) <= PLACES:
+            await asyncio.sleep(0.2)
 
 
 async def rollback(directory: Path, tree: Path) -> list[Violation]:

@@ -4,9 +4,11 @@ Called by the catalogue of seeded bugs.
 """
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
+from crds import errors
 from crds.kinds import POD
 from tests.campaign import ledger
 from tests.campaign.campaign import campaign
@@ -60,5 +62,10 @@ async def gone(directory: Path, tree: Path) -> list[Violation]:
     async with yard(directory, tree=tree) as mine, campaign("gone", mine) as found:
         run = await found.work.post({"sleep": 3600}, ("failed:PodDeleted",))
         await started(mine, run)
-        await found.fault("pod deleted", mine.kube.delete(POD, run, grace_seconds=0))
+        raw = await mine.kube.get(POD, run)
+        assert raw is not None
+        # This very one: where the answer comes late the client asks again.
+        gone = mine.kube.delete(POD, run, grace_seconds=0, uid=raw["metadata"]["uid"])
+        with contextlib.suppress(errors.Conflict):
+            await found.fault("pod deleted", gone)
     return list(found.report.columns[0].violations)
