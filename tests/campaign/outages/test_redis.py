@@ -1,0 +1,78 @@
+"""The Redis in which replicas count requests is away, hangs or is mad: nobody is turned away for it."""
+
+import contextlib
+import signal
+
+import pytest
+
+from tests.campaign.outages.link import linked
+from tests.campaign.outages.outage import outage
+from tests.campaign.outages.rule import Garbage, Silent, Slow
+from tests.campaign.report import demand
+from tests.campaign.yard import yard
+from tests.unit.api import redis_server
+
+CONCURRENCY = 6
+SECONDS = 5.0
+AWAY = "shared_rate_limit_away"
+
+
+@pytest.fixture
+def server():
+    program = redis_server.program()
+    if program is None:
+        pytest.skip(redis_server.MISSING)
+    found = redis_server.Server(program)
+    yield found
+    found.stop()
+
+
+@contextlib.asynccontextmanager
+async def killed(server):
+    server.stop()
+    yield
+    server.start()
+
+
+@contextlib.asynccontextmanager
+async def halted(server):
+    server.signal(signal.SIGSTOP)
+    yield
+    server.signal(signal.SIGCONT)
+
+
+@pytest.mark.campaign
+async def test_every_trouble_of_a_redis(place, server):
+    async with (
+        linked("127.0.0.1", server.port) as link,
+        yard(
+            place,
+            concurrency=CONCURRENCY,
+            settings={"CREWYARD_RATE_LIMIT_URL": f"redis://:{redis_server.PASSWORD}@127.0.0.1:{link.port}/0"},
+        ) as mine,
+        outage("test_every_trouble_of_a_redis", mine, CONCURRENCY) as found,
+    ):
+        await found.stored(1000)
+        faults = (
+            ("redis killed", killed(server)),
+            ("redis halted", halted(server)),
+            ("redis refuses", link.refusing()),
+            ("redis silent", link.fault(Silent())),
+            ("redis slow", link.fault(Slow(0.3, 1000))),
+            ("redis answers garbage", link.fault(Garbage())),
+        )
+        for kind, fault in faults:
+            run = await found.campaign.work.post({"events": 5, "pause": 0.3, "artifact": 1000})
+
+            async def during(run=run) -> None:
+                await found.crew_done(run)
+
+            await found.strike(kind, fault, SECONDS, during)
+            for call in ("ready", "project", "runs", "artifact"):
+                if found.asker.count(call, 503, 429):
+                    found.broken("answers", f"{kind}: {call} was refused")
+                if not found.asker.count(call, 200):
+                    found.broken("answers", f"{kind}: {call} was never answered")
+        if AWAY not in mine.api.log.read_text():
+            found.broken("answers", f"the log does not say {AWAY}")
+    demand(found.campaign.report)
