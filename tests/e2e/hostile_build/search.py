@@ -8,7 +8,7 @@ import stat
 from tries import Stopped, attempt
 
 MOST = 8 << 20
-MEMORY = 256 << 20
+MEMORY = 64 << 20
 # Written in parts, so that this file is none of what they find.
 CANARY = re.compile(b"canary-" + b"[0-9a-f]{24}")
 TOKEN = re.compile(
