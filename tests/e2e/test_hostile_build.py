@@ -271,6 +271,8 @@ async def test_the_same_attempts_work_with_credentials_and_without_fences(
             "command": ["python3", "-c", FREE],
             "env": [{"name": "API_TOKEN", "value": canary()}, {"name": "DOCKER_CONFIG", "value": "/docker"}],
             "securityContext": {"privileged": True, "runAsUser": 0},
+            # Without a share it would starve beside tests that need all of the machine.
+            "resources": {"requests": {"cpu": "100m"}},
             "volumeMounts": [
                 {"name": "tries", "mountPath": "/tries"},
                 {"name": "docker", "mountPath": "/docker"},
