@@ -21,10 +21,10 @@ def runner_of(uid: str) -> int | None:
     return None
 
 
-def kill_runner(uid: str) -> bool:
-    """SIGKILL to the runner of a pod; whether there was one."""
-    number = runner_of(uid)
-    if number is None:
+def kill_runner(uid: str, number: signal.Signals = signal.SIGKILL) -> bool:
+    """A signal to the runner of a pod; whether there was one."""
+    pid = runner_of(uid)
+    if pid is None:
         return False
-    os.kill(number, signal.SIGKILL)
+    os.kill(pid, number)
     return True

@@ -84,10 +84,12 @@ async def deaf(found: Campaign, canceled: bool) -> None:
     found.faults["crew ignores SIGTERM"] += 1
 
 
-async def everything(name: str, place, faults: Mapping[str, tuple[dict, str, str]], neighbours: int) -> None:
-    """All faults at once, between neighbours."""
+async def everything(
+    name: str, place, faults: Mapping[str, tuple[dict, str, str]], neighbours: int, seconds: float = 600
+) -> None:
+    """All faults at once, between neighbours; `seconds` until all have ended."""
     async with yard(place, concurrency=CONCURRENCY) as mine, campaign(name, mine, CONCURRENCY) as found:
-        found.end_seconds = 600
+        found.end_seconds = seconds
         for _ in range(neighbours):
             await found.work.post(dict(QUIET))
         async with asyncio.TaskGroup() as group:
@@ -105,4 +107,4 @@ async def test_every_death(place):
 
 @pytest.mark.campaign
 async def test_great_deaths(place):
-    await everything("test_great_deaths", place, {**FAULTS, **SMALL, **GREAT}, neighbours=20)
+    await everything("test_great_deaths", place, {**FAULTS, **SMALL, **GREAT}, 20, seconds=3000)

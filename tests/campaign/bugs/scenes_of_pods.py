@@ -5,6 +5,7 @@ Called by the catalogue of seeded bugs.
 
 import asyncio
 import contextlib
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from crds.kinds import POD
 from tests.campaign import ledger
 from tests.campaign.campaign import campaign
 from tests.campaign.checker import Violation
+from tests.campaign.pods import kill_runner
 from tests.campaign.yard import Yard, yard
 
 WAIT_SECONDS = 150.0
@@ -64,6 +66,8 @@ async def gone(directory: Path, tree: Path) -> list[Violation]:
         await started(mine, run)
         raw = await mine.kube.get(POD, run)
         assert raw is not None
+        # Halted, so that it cannot report that it was stopped before the next pod has begun.
+        assert kill_runner(raw["metadata"]["uid"], signal.SIGSTOP), "the pods' processes are elsewhere"
         # This very one: where the answer comes late the client asks again.
         gone = mine.kube.delete(POD, run, grace_seconds=0, uid=raw["metadata"]["uid"])
         with contextlib.suppress(errors.Conflict):
