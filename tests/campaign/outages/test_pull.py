@@ -1,0 +1,43 @@
+"""The registry is away while a node pulls the image of a run."""
+
+import asyncio
+
+import pytest
+
+from tests.campaign.outages.images import registry_address
+from tests.campaign.outages.link import linked
+from tests.campaign.outages.outage import outage
+from tests.campaign.report import demand
+from tests.campaign.yard import yard
+
+CONCURRENCY = 6
+
+
+@pytest.mark.campaign
+async def test_a_registry_that_is_away_when_an_image_is_pulled(place):
+    """A node that must pull an image waits for the registry, and the run begins once."""
+    name = "test_a_registry_that_is_away_when_an_image_is_pulled"
+    host, port = registry_address()
+    other = "dep-pulled"
+    # The node's own runtime takes no http but of this machine.
+    async with (
+        linked(host, port) as link,
+        yard(place, concurrency=CONCURRENCY) as mine,
+        outage(name, mine, CONCURRENCY) as found,
+    ):
+        await found.stored(1000)
+        repository = mine.image.partition("/")[2]
+        mine.image = f"127.0.0.1:{link.port}/{repository}"
+        await mine.deploy(other)
+        await mine.active(other)
+        runs: list[str] = []
+
+        async def during() -> None:
+            runs.append(await found.campaign.work.post({"events": 3, "artifact": 1000}))
+            await asyncio.sleep(15)
+            if any(line.run == runs[0] for line in mine.ledger.entries()):
+                found.broken("fault", "the image was there already")
+
+        await found.strike("registry away from a node", link.refusing(), 0, during)
+        await found.ended(*runs)
+    demand(found.campaign.report)
