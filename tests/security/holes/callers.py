@@ -87,7 +87,7 @@ HOLES: tuple[Hole, ...] = (
             # There is a first guard before this one.
             Edit("api/identity/tokens.py", "and seen.issuer == self._workflows.issuer:", "and seen.issuer:"),
         ),
-        (f"{BAD_KEY}[token of an unknown issuer]",),
+        (f"{WORKFLOWS}::test_every_bad_token_is_refused_alike",),
     ),
     hole(
         "X2", "a workflow's token that has expired is taken", "api/identity/oidc.py",
