@@ -42,7 +42,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X3", "a source is held in memory", "build/tree.py",
-        "_IN_MEMORY_BYTES = 64 << 20", "_IN_MEMORY_BYTES = 1 << 40", "tests/security/test_bounded.py",
+        "_IN_MEMORY_BYTES = 64 << 20", "_IN_MEMORY_BYTES = 1 << 40", "tests/unit/build/test_bounded.py",
     ),
     hole(
         "X4", "an address within an IPv6 address is not looked at", "outbound/addresses.py",
