@@ -77,7 +77,7 @@ campaign: ## faults of all kinds for two hours, Runs beside Jobs, and a table of
 	@$(MAKE) up $(STAMP) tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_GROUND_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
 	  CREWYARD_CAMPAIGN_REPORT="$${CREWYARD_CAMPAIGN_REPORT:-$$(mktemp -d)}" \
-	  $(BIN)/pytest -s -o timeout=3600 -o faulthandler_timeout=3500 tests/campaign tests/security/holes $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
+	  $(BIN)/pytest -s --durations=25 -o timeout=3600 -o faulthandler_timeout=3500 tests/campaign tests/security/holes $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
 
 fuzz: ## 10,000 requests made up from the API's description
 	@$(PYTHON) -m dev fit fuzz

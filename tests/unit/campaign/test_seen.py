@@ -63,7 +63,7 @@ def test_all_directories_are_read(tmp_path):
 def test_it_goes_between_the_marks_of_a_page_again_and_again():
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     once = placed(page, "new")
-    assert once == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    assert once == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
     assert placed(once, "new") == once
     with pytest.raises(ValueError, match="seen: begin"):
         placed("a page", "new")
