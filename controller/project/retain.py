@@ -35,6 +35,8 @@ class Retainer:
     going: dict[str, Going] = field(default_factory=dict)
     left: dict[str, Remains] = field(default_factory=dict)
     """By Project: what would be left of it in the registry."""
+    burying: set[str] = field(default_factory=set)
+    """Projects that are gone and whose images are not yet: a finished pod is soon not known any more."""
 
     def condemned(self, project: str) -> frozenset[str] | None:
         """The Deployments whose images are going or gone; None before the Project's first look."""
@@ -80,7 +82,7 @@ class Retainer:
         """The Project is gone; its images go, too. Raises what the apiserver refuses: do it again."""
         async with self.removing:
             left = self.left.get(project)
-            if left is not None or self._known_pods(project):
+            if left is not None or project in self.burying or self._known_pods(project):
                 pods = await self._pods(project)
                 decision = farewell.decide(left, pods, datetime.now(UTC), self.config)
                 for child in decision.create:
@@ -89,6 +91,8 @@ class Retainer:
                     await self.actor.delete(gone)
                 if decision.requeue_after is not None:
                     self.actor.queue.add(triggers.project(project), decision.requeue_after)
+                more = decision.create or decision.requeue_after is not None
+                (self.burying.add if more else self.burying.discard)(project)
             self.left.pop(project, None)
             self.going.pop(project, None)
 
