@@ -17,6 +17,7 @@ from build.logs import Log
 from build.prune import prune
 from build.prune_settings import PruneSettings, read_prune_settings
 from build.registry import Repository
+from build.registry_credential import Credential
 
 from .conftest import Registry
 
@@ -80,13 +81,17 @@ def test_a_registry_that_does_not_delete_is_no_failure(registry_without_delete: 
 
 def test_another_projects_image_is_not_touched(registry: Registry) -> None:
     told = settings(registry)
-    foreign = PruneSettings(told.repository, True, "", (f"{registry.address}/crews/x@sha256:{'0' * 64}",), ())
+    foreign = PruneSettings(
+        told.repository, True, Credential(), (f"{registry.address}/crews/x@sha256:{'0' * 64}",), ()
+    )
     words, code = run("prune", foreign, Log())
     assert (words["outcome"], code) == ("trouble", 75)
 
 
 def test_a_registry_that_is_away_is_trouble() -> None:
-    away = PruneSettings("127.0.0.1:9/crews/demo", True, "", (f"127.0.0.1:9/crews/demo@sha256:{A}",), ())
+    away = PruneSettings(
+        "127.0.0.1:9/crews/demo", True, Credential(), (f"127.0.0.1:9/crews/demo@sha256:{A}",), ()
+    )
     words, code = run("prune", away, Log())
     assert (words["outcome"], words["reason"], code) == ("trouble", "RegistryPush", 75)
 
