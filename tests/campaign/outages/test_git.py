@@ -1,0 +1,161 @@
+"""A git remote is away, slow, mad, closed or torn: told, the previous stays active, and nobody else waits."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from tests.campaign.outages.link import Link, linked
+from tests.campaign.outages.outage import Outage, outage
+from tests.campaign.outages.remotes import Follower
+from tests.campaign.outages.rule import DOWN, Answer, CutAfter, Garbage, Line, Silent, Slow
+from tests.campaign.report import demand
+from tests.campaign.yard import Yard, yard
+from tests.gitserver import GitServer
+
+CONCURRENCY = 4
+ACTIVE = "active"
+
+
+def pack(line: Line) -> bool:
+    """The request for a commit, after the list of heads was given."""
+    return line.method == "POST"
+
+
+def faults(link: Link):
+    """Each with the reasons of which the project says one."""
+    away = ("Unreachable",)
+    closed = 'WWW-Authenticate: Basic realm="git"\r\n'
+    return {
+        "git remote refuses": (link.refusing(), away),
+        "git remote cut in the list": (link.fault(CutAfter(DOWN, 200)), away),
+        "git remote answers garbage": (link.fault(Garbage()), (*away, "GitNotFound")),
+        "git remote answers 503": (link.fault(Answer(503, "later")), away),
+        "git remote answers 401": (link.fault(Answer(401, "no", closed)), ("GitAuthFailed",)),
+        "git remote answers 401 midway": (link.fault(Answer(401, "no", closed, pack)), ("GitAuthFailed",)),
+        "git remote cut in the pack": (link.fault(CutAfter(DOWN, 60, pack)), away),
+        "git remote silent": (link.fault(Silent()), away),
+        "git remote silent after the list": (link.fault(Silent(pack)), away),
+    }
+
+
+async def struck(found: Outage, kind: str, fault, reasons, hurt: Follower, other: Follower, variant: str):
+    """One fault; a commit on either side of it."""
+    before = await hurt.active()
+    shas: list[str] = []
+
+    async def during() -> None:
+        shas.extend((await hurt.commit(variant), await other.commit(variant)))
+        await asyncio.gather(hurt.look(), other.look())
+        message = await hurt.says(*reasons)
+        if len(message) < 20:
+            found.broken("answers", f"{kind}: the project just says {message!r}")
+        # The neighbour's commit comes through meanwhile.
+        await other.becomes_active(shas[1])
+        if await hurt.active() != before:
+            found.broken(ACTIVE, f"{kind}: the previous deployment did not stay active")
+
+    await found.strike(kind, fault, 0, during)
+    # Nobody asks for a look: it is its own to find out.
+    await hurt.becomes_active(shas[0])
+
+
+@contextlib.asynccontextmanager
+async def followed(place: Path, mine: Yard):
+    """A link before a git server, a project behind the link, and one beside it; both active once."""
+    (place / "git").mkdir()
+    with GitServer(place / "git", mine.host) as server:
+        async with linked(mine.host, server.port, mine.host) as link:
+            names = ("hurt", "other")
+            repositories = [server.create(name) for name in names]
+            urls = (f"http://{mine.host}:{link.port}/hurt.git", server.url("other"))
+            both = [
+                Follower(mine, name, repository, url)
+                for name, repository, url in zip(names, repositories, urls, strict=True)
+            ]
+            # Each variant counts as built, so that a commit of one is active at once.
+            for variant in ("ebb", "flood"):
+                shas = [await one.commit(variant) for one in both]
+                await asyncio.gather(*(one.begin("5s") if variant == "ebb" else one.look() for one in both))
+                for one, sha in zip(both, shas, strict=True):
+                    await one.play(sha)
+                    await one.becomes_active(sha)
+            yield link, *both
+
+
+@pytest.mark.campaign
+async def test_every_trouble_of_a_git_remote(place):
+    name = "test_every_trouble_of_a_git_remote"
+    async with (
+        yard(place, concurrency=CONCURRENCY) as mine,
+        outage(name, mine, CONCURRENCY) as found,
+        followed(place, mine) as (link, hurt, other),
+    ):
+        await found.stored(1000)
+        for number, (kind, (fault, reasons)) in enumerate(faults(link).items()):
+            run = await found.campaign.work.post({"events": 5, "pause": 0.5, "artifact": 1000})
+            variant = ("ebb", "flood")[number % 2]
+            await struck(found, kind, fault, reasons, hurt, other, variant)
+            await found.ended(run)
+        await slow(found, link, hurt)
+    demand(found.campaign.report)
+
+
+@pytest.mark.campaign
+async def test_a_git_remote_in_trouble_at_a_build(place):
+    async with (
+        yard(place, concurrency=CONCURRENCY) as mine,
+        outage("test_a_git_remote_in_trouble_at_a_build", mine, CONCURRENCY) as found,
+        followed(place, mine) as (link, hurt, _),
+    ):
+        await found.stored(1000)
+        await at_the_build(found, link, hurt)
+    demand(found.campaign.report)
+
+
+async def slow(found: Outage, link: Link, hurt: Follower) -> None:
+    """A slow remote is waited for."""
+    sha = await hurt.commit("flood")
+
+    async def during() -> None:
+        await hurt.look()
+        await hurt.becomes_active(sha)
+
+    await found.strike("git remote slow", link.fault(Slow(0.5, 2000)), 0, during)
+
+
+async def at_the_build(found: Outage, link: Link, hurt: Follower) -> None:
+    """The remote answers the controller, and not the pod that fetches what is to be built."""
+
+    def pods(line: Line) -> bool:
+        return line.peer != found.yard.host
+
+    # Away for a while: another pod finds it again.
+    sha = await hurt.commit("spring tide")
+    cut = CutAfter(DOWN, 0, pods)
+
+    async def cut_once() -> None:
+        await hurt.look()
+        async with asyncio.timeout(180):
+            while not cut.injected:
+                await asyncio.sleep(0.1)
+
+    await found.strike("git remote away from a build", link.fault(cut), 3, cut_once)
+    await hurt.fetched(sha)
+    await hurt.play(sha)
+    await hurt.becomes_active(sha)
+    # Closed to it: that is final, and told.
+    last = await hurt.commit("neap tide")
+    closed = Answer(401, "no", 'WWW-Authenticate: Basic realm="git"\r\n', pods)
+
+    async def fails() -> None:
+        await hurt.look()
+        status = await hurt.ends(last, 300)
+        error = status.get("error") or {}
+        if status["phase"] != "Failed" or error.get("reason") != "GitAuthFailed":
+            found.broken("answers", f"a remote that is closed to the build: {status['phase']}, {error}")
+
+    await found.strike("git remote closed to a build", link.fault(closed), 0, fails)
+    if await hurt.active() != sha:
+        found.broken(ACTIVE, "the previous deployment did not stay active when a build failed")
