@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from crds.kinds import POD, RUN
+from crds.kinds import DEPLOYMENT, POD, RUN
 from crds.names import id_of, name_of
 from tests.campaign.observed import FAILED, TERMINAL, Event, Seen
 from tests.campaign.store import verdict
@@ -102,12 +102,15 @@ async def left(yard: Yard, seconds: float = SETTLE_SECONDS, alike: bool = True) 
 
 async def _left(yard: Yard, alike: bool) -> list[str]:
     objects = {raw["metadata"]["name"]: raw for raw in (await yard.kube.list(RUN)).items}
+    deployments = {raw["metadata"]["uid"] for raw in (await yard.kube.list(DEPLOYMENT)).items}
     found = []
     for pod in (await yard.kube.list(POD)).items:
         name = pod["metadata"]["name"]
         owners = {owner["uid"] for owner in pod["metadata"].get("ownerReferences") or ()}
         if any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences") or ()):
             continue
+        if owners & deployments and pod["status"].get("phase") in ("Succeeded", "Failed"):
+            continue  # a build's, which is kept for whoever asks why
         owner = objects.get(name)
         if owner is None or owner["metadata"]["uid"] not in owners:
             found.append(f"pod {name} of no run")
