@@ -30,13 +30,10 @@ HOSTILE = Path(__file__).parent / "hostile_build"
 GOOD = {"main.py": "def kickoff(inputs):\n    return 'calm'\n", "requirements.txt": ""}
 LEAST = 45
 NOWHERE = f"sha256:{'0' * 64}"
-pytestmark = [
-    pytest.mark.campaign,
-    pytest.mark.skipif(
-        os.geteuid() != 0 or os.environ.get("CREWYARD_CLUSTER") in ("kind", "current"),
-        reason="the node and its registry are not this machine's, or this is not root",
-    ),
-]
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or os.environ.get("CREWYARD_CLUSTER") in ("kind", "current"),
+    reason="the node and its registry are not this machine's, or this is not root",
+)
 # Where nothing fences them these come to nothing either: nobody is given them, other policies stop them for
 # everybody, or they would harm what all use.
 NOT_COMPARED = {
