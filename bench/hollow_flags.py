@@ -71,25 +71,24 @@ def apiserver(directory: Path, store: int, port: int) -> Flags:
 def controllers(directory: Path) -> Flags:
     """kube-controller-manager, each of its controllers under an account of its own, as on the ground."""
     return {
-        "kubeconfig": directory / "kubeconfig",
-        "bind-address": HOST,
-        "secure-port": free_port(),
-        "cert-dir": directory / "certs-controllers",
+        **_client(directory, "controllers"),
         "service-account-private-key-file": directory / "sa.key",
         "use-service-account-credentials": "true",
-        "leader-elect": "false",
-        "profiling": "false",
-        **UNLIMITED,
     }
 
 
 def scheduler(directory: Path) -> Flags:
     """kube-scheduler."""
+    return _client(directory, "scheduler")
+
+
+def _client(directory: Path, name: str) -> Flags:
+    """A part that is alone in its work and asks the apiserver as often as it likes."""
     return {
         "kubeconfig": directory / "kubeconfig",
         "bind-address": HOST,
         "secure-port": free_port(),
-        "cert-dir": directory / "certs-scheduler",
+        "cert-dir": directory / f"certs-{name}",
         "leader-elect": "false",
         "profiling": "false",
         **UNLIMITED,

@@ -6,6 +6,7 @@ Called by the makers of build pods and of prune pods; nothing else of a pod ever
 from typing import Any
 
 from controller.config import Config
+from controller.told import from_secret
 from crds.objects import Project
 
 PLACE = "{project}"
@@ -31,5 +32,4 @@ def credential(project: Project, config: Config) -> list[dict[str, Any]]:
     secret = push_secret(project, config)
     if not secret:
         return []
-    reference = {"name": secret, "key": ENTRY, "optional": True}
-    return [{"name": "REGISTRY_AUTH", "valueFrom": {"secretKeyRef": reference}}]
+    return [from_secret("REGISTRY_AUTH", secret, ENTRY)]

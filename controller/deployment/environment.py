@@ -9,7 +9,7 @@ from typing import Any
 from controller import push_secret
 from controller.config import Config
 from controller.deployment.source_key import private_index
-from controller.told import told
+from controller.told import from_secret, told
 from crds import durations, tokens
 from crds.objects import Deployment, Project
 
@@ -92,7 +92,7 @@ def git(deployment: Deployment, project: Project) -> list[dict[str, Any]]:
     secret = (own.get("secretRef") or {}).get("name")
     if not secret or wanted.get("url") != own.get("url"):
         return []
-    return [_from_secret(variable, secret, key) for variable, key in _GIT]
+    return [from_secret(variable, secret, key) for variable, key in _GIT]
 
 
 def index(project: Project) -> list[dict[str, Any]]:
@@ -100,14 +100,7 @@ def index(project: Project) -> list[dict[str, Any]]:
     secret = ((project.spec.get("build") or {}).get("secretRef") or {}).get("name")
     if not secret:
         return []
-    found = [_from_secret(variable, secret, key) for variable, key in _INDEX]
+    found = [from_secret(variable, secret, key) for variable, key in _INDEX]
     # Without an address there is no index: the pod says so rather than asking the public one.
     found[0]["valueFrom"]["secretKeyRef"]["optional"] = False
     return found
-
-
-def _from_secret(variable: str, secret: str, key: str) -> dict[str, Any]:
-    return {
-        "name": variable,
-        "valueFrom": {"secretKeyRef": {"name": secret, "key": key, "optional": True}},
-    }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from controller import push_secret, security
+from controller import told as variables
 from controller.config import Config
 from controller.owner import reference
 from controller.triggers import COMPONENT_PRUNE
@@ -65,7 +66,7 @@ def build(project: Project, removal: Removal, attempt: int, config: Config) -> d
         {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},
         {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-        {"name": VARIABLE, "value": json.dumps(request, separators=(",", ":"), sort_keys=True)},
+        {"name": VARIABLE, "value": variables.told(request)},
         *push_secret.credential(project, config),
     ]
     return {

@@ -19,12 +19,7 @@ AWAY = "shared_rate_limit_away"
 
 @pytest.fixture
 def server():
-    program = redis_server.program()
-    if program is None:
-        pytest.skip(redis_server.MISSING)
-    found = redis_server.Server(program)
-    yield found
-    found.stop()
+    yield from redis_server.serving()
 
 
 @contextlib.asynccontextmanager

@@ -37,12 +37,7 @@ def kickoff(inputs):
 
 @pytest.fixture
 def redis():
-    program = redis_server.program()
-    if program is None:
-        pytest.skip(redis_server.MISSING)
-    server = redis_server.Server(program)
-    yield server
-    server.stop()
+    yield from redis_server.serving()
 
 
 def counted(redis) -> str:

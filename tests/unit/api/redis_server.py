@@ -4,6 +4,9 @@ import shutil
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
+
+import pytest
 
 from tests.ports import until_listening
 from tests.unit.api_store.postgres import die_with_parent
@@ -54,3 +57,13 @@ class Server:
             self.process.kill()
             self.process.wait(10)
             self.process = None
+
+
+def serving() -> Iterator[Server]:
+    """For a fixture: a server while it is used; the test is skipped where there is no program."""
+    executable = program()
+    if executable is None:
+        pytest.skip(MISSING)
+    server = Server(executable)
+    yield server
+    server.stop()

@@ -14,12 +14,7 @@ from tests.unit.api import redis_server
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[redis_server.Server]:
-    executable = redis_server.program()
-    if executable is None:
-        pytest.skip(redis_server.MISSING)
-    server = redis_server.Server(executable)
-    yield server
-    server.stop()
+    yield from redis_server.serving()
 
 
 @pytest.fixture
