@@ -22,12 +22,16 @@ from dev.settings import Settings
 
 _LOG_KEEP_BYTES = 20 * 1024 * 1024
 _OPEN_FILES = 1048576
+_AGAIN_SECONDS = 1.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
 class Program:
-    """What to run. `files` are written before the start; `grace` is the time in seconds that SIGTERM gets."""
+    """What to run. `files` are written before the start; `grace` is the time in seconds that SIGTERM gets.
+
+    One that ends before it answers is started `again` so often, within its `startup` seconds.
+    """
 
     name: str
     argv: tuple[str, ...]
@@ -37,6 +41,7 @@ class Program:
     cwd: Path | None = None
     startup: float = 60.0
     grace: float = 10.0
+    again: int = 0
 
     @property
     def fingerprint(self) -> str:
@@ -107,14 +112,18 @@ def _raise_open_files() -> None:
 def wait_ready(settings: Settings, program: Program) -> None:
     """Waits until the program answers. Raises GroundError with its last lines if it ended or is too slow."""
     deadline = time.monotonic() + program.startup
-    pause = 0.02
+    pause, again = 0.02, program.again
     log = log_file(settings, program.name)
     while program.probe:
         reason = probes.problem(program.probe)
         if reason is None:
             return
         if running(settings, program.name) is None:
-            raise GroundError(f"{program.name} ended. Its log is {log}; it ends:\n{tail(log)}")
+            if not again:
+                raise GroundError(f"{program.name} ended. Its log is {log}; it ends:\n{tail(log)}")
+            again -= 1
+            time.sleep(_AGAIN_SECONDS)
+            start(settings, program)
         if time.monotonic() > deadline:
             raise GroundError(
                 f"{program.name} did not answer within {program.startup:.0f} s ({reason}). "

@@ -82,4 +82,6 @@ def program(settings: Settings) -> Program:
             settings.configuration / "pods-resolv.conf": resolv,
         },
         probe=Http(f"http://{LOOPBACK}:{_HEALTH_PORT}/healthz"),
+        # It ends where containerd listens already but has not yet looked through what it had.
+        again=5,
     )

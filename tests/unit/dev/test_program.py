@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dev import probe as probes
 from dev import process, program
 from dev.errors import GroundError
 from dev.probe import Tcp, Unix
@@ -68,6 +69,29 @@ def test_a_program_that_ends_is_reported_with_its_last_lines(settings: Settings)
     program.start(settings, broken)
     with pytest.raises(GroundError, match="out of rope"):
         program.wait_ready(settings, broken)
+
+
+def test_a_program_whose_neighbour_is_not_ready_yet_is_started_again(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program, "_AGAIN_SECONDS", 0.05)
+    ready, starts = tmp_path / "ready", tmp_path / "starts"
+    script = f"echo 1 >> {starts}; test $(wc -l < {starts}) -ge 3 && touch {ready} && exec sleep 60; exit 1"
+    late = Program(
+        name="nap", argv=("/bin/sh", "-c", script), probe=Unix(settings.run / "nap.sock"), startup=5, again=2
+    )
+    monkeypatch.setattr(probes, "problem", lambda _: None if ready.exists() else "not yet")
+    program.start(settings, late)
+    program.wait_ready(settings, late)
+    assert starts.read_text().count("1") == 3
+    program.stop(settings, "nap", grace=1)
+    ready.unlink()
+    starts.unlink()
+    hasty = dataclasses.replace(late, again=1)
+    program.start(settings, hasty)
+    with pytest.raises(GroundError, match="nap ended"):
+        program.wait_ready(settings, hasty)
+    assert starts.read_text().count("1") == 2
 
 
 def test_a_program_that_never_answers_is_waited_for_only_so_long(settings: Settings) -> None:
