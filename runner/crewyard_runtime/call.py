@@ -92,9 +92,11 @@ def _way_of_object(found: Any) -> Callable[[dict[str, object]], object] | None:
 
         return start
     if callable(invoke := getattr(found, "invoke", None)):
-        asynchronous = getattr(found, "ainvoke", None)
-        if callable(asynchronous) and _only_async(found):
-            return lambda inputs: asynchronous(inputs)
+        if callable(asynchronous := getattr(found, "ainvoke", None)):
+            from .only_async import only_async
+
+            if only_async(found):
+                return lambda inputs: asynchronous(inputs)
         return lambda inputs: invoke(inputs)
     return None
 
@@ -116,14 +118,6 @@ def _opened(found: Any) -> Any:
     return found.crew() if callable(getattr(found, "crew", None)) else found.compile()
 
 
-def _only_async(graph: Any) -> bool:
-    """Whether a node of a LangGraph graph is async only: `invoke` would fail in the middle, `ainvoke`
-    takes both."""
-    nodes = getattr(graph, "nodes", None)
-    bound = [getattr(node, "bound", None) for node in nodes.values()] if isinstance(nodes, dict) else []
-    return any(getattr(one, "afunc", None) is not None and getattr(one, "func", 0) is None for one in bound)
-
-
 def _finished(value: Any) -> object:
     """The value itself, what it awaits, or the list of what a generator gives."""
     if hasattr(value, "__await__"):
@@ -134,6 +128,13 @@ def _finished(value: Any) -> object:
             return result
 
         return asyncio.run(wait())
+    if hasattr(value, "asend"):
+        import asyncio
+
+        async def gather() -> object:
+            return [one async for one in value]
+
+        return asyncio.run(gather())
     if hasattr(value, "send") and hasattr(value, "gi_frame"):
         return list(value)
     return value

@@ -69,6 +69,7 @@ class Work:
     def __init__(self) -> None:
         self._tasks: dict[object, list[object]] = {}
         self._last: dict[object, Told] = {}
+        self._calls: dict[tuple[object, object], int] = {}
         self._lock = allocate_lock()
 
     def admits(self, type: str, data: dict[str, object]) -> bool:
@@ -79,9 +80,21 @@ class Work:
         with self._lock:
             if type.startswith("agent."):
                 return self._turn(type, data)
-            repeated = type == "tool.error" and self._last.get(data["agent"]) == (type, data)
-            self._last[data["agent"]] = (type, data)
-            return not repeated
+            return self._use(type, data)
+
+    def _use(self, type: str, data: dict[str, object]) -> bool:
+        """A refusal is repeated only where no call is open: several branches of a flow may fail alike."""
+        call = data["agent"], data.get("tool")
+        open_calls = self._calls.get(call, 0)
+        if type == "tool.called":
+            self._calls[call] = open_calls + 1
+        elif open_calls > 1:
+            self._calls[call] = open_calls - 1
+        else:
+            self._calls.pop(call, None)
+        repeated = type == "tool.error" and not open_calls and self._last.get(data["agent"]) == (type, data)
+        self._last[data["agent"]] = (type, data)
+        return not repeated
 
     def _turn(self, type: str, data: dict[str, object]) -> bool:
         tasks = self._tasks.setdefault(data["agent"], [])

@@ -1,68 +1,15 @@
-"""The examples from upload to artifact: each framework's events, by themselves, with their data."""
+"""The examples, and crews of every kind beside them: each framework's events, by themselves, with their data.
 
-import secrets
+With the real packages. What lies beside an example goes into its project, where these are installed.
+"""
+
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest_asyncio
 
-from tests.e2e.conftest import archive, upload
-from tests.e2e.yard import Message, Yard, eventually
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-ENDS = {"agent.started": ("agent.completed", "agent.error"), "tool.called": ("tool.result", "tool.error")}
-
-
-@dataclass
-class Built:
-    """An example, uploaded from the tree and built."""
-
-    yard: Yard
-    project: str
-    deployment: dict[str, Any]
-
-    async def run(self, given: dict[str, Any]) -> tuple[dict[str, Any], list[Message]]:
-        """A finished run and all its events."""
-        posted = await self.yard.post("/v1/runs", {"deployment": self.project, "input": given})
-        events = await self.yard.events(posted["id"])
-        done = await eventually(
-            lambda: self.yard.get(f"/v1/runs/{posted['id']}"),
-            lambda seen: seen["completed_at"] is not None,
-            30,
-        )
-        return done, events
-
-    async def artifact(self, run: dict[str, Any], name: str) -> str:
-        """What a run left under that name."""
-        answer = await self.yard.call("GET", f"/v1/runs/{run['id']}/artifacts/{name}")
-        assert answer.status == 200, answer.body
-        return answer.body.decode()
-
-
-async def build(yard: Yard, example: str) -> AsyncIterator[Built]:
-    project = f"e2e-{example}-{secrets.token_hex(4)}"
-    root = EXAMPLES / example
-    files = {
-        path.relative_to(root).as_posix(): path.read_bytes()
-        for path in sorted(root.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    }
-    await yard.post("/v1/projects", {"name": project})
-    try:
-        context = await upload(yard, project, archive(files))
-        made = await yard.post("/v1/deployments", {"project": project, "build_context_url": context})
-        done = await eventually(
-            lambda: yard.get(f"/v1/deployments/{made['id']}"),
-            lambda seen: seen["status"] not in ("pending", "building"),
-            900,  # CrewAI's packages, when nothing is cached
-            pause=0.5,
-        )
-        assert done["status"] == "active", done
-        yield Built(yard, project, done)
-    finally:
-        await yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
+from tests.e2e.framework import CASES, EXAMPLES, Built, build, check_order, told
+from tests.e2e.workshop import tree
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -72,46 +19,25 @@ async def crewai(yard) -> AsyncIterator[Built]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def flow(crewai) -> Built:
+    return await crewai.beside({**tree(EXAMPLES / "crewai-flow"), **tree(CASES / "crewai")})
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def langgraph(yard) -> AsyncIterator[Built]:
     async for built in build(yard, "langgraph"):
         yield built
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def graphs(langgraph) -> Built:
+    return await langgraph.beside({**tree(EXAMPLES / "langgraph"), **tree(CASES / "langgraph")})
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def python(yard) -> AsyncIterator[Built]:
     async for built in build(yard, "python"):
         yield built
-
-
-def told(events: list[Message], *kinds: str) -> list[tuple[str, dict[str, Any]]]:
-    """The events of some kinds in their order, without what every event has."""
-    return [
-        (event.event, {key: value for key, value in event.data.items() if key not in ("run_id", "timestamp")})
-        for event in events
-        if event.event.startswith(kinds)
-    ]
-
-
-def check_order(run: dict[str, Any], events: list[Message]) -> None:
-    """Ids without gaps, one start and one end of the run, all else between; each start has its end, later."""
-    kinds = [event.event for event in events]
-    assert [event.id for event in events] == [str(number) for number in range(1, len(events) + 1)]
-    assert (kinds[0], kinds[-1]) == (
-        "run.started",
-        f"run.{'completed' if run['status'] == 'succeeded' else 'failed'}",
-    )
-    assert [kind for kind in kinds if kind.startswith("run.")] == [kinds[0], kinds[-1]]
-    assert all(event.data["run_id"] == run["id"] for event in events)
-    for start, ends in ENDS.items():
-        is_open: list[tuple[Any, ...]] = []
-        for event in events:
-            what = tuple(event.data.get(key) for key in ("agent", "task", "tool"))
-            if event.event == start:
-                is_open.append(what)
-            elif event.event in ends:
-                assert what in is_open, f"{event.event} of {what} has no {start}"
-                is_open.remove(what)
-        assert is_open == [], f"without an end: {is_open}"
 
 
 async def test_a_crewai_crew_tells_what_its_agents_and_tools_do(crewai):
@@ -147,6 +73,82 @@ async def test_a_crewai_crew_without_an_input_takes_its_own(crewai):
     check_order(run, events)
 
 
+def pilot(harbour: str, answer: str, *before: tuple[str, dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    """What is told of the pilot's work: what came before, then one look into the table."""
+    agent = {"agent": "Pilot", "task": f"Find the tide of {harbour}."}
+    tool = {"agent": "Pilot", "tool": "tide_table"}
+    found = "Bristol" if before else harbour
+    return [
+        ("agent.started", agent),
+        *before,
+        ("tool.called", {**tool, "input": {"harbour": found}}),
+        ("tool.result", {**tool, "output": answer}),
+        ("agent.completed", {**agent, "output": answer}),
+    ]
+
+
+TIDES = {
+    "Bristol": '{"depth": 9.1, "high_water": "06:40"}',
+    "Hamburg": '{"depth": 13.5, "high_water": "04:15"}',
+    "Porto": '{"depth": 8.5, "high_water": "03:05"}',
+}
+
+
+async def test_a_crewai_flow_tells_what_the_crew_within_does(flow):
+    run, events = await flow.run({"harbour": "Hamburg", "draught": 12.5})
+    assert run["status"] == "succeeded", run
+    # The second step has what the first one left in the state, and the input.
+    assert run["output"] == {"harbour": "Hamburg", "spare": 1.0, "advice": "enter at 04:15"}
+    check_order(run, events)
+    assert told(events, "agent.", "tool.") == pilot("Hamburg", TIDES["Hamburg"])
+    assert [data["model"] for _, data in told(events, "usage")] == ["scripted"] * 2
+    assert await flow.artifact(run, "plan.md") == "# Hamburg\n\n1.0 m below the keel: enter at 04:15.\n"
+    assert told(events, "log") == []
+
+
+async def test_a_crewai_crew_object_whose_tool_fails(flow):
+    run, events = await flow.run({"harbour": "Atlantis"}, "passage.pilot:crew")
+    assert (run["status"], run["output"]) == ("succeeded", {"depth": 9.1, "high_water": "06:40"})
+    check_order(run, events)
+    tool = {"agent": "Pilot", "tool": "tide_table"}
+    attempt = [
+        ("tool.called", {**tool, "input": {"harbour": "Atlantis"}}),
+        ("tool.error", {**tool, "error": "the table does not have Atlantis"}),
+    ]
+    assert told(events, "agent.", "tool.") == pilot("Atlantis", TIDES["Bristol"], *attempt * 3)
+
+
+async def test_a_crewai_agent_that_fails(flow):
+    run, events = await flow.run({}, "cases:Silent")
+    assert (run["status"], run["error"]["reason"]) == ("failed", "CrewError")
+    assert run["error"]["message"].startswith("ConnectionError: the model is silent\n")
+    check_order(run, events)
+    mate = {"agent": "Mate", "task": "Sail home."}
+    attempt = [("agent.started", mate), ("agent.error", {**mate, "error": "the model is silent"})]
+    assert told(events, "agent.", "tool.") == attempt * 2
+
+
+async def test_crewai_crews_at_once_for_each_input_awaited_and_in_a_flow_within(flow):
+    run, events = await flow.run({}, "cases:Fleet")
+    assert run["status"] == "succeeded", run
+    harbours = ["Hamburg", "Bristol", "Porto", "Hamburg"]
+    tides = [TIDES[harbour] for harbour in harbours]
+    assert run["output"] == tides
+    check_order(run, events)
+    seen = told(events, "agent.", "tool.")
+    # Two agents of one role whose tools fail alike at the same time: nothing is missing, nothing comes twice.
+    tool = {"agent": "Bosun", "tool": "anchor"}
+    attempt = [("tool.called", {**tool, "input": {}}), ("tool.error", {**tool, "error": "no ground"})]
+    both = []
+    for side in ("east", "west"):
+        agent = {"agent": "Bosun", "task": f"Anchor in the {side}."}
+        ends = {**agent, "output": "adrift"}
+        both += [("agent.started", agent), *attempt * 3, ("agent.completed", ends)]
+    assert sorted(map(repr, seen[: len(both)])) == sorted(map(repr, both))
+    after = [event for harbour, tide in zip(harbours, tides, strict=True) for event in pilot(harbour, tide)]
+    assert seen[len(both) :] == after
+
+
 async def test_a_langgraph_graph_tells_what_its_nodes_and_tools_do(langgraph):
     run, events = await langgraph.run({"topic": "harbours"})
     assert run["status"] == "succeeded", run
@@ -175,6 +177,69 @@ async def test_a_langgraph_graph_tells_what_its_nodes_and_tools_do(langgraph):
     assert seen[-1][1] == {**step("write", 5), "output": {"report": "artifacts/report.md"}}
     assert [data["name"] for _, data in told(events, "artifact")] == ["report.md"]
     assert (await langgraph.artifact(run, "report.md")).startswith("# Harbours\n")
+
+
+async def test_a_langgraph_builder_that_nobody_compiled(graphs):
+    run, events = await graphs.run({"question": "What are harbours?"}, "cases:builder")
+    found = "Places where something large is put together from many parts."
+    assert (run["status"], run["output"]["answer"]) == ("succeeded", found)
+    check_order(run, events)
+    agent, tool = {"agent": "answer", "task": "step 1"}, {"agent": "answer", "tool": "look_up"}
+    assert told(events, "agent.", "tool.") == [
+        ("agent.started", agent),
+        ("tool.called", {**tool, "input": {"question": "What are harbours?"}}),
+        ("tool.result", {**tool, "output": found}),
+        ("agent.completed", {**agent, "output": {"answer": found}}),
+    ]
+
+
+async def test_a_langgraph_graph_with_an_async_node_and_an_async_tool(graphs):
+    question = "Who is there?"
+    run, events = await graphs.run({"messages": [{"role": "user", "content": question}]}, "cases:waiting")
+    assert run["status"] == "succeeded", run
+    assert [message["content"] for message in run["output"]["messages"]] == [question, "", "Argo hears you"]
+    check_order(run, events)
+    watch, radio = ({"agent": name, "task": question} for name in ("watch", "radio"))
+    tool = {"agent": "radio", "tool": "hail"}
+    seen = told(events, "agent.", "tool.")
+    outputs = [data.pop("output")["messages"] for kind, data in seen if kind == "agent.completed"]
+    assert seen == [
+        ("agent.started", watch),
+        ("agent.completed", watch),
+        ("agent.started", radio),
+        ("tool.called", {**tool, "input": {"ship": "Argo"}}),
+        ("tool.result", {**tool, "output": "Argo hears you"}),
+        ("agent.completed", radio),
+    ]
+    assert [call["name"] for call in outputs[0][0]["tool_calls"]] == ["hail"]
+    assert [message["content"] for message in outputs[1]] == ["Argo hears you"]
+
+
+async def test_a_langgraph_node_that_fails_with_its_tool(graphs):
+    run, events = await graphs.run({}, "cases:failing")
+    assert (run["status"], run["error"]["reason"]) == ("failed", "CrewError")
+    check_order(run, events)
+    error = "ValueError: no line of 40 m"
+    assert run["error"]["message"].startswith(f"{error}\n")
+    agent, tool = {"agent": "measure", "task": "step 1"}, {"agent": "measure", "tool": "sound"}
+    assert told(events, "agent.", "tool.") == [
+        ("agent.started", agent),
+        ("tool.called", {**tool, "input": {"depth": 40}}),
+        ("tool.error", {**tool, "error": error}),
+        ("agent.error", {**agent, "error": error}),
+    ]
+
+
+async def test_a_langchain_runnable_with_an_async_part(graphs):
+    run, events = await graphs.run({"question": "Who works here?"}, "cases:runnable")
+    found = "Crews: people with different trades who share one plan."
+    assert (run["status"], run["output"]) == ("succeeded", {"shouted": found.upper()})
+    check_order(run, events)
+    tool = {"agent": None, "tool": "look_up"}
+    assert told(events, "agent.", "tool.") == [
+        ("tool.called", {**tool, "input": "Who works here?"}),
+        ("tool.result", {**tool, "output": found}),
+    ]
 
 
 async def test_a_plain_function_tells_what_it_emits(python):

@@ -62,6 +62,32 @@ async def test_a_crew_that_is_not_among_them(crew, more, words):
     await failed(crew.workshop, deployment, "ConfigInvalid", words)
 
 
+COAST = "def kickoff(inputs):\n    return 'coast'\n"
+GRAPH = "class Chart:\n    def invoke(self, inputs):\n        return ['chart', inputs]\n\n\nchart = Chart()\n"
+FILES = {
+    "crewship.toml": ('[deployment]\nentrypoint = "coast:kickoff"\n', {"coast.py": COAST}, "coast"),
+    "langgraph.json": (
+        '{"dependencies": ["."], "graphs": {"chart": "./lib/chart.py:chart"}}',
+        {"lib/chart.py": GRAPH},
+        ["chart", {"depth": 3}],
+    ),
+    "pyproject.toml": (
+        '[tool.crewyard.deployment]\nentrypoint = "coast:kickoff"\n',
+        {"coast.py": COAST},
+        "coast",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+async def test_a_crew_by_each_of_the_configuration_files(crew, name):
+    """crew.toml is that of all others."""
+    text, code, output = FILES[name]
+    deployment = await crew.workshop.built({name: text, **code}, preview={})
+    run = (await crew.yard.post("/v1/runs", {"deployment": deployment, "input": {"depth": 3}}))["id"]
+    assert (await crew.finished(run))["output"] == output
+
+
 async def test_the_image_runs_as_nobody_and_its_code_is_not_the_crews(crew):
     image = await crew.workshop.image(crew.deployment)
     registry = Registry.of(image)

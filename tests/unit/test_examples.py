@@ -1,6 +1,7 @@
 """The examples: what the plan makes of them, and that what they need is pinned."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from plan.make import make_plan
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PLANS = {
     "crewai": ("crewai", "harbour.crew:Harbour"),
+    "crewai-flow": ("crewai", "passage.main:PassageFlow"),
     "langgraph": ("langgraph", "agent.graph:graph"),
     "python": ("python", "main:kickoff"),
 }
@@ -35,3 +37,11 @@ def test_an_example_is_planned_and_pinned(name):
     assert [line for line in planned.declaration.lines if not re.fullmatch(r"[a-z-]+==[0-9.]+", line)] == []
     assert planned.declaration.projects == ()
     assert (root / "README.md").read_text().count("python -") == 1
+
+
+def test_both_crews_of_crewai_need_the_same_packages():
+    """So that one project's dependency image serves both."""
+    declared = [
+        tomllib.loads((EXAMPLES / name / "pyproject.toml").read_text()) for name in ("crewai", "crewai-flow")
+    ]
+    assert declared[0]["project"]["dependencies"] == declared[1]["project"]["dependencies"]

@@ -1,4 +1,7 @@
-"""Entrypoints of every kind, and what becomes of their return values."""
+"""Entrypoints of every kind, and what becomes of their return values.
+
+The stand-ins have the shape of the frameworks' objects; tests/e2e/test_frameworks.py has the real ones.
+"""
 
 from __future__ import annotations
 
@@ -70,8 +73,83 @@ class AsyncNode:
         return "asynchronous", value
 
 
+class Part:
+    """A part of a chain or graph, by the attributes that LangChain's and LangGraph's have."""
+
+    def __init__(self, **attributes: Any) -> None:
+        self.__dict__.update(attributes)
+
+
+class Chain(Part):
+    def invoke(self, value: Any) -> Any:
+        return "synchronous", value
+
+    async def ainvoke(self, value: Any) -> Any:
+        return "asynchronous", value
+
+
+class Odd(Chain):
+    @property
+    def nodes(self) -> Any:
+        raise RuntimeError("looked at")
+
+
+class Sequence_(Part):
+    """As LangChain's RunnableSequence, whose `steps` are another list each time."""
+
+    @property
+    def steps(self) -> list[Any]:
+        return [self.first, self.last]
+
+
+ASYNC = Part(afunc=abs)
+BOTH = Part(func=abs, afunc=abs)
+
+
+def parallel(odd: str) -> Chain:
+    """Three sequences side by side; the one named `odd` is asynchronous only."""
+    return Chain(steps__={name: Sequence_(first=BOTH, last=ASYNC if name == odd else BOTH) for name in "abc"})
+
+
+LOOP = Chain()
+LOOP.bound = LOOP  # type: ignore[attr-defined]
+CHAINS: list[tuple[Any, str]] = [
+    (Chain(), "synchronous"),
+    (Chain(func=abs, afunc=abs), "synchronous"),
+    (Chain(func=None, afunc=abs), "asynchronous"),  # a lambda of a coroutine function
+    (Chain(steps=[BOTH, ASYNC]), "asynchronous"),
+    (Chain(steps=[BOTH, BOTH]), "synchronous"),
+    (Chain(steps__={"a": BOTH, "b": ASYNC}), "asynchronous"),
+    (Chain(bound=Chain(bound=ASYNC)), "asynchronous"),
+    (Chain(mapper=Chain(steps__={"a": ASYNC})), "asynchronous"),
+    (Chain(branches=[(BOTH, ASYNC)], default=BOTH), "asynchronous"),
+    (Chain(branches=[(BOTH, BOTH)], default=ASYNC), "asynchronous"),
+    (Chain(nodes={"a": Part(bound=Chain(nodes={"b": Part(bound=ASYNC)}))}), "asynchronous"),
+    (Chain(bound=Part(tools_by_name={"t": Part(func=None, coroutine=abs)})), "asynchronous"),
+    (Chain(bound=Part(tools_by_name={"t": Part(func=abs, coroutine=abs)})), "synchronous"),
+    (Chain(nodes={}, builder=Part(branches={"a": {"b": Part(path=ASYNC)}})), "asynchronous"),
+    (parallel("a"), "asynchronous"),
+    (parallel("c"), "asynchronous"),
+    (parallel(""), "synchronous"),
+    (Chain(_atransform=abs), "asynchronous"),  # a runnable of an asynchronous generator
+    (Chain(_transform=abs, _atransform=abs), "synchronous"),
+    (LOOP, "synchronous"),
+    (Odd(), "synchronous"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("chain", "way"), CHAINS, ids=range(len(CHAINS)))
+def test_a_chain_with_a_part_that_is_async_only_is_awaited(chain: Any, way: str) -> None:
+    assert call(chain, dict(INPUT)) == (way, INPUT)
+
+
 async def coroutine(inputs: Any) -> Any:
     return "coroutine", inputs
+
+
+async def asynchronous_generator() -> Any:
+    yield 1
+    yield 2
 
 
 def generator() -> Any:
@@ -103,6 +181,7 @@ CALLS: list[tuple[Any, Any]] = [
     (wrapper, ("decorated", INPUT)),
     (coroutine, ("coroutine", INPUT)),
     (generator, [1, 2]),
+    (asynchronous_generator, [1, 2]),
     (Crew, ("crew", INPUT)),
     (Crew(), ("crew", INPUT)),
     (Base, ("crew", INPUT)),

@@ -105,6 +105,17 @@ def test_a_refusal_that_is_repeated_is_told_once() -> None:
     ]  # fmt: skip
 
 
+def test_two_crews_whose_tools_fail_alike_at_once_have_an_end_for_each_call() -> None:
+    """Two branches of a flow with agents of the same role, where both calls begin before one ends."""
+    work = Work()
+    called = ("tool.called", {"agent": "Cook", "tool": "kettle", "input": {}})
+    error = ("tool.error", {"agent": "Cook", "tool": "kettle", "error": "dry"})
+    result = ("tool.result", {"agent": "Cook", "tool": "kettle", "output": "hot"})
+    order = [called, called, error, error, error, called, called, result, error, error]
+    told = [work.admits(kind, dict(data)) for kind, data in order]
+    assert told == [True, True, True, True, False, True, True, True, True, False]
+
+
 def crew_output(**fields: Any) -> Any:
     kind = type("CrewOutput", (), {"pydantic": None, "json_dict": None, "raw": "text", **fields})
     kind.__module__ = "crewai.crews.crew_output"

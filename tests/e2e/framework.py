@@ -1,0 +1,95 @@
+"""An example from upload to events, and how its events must lie. Called by test_frameworks.py."""
+
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.workshop import Workshop, tree
+from tests.e2e.yard import Message, Yard, eventually
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CASES = Path(__file__).parent / "frameworks"
+ENDS = {"agent.started": ("agent.completed", "agent.error"), "tool.called": ("tool.result", "tool.error")}
+
+
+@dataclass
+class Built:
+    """A deployment that is built, and its project."""
+
+    yard: Yard
+    project: str
+    deployment: str
+
+    async def run(
+        self, given: dict[str, Any], entrypoint: str | None = None
+    ) -> tuple[dict[str, Any], list[Message]]:
+        """A finished run and all its events."""
+        body = {"deployment": self.deployment, "input": given}
+        posted = await self.yard.post(
+            "/v1/runs", {**body, **({"entrypoint": entrypoint} if entrypoint else {})}
+        )
+        events = await self.yard.events(posted["id"])
+        done = await eventually(
+            lambda: self.yard.get(f"/v1/runs/{posted['id']}"),
+            lambda seen: seen["completed_at"] is not None,
+            60,
+        )
+        return done, events
+
+    async def artifact(self, run: dict[str, Any], name: str) -> str:
+        """What a run left under that name."""
+        answer = await self.yard.call("GET", f"/v1/runs/{run['id']}/artifacts/{name}")
+        assert answer.status == 200, answer.body
+        return answer.body.decode()
+
+    async def beside(self, files: Mapping[str, bytes]) -> "Built":
+        """Other code in the same project, so that it lies on the packages that are installed there."""
+        shop = Workshop(self.yard, self.project)
+        return Built(self.yard, self.project, await shop.built(files, preview={}))
+
+
+async def build(yard: Yard, example: str) -> AsyncIterator[Built]:
+    """An example as it is in the tree; its project is deleted at the end."""
+    project = f"e2e-{example}-{secrets.token_hex(4)}"
+    await yard.post("/v1/projects", {"name": project})
+    try:
+        shop = Workshop(yard, project)
+        deployment = await shop.deploy(tree(EXAMPLES / example))
+        done = await shop.ended(deployment, 900, 0.5)  # CrewAI's packages, when nothing is cached
+        assert done["status"] == "active", done
+        yield Built(yard, project, deployment)
+    finally:
+        await yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
+
+
+def told(events: list[Message], *kinds: str) -> list[tuple[str, dict[str, Any]]]:
+    """The events of some kinds in their order, without what every event has."""
+    return [
+        (event.event, {key: value for key, value in event.data.items() if key not in ("run_id", "timestamp")})
+        for event in events
+        if event.event.startswith(kinds)
+    ]
+
+
+def check_order(run: dict[str, Any], events: list[Message]) -> None:
+    """Ids without gaps, one start and one end of the run, all else between; each start has its end, later."""
+    kinds = [event.event for event in events]
+    assert [event.id for event in events] == [str(number) for number in range(1, len(events) + 1)]
+    assert (kinds[0], kinds[-1]) == (
+        "run.started",
+        f"run.{'completed' if run['status'] == 'succeeded' else 'failed'}",
+    )
+    assert [kind for kind in kinds if kind.startswith("run.")] == [kinds[0], kinds[-1]]
+    assert all(event.data["run_id"] == run["id"] for event in events)
+    for start, ends in ENDS.items():
+        is_open: list[tuple[Any, ...]] = []
+        for event in events:
+            what = tuple(event.data.get(key) for key in ("agent", "task", "tool"))
+            if event.event == start:
+                is_open.append(what)
+            elif event.event in ends:
+                assert what in is_open, f"{event.event} of {what} has no {start}"
+                is_open.remove(what)
+        assert is_open == [], f"without an end: {is_open}"
