@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import signal
 import sys
 
 import structlog
@@ -11,6 +10,8 @@ import structlog
 from controller.config import Config, ConfigError, parse
 from controller.process import Process
 from controller.recorder import COMPONENT
+from controller.signals import end_by_signal
+from crds import heap
 from crds.kube import Kube
 
 
@@ -31,12 +32,11 @@ def _logging(level: str) -> None:
 
 async def _run(config: Config) -> None:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    end_by_signal(stop)
     kube = await Kube.connect(config.namespace, COMPONENT)
     process = Process(kube, config)
     pages = await process.serve()
+    heap.settle()
     try:
         await process.run(stop)
     finally:

@@ -1,4 +1,4 @@
-"""The newest version seen of each object that lives, cut down to what decisions need.
+"""The newest version seen of each object that lives, cut down to what decisions need (`controller.slim`).
 
 Fed by the watch, the resync and the answers to our own writes, in any order;
 the greatest resourceVersion stays. It saves calls and is never the last word:
@@ -10,53 +10,16 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from controller.slim import slim
 from crds import kinds
 from crds.kinds import Kind
-from crds.objects import Run
 
-_METADATA = (
-    "name",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "labels",
-    "annotations",
-    "ownerReferences",
-)
-_DROPPED_OF_SPEC = {kinds.RUN: frozenset({"input"}), kinds.POD: None}
 MOST_GONE = 500
-_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def version(obj: Mapping[str, Any]) -> int:
     """The resourceVersion as the number it is (comparable within a kind)."""
     return int(obj["metadata"].get("resourceVersion") or 0)
-
-
-def slim(kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
-    """An object without managed fields, inputs, outputs and the specs of pods."""
-    metadata = {key: obj["metadata"][key] for key in _METADATA if key in obj["metadata"]}
-    if _APPLIED in (metadata.get("annotations") or {}):
-        metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k != _APPLIED}
-    dropped = _DROPPED_OF_SPEC.get(kind, frozenset())
-    spec = obj.get("spec") or {}
-    status = dict(obj.get("status") or {})
-    if kind == kinds.RUN:
-        if Run(obj).ended:
-            kept = ("phase", "project", "deployment", "pod", "claim")
-            reported: dict[str, Any] = {"result": {}} if "result" in status else {}
-            status = {key: status[key] for key in kept if key in status} | reported
-        elif "result" in status:
-            status["result"] = {key: value for key, value in status["result"].items() if key != "output"}
-    small: dict[str, Any] = {"metadata": metadata, "status": status}
-    if dropped is not None:
-        small["spec"] = {key: value for key, value in spec.items() if key not in dropped}
-    elif "activeDeadlineSeconds" in spec:
-        small["spec"] = {"activeDeadlineSeconds": spec["activeDeadlineSeconds"]}
-    return small
 
 
 class Known:

@@ -114,7 +114,7 @@ class Process:
         tasks = [asyncio.create_task(work) for work in works]
         kopf_stop = asyncio.Event()
         watching = (
-            asyncio.create_task(operator.watch(self.observer, self.config.namespace, kopf_stop))
+            asyncio.create_task(operator.watch(self.observer, self.config.namespace, kopf_stop, stop))
             if self.config.kopf
             else None
         )
