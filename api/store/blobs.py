@@ -5,30 +5,21 @@ relative path made by us, never a name a client gave.
 """
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, ObjectStore, from_url
+from obstore.store import ObjectStore
 
+from api.store import file_chunks
 from api.store.errors import Missing, StoreUnavailable
 from api.store.passage import Check, moving
-from api.store.staged import remove_staged
 
-PART = 1024 * 1024
-BUCKET_PART = 8 * 1024 * 1024
-"""S3 takes no smaller part than 5 MiB, but the last."""
 READ = 256 * 1024
-CONNECT = timedelta(seconds=2)
-PART_TIME = timedelta(seconds=10)
-"""For one request that writes or deletes."""
-RETRIES = 2
-RETRY_TIME = timedelta(seconds=3)
 FIRST_SECONDS = 4.0
 """Until the first byte of an answer."""
 SLOWEST = 1024 * 1024
@@ -39,7 +30,6 @@ TOGETHER = 2
 """Parts that are sent at once."""
 LISTED = 1000
 """Blobs told of at once."""
-SCHEMES = ("s3", "gs", "az")
 
 
 @dataclass(frozen=True)
@@ -63,7 +53,8 @@ class Blobs:
     """The blobs of one installation; the namespace is the first part of every key.
 
     `durable` is called with the key of what was written, in a thread, before it is acknowledged, `tidy` with
-    a moment, in a thread, to delete what was begun and not written to since then.
+    a moment, in a thread, to delete what was begun and not written to since then. `directory` is where the
+    blobs are files.
     """
 
     def __init__(
@@ -73,12 +64,14 @@ class Blobs:
         part: int,
         durable: Callable[[str], None] | None = None,
         tidy: Callable[[datetime], int] | None = None,
+        directory: Path | None = None,
     ) -> None:
         self._writing = writing
         self._reading = reading
         self._part = part
         self._durable = durable
         self._tidy = tidy
+        self._directory = directory
 
     async def put(self, key: str, chunks: AsyncIterator[bytes], size: int, sha256: str | None) -> Stored:
         """Stores exactly `size` bytes durably. Raises TooLarge, Mismatch; then nothing is kept.
@@ -103,7 +96,7 @@ class Blobs:
             if self._durable is not None:
                 await asyncio.to_thread(self._durable, key)
         except (BaseError, OSError) as error:
-            raise StoreUnavailable(f"the object store cannot keep it: {_first_line(error)}") from error
+            raise StoreUnavailable(f"the object store cannot keep it: {first_line(error)}") from error
         return Stored(check.seen, check.digest)
 
     async def read(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
@@ -111,24 +104,35 @@ class Blobs:
         if end is not None and end <= start:
             return
         try:
-            async with asyncio.timeout(FIRST_SECONDS):
-                if end is not None:
-                    found = await obstore.get_async(self._reading, key, options={"range": (start, end)})
-                elif start:
-                    found = await obstore.get_async(self._reading, key, options={"range": {"offset": start}})
-                else:
-                    found = await obstore.get_async(self._reading, key)
-            chunks = aiter(found.stream(min_chunk_size=READ))
-            while True:
-                async with asyncio.timeout(NEXT_SECONDS):
-                    chunk = await anext(chunks, None)
-                if chunk is None:
-                    return
-                yield bytes(chunk)
+            async with aclosing(self._chunks(key, start, end)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
         except FileNotFoundError as error:
             raise Missing("the stored bytes are gone") from error
         except (BaseError, OSError) as error:
-            raise StoreUnavailable(f"the object store cannot answer: {_first_line(error)}") from error
+            raise StoreUnavailable(f"the object store cannot answer: {first_line(error)}") from error
+
+    async def _chunks(self, key: str, start: int, end: int | None) -> AsyncGenerator[bytes, None]:
+        if self._directory is not None:
+            path = self._directory / key
+            async with aclosing(file_chunks.chunks(path, start, end, READ, NEXT_SECONDS)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        async with asyncio.timeout(FIRST_SECONDS):
+            if end is not None:
+                found = await obstore.get_async(self._reading, key, options={"range": (start, end)})
+            elif start:
+                found = await obstore.get_async(self._reading, key, options={"range": {"offset": start}})
+            else:
+                found = await obstore.get_async(self._reading, key)
+        chunks = aiter(found.stream(min_chunk_size=READ))
+        while True:
+            async with asyncio.timeout(NEXT_SECONDS):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                return
+            yield bytes(chunk)
 
     async def below(self, folder: str) -> AsyncIterator[list[Listed]]:
         """All blobs below a folder, in no order, a thousand at a time."""
@@ -141,7 +145,7 @@ class Blobs:
                     return
                 yield [Listed(found["path"], found["size"], found["last_modified"]) for found in chunk]
         except (BaseError, OSError) as error:
-            raise StoreUnavailable(f"the object store cannot list: {_first_line(error)}") from error
+            raise StoreUnavailable(f"the object store cannot list: {first_line(error)}") from error
 
     async def tidy(self, before: datetime) -> int:
         """Deletes what a killed process left of blobs that never became whole; gives how many.
@@ -153,7 +157,7 @@ class Blobs:
         try:
             return await asyncio.to_thread(self._tidy, before)
         except OSError as error:
-            raise StoreUnavailable(f"the object store cannot be tidied: {_first_line(error)}") from error
+            raise StoreUnavailable(f"the object store cannot be tidied: {first_line(error)}") from error
 
     async def size(self, key: str) -> int:
         """How many bytes are stored. Raises Missing."""
@@ -163,7 +167,7 @@ class Blobs:
         except FileNotFoundError as error:
             raise Missing("the bytes are not there") from error
         except (BaseError, OSError) as error:
-            raise StoreUnavailable(f"the object store cannot answer: {_first_line(error)}") from error
+            raise StoreUnavailable(f"the object store cannot answer: {first_line(error)}") from error
 
     async def copy(self, key: str, to: str) -> None:
         """Stores the same bytes under another key, durably, replacing what is there. Raises Missing."""
@@ -175,7 +179,7 @@ class Blobs:
         except FileNotFoundError as error:
             raise Missing("the bytes are not there") from error
         except (BaseError, OSError) as error:
-            raise StoreUnavailable(f"the object store cannot copy: {_first_line(error)}") from error
+            raise StoreUnavailable(f"the object store cannot copy: {first_line(error)}") from error
 
     async def delete(self, key: str) -> None:
         """Removes a blob; no error where it is gone."""
@@ -185,56 +189,9 @@ class Blobs:
         except FileNotFoundError:
             return
         except (BaseError, OSError) as error:
-            raise StoreUnavailable(f"the object store cannot delete: {_first_line(error)}") from error
+            raise StoreUnavailable(f"the object store cannot delete: {first_line(error)}") from error
 
 
-def in_folder(directory: Path) -> Blobs:
-    """Blobs as files below a directory."""
-    store = LocalStore(directory, mkdir=True, automatic_cleanup=True)
-
-    def sync(key: str) -> None:
-        # The library renames without flushing: bytes and names must be on disk before we say so.
-        path = directory / key
-        for place in (path, *list(path.parents)[: key.count("/") + 1]):
-            descriptor = os.open(place, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-
-    return Blobs(store, store, PART, sync, lambda before: remove_staged(directory, before))
-
-
-def in_bucket(url: str) -> Blobs:
-    """Blobs as objects below `s3://bucket/prefix` (or `gs://`, `az://`).
-
-    Endpoint, region and credentials come from the usual variables of the environment (`AWS_…`). Raises
-    ValueError where the URL or these are wrong; nothing is asked of the bucket yet.
-    """
-    check_url(url)
-    # The library forgets this one variable where any other option of its client is given.
-    plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
-    try:
-        writing, reading = (
-            from_url(
-                url,
-                client_options={"connect_timeout": CONNECT, "timeout": whole, "allow_http": plain},
-                retry_config={"max_retries": RETRIES, "retry_timeout": RETRY_TIME},
-            )
-            for whole in (PART_TIME, timedelta(days=1))
-        )
-    except BaseError as error:
-        raise ValueError(f"the bucket cannot be used: {_first_line(error)}") from error
-    return Blobs(writing, reading, BUCKET_PART)
-
-
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """What the library says, without its inner state."""
     return (str(error).splitlines() or [error.__class__.__name__])[0]
-
-
-def check_url(url: str) -> None:
-    """Raises ValueError where this is no address of a bucket."""
-    parts = urlsplit(url)
-    if parts.scheme not in SCHEMES or not parts.netloc or parts.username or parts.query or parts.fragment:
-        raise ValueError("must be s3://bucket/prefix; credentials come from AWS_ACCESS_KEY_ID and the like")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from api.store import arrival
-from api.store.blobs import Blobs, in_bucket, in_folder
+from api.store.blob_place import in_bucket, in_folder
+from api.store.blobs import Blobs
 from api.store.buildlogs import Chunk, FileBuildLogs
 from api.store.errors import Full, Mismatch, Missing, Taken, TooLarge
 from api.store.signals import Signals
@@ -53,6 +54,18 @@ async def test_a_blob_comes_back_whole_and_in_ranges(blobs: Blobs) -> None:
     await blobs.delete("crews/a/b")
     with pytest.raises(Missing):
         await whole(blobs.read("crews/a/b"))
+
+
+async def test_who_reads_a_blob_has_it_to_its_end(blobs: Blobs) -> None:
+    """Also where it is replaced or deleted meanwhile: never one beginning with another end."""
+    await blobs.put("crews/a", chunks(DATA), len(DATA), SHA)
+    replaced, deleted = blobs.read("crews/a"), blobs.read("crews/a")
+    read = [await anext(replaced), await anext(deleted)]
+    await blobs.put("crews/a", chunks(DATA[::-1]), len(DATA), None)
+    read[0] += await whole(replaced)
+    await blobs.delete("crews/a")
+    read[1] += await whole(deleted)
+    assert [one == DATA for one in read] == [True, True]
 
 
 @pytest.mark.parametrize(
