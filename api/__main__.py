@@ -19,6 +19,7 @@ from api.app import make_app
 from api.keyring import Key, parse_fixed
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
+from crds import heap
 from crds.kube import Kube
 
 SHUTDOWN_SECONDS = 10.0
@@ -64,7 +65,9 @@ def set_up_logs(level: str) -> None:
 
 async def serve(config: settings.Config, keys: dict[str, Key]) -> web.Application:
     """The application with its store and its connection, both closed after it."""
-    store = await Store.open(config.data, config.namespace, config.database_url, config.blobs_url)
+    store = await Store.open(
+        config.data, config.namespace, config.database_url, config.blobs_url, config.limits
+    )
     kube = await Kube.connect(config.namespace, field_manager="crewyard-api")
     app = make_app(config, store, kube, keys)
 
@@ -73,6 +76,7 @@ async def serve(config: settings.Config, keys: dict[str, Key]) -> web.Applicatio
         await store.close()
 
     app.on_cleanup.append(close)
+    heap.settle()
     return app
 
 

@@ -23,6 +23,7 @@ from crds.objects import Run
 __all__ = ["RunRequest", "accept_run", "complete"]
 
 ATTEMPTS = 3
+_INPUT = ("input", "inputRef")
 PAUSE = 0.2
 """Seconds before the first repetition of a call that found no apiserver; doubled each time."""
 
@@ -83,12 +84,12 @@ async def complete(store: Store, kube: Kube, row: RunDetail, now: datetime) -> R
     project = await store.projects.get(row.project)
     if project is None:
         raise Missing(f"there is no project {row.project}", "deployment")
-    body = manifest(row, project.uid)
+    body = manifest(row, project.uid, store.limits.input_inline_bytes)
     try:
         made = await _create(kube, body)
     except errors.AlreadyExists:
         found = await kube.get(RUN, row.name)
-        if found is None or not _made_of(found["spec"], body["spec"]):
+        if found is None or not _made_of(found["spec"], body["spec"], row.input):
             raise
         made = found
     run = Run(made)
@@ -96,10 +97,10 @@ async def complete(store: Store, kube: Kube, row: RunDetail, now: datetime) -> R
     return replace(row, uid=run.uid)
 
 
-def manifest(row: RunDetail, project_uid: str) -> dict[str, Any]:
-    """The Run object of an accepted row, the same at every repetition."""
+def manifest(row: RunDetail, project_uid: str, inline: int) -> dict[str, Any]:
+    """The Run object of an accepted row, the same each time; an input above `inline` bytes is named only."""
     spec: dict[str, Any] = {"project": row.project, "deployment": row.deployment}
-    if row.input and (kept := inputs.reference(row.input)):
+    if row.input and (kept := inputs.reference(row.input, inline)):
         spec["inputRef"] = kept
     elif row.input:
         spec["input"] = dict(row.input)
@@ -129,9 +130,20 @@ def manifest(row: RunDetail, project_uid: str) -> dict[str, Any]:
     }
 
 
-def _made_of(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether an object is the one that was to be made; it may have been canceled since."""
-    return inputs.same({field: value for field, value in found.items() if field != "cancel"}, wanted)
+def _made_of(found: Mapping[str, Any], wanted: Mapping[str, Any], given: Mapping[str, Any] | None) -> bool:
+    """Whether an object is the one that was to be made, with this input.
+
+    It may have been canceled since, and made when other inputs stood in objects than do now.
+    """
+    if not inputs.same(_without(found, "cancel", *_INPUT), _without(wanted, *_INPUT)):
+        return False
+    if "inputRef" in found:
+        return inputs.names(found["inputRef"], given or {})
+    return inputs.same(found.get("input") or {}, given or {})
+
+
+def _without(spec: Mapping[str, Any], *fields: str) -> dict[str, Any]:
+    return {field: value for field, value in spec.items() if field not in fields}
 
 
 async def _create(kube: Kube, body: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from api import background, connections, gate, health
-from api.body import MAX_BODY
+from api import background, body, connections, gate, health
 from api.config import Config
 from api.context.arrival import Contexts
 from api.feeds import Feeds
@@ -77,7 +76,9 @@ def client_side(
             revoked=row.revoked_at is not None,
         )
 
-    app = web.Application(middlewares=[gate.observe, gate.admit], client_max_size=MAX_BODY)
+    app = web.Application(
+        middlewares=[gate.observe, gate.admit], client_max_size=body.largest(config.limits.input_bytes)
+    )
     feeds = Feeds(store.events)
     streams = Streams(feeds.look, connections.most() * 9 // 10)
     tokens = Tokens.of(config.identity, kube, store.workflows)

@@ -12,13 +12,16 @@ from jsonschema.protocols import Validator
 from api import errors, expect, validation
 from api.nesting import DEEPEST, too_deep
 
-MAX_INPUT = 1024 * 1024
-"""Bytes of a run's input as compact JSON."""
-MAX_BODY = 2 * MAX_INPUT
-"""Bytes of any JSON body: an input with its white space and escapes, and the fields beside it."""
+LEAST_BODY = 2 * 1024 * 1024
+"""Bytes that any JSON body may have, however small an installation's inputs are."""
 BODY_SECONDS = 60.0
 """In which a body must have arrived; a whole one takes a slow line a quarter of that."""
 _DEEP = f"the body is nested in more than {DEEPEST} levels; make it flatter"
+
+
+def largest(input_bytes: int) -> int:
+    """Bytes of any JSON body: an input with its white space and escapes, and the fields beside it."""
+    return max(LEAST_BODY, 2 * input_bytes)
 
 
 def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -72,9 +75,9 @@ async def read(request: web.Request, checker: Validator) -> dict[str, Any]:
     Raises 415 where a body is not declared as JSON, or is compressed, 413 where it is too large, 408 where
     it takes too long, 400 where it does not fit.
     """
-    declared = request.content_length
-    if declared is not None and declared > MAX_BODY:
-        raise errors.too_large(MAX_BODY, "the request's body")
+    declared, most = request.content_length, request.client_max_size
+    if declared is not None and declared > most:
+        raise errors.too_large(most, "the request's body")
     if request.body_exists and request.content_type != "application/json" and declared != 0:
         raise errors.ApiError(415, "send the body as JSON, with the header Content-Type: application/json")
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
@@ -88,7 +91,7 @@ async def read(request: web.Request, checker: Validator) -> dict[str, Any]:
             408, f"the body took longer than {BODY_SECONDS:.0f} s; send it again"
         ) from error
     except web.HTTPRequestEntityTooLarge as error:
-        raise errors.too_large(MAX_BODY, "the request's body") from error
+        raise errors.too_large(most, "the request's body") from error
     body = parse(raw) if raw.strip() else {}
     validation.check(checker, body)
     found: dict[str, Any] = body

@@ -15,9 +15,10 @@ from api import counters
 from api.context.place import parse_hosts
 from api.identity.settings import Identity, parse_identity
 from api.prices import Prices, parse_prices
-from api.store.blobs import check_url
+from api.store.blob_place import check_url
 from api.store.postgres_engine import address
 from api.store.signing import Signer, parse_signer
+from crds.limit_settings import Limits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.times import parse_time
 
@@ -54,7 +55,7 @@ class Config:
     """Pods made before are given no run: the index was restored from a backup then."""
     upload_ttl: float = 3600.0
     """How long an upload's address holds."""
-    max_upload: int = 100 * 1024 * 1024
+    limits: Limits = field(default_factory=Limits)
     kept_uploads: int = KEPT_UPLOADS
     """Bytes of a Project's uploads together; each stays about a day."""
     database_url: str | None = field(default=None, repr=False)
@@ -103,7 +104,8 @@ def parse(environ: Mapping[str, str]) -> Config:
         prices = parse_prices(environ.get("CREWYARD_PRICES", ""))
     except ValueError as error:
         wrong.append(str(error))
-    max_upload = int(_positive(environ, "CREWYARD_MAX_UPLOAD", 100 * 1024 * 1024, wrong))
+    limits = read_limits(environ, wrong)
+    kept_least = max(KEPT_UPLOADS, limits.context_bytes)
     public_url = _address(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong)
     config = Config(
         namespace=namespace,
@@ -131,11 +133,14 @@ def parse(environ: Mapping[str, str]) -> Config:
         database_url=_database(environ, wrong),
         blobs_url=_bucket(environ, wrong),
         signer=parse_signer(environ, wrong),
-        max_upload=max_upload,
-        kept_uploads=int(_positive(environ, "CREWYARD_KEPT_UPLOADS", max(KEPT_UPLOADS, max_upload), wrong)),
+        limits=limits,
+        kept_uploads=int(_positive(environ, "CREWYARD_KEPT_UPLOADS", kept_least, wrong)),
     )
-    if config.kept_uploads < config.max_upload:
-        wrong.append("CREWYARD_KEPT_UPLOADS: must be at least CREWYARD_MAX_UPLOAD, or none of that size fits")
+    if config.kept_uploads < limits.context_bytes:
+        wrong.append(
+            f"CREWYARD_KEPT_UPLOADS: must be at least {limits.context_bytes}, the limit context_bytes, "
+            "or none of that size fits"
+        )
     if wrong:
         raise ConfigError("wrong settings:\n" + "\n".join(f"- {line}" for line in wrong))
     return config

@@ -6,9 +6,11 @@ or `push` failed for good. 75: trouble of the installation; the pod may be tried
 """
 
 import faulthandler
+import json
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,8 +27,8 @@ from plan.errors import PlanError
 STEPS = ("assemble", "source", "push", "prune")
 ANSWERED, FAILED, USAGE, TROUBLE = 0, 1, 64, 75
 _LOG_TIMEOUT = 5.0
-ASSEMBLE_SECONDS = 1200.0
-"""More than `assemble` takes, whose waits are bounded; one that hangs says where, and is tried again."""
+SECONDS = 1800
+"""What a pod may take where CREWYARD_BUILD does not say it."""
 
 
 def run(step: str, settings: Settings | PruneSettings, log: Log) -> tuple[dict[str, Any], int]:
@@ -55,16 +57,18 @@ def run(step: str, settings: Settings | PruneSettings, log: Log) -> tuple[dict[s
         if error.hint:
             log.line(error.hint)
         words = {"outcome": "failed", "reason": error.reason, "message": error.message, "hint": error.hint}
-        words["log"] = last
+        # What the message does not say yet; where nothing else was said, the message.
+        words["log"] = last or log.last()
         return words, ANSWERED if step == "assemble" else FAILED
     except Infrastructure as error:
         log.line(f"trouble of the installation: {error}")
         reason = {"reason": error.reason} if error.reason else {}
-        return {"outcome": "trouble", **reason, "message": str(error)}, TROUBLE
+        return {"outcome": "trouble", **reason, "message": str(error), "log": log.last()}, TROUBLE
     except Exception:
         for text in traceback.format_exc().splitlines():
             log.line(text)
-        return {"outcome": "trouble", "message": "an error in the build itself, see the log"}, TROUBLE
+        message = "an error in the build itself, see the log"
+        return {"outcome": "trouble", "message": message, "log": log.last()}, TROUBLE
     return {}, ANSWERED
 
 
@@ -99,10 +103,23 @@ def _sent_log(settings: Settings, step: str) -> Log:
     return Log(facade_sender(facade, settings.deployment, settings.pod, step))
 
 
+def patience(environ: Mapping[str, str]) -> float:
+    """Seconds after which `assemble`, whose waits are bounded, is taken to hang: two thirds of the pod's.
+
+    It then says where, and is tried again, before the pod's own end, which says nothing.
+    """
+    try:
+        seconds = float(json.loads(environ["CREWYARD_BUILD"])["seconds"])
+    except (KeyError, TypeError, ValueError):
+        # What is wrong with it, reading the settings says.
+        seconds = SECONDS
+    return seconds * 2 / 3
+
+
 def process(arguments: list[str]) -> NoReturn:
     """One step and the end of this process, whatever its threads are doing."""
     if arguments == ["assemble"]:
-        faulthandler.dump_traceback_later(ASSEMBLE_SECONDS, exit=True)
+        faulthandler.dump_traceback_later(patience(os.environ), exit=True)
     code = main(arguments)
     sys.stdout.flush()
     sys.stderr.flush()

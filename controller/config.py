@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from controller.places import Places, parse_places
 from controller.way_out import WayOut, parse_authorities, parse_proxies
+from crds.limit_settings import Limits, read_limits
 from crds.limits import Plans, parse_plans
 from outbound.addresses import Rules
 
@@ -23,15 +24,15 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True)
 class Timing:
-    """Periods and limits in seconds. Tests shorten them; an installation has these."""
+    """Periods and limits in seconds. Tests shorten them; an installation has these, or its own limits."""
 
     resync: float = 15.0
     poll: int = 60
     poll_backoff_max: float = 600.0
-    start_timeout: int = 300
-    unschedulable: int = 3600
+    start_timeout: int = Limits.start_seconds
+    unschedulable: int = Limits.unschedulable_seconds
     image_pull: int = 90
-    build_timeout: int = 1800
+    build_timeout: int = Limits.build_seconds
     build_retry: float = 5.0
     build_pod_kept: int = 3600
     lost_after: int = 60
@@ -40,6 +41,15 @@ class Timing:
     git_timeout: float = 60.0
     burst: float = 10.0
     """Between two builds of a project that commits begin."""
+
+    @classmethod
+    def of(cls, limits: Limits) -> "Timing":
+        """What an installation with these limits has."""
+        return cls(
+            start_timeout=limits.start_seconds,
+            unschedulable=limits.unschedulable_seconds,
+            build_timeout=limits.build_seconds,
+        )
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,7 @@ class Config:
     net_allow: tuple[str, ...] = ()
     net_deny: tuple[str, ...] = ()
     plans: Plans = field(default_factory=Plans)
+    limits: Limits = field(default_factory=Limits)
     pods: Places = field(default_factory=Places)
     """Where the pods of crews run, and what they get."""
     way_out: WayOut = field(default_factory=WayOut)
@@ -92,6 +103,7 @@ def parse(environment: Mapping[str, str]) -> Config:
             wrong.append(f"{name}: {error}")
             return fallback
 
+    limits = read_limits(environment, wrong)
     config = Config(
         namespace=read("CREWYARD_NAMESPACE", str, "crews"),
         internal_url=read("CREWYARD_INTERNAL_URL", _url, "", required=True),
@@ -108,6 +120,8 @@ def parse(environment: Mapping[str, str]) -> Config:
         net_allow=read("CREWYARD_NET_ALLOW", _networks, ()),
         net_deny=read("CREWYARD_NET_DENY", _networks, ()),
         plans=read("CREWYARD_PLANS", parse_plans, Plans()),
+        limits=limits,
+        timing=Timing.of(limits),
         pods=read("CREWYARD_PODS", parse_places, Places()),
         way_out=WayOut(
             read("CREWYARD_BUILD_PROXIES", parse_proxies, {}), read("CREWYARD_CA", parse_authorities, "")

@@ -1,4 +1,4 @@
-"""Limits that api and controller must compute alike.
+"""Plans and timeouts, which api and controller must compute alike.
 
 Precedence of a run's timeout: Run, configuration file,
 Project, default; never above the installation's maximum.
@@ -9,11 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crds import durations
+from crds.limit_settings import Limits
 from crds.objects import Deployment, Project, Run
 
-DEFAULT_RUN_TIMEOUT = 3600
-MAX_RUN_TIMEOUT = 24 * 3600
-START_TIMEOUT = 300
 GRACE = 10
 """Seconds from SIGTERM to SIGKILL of a crew."""
 FLUSH = 50
@@ -59,11 +57,11 @@ def parse_plans(text: str) -> Plans:
     return Plans(plans)
 
 
-def run_timeout(run: Run, deployment: Deployment | None, project: Project | None) -> int:
+def run_timeout(run: Run, deployment: Deployment | None, project: Project | None, limits: Limits) -> int:
     """The seconds a run may take, counted from its claim."""
     asked = (
         run.spec.get("timeout")
         or (deployment.plan.get("timeout") if deployment else None)
         or ((project.spec.get("run") or {}).get("timeout") if project else None)
     )
-    return min(durations.seconds(asked) if asked else DEFAULT_RUN_TIMEOUT, MAX_RUN_TIMEOUT)
+    return min(durations.seconds(asked) if asked else limits.run_seconds, limits.run_max_seconds)

@@ -26,9 +26,10 @@ from actions.workflow.inputs import Inputs
 from actions.workflow.stream import parsed, whole
 from actions.workflow.transport import TROUBLE, fetch_token
 
-INPUT_BYTES = 1024 * 1024
-# A run ends within its timeout once it has started; before that it may wait for its turn.
-_LONGEST_RUN = 24 * 3600
+# What any installation takes; most take less, and say so.
+INPUT_BYTES = 2 * 1024 * 1024
+# No installation lets a run take longer once it has started; before that it may wait for its turn.
+_LONGEST_RUN = 7 * 24 * 3600
 _WAITING_SECONDS = 6 * 3600
 # GitHub gives a canceled step ten seconds in all.
 _CANCEL_SECONDS = 8.0

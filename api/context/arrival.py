@@ -29,7 +29,7 @@ class Contexts:
     def __init__(self, config: Config, store: Store, resolve: Resolver = system_resolver) -> None:
         self._hosts = parse_hosts(config.context_hosts)
         self._rules = Rules.parse(config.net_allow, config.net_deny)
-        self._limits = Limits(config.max_upload)
+        self._limits = Limits(config.limits.context_bytes)
         self._config = config
         self._store, self._resolve = store, resolve
         self._turns = asyncio.Semaphore(AT_ONCE)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from aiohttp import hdrs, web
 
-from api.internal.claim import RUN_LIMITS
 from api.internal.events import NOT_YOURS
 from api.internal.pods import Refusal, Yard, token
 from api.store.errors import Mismatch, TooLarge
@@ -94,11 +93,11 @@ def _event(row: ArtifactRow) -> dict[str, object]:
 
 
 async def _room(yard: Yard, run: str, name: str, size: int) -> None:
-    held = await yard.store.artifacts.held(run, without=name)
-    if held.count >= RUN_LIMITS["artifacts"]:
-        raise Refusal(422, f"a run keeps at most {RUN_LIMITS['artifacts']} artifacts")
-    if held.bytes + size > RUN_LIMITS["artifact_bytes"]:
-        raise Refusal(422, f"a run's artifacts have at most {RUN_LIMITS['artifact_bytes']} bytes in all")
+    held, limits = await yard.store.artifacts.held(run, without=name), yard.config.limits
+    if held.count >= limits.artifacts:
+        raise Refusal(422, f"a run keeps at most {limits.artifacts} artifacts")
+    if held.bytes + size > limits.artifact_bytes:
+        raise Refusal(422, f"a run's artifacts have at most {limits.artifact_bytes} bytes in all")
 
 
 def name_problem(name: str) -> str | None:

@@ -13,8 +13,10 @@ from api.internal.pods import Refusal, Yard, body, number, text, token
 from api.store.index.claims import Asked, Denied, Granted, Unknown, Wait
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs import RunDetail
-from crds import errors, limits, names
+from crds import errors, names
 from crds.kinds import DEPLOYMENT, POD, RUN
+from crds.limit_settings import Limits
+from crds.limits import run_timeout
 from crds.objects import Deployment, Pod, Project, Run
 from crds.reasons import RunReason
 from crds.times import format_time
@@ -24,13 +26,8 @@ AGAIN = (0.1, 0.5)
 """Seconds after which a pod asks again for a run whose project has no place free."""
 LIVE_SECONDS = 3.0
 """Less than a pod waits for an answer (5 s)."""
-RUN_LIMITS = {
-    "event_bytes": 65536,
-    "log_lines": 1_000_000,
-    "artifacts": 1000,
-    "artifact_bytes": 1024 * 1024 * 1024,
-    "output_bytes": 32768,
-}
+OF_A_RUN = ("event_bytes", "log_lines", "artifacts", "artifact_bytes", "output_bytes")
+"""The limits that a runner keeps, and is told with its run."""
 
 
 async def claim(yard: Yard, request: web.Request) -> web.Response:
@@ -74,16 +71,16 @@ async def _claim(yard: Yard, request: web.Request) -> dict[str, Any]:
         raise Refusal(503, "the run is not known yet; try again")
     # Also where it is told again: who made the grant may have broken off before it could say so.
     yard.store.events.turned(run)
-    return _granted(found)
+    return _granted(found, yard.config.limits)
 
 
-def _granted(found: Granted) -> dict[str, Any]:
+def _granted(found: Granted, limits: Limits) -> dict[str, Any]:
     return {
         "state": "granted",
         **found.answer,
         "input": dict(found.input),
         "started_at": format_time(found.granted_at),
-        "limits": RUN_LIMITS,
+        "limits": {name: getattr(limits, name) for name in OF_A_RUN},
     }
 
 
@@ -144,10 +141,11 @@ async def _answer(yard: Yard, row: RunDetail, now: datetime) -> dict[str, Any]:
         raise Refusal(503, "the run has no deployment yet; try again")
     deployment = await _deployment(yard, row.deployment)
     project = await yard.store.projects.get(row.project)
-    seconds = limits.run_timeout(
+    seconds = run_timeout(
         Run({"spec": {"timeout": row.timeout}}),
         Deployment({"status": {"plan": deployment.plan}}),
         Project({"spec": project.spec}) if project else None,
+        yard.config.limits,
     )
     return {
         "entrypoint": row.entrypoint or deployment.plan.get("entrypoint"),

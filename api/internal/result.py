@@ -6,7 +6,6 @@ from typing import Any
 from aiohttp import web
 
 from api import outbox
-from api.internal.claim import RUN_LIMITS
 from api.internal.events import NOT_YOURS
 from api.internal.pods import Refusal, Yard, body, number, text, token
 from api.nesting import DEEPEST, too_deep
@@ -24,7 +23,7 @@ async def result(yard: Yard, request: web.Request) -> web.Response:
     token(yard, request, "run", run)
     sent = await body(request)
     pod, nonce = text(sent, "pod_uid"), text(sent, "nonce")
-    found = status_result(sent)
+    found = status_result(sent, yard.config.limits.output_bytes)
     if await yard.store.claims.holds(run, pod, nonce):
         missing = await _missing(yard, run, sent)
         if missing:
@@ -42,8 +41,11 @@ async def result(yard: Yard, request: web.Request) -> web.Response:
     return web.json_response({})
 
 
-def status_result(sent: dict[str, Any]) -> dict[str, Any]:
-    """`Run.status.result` of what the runner sent, cut to what the schema takes. Raises Refusal 400."""
+def status_result(sent: dict[str, Any], most: int) -> dict[str, Any]:
+    """`Run.status.result` of what the runner sent, cut to what the schema takes. Raises Refusal 400.
+
+    `most` is how many bytes an output may have.
+    """
     if sent.get("outcome") not in OUTCOMES:
         raise Refusal(400, f"outcome must be one of {', '.join(OUTCOMES)}")
     held = _artifacts(sent)
@@ -52,15 +54,15 @@ def status_result(sent: dict[str, Any]) -> dict[str, Any]:
         "durationMs": number(sent, "duration_ms"),
         "artifacts": {"count": number(held, "count"), "bytes": number(held, "bytes")},
     }
-    for field, most in (("reason", MAX_REASON), ("message", MAX_MESSAGE)):
+    for field, length in (("reason", MAX_REASON), ("message", MAX_MESSAGE)):
         if sent.get(field) is not None:
-            found[field] = str(sent[field])[:most]
+            found[field] = str(sent[field])[:length]
     if sent.get("output") is not None:
         if too_deep(sent["output"]):
             raise Refusal(400, f"output is nested in more than {DEEPEST} levels; send an artifact")
         output = json.dumps(sent["output"], ensure_ascii=False, separators=(",", ":"))
-        if len(output.encode(errors="replace")) > RUN_LIMITS["output_bytes"]:
-            raise Refusal(400, f"output is larger than {RUN_LIMITS['output_bytes']} bytes; send an artifact")
+        if len(output.encode(errors="replace")) > most:
+            raise Refusal(400, f"output is larger than {most} bytes; send an artifact")
         found["output"] = output
     return found
 

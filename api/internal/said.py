@@ -17,34 +17,38 @@ from crds import names
 from crds.times import format_time, parse_time
 
 MOST = 500
-EVENT_BYTES = 65536
+FRAME = 1024
+"""Bytes of an event besides what its runner counts."""
 _TYPE = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what a crew may emit, no less
 _OURS = frozenset({"run_id", "timestamp"})
 
 
-def events(run: str, sent: Mapping[str, Any], now: datetime) -> list[Said]:
-    """The events of a call, with `run_id` and `timestamp` in their data. Raises Refusal 400."""
+def events(run: str, sent: Mapping[str, Any], now: datetime, most: int) -> list[Said]:
+    """The events of a call, with `run_id` and `timestamp` in their data. Raises Refusal 400.
+
+    What has more than `most` bytes is dropped.
+    """
     found = sent.get("events")
     if not isinstance(found, list) or len(found) > MOST:
         raise Refusal(400, f"events must be a list of at most {MOST}")
-    return [_event(run, item, now) for item in found]
+    return [_event(run, item, now, most) for item in found]
 
 
-def _event(run: str, item: Any, now: datetime) -> Said:
+def _event(run: str, item: Any, now: datetime, most: int) -> Said:
     if not isinstance(item, dict):
         raise Refusal(400, "events must be a list of objects with seq, type, time, data")
     seq = number(item, "seq")
     type_ = item.get("type")
     data = item.get("data") if isinstance(item.get("data"), dict) else {}
     head = {"run_id": names.id_of(run), "timestamp": _moment(item.get("time"), now)}
-    problem = _problem(type_, data)
+    problem = _problem(type_, data, most)
     if problem:
         return Said(seq, "log", {**head, "level": "warning", "message": problem})
     kept = {key: value for key, value in data.items() if key not in _OURS} if data else {}
     return Said(seq, str(type_), {**head, **kept})
 
 
-def _problem(type_: Any, data: Any) -> str | None:
+def _problem(type_: Any, data: Any, most: int) -> str | None:
     if not isinstance(type_, str) or not _TYPE.fullmatch(type_):
         return "an event was dropped: its type must be up to 64 letters, digits and . _ -"
     if type_.startswith("run.") or type_ == "artifact":
@@ -52,8 +56,8 @@ def _problem(type_: Any, data: Any) -> str | None:
     if too_deep(data):
         return f"an event of type {type_} was dropped: it is nested in more than {DEEPEST} levels"
     size = len(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
-    if size > EVENT_BYTES + 1024:
-        return f"an event of type {type_} was dropped: {size} bytes are more than {EVENT_BYTES}"
+    if size > most + FRAME:
+        return f"an event of type {type_} was dropped: {size} bytes are more than {most}"
     return None
 
 

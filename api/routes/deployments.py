@@ -97,11 +97,20 @@ async def _of_commit(call: Call, project: ProjectRow) -> DeploymentRow:
     for attempt in range(1, MAX_ATTEMPTS + 1):
         name = git_name(project.uid, spec, attempt)
         row = await call.services.store.deployments.get(name)
-        if row is None:
+        if row is None or (row.status != "failed" and await _gone(call, row)):
             return await _made(call, project, name, {**spec, "attempt": attempt})
         if row.status != "failed" and await _asked_for(call, row):
             return await seen.deployment(call, names.id_of(name))
     raise errors.conflict(f"this commit was tried {MAX_ATTEMPTS} times; push another one")
+
+
+async def _gone(call: Call, row: DeploymentRow) -> bool:
+    """Whether its object was deleted, which the row may not know yet. It counts where nobody answers."""
+    try:
+        found = await call.services.kube.get(DEPLOYMENT, row.name)
+    except kube_errors.KubeError:
+        return False
+    return found is None or found["metadata"]["uid"] != row.uid
 
 
 async def _asked_for(call: Call, row: DeploymentRow) -> bool:

@@ -2,7 +2,7 @@
 
 from aiohttp import web
 
-from api import accept, answers, body, errors, idempotency, pagination, schemas
+from api import accept, answers, errors, idempotency, pagination, schemas
 from api.encoding import encode
 from api.endpoint import Call, Endpoint
 from api.openapi import examples, operation, shapes
@@ -14,11 +14,8 @@ from api.translate import runs
 from crds import durations, names
 from crds import errors as kube_errors
 from crds.kinds import RUN
-from crds.limits import MAX_RUN_TIMEOUT
 from crds.objects import Run
 
-MAX_QUEUE = 1000
-"""Pending runs of a project."""
 QUEUE_RETRY_SECONDS = 10
 
 
@@ -55,15 +52,16 @@ def _created(call: Call, row: RunDetail) -> web.Response:
 
 
 def _check_sizes(call: Call) -> None:
-    if len(encode(call.body.get("input", {}))) > body.MAX_INPUT:
+    limits = call.services.config.limits
+    if len(encode(call.body.get("input", {}))) > limits.input_bytes:
         raise errors.ApiError(
             413,
-            f"input is larger than {body.MAX_INPUT} bytes; give the crew an address to fetch it from instead",
-            {"field": "input", "limit_bytes": body.MAX_INPUT},
+            f"input is larger than {limits.input_bytes} bytes; give the crew an address to fetch it from",
+            {"field": "input", "limit_bytes": limits.input_bytes},
         )
     timeout = call.body.get("timeout")
-    if timeout is not None and durations.seconds(timeout) > MAX_RUN_TIMEOUT:
-        raise errors.invalid(f"timeout must be at most {durations.text(MAX_RUN_TIMEOUT)}", "timeout")
+    if timeout is not None and durations.seconds(timeout) > limits.run_max_seconds:
+        raise errors.invalid(f"timeout must be at most {durations.text(limits.run_max_seconds)}", "timeout")
 
 
 async def _deployment(call: Call) -> DeploymentRow:
@@ -102,12 +100,13 @@ def _check_entrypoint(call: Call, project: str) -> None:
 
 
 async def _check_queue(call: Call, project: str) -> None:
+    most = call.services.config.limits.queue
     waiting = (await call.services.store.runs.page(0, 0, project=project, status="pending")).total
-    if waiting >= MAX_QUEUE:
+    if waiting >= most:
         raise errors.ApiError(
             429,
             f"{waiting} runs of the project {project} are waiting already; try again when some have started",
-            {"project": project, "limit": MAX_QUEUE},
+            {"project": project, "limit": most},
             {"Retry-After": str(QUEUE_RETRY_SECONDS)},
             code="queue_full",
         )

@@ -28,11 +28,12 @@ async def create(call: Call) -> web.StreamResponse:
     services, config = call.services, call.services.config
     project = await seen.named_project(call, call.body["project"], "project")
     size: int = call.body["size"]
-    if size > config.max_upload:
+    most = config.limits.context_bytes
+    if size > most:
         raise errors.ApiError(
             413,
-            f"an archive may have at most {config.max_upload} bytes; leave out what the crew does not need",
-            {"field": "size", "limit_bytes": config.max_upload},
+            f"an archive may have at most {most} bytes; leave out what the crew does not need",
+            {"field": "size", "limit_bytes": most},
         )
     now = services.now()
     expires = now + timedelta(seconds=config.upload_ttl)

@@ -44,12 +44,12 @@ def values(run: Run, started_at: datetime | None, now: datetime) -> dict[str, An
     return found
 
 
-def first(run: Run) -> dict[str, Any]:
+def first(run: Run, most: int) -> dict[str, Any]:
     """The columns of a row that never change, for a Run that was not made by the facade.
 
-    Its input is JSON's null where the object does not give it.
+    Its input is JSON's null where the object does not give it, or gives more than `most` bytes.
     """
-    given = inputs.held(run.spec)
+    given = inputs.held(run.spec, most)
     return {
         "created_at": run.created,
         "input": JSON.NULL if given is None else dict(given),

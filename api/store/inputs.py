@@ -10,10 +10,6 @@ from typing import Any
 
 from api.nesting import too_deep
 
-MAX_INLINE = 16 * 1024
-"""Bytes of an input, as canonical JSON, that the facade writes into an object."""
-MAX_OF_OBJECT = 256 * 1024
-"""Bytes of an input that may stand in an object that others make."""
 _INTEGERS = range(-(2**63), 2**63)
 
 
@@ -23,27 +19,35 @@ def canonical(value: Any) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-def reference(value: Mapping[str, Any]) -> dict[str, Any] | None:
+def reference(value: Mapping[str, Any], most: int) -> dict[str, Any] | None:
     """The `spec.inputRef` of an input that is kept by the facade; None where the object holds it whole.
 
+    `most` are the bytes, as canonical JSON, that the facade writes into an object.
     Kubernetes rounds integers beyond 64 bits: an input with one is kept here too, and nobody sees another.
     """
     text = canonical(value)
-    if len(text) <= MAX_INLINE and not _rounded(text):
-        return None
+    return None if len(text) <= most and not _rounded(text) else _named(text)
+
+
+def names(reference: Mapping[str, Any], value: Mapping[str, Any]) -> bool:
+    """Whether an object's `spec.inputRef` is that of this input, whatever was written into objects then."""
+    return reference == _named(canonical(value))
+
+
+def _named(text: bytes) -> dict[str, Any]:
     return {"sha256": hashlib.sha256(text).hexdigest(), "size": len(text)}
 
 
-def held(spec: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def held(spec: Mapping[str, Any], most: int) -> Mapping[str, Any] | None:
     """The input of an object that the facade did not make; None where the object does not give it.
 
-    It does not with an `inputRef`, whose bytes nobody else can bring, with more than an object may hold, and
-    with what is nested too deeply to be kept.
+    It does not with an `inputRef`, whose bytes nobody else can bring, with more than the `most` bytes that
+    such an object may hold, and with what is nested too deeply to be kept.
     """
     found: Mapping[str, Any] = spec.get("input") or {}
     if "inputRef" in spec or too_deep(found):
         return None
-    return None if len(canonical(found)) > MAX_OF_OBJECT else found
+    return None if len(canonical(found)) > most else found
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -51,9 +51,11 @@ def _changing(columns: tuple[str, ...]) -> Update:
 class Record:
     """Keeps the rows of one namespace's runs."""
 
-    def __init__(self, database: Database, namespace: str, events: Events) -> None:
+    def __init__(self, database: Database, namespace: str, events: Events, most: int) -> None:
+        """`most`: bytes of an input that may stand in an object that others make."""
         self._database = database
         self._namespace = namespace
+        self._most = most
         self._events = events
 
     async def observe(self, run: Run, now: datetime) -> None:
@@ -162,7 +164,7 @@ class Record:
                 withdrawn=False,
                 present=True,
                 cancel=False,
-                **change.first(run),
+                **change.first(run, self._most),
             )
         )
         if not hidden:
@@ -193,7 +195,7 @@ class Record:
         """An object of the row's name that names another input was not made here: the row's is not its."""
         query = select(runs.c.input).where(runs.c.namespace == self._namespace, runs.c.name == run.name)
         given = (await connection.execute(query)).scalar_one_or_none()
-        same = given is not None and inputs.reference(given) == run.spec["inputRef"]
+        same = given is not None and inputs.names(run.spec["inputRef"], given)
         return {} if same else {"input": JSON.NULL}
 
     async def _terminal(

@@ -9,7 +9,8 @@ from pathlib import Path
 from obstore.exceptions import BaseError
 
 from api.store.archive import ArchivedEventLogs
-from api.store.blobs import Blobs, in_bucket, in_folder
+from api.store.blob_place import in_bucket, in_folder
+from api.store.blobs import Blobs
 from api.store.errors import Missing, StoreUnavailable, Taken
 from api.store.events import Events
 from api.store.index.archives import Archives
@@ -28,6 +29,7 @@ from api.store.index.usage import Usage
 from api.store.index.workflows import Workflows
 from api.store.kept import Kept, in_directory, in_postgres
 from api.store.record import Record
+from crds.limit_settings import Limits
 
 _TAKEN = "the upload has its bytes already; ask for a new one with POST /v1/uploads"
 
@@ -35,15 +37,16 @@ _TAKEN = "the upload has its bytes already; ask for a new one with POST /v1/uplo
 class Store:
     """What one namespace's facade keeps. Every call raises StoreUnavailable where it cannot be answered."""
 
-    def __init__(self, namespace: str, kept: Kept, blobs: Blobs) -> None:
+    def __init__(self, namespace: str, kept: Kept, blobs: Blobs, limits: Limits | None = None) -> None:
         database = kept.database
+        self.limits = limits or Limits()
         self.namespace = namespace
         self.database = database
         self._kept = kept
         self.projects = Projects(database, namespace, kept.changes)
         self.deployments = Deployments(database, namespace, kept.changes)
         self.runs = Runs(database, namespace)
-        self.claims = Claims(database, namespace)
+        self.claims = Claims(database, namespace, self.limits.input_object_bytes)
         self.places = Places(database, namespace)
         self.artifacts = Artifacts(database, namespace)
         self.uploads = Uploads(database, namespace)
@@ -56,19 +59,24 @@ class Store:
         self.records = Records(database, namespace)
         self.measure = Measure(database, namespace)
         self.events = Events(database, namespace, self.eventlogs, kept.told)
-        self.record = Record(database, namespace, self.events)
+        self.record = Record(database, namespace, self.events, self.limits.input_object_bytes)
         self.blobs = blobs
         self.leader = kept.leader
         self.buildlogs = kept.buildlogs
 
     @classmethod
     async def open(
-        cls, directory: Path, namespace: str, database_url: str | None = None, blobs_url: str | None = None
+        cls,
+        directory: Path,
+        namespace: str,
+        database_url: str | None = None,
+        blobs_url: str | None = None,
+        limits: Limits | None = None,
     ) -> "Store":
         """Opens or makes the store, with the present schema. Raises StoreUnavailable.
 
         Without a `database_url` index and logs are in `directory`, which no other process may have open;
-        without a `blobs_url` blobs are there.
+        without a `blobs_url` blobs are there; without `limits` they are the usual ones.
         """
         try:
             blobs = in_folder(directory / "blobs") if blobs_url is None else in_bucket(blobs_url)
@@ -80,7 +88,7 @@ class Store:
             if database_url is None
             else await in_postgres(database_url, namespace)
         )
-        return cls(namespace, kept, blobs)
+        return cls(namespace, kept, blobs, limits)
 
     async def close(self) -> None:
         """Closes all; waiting readers return."""

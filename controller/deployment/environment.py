@@ -13,12 +13,8 @@ from controller.told import from_secret, told
 from crds import durations, tokens
 from crds.objects import Deployment, Project
 
-SOURCE_LIMITS = {
-    "context_bytes": 100 << 20,
-    "unpacked_bytes": 1 << 30,
-    "entries": 50_000,
-    "ratio": 100,
-}
+OF_A_SOURCE = ("context_bytes", "unpacked_bytes", "entries", "ratio")
+"""The limits that a build keeps, and is told with its request."""
 _GIT = (
     ("GIT_USERNAME", "username"),
     ("GIT_PASSWORD", "password"),
@@ -57,8 +53,9 @@ def build_request(
         "crew": deployment.spec.get("crew"),
         "registry": push_secret.registry(project, config),
         "base_images": dict(config.base_images),
+        "seconds": timeout(project, config),
         "network": {"allow": list(config.net_allow), "deny": list(config.net_deny)},
-        "limits": SOURCE_LIMITS,
+        "limits": {name: getattr(config.limits, name) for name in OF_A_SOURCE},
     }
     if index_secret := private_index(project):
         request["private_index"] = index_secret

@@ -34,7 +34,7 @@ def labels(run: Run, project: str, deployment: str) -> dict[str, str]:
 
 def deadline(run: Run, deployment: Deployment | None, project: Project | None, config: Config) -> int:
     """Seconds after which the kubelet ends the pod, should the runner fail to end itself."""
-    return config.timing.start_timeout + run_timeout(run, deployment, project) + GRACE + FLUSH
+    return config.timing.start_timeout + run_timeout(run, deployment, project, config.limits) + GRACE + FLUSH
 
 
 def build(

@@ -17,7 +17,7 @@ from api.store.index import counts
 from api.store.index.counts import Place
 from api.store.index.places import free_places
 from api.store.index.runs import ENDED
-from api.store.index.verdict import NO_INPUT, Asked, Denied, Granted, Unknown, Wait, decide
+from api.store.index.verdict import NO_INPUT, Asked, Denied, Granted, Unknown, Wait, decide, no_input
 from api.store.lasting import Lasting
 from api.store.schema import claims, runs
 from crds.limits import Plans
@@ -66,9 +66,11 @@ class ClaimRow:
 class Claims:
     """The table of claims of one namespace."""
 
-    def __init__(self, database: Database, namespace: str) -> None:
+    def __init__(self, database: Database, namespace: str, most: int) -> None:
+        """`most`: bytes of an input that may stand in an object that others make."""
         self._database = database
         self._namespace = namespace
+        self._most = most
         self._holders: Lasting[tuple[str, str, str], bool] = Lasting(lambda: database.generation, HOLDERS)
         self.waiting = asyncio.Event()
         """Set when there is something that `unwritten` gives."""
@@ -103,8 +105,10 @@ class Claims:
                 return Granted(claim.answer, row.input, claim.granted_at, first=False)
             if verdict == "unknown" or row is None:
                 return Unknown()
+            if verdict == NO_INPUT:
+                return Denied(no_input(self._most), nor_of_another=True)
             if verdict != "grant":
-                return Denied(verdict, nor_of_another=verdict == NO_INPUT)
+                return Denied(verdict)
             if plans and not await free_places(connection, self._namespace, row.project, plans):
                 return Wait()
             if answer is None:

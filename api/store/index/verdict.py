@@ -5,14 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from api.nesting import DEEPEST
 from api.store.index.runs import ENDED
 
-NO_INPUT = (
-    "the Run's input is not held by the service: spec.input has more than 256 KiB or 200 levels, or "
-    "spec.inputRef names one that did not come through the API; put at most 256 KiB into spec.input, or use "
-    "POST /v1/runs"
-)
-
+NO_INPUT = "no input"
 TAKEN_BACK = "the run was taken back"
 
 
@@ -53,8 +49,21 @@ class Unknown:
     """The index does not know the run, or not its uid yet: read the object."""
 
 
+def no_input(most: int) -> str:
+    """Why nobody can have a run whose object gives no input; `most` are the bytes that one may have."""
+    size = f"{most >> 10} KiB" if most % 1024 == 0 else f"{most} bytes"
+    return (
+        f"the Run's input is not held by the service: spec.input has more than {size} or {DEEPEST} levels, "
+        f"or spec.inputRef names one that did not come through the API; put at most {size} into spec.input, "
+        "or use POST /v1/runs"
+    )
+
+
 def decide(run: Any, claim: Any, asked: Asked) -> str:
-    """`same`, `grant`, `unknown`, or the reason why the run is refused; rows of the two tables, or None."""
+    """`same`, `grant`, `unknown`, NO_INPUT, or the reason why the run is refused.
+
+    `run` and `claim` are rows of the two tables, or None.
+    """
     if claim is not None:
         values = (claim.run_uid, claim.pod_uid, claim.nonce)
         if values != (asked.run_uid, asked.pod_uid, asked.nonce):

@@ -20,6 +20,7 @@ CREWYARD_REGISTRY_SECRET: {{ .Values.registry.pushSecret | quote }}
 CREWYARD_NET_ALLOW: {{ join "," .Values.network.allow | quote }}
 CREWYARD_NET_DENY: {{ join "," .Values.network.deny | quote }}
 CREWYARD_PLANS: {{ .Values.plans | toRawJson | quote }}
+CREWYARD_LIMITS: {{ .Values.limits | toRawJson | quote }}
 CREWYARD_LOG_LEVEL: {{ .Values.logLevel | quote }}
 {{- with .Values.network.contextHosts }}
 CREWYARD_CONTEXT_HOSTS: {{ join "," . | quote }}

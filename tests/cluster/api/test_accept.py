@@ -110,7 +110,7 @@ async def test_a_large_input_goes_by_reference_and_is_given_whole(yard: Yard) ->
     row = await accept_run(yard.store, yard.kube, RunRequest("demo", "dep-a", whole), now())
     found = await yard.get(row.name)
     assert "input" not in found["spec"]
-    assert found["spec"]["inputRef"] == reference(whole)
+    assert found["spec"]["inputRef"] == reference(whole, yard.store.limits.input_inline_bytes)
     asked = Asked(found["metadata"]["uid"], "pod", "nonce")
     answer = await yard.store.claims.ask(row.name, asked, {}, now())
     assert isinstance(answer, Granted) and answer.input == whole

@@ -107,6 +107,21 @@ async def test_a_commit_is_one_deployment_until_it_fails(yard):
     assert [item["id"] for item in listed] == [second["id"], first["id"]]
 
 
+async def test_a_commit_whose_deployment_was_just_deleted_is_deployed_again(yard):
+    git = {"url": "https://git.example/x.git"}
+    await yard.data("POST", "/v1/projects", {"name": "crew", "source": {"git": git}})
+    body = {"project": "crew", "source": {"git": {"commit": "a" * 40}}}
+    for _ in range(3):
+        first = await yard.data("POST", "/v1/deployments", body)
+        before = await yard.kube.get(DEPLOYMENT, name_of(first["id"]))
+        await yard.kube.delete(DEPLOYMENT, name_of(first["id"]))
+        # The watch may not have told of it yet.
+        again = await yard.data("POST", "/v1/deployments", body)
+        after = await yard.kube.get(DEPLOYMENT, name_of(again["id"]))
+        assert after is not None
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+
+
 async def test_rolling_back_is_one_patch_and_answers_when_it_is_done(yard, project):
     ids = []
     for _ in range(2):

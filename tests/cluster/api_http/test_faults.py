@@ -233,19 +233,6 @@ async def test_a_directory_that_is_full_or_locked(small, kube):
 
 
 @contextlib.asynccontextmanager
-async def stopped(server: pg.Server):
-    """PostgreSQL neither answers nor goes away."""
-    pids = [server.pid, *server.children()]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGCONT)
-
-
-@contextlib.asynccontextmanager
 async def gone(server):
     """The server is killed, and started again."""
     await asyncio.to_thread(server.stop)
@@ -289,7 +276,7 @@ async def test_a_database_or_bucket_that_is_gone_silent_or_closed(tmp_path, kube
         checker = await checked(replica, kube)
         reader = Reader(checker.run)
         reading = asyncio.create_task(followed(checker, reader))
-        await checker.bites(stopped(database), *index)
+        await checker.bites(pg.halted(database), *index)
         await checker.bites(gone(database), *index)
         for fault in (gone, silent, closed):
             await checker.bites(fault(bucket), "_store", "_read")

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import http_parser
 
 from api import body, connections
-from api.body import MAX_BODY
+from api.body import LEAST_BODY
 
 FIELDS = "Host: x\r\nAuthorization: Bearer {key}\r\n"
 POST = f"POST /v1/projects HTTP/1.1\r\n{FIELDS}Content-Type: application/json\r\n"
@@ -129,7 +129,7 @@ def chunked(data: bytes, size: int) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
 
-BIG = json.dumps({"name": "x" * (MAX_BODY + 1)}).encode()
+BIG = json.dumps({"name": "x" * (LEAST_BODY + 1)}).encode()
 BOMB = gzip.compress(b" " * 20_000_000, 9)
 CHUNKS = "Transfer-Encoding: chunked\r\n"
 ODD = {

@@ -11,6 +11,7 @@ from api.context import arrival
 from api.context.arrival import Contexts
 from api.services import SERVICES
 from api.store.schema import uploads
+from crds.limit_settings import Limits
 
 HERE = "127.0.0.2"
 
@@ -32,7 +33,10 @@ async def port(yard):
     await web.TCPSite(runner, HERE, found).start()
     services = yard.client.server.app[SERVICES]
     config = dataclasses.replace(
-        services.config, context_hosts=f"{HERE}:{found}", net_allow=(f"{HERE}/32",), max_upload=1000
+        services.config,
+        context_hosts=f"{HERE}:{found}",
+        net_allow=(f"{HERE}/32",),
+        limits=Limits(context_bytes=1000),
     )
     object.__setattr__(services, "contexts", Contexts(config, yard.store))
     await yard.project("crew")

@@ -10,7 +10,7 @@ from yarl import URL
 
 from api.services import SERVICES
 from api.store.arrival import arrived
-from api.store.blobs import in_bucket
+from api.store.blob_place import in_bucket
 from crds import tokens
 from tests.unit.api.test_artifacts import store
 from tests.unit.api_store.conftest import bucket, s3_server

@@ -66,7 +66,7 @@ async def tell(yard, first: int, values: list[object]) -> None:
     ]
     posted = json.loads(json.dumps({"events": said}))
     async with yard.store.events.hold("run-a") as log:
-        assert await log.say(events("run-a", posted, yard.clock[0])) == first + len(values) - 1
+        assert await log.say(events("run-a", posted, yard.clock[0], 65536)) == first + len(values) - 1
     yard.store.events.told("run-a")
 
 

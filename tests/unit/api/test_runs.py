@@ -1,8 +1,11 @@
 """Starting runs, as far as no object is made."""
 
+import dataclasses
+
 import pytest
 
-from api.routes import runs
+from api.services import SERVICES
+from crds.limit_settings import Limits
 
 
 @pytest.fixture
@@ -27,8 +30,15 @@ async def test_with_an_idempotency_key_it_stays_to_be_made(yard, crew):
     assert [run["status"] for run in listed] == ["pending"]
 
 
-async def test_a_full_queue_is_told_before_anything_is_made(yard, crew, monkeypatch):
-    monkeypatch.setattr(runs, "MAX_QUEUE", 2)
+def limited(yard, **given):
+    """The installation has these limits from now on."""
+    services = yard.client.server.app[SERVICES]
+    config = dataclasses.replace(services.config, limits=Limits(**given))
+    object.__setattr__(services, "config", config)
+
+
+async def test_a_full_queue_is_told_before_anything_is_made(yard, crew):
+    limited(yard, queue=2)
     await yard.run("run-a", crew)
     await yard.run("run-b", crew)
     status, body, headers = await yard.call("POST", "/v1/runs", {"deployment": crew})
@@ -36,6 +46,19 @@ async def test_a_full_queue_is_told_before_anything_is_made(yard, crew, monkeypa
     assert int(headers["Retry-After"]) > 0
     await yard.run("run-c", "other")
     assert len((await yard.get(f"/v1/runs?project={crew}"))["data"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "body", "status", "said"),
+    [
+        ({"input_bytes": 100}, {"input": {"a": "x" * 100}}, 413, "larger than 100 bytes"),
+        ({"run_max_seconds": 5400}, {"timeout": "2h"}, 400, "at most 1h30m"),
+    ],
+)
+async def test_a_refusal_tells_the_installations_own_limit(yard, crew, given, body, status, said):
+    limited(yard, **given)
+    found, answer, _ = await yard.call("POST", "/v1/runs", {"deployment": crew, **body})
+    assert (found, said in answer["error"]["message"]) == (status, True), answer
 
 
 async def test_a_run_that_waits_for_a_place_knows_how_long_the_queue_is(yard, crew):

@@ -15,6 +15,7 @@ from api.internal import routes
 from api.store.store import Store
 from crds import tokens
 from crds.kube import Kube
+from crds.limit_settings import Limits
 
 KEY = "a key that is only used here"
 Pods = TestClient[web.Request, web.Application]
@@ -93,8 +94,14 @@ async def kube(apiserver: str) -> AsyncIterator[Kube]:
 
 
 @pytest.fixture
-async def pods(store: Store, kube: Kube, tmp_path: Path) -> AsyncIterator[Pods]:
-    config = Config("crews", "http://public", "http://internal", KEY, tmp_path)
+def limits() -> Limits:
+    """Those of the installation; a test that wants others is parametrized with them."""
+    return Limits()
+
+
+@pytest.fixture
+async def pods(store: Store, kube: Kube, tmp_path: Path, limits: Limits) -> AsyncIterator[Pods]:
+    config = Config("crews", "http://public", "http://internal", KEY, tmp_path, limits=limits)
     app = web.Application()
     routes.add(app, config, store, kube)
     async with TestClient(_Server(app)) as opened:

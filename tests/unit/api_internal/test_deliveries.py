@@ -6,14 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
-from kubernetes.aio import client
 
 from api import outbox
 from api.store.index.claims import Asked, Granted
 from api.store.store import Store
 from crds.kube import Kube
 from tests.unit.api_store import given
+from tests.unit.apiserver import serving
 
 RUNS = "/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/{name}"
 
@@ -44,13 +43,9 @@ def cluster() -> Cluster:
 
 @pytest.fixture
 async def kube(cluster: Cluster) -> AsyncIterator[Kube]:
-    app = web.Application()
-    app.add_routes([web.patch(RUNS + "/status", cluster.patch), web.get(RUNS, cluster.get)])
-    async with TestServer(app) as server:
-        host = str(server.make_url("")).rstrip("/")
-        opened = Kube(client.ApiClient(client.Configuration(host=host)), "crews")
+    routes = [web.patch(RUNS + "/status", cluster.patch), web.get(RUNS, cluster.get)]
+    async with serving(routes) as opened:
         yield opened
-        await opened.close()
 
 
 async def left(store: Store, names: set[str]) -> None:

@@ -50,7 +50,7 @@ def test_a_claim_waits_a_moment_for_its_result(age: timedelta, result: Any, expe
 
 def test_a_result_is_cut_to_what_the_object_takes() -> None:
     sent = {**SENT, "reason": "R" * 99, "message": "m" * 9999, "output": {"a": "ä"}}
-    assert status_result(sent) == {
+    assert status_result(sent, 32768) == {
         "outcome": "failed",
         "durationMs": 7,
         "artifacts": {"count": 0, "bytes": 0},
@@ -74,5 +74,5 @@ def test_a_result_is_cut_to_what_the_object_takes() -> None:
 )
 def test_a_malformed_result_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(Refusal) as refusal:
-        status_result({**SENT, **wrong})
+        status_result({**SENT, **wrong}, 32768)
     assert refusal.value.status == 400

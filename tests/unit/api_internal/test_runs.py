@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from api.internal import artifacts
 from api.store.index.claims import Asked
 from api.store.store import Store
+from crds.limit_settings import Limits
 from runner.crewyard_runtime.events import check
 from tests.unit.api_internal.conftest import Mint, Objects, Pods
 from tests.unit.api_store import given
@@ -63,6 +63,40 @@ async def test_a_claim_is_granted_with_all_the_runner_needs(pods: Pods, store: S
     assert (status, again) == (200, {**answer, "started_at": started_at})
     status, other = await ask(pods, run, "claim", {**CLAIM, "nonce": "second"}, bearer(run))
     assert (status, other["state"]) == (200, "refused")
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(
+            run_seconds=60, run_max_seconds=80, event_bytes=4096, log_lines=1, artifacts=2, artifact_bytes=3,
+            output_bytes=4,
+        )
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(("timeout", "seconds"), [(None, 60), ("90s", 80)])
+async def test_a_pod_is_told_the_installations_own_limits_and_held_to_them(
+    pods: Pods, store: Store, bearer: Mint, timeout: str | None, seconds: int
+) -> None:
+    await given.yard(store)
+    run = await given.accepted(store, timeout=timeout)
+    _, answer = await ask(pods, run, "claim", CLAIM, bearer(run))
+    assert answer["timeout_seconds"] == seconds
+    assert answer["limits"] == {
+        "event_bytes": 4096,
+        "log_lines": 1,
+        "artifacts": 2,
+        "artifact_bytes": 3,
+        "output_bytes": 4,
+    }
+    assert (await put(pods, run, "a", b"1234", bearer(run)))[0] == 422
+    event = {"seq": 1, "type": "note", "time": None, "data": {"text": "x" * 6000}}
+    assert (await ask(pods, run, "events", {**HOLDER, "events": [event]}, bearer(run)))[0] == 200
+    [said] = [one for one in (await store.events.read(run, 0, 10)).events if one.type == "log"]
+    assert "more than 4096" in str(said.data)
+    held = {"outcome": "succeeded", "duration_ms": 1, "last_event": 1, "artifacts": {"count": 0, "bytes": 0}}
+    status, said_no = await ask(pods, run, "result", {**HOLDER, **held, "output": "long"}, bearer(run))
+    assert (status, "larger than 4 bytes" in said_no["error"]) == (400, True)
 
 
 async def test_a_grant_that_was_made_and_not_told_is_shown_once_it_is_told_again(
@@ -311,10 +345,10 @@ async def test_wrong_bytes_are_not_an_artifact(pods: Pods, store: Store, bearer:
     assert (await store.events.read(run, 1, 10)).events == ()
 
 
+@pytest.mark.parametrize("limits", [Limits(artifacts=5)])
 async def test_files_sent_at_once_are_all_there_and_never_more_than_a_run_keeps(
-    pods: Pods, store: Store, bearer: Mint, monkeypatch: pytest.MonkeyPatch
+    pods: Pods, store: Store, bearer: Mint
 ) -> None:
-    monkeypatch.setitem(artifacts.RUN_LIMITS, "artifacts", 5)
     await given.yard(store)
     run = await given.claimed(store)
     answers = await asyncio.gather(*(put(pods, run, f"{n}", b"same", bearer(run)) for n in range(9)))

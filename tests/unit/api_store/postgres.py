@@ -4,6 +4,7 @@ It ends with the test process, however that ends. Durability is left to the test
 that ask for the sessions' settings: nothing here needs to survive.
 """
 
+import contextlib
 import ctypes
 import os
 import shutil
@@ -12,6 +13,7 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
@@ -123,3 +125,16 @@ class Server:
         """Ends it and removes all."""
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@contextlib.asynccontextmanager
+async def halted(server: Server) -> AsyncIterator[None]:
+    """It neither answers nor goes away: connections stay."""
+    pids = [server.pid, *server.children()]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)

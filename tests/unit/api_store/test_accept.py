@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
-from kubernetes.aio import client
 
 from api import accept
 from api.accept import RunRequest, accept_run
@@ -16,6 +14,7 @@ from crds import errors
 from crds.kube import Kube
 from crds.objects import Run
 from tests.unit.api_store import given as some
+from tests.unit.apiserver import serving
 
 REQUEST = RunRequest("demo", "dep-a", {"n": 1})
 
@@ -40,14 +39,11 @@ class Breaking:
 
 @pytest.fixture(params=[True, False])
 async def breaking(store: Store, request: pytest.FixtureRequest) -> AsyncIterator[tuple[Breaking, Kube]]:
-    server, app = Breaking(store, request.param), web.Application()
-    app.router.add_post("/apis/crewyard.dev/v1alpha1/namespaces/crews/runs", server.create)
-    async with TestServer(app) as listening:
-        kube = Kube(
-            client.ApiClient(client.Configuration(host=str(listening.make_url("")).rstrip("/"))), "crews"
-        )
+    server = Breaking(store, request.param)
+    async with serving(
+        [web.post("/apis/crewyard.dev/v1alpha1/namespaces/crews/runs", server.create)]
+    ) as kube:
         yield server, kube
-        await kube.close()
 
 
 async def test_a_run_whose_object_was_seen_is_accepted_though_no_answer_came(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from api.accounting import account
 from api.projector.seal import LATER, Sealer
 from api.store import packing
-from api.store.blobs import in_bucket
+from api.store.blob_place import in_bucket
 from api.store.errors import StoreUnavailable
 from api.store.eventlog import Said
 from api.store.store import Store

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from api.config import ConfigError, parse
-from api.store.blobs import BUCKET_PART, in_bucket
+from api.store.blob_place import BUCKET_PART, in_bucket
 from api.store.errors import Mismatch, Missing, StoreUnavailable
 from api.store.store import Store
 from tests.unit.api_store import given

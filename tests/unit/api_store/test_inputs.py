@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.accept import manifest
-from api.store.inputs import MAX_INLINE, MAX_OF_OBJECT, canonical, held, reference, same
+from api.store.inputs import canonical, held, names, reference, same
 from api.store.store import Store
 from tests.unit.api_store import given as some
 
@@ -17,7 +17,8 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=10,
 )
-FILLED = MAX_INLINE - len(canonical({"a": ""}))
+INLINE = 16 * 1024
+FILLED = INLINE - len(canonical({"a": ""}))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ FILLED = MAX_INLINE - len(canonical({"a": ""}))
     ],
 )
 def test_an_input_stands_in_the_object_where_it_fits_and_stays_itself(value, inline):
-    found = reference(value)
+    found = reference(value, INLINE)
     assert (found is None) == inline
     if found:
         text = canonical(value)
@@ -43,13 +44,15 @@ def test_an_input_stands_in_the_object_where_it_fits_and_stays_itself(value, inl
 
 @given(VALUES)
 def test_the_reference_of_a_value_is_that_of_what_was_stored(value):
-    whole = {"a": value, "fill": "x" * MAX_INLINE}
-    assert reference(json.loads(json.dumps(whole))) == reference(dict(reversed(whole.items())))
+    whole = {"a": value, "fill": "x" * INLINE}
+    assert reference(json.loads(json.dumps(whole)), INLINE) == reference(
+        dict(reversed(whole.items())), INLINE
+    )
 
 
 def test_a_deep_value_is_no_trouble():
     deep = json.loads("[" * 900 + "]" * 900)
-    assert reference({"a": deep}) is None
+    assert reference({"a": deep}, INLINE) is None
     assert same({"a": deep}, {"a": deep})
 
 
@@ -67,11 +70,19 @@ def test_values_are_compared_as_kubernetes_keeps_them(one, other, equal):
 
 
 def test_an_object_that_others_made_gives_its_input_or_none():
-    assert held({}) == {}
-    assert held({"input": {"a": 1}}) == {"a": 1}
-    assert held({"inputRef": {"sha256": "0" * 64, "size": 20000}}) is None
-    assert held({"input": {"a": "x" * (MAX_OF_OBJECT - 100)}}) is not None
-    assert held({"input": {"a": "x" * MAX_OF_OBJECT}}) is None
+    most = 256 * 1024
+    assert held({}, most) == {}
+    assert held({"input": {"a": 1}}, most) == {"a": 1}
+    assert held({"inputRef": {"sha256": "0" * 64, "size": 20000}}, most) is None
+    assert held({"input": {"a": "x" * (most - 100)}}, most) is not None
+    assert held({"input": {"a": "x" * most}}, most) is None
+    assert held({"input": {"a": "x" * 100}}, 100) is None
+
+
+def test_a_name_of_an_input_holds_whatever_stands_in_objects_now():
+    found = reference({"a": 1}, 2)
+    assert found is not None and reference({"a": 1}, 100) is None
+    assert names(found, {"a": 1}) and not names(found, {"a": 2})
 
 
 async def test_a_large_input_is_whole_in_its_row_whatever_the_object_shows(store: Store) -> None:
@@ -80,8 +91,8 @@ async def test_a_large_input_is_whole_in_its_row_whatever_the_object_shows(store
     name = await some.accepted(store, input=whole)
     row = await store.runs.get(name)
     assert row is not None
-    spec = manifest(row, "project-1")["spec"]
-    assert spec == {"project": "demo", "deployment": "dep-a", "inputRef": reference(whole)}
+    spec = manifest(row, "project-1", INLINE)["spec"]
+    assert spec == {"project": "demo", "deployment": "dep-a", "inputRef": reference(whole, INLINE)}
     await store.record.observe(some.run(name, "Running", spec=spec), some.later(1))
     row = await store.runs.get(name)
     assert row is not None and row.input == whole

@@ -329,7 +329,7 @@ async def test_blobs_that_nothing_names_go_after_a_day(tmp_path: Path) -> None:
 async def test_what_a_killed_process_left_of_a_blob_goes_after_a_day(tmp_path: Path) -> None:
     program = (
         "import asyncio, os, sys, pathlib\n"
-        "from api.store.blobs import in_folder\n"
+        "from api.store.blob_place import in_folder\n"
         "async def chunks():\n"
         "    yield bytes(3 << 20)\n"
         "    await asyncio.sleep(0.1)\n"

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from crds import conditions, durations, limits, names, times
 from crds.conditions import Condition
+from crds.limit_settings import Limits
 from crds.objects import Deployment, Project, Run
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=UTC)
@@ -68,6 +69,7 @@ def timeouts(run: str | None, plan: str | None, project: str | None) -> int:
         Run({"spec": {"timeout": run} if run else {}}),
         Deployment({"status": {"plan": {"timeout": plan} if plan else {}}}),
         Project({"spec": {"run": {"timeout": project}} if project else {}}),
+        Limits(),
     )
 
 

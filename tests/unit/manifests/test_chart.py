@@ -18,7 +18,7 @@ ONLY_HELM = {"Secret crewyard-system/crewyard-tokens"}
 """Who uses kustomize makes it by hand."""
 EVERYTHING = rendering.CHART / "ci" / "everything.yaml"
 RULES = "PrometheusRule"
-WHOLE = ("resources", "pods")
+WHOLE = ("resources", "pods", "limits")
 """Values that are given whole."""
 REPLICAS = rendering.CHART / "values-replicas.yaml"
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 CHART = ROOT / "manifests" / "chart"
 PAGE = ROOT / "docs" / "installation.md"
 BEGIN, END = "<!-- values: made from manifests/chart/values.yaml -->\n", "<!-- end of values -->"
-WHOLE = ("pods", "resources")
+WHOLE = ("limits", "pods", "resources")
 """Values that are told as one."""
 
 
