@@ -1,14 +1,15 @@
 """Performs Decisions: the one place of the controller that writes to the cluster.
 
 Children first, so that what a status speaks of exists; then one status patch,
-only where it differs and only if the object still is as it was read; then
-Events. A status that the apiserver finds invalid is written in its least form
-where it is an end, and else said by an Event and tried again ever more seldom.
+only where it differs and only if the object still is as it was read. Events follow
+the write that they tell of at once: when a later one fails, what is done again is
+not news any more. A status that the apiserver finds invalid is written in its least
+form where it is an end, and else said by an Event and tried again ever more seldom.
 Raises the errors of `crds.errors`: the reconcile is then done again from what is
 there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -40,6 +41,16 @@ class Actor:
     queue: Lanes
     recorder: Recorder
     metrics: Metrics
+
+    async def seen(self, kind: Kind, name: str, by: Key) -> dict[str, Any] | None:
+        """An object as it is known; one that is not, as the apiserver has it, or None.
+
+        After a conflict we know nothing of what is there. `by` is the key that is being worked at.
+        """
+        found = self.known.get(kind, name)
+        if found is None and (found := await self.kube.get(kind, name)) is not None:
+            self.observer.saw(kind, found, by)
+        return found
 
     async def create(self, child: Create, owner_uid: str) -> dict[str, Any]:
         """Creates a child, or finds it created already. Raises Retry while another one has its name."""
@@ -92,25 +103,32 @@ class Actor:
         by = key if kind == kinds.RUN else None
         for child in decision.create:
             await self.create(child, view.uid)
+            self._tell(kind, obj, child.events)
         for gone in decision.delete:
             await self.delete(gone)
+            self._tell(kind, obj, gone.events)
         newest: dict[tuple[Kind, str], Mapping[str, Any]] = {(kind, view.name): obj}
         for patch in decision.before:
             await self._follow(patch, newest, by)
+            self._tell(kind, obj, patch.events)
         if decision.status is not None:
             try:
                 await self._write(kind, view.name, decision.status, newest, by)
             except errors.Invalid as error:
                 await self._write_less(kind, obj, decision, error, newest)
+        self._tell(kind, obj, decision.events)
         for patch in decision.after:
             await self._follow(patch, newest, by)
-        now = datetime.now(UTC)
-        for note in decision.events:
-            self.recorder.note(kind, obj, note, now)
+            self._tell(kind, obj, patch.events)
         for other in decision.enqueue:
             self.queue.add(other)
         if decision.requeue_after is not None:
             self.queue.add(key, max(decision.requeue_after, 0.001))
+
+    def _tell(self, kind: Kind, obj: Mapping[str, Any], notes: Iterable[Note]) -> None:
+        now = datetime.now(UTC)
+        for note in notes:
+            self.recorder.note(kind, obj, note, now)
 
     async def _write(
         self,
@@ -134,7 +152,7 @@ class Actor:
     ) -> None:
         """Another status than the one that is invalid. Raises `refusal` where none is left."""
         note = Note("StatusRefused", f"the status could not be written: {refusal.message}", True)
-        self.recorder.note(kind, obj, note, datetime.now(UTC))
+        self._tell(kind, obj, [note])
         instead = decision.instead
         for status in (instead, minimal_end(instead or decision.status or {})):
             if status is None:

@@ -9,40 +9,6 @@ from crds.kinds import Kind
 
 
 @dataclass(frozen=True)
-class Create:
-    """An object to create, with its deterministic name; one that is there and is ours counts as created."""
-
-    kind: Kind
-    body: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """The object's name."""
-        return str(self.body["metadata"]["name"])
-
-
-@dataclass(frozen=True)
-class Delete:
-    """An object to delete, if it still is the one with that uid."""
-
-    kind: Kind
-    name: str
-    uid: str
-    grace_seconds: int | None = None
-
-
-@dataclass(frozen=True)
-class Patch:
-    """A merge patch of an object, only if it still is as it was read."""
-
-    kind: Kind
-    name: str
-    body: Mapping[str, Any]
-    resource_version: str
-    subresource: str | None = "status"
-
-
-@dataclass(frozen=True)
 class Note:
     """A Kubernetes Event about the object."""
 
@@ -52,9 +18,50 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Decision:
-    """Performed in this order: create, delete, before, status, after, events, enqueue.
+class Create:
+    """An object to create, with its deterministic name; one that is there and is ours counts as created.
 
+    `events` are told as soon as it is there, whatever becomes of the Decision's other writes.
+    """
+
+    kind: Kind
+    body: Mapping[str, Any]
+    events: tuple[Note, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return str(self.body["metadata"]["name"])
+
+
+@dataclass(frozen=True)
+class Delete:
+    """An object to delete, if it still is the one with that uid; `events` are told once it is asked for."""
+
+    kind: Kind
+    name: str
+    uid: str
+    grace_seconds: int | None = None
+    events: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A merge patch of an object, only if it still is as it was read; `events` are told once it is."""
+
+    kind: Kind
+    name: str
+    body: Mapping[str, Any]
+    resource_version: str
+    subresource: str | None = "status"
+    events: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Performed in this order: create, delete, before, status, events, after, enqueue.
+
+    `events` are told of what the status says: a write that fails after it is done again, they are not.
     `status` is a merge patch of the object's status, written only where it
     differs; `instead` is another one for where the apiserver finds it invalid;
     `before` and `after` are patches around it (also of the object itself);

@@ -38,7 +38,7 @@ class Git:
         self._timeout = config.timing.git_timeout
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="git")
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._fetches = Fetches(config.net_allow, config.net_deny)
+        self._fetches = Fetches(config.net_allow, config.net_deny, config.limits.context_bytes)
         self._listings = Listings(config.net_allow, config.net_deny)
         self._long: dict[str, None] = {}
         # One for all listings in threads: to make and to remove it took longer than to listen.

@@ -19,7 +19,7 @@ from typing import Any
 
 import pygit2
 
-from controller.git_problem import MAX_COMMIT, MAX_LISTING, too_large, too_many
+from controller.git_problem import MAX_LISTING, too_large, too_many
 from controller.git_remote import TooLong, fetched, listed
 from controller.repository import GitProblem, Head, Remote
 from outbound.addresses import Rules
@@ -27,23 +27,23 @@ from outbound.addresses import Rules
 MAX_REQUEST = 4 << 20
 MEMORY = 160 << 20
 """Bytes that a question may take beyond what the process has when it begins."""
-FILE = MAX_COMMIT + (28 << 20)
-"""Bytes of the largest file: the pack, with what completes it."""
+COMPLETED = 28 << 20
+"""Bytes of the largest file beyond those that are fetched: what completes a pack."""
 _STACK = 512 << 10
 _WINDOW = 8 << 20
 
 
-def limit() -> None:
-    """Limits this process from now on: its memory, its files."""
+def limit(most: int) -> None:
+    """Limits this process from now on: its memory, its files, where `most` bytes are fetched."""
     threading.stack_size(_STACK)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     memory = pages * resource.getpagesize() + MEMORY
-    for what, most in (
+    for what, value in (
         (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_FSIZE, FILE),
+        (resource.RLIMIT_FSIZE, most + COMPLETED),
         (resource.RLIMIT_CORE, 0),
     ):
-        resource.setrlimit(what, (most, most))
+        resource.setrlimit(what, (value, value))
     # Packs are read through small windows, so that their size is not counted as memory.
     pygit2.settings.mwindow_size = _WINDOW
     pygit2.settings.mwindow_mapped_limit = 4 * _WINDOW
@@ -66,11 +66,12 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         if listing:
             return {"head": asdict(listed(remote, request["ref"], rules, seconds, MAX_LISTING, place))}
-        return asdict(fetched(remote, Head(**request["head"]), str(request["path"]), rules, seconds, place))
+        head, path = Head(**request["head"]), str(request["path"])
+        return asdict(fetched(remote, head, path, rules, seconds, int(request["most"]), place))
     except GitProblem as error:
         problem = error
     except (TooLong, MemoryError):
-        problem = too_many() if listing else too_large()
+        problem = too_many() if listing else too_large(int(request["most"]))
     return {"problem": {"reason": problem.reason, "message": problem.message, "passing": problem.passing}}
 
 
@@ -80,7 +81,7 @@ def main() -> int:
     while line := sys.stdin.readline(MAX_REQUEST):
         request = json.loads(line)
         if not limited:
-            limit()
+            limit(int(request.get("most", MAX_LISTING)))
             limited = True
         limit_time(request["seconds"])
         sys.stdout.write(json.dumps(answer(request)) + "\n")

@@ -12,8 +12,6 @@ from outbound.trouble import Kind, Trouble, keyscan
 
 MAX_LISTING = 16 << 20
 """Bytes of one list of branches and tags: more than 200,000 of them."""
-MAX_COMMIT = 100 << 20
-"""Bytes of one commit; the list of branches and tags may come with it."""
 _SECRET = "the Secret of spec.source.git.secretRef"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -24,8 +22,6 @@ def meaning(trouble: Trouble, remote: Remote, seconds: float) -> GitProblem:
     match trouble.kind:
         case Kind.LATE:
             return too_slow(remote, seconds)
-        case Kind.TOO_LARGE:
-            return too_large()
         case Kind.ADDRESS:
             hint = "use another address, or ask an administrator to name it in CREWYARD_NET_ALLOW"
             return GitProblem("AddressRefused", f"{harmless(trouble.detail)}; {hint}")
@@ -64,12 +60,13 @@ def too_slow(remote: Remote, seconds: float) -> GitProblem:
     return GitProblem("Unreachable", message, passing=True)
 
 
-def too_large() -> GitProblem:
-    """The problem of a commit that cannot be fetched or unpacked within the limits."""
+def too_large(most: int) -> GitProblem:
+    """The problem of a commit that cannot be fetched, with `most` bytes, or unpacked within the limits."""
+    size = f"{most >> 20} MiB" if most % (1 << 20) == 0 else f"{most} bytes"
     return GitProblem(
         "RepositoryTooLarge",
-        f"one commit has more than {MAX_COMMIT >> 20} MiB, or unpacks to more than is allowed; "
-        "keep large files out of the repository",
+        f"one commit has more than {size}, or unpacks to more than is allowed; keep large files out of the "
+        "repository",
     )
 
 

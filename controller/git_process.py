@@ -63,7 +63,7 @@ class Child:
         if told is None:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.process.wait(), _LAST_SECONDS)
-            raise death(self.process.returncode or 0, remote, "ref" in question)
+            raise death(self.process.returncode or 0, remote, question.get("most"))
         if problem := told.get("problem"):
             raise GitProblem(str(problem["reason"]), str(problem["message"]), bool(problem["passing"]))
         return told
@@ -100,9 +100,9 @@ async def workplace() -> AsyncIterator[str]:
         await asyncio.to_thread(shutil.rmtree, place, True)
 
 
-def death(code: int, remote: Remote, listing: bool = False) -> GitProblem:
-    """What it means that a child ended without an answer."""
+def death(code: int, remote: Remote, most: int | None) -> GitProblem:
+    """What it means that a child ended without an answer: to a listing, or to a fetch of `most` bytes."""
     if code in (-signal.SIGKILL, -signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS):
-        return too_many() if listing else too_large()
+        return too_many() if most is None else too_large(most)
     message = f"the talk with {remote.host} broke off; it is tried again by itself"
     return GitProblem("Unreachable", message, passing=True)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pygit2
 
-from controller.git_problem import MAX_COMMIT, MAX_LISTING, meaning, no_commit
+from controller.git_problem import MAX_LISTING, meaning, no_commit
 from controller.repository import Commit, GitProblem, Head, Remote, choose, refname, subject
 from outbound.addresses import Rules
 from outbound.git_access import AccessDenied, callbacks, confine, way
@@ -44,8 +44,13 @@ def listed(
     return choose(_talked(remote, rules, seconds, most, place, work), ref)
 
 
-def fetched(remote: Remote, head: Head, path: str, rules: Rules, seconds: float, place: Path) -> Commit:
-    """Subject and tree of a commit. Raises GitProblem, and MemoryError or OSError where a limit was met."""
+def fetched(
+    remote: Remote, head: Head, path: str, rules: Rules, seconds: float, most: int, place: Path
+) -> Commit:
+    """Subject and tree of a commit of at most `most` bytes; the list of branches and tags may come with it.
+
+    Raises GitProblem, and MemoryError or OSError where a limit was met.
+    """
 
     def work(near: Any, far: Any, ask: Callable[[], pygit2.RemoteCallbacks]) -> Commit:
         name = head.name if head.name.startswith(("refs/", "HEAD")) else ""
@@ -57,7 +62,7 @@ def fetched(remote: Remote, head: Head, path: str, rules: Rules, seconds: float,
         return Commit(subject(text), _tree(commit, path))
 
     try:
-        return _talked(remote, rules, seconds, MAX_COMMIT + MAX_LISTING, place, work)
+        return _talked(remote, rules, seconds, most + MAX_LISTING, place, work)
     except TooLong:
         raise MemoryError from None
 

@@ -21,10 +21,13 @@ SPARE_SECONDS = 300.0
 
 
 class Fetches:
-    """Fetches of commits, at most two at a time, of two hosts. `allow`, `deny`: networks in CIDR form."""
+    """Fetches of commits, at most two at a time, of two hosts.
 
-    def __init__(self, allow: tuple[str, ...], deny: tuple[str, ...]) -> None:
-        self._network = {"allow": list(allow), "deny": list(deny)}
+    `allow` and `deny` are networks in CIDR form, `most` the bytes of a commit.
+    """
+
+    def __init__(self, allow: tuple[str, ...], deny: tuple[str, ...], most: int) -> None:
+        self._limits = {"allow": list(allow), "deny": list(deny), "most": most}
         self._places = asyncio.Semaphore(AT_ONCE)
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._spare: asyncio.Task[Child] | None = None
@@ -38,7 +41,7 @@ class Fetches:
         async with host, self._places, workplace() as place:
             child = await self._child()
             try:
-                told = await child.ask({**request, **self._network, "place": place}, remote, seconds)
+                told = await child.ask({**request, **self._limits, "place": place}, remote, seconds)
             finally:
                 await child.end()
                 self._prepare()

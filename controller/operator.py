@@ -5,20 +5,31 @@ Called by `controller.process`; with CREWYARD_KOPF=off nothing of this runs.
 """
 
 import asyncio
+import contextlib
 import logging
+import threading
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import kopf
+import structlog
 
 from controller.forgetful import NoEssence, NoProgress
 from controller.observer import Observer
 from controller.resync import OURS
+from controller.signals import end_by_signal
 from crds import kinds, names
 from crds.kinds import Kind
 
+LOG = structlog.get_logger("watch")
 WATCHED = (*kinds.OWN, kinds.POD)
+FIRST_PAUSE = 0.25
+MAX_PAUSE = 5.0
+LASTING = 60.0
+"""Seconds after which watches that end are no part of an earlier trouble."""
+MOST_SAID = 500
 
 
 class EndlessBackoffs:
@@ -95,9 +106,32 @@ def _login(**kwargs: Any) -> kopf.ConnectionInfo | None:
     return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
 
 
-async def watch(observer: Observer, namespace: str, stop: asyncio.Event) -> None:
-    """Runs Kopf until `stop` is set."""
+async def watch(observer: Observer, namespace: str, stop: asyncio.Event, process_stop: asyncio.Event) -> None:
+    """Runs Kopf until `stop` is set; where it ends by itself another one begins, ever later.
+
+    Signals set `process_stop`. Kopf ends at any answer to a watch that it does not expect, such as a 410 in
+    place of a stream, and all its watches with it. The resync knows what is missed meanwhile, and /healthz
+    that none of them lives.
+    """
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    pause = FIRST_PAUSE
+    while not stop.is_set():
+        began = time.monotonic()
+        try:
+            await _kopf(observer, namespace, stop, process_stop)
+            problem = "it gave no reason"
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"[:MOST_SAID]
+        if stop.is_set():
+            return
+        pause = FIRST_PAUSE if time.monotonic() - began > LASTING else min(2 * pause, MAX_PAUSE)
+        LOG.warning("the watches ended and begin again", problem=problem, seconds=pause)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await stop.wait()
+
+
+async def _kopf(observer: Observer, namespace: str, stop: asyncio.Event, process_stop: asyncio.Event) -> None:
     tasks = await kopf.spawn_tasks(
         registry=registry(observer),
         settings=settings(),
@@ -105,6 +139,9 @@ async def watch(observer: Observer, namespace: str, stop: asyncio.Event) -> None
         namespaces=[namespace],
         stop_flag=stop,
     )
+    # In the main thread Kopf has taken the signals: it alone would end at one, and another one begin.
+    if threading.current_thread() is threading.main_thread():
+        end_by_signal(process_stop)
     await kopf.run_tasks(tasks, ignored=Foreign())
 
 

@@ -139,10 +139,19 @@ def _of_pod(pod: Pod) -> Failure | Broken | None:
 
 
 def _last_words(pod: Pod) -> str:
-    """The end of the log of the container that was at work last, as far as the kubelet kept it."""
-    ends = [(status.get("state") or {}).get("terminated") or {} for status in pod.containers]
-    said = [ended for ended in ends if ended.get("message") and not _told(ended)]
-    return _log(said[-1]["message"]) if said else ""
+    """The end of the log of the container that was at work last, as far as the kubelet kept it.
+
+    Where none said anything, which one was at work: a person wants to know where the time went.
+    """
+    states = [(str(status.get("name")), status.get("state") or {}) for status in pod.containers]
+    ends = [(name, state.get("terminated") or {}) for name, state in states if "waiting" not in state]
+    said = [ended for _, ended in ends if ended.get("message") and not _told(ended)]
+    if said:
+        return _log(said[-1]["message"])
+    unfinished = [name for name, ended in ends if ended.get("exitCode") != 0]
+    return (
+        f"{unfinished[0]} was at work and had said nothing" if unfinished else "no container was at work yet"
+    )
 
 
 def _out_of_memory(container: str, log: str) -> Failure:
@@ -181,9 +190,10 @@ def _failure(told: Mapping[str, Any]) -> Failure:
 def _broken(container: str, ended: Mapping[str, Any], reason: str = BuildReason.BUILD_FAILED) -> Broken:
     told = _told(ended)
     # Words of ours are for people as they are; else it is the end of the log.
-    log = "" if told else _log(ended.get("message"))
+    log = _log(told.get("log") if told else ended.get("message"))
     code, why = ended.get("exitCode"), str(told.get("message") or ended.get("reason") or "no reason given")
-    last = next((line.strip() for line in reversed(log.splitlines()) if line.strip()), why)
+    lines = [] if told else log.splitlines()
+    last = next((line.strip() for line in reversed(lines) if line.strip()), why)
     why_not = str(told.get("reason") or reason)
     return Broken(
         f"{container} ended with exit code {code}: {last}"[:1000],

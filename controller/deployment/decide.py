@@ -141,8 +141,9 @@ def _next(
     needs: answer.Needs | None,
     now: datetime,
     config: Config,
+    told: Note | None = None,
 ) -> Decision:
-    """Makes the next pod."""
+    """Makes the next pod; `told` is what is said of it where it is not the first."""
     deployment = seen.deployment
     name, step = steps.next_name(deployment.name, kind)
     if kind == DEPENDENCIES and needs is not None:
@@ -152,12 +153,12 @@ def _next(
     else:
         body = pod.assemble(deployment, project, name, step, config, now.timestamp(), seen.key)
     reason, message = _DOING[kind]
-    first = (Note("Building", "The build has begun."),) if steps.latest is None else ()
+    if steps.latest is None:
+        told = Note("Building", "The build has begun.")
     return Decision(
-        create=(Create(kinds.POD, body),),
+        create=(Create(kinds.POD, body, (told,) if told else ()),),
         status=status.building(deployment, name, reason, message, now),
         after=owner.adoption(kinds.DEPLOYMENT, deployment, project),
-        events=first,
     )
 
 
@@ -186,9 +187,8 @@ def _again(
         (said for said in map(_said, reversed(steps.present)) if isinstance(said, answer.Needs)), None
     )
     following = DEPENDENCIES if kind == DEPENDENCIES and needs is not None else ASSEMBLE
-    decision = _next(seen, project, steps, following, needs, now, config)
     note = Note("BuildRetried", f"{broken.message}; another pod is made", True)
-    return Decision(create=decision.create, status=decision.status, after=decision.after, events=(note,))
+    return _next(seen, project, steps, following, needs, now, config, note)
 
 
 def _wait(
@@ -200,14 +200,14 @@ def _wait(
     message = waits.message or _DOING[kind][1]
     name = build.name if deployment.status.get("buildPod") != build.name else None
     wanted = status.building(deployment, name, _DOING[kind][0], message, now)
-    removal = (Delete(kinds.POD, build.name, build.uid, 0),)
+    removal = Delete(kinds.POD, build.name, build.uid, 0)
     if waits.failure is not None:
-        return replace(fail(seen, waits.failure, now), delete=removal)
+        return replace(fail(seen, waits.failure, now), delete=(removal,))
     if waits.left > 0:
         adoption = owner.adoption(kinds.DEPLOYMENT, deployment, project)
         return Decision(status=wanted, after=adoption, requeue_after=waits.left)
     note = Note("BuildPodStuck", f"pod {build.name} did not start or end in time and is taken away", True)
-    return Decision(delete=removal, status=wanted, events=(note,), requeue_after=5.0)
+    return Decision(delete=(replace(removal, events=(note,)),), status=wanted, requeue_after=5.0)
 
 
 def _until_removed(seen: Observed, delete: tuple[Delete, ...], now: datetime) -> Decision:

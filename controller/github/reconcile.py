@@ -76,13 +76,14 @@ class GitHubReconciler:
 
     async def reconcile(self, name: str) -> None:
         """Brings GitHub up to date about one Deployment. Raises what the apiserver refuses."""
-        raw = self.actor.known.get(kinds.DEPLOYMENT, name)
+        key = triggers.github(name)
+        raw = await self.actor.seen(kinds.DEPLOYMENT, name, key)
         deployment = Deployment(raw) if raw else None
-        found = self.actor.known.get(kinds.PROJECT, deployment.project) if deployment else None
+        found = await self.actor.seen(kinds.PROJECT, deployment.project, key) if deployment else None
         project = Project(found) if found else None
         if deployment is None or project is None:
             self.memory.forget(name)
-            self.actor.queue.forget(triggers.github(name))
+            self.actor.queue.forget(key)
             return
         now = datetime.now(UTC)
         wanted = report(project, deployment, self.config.public_url, now)
@@ -90,7 +91,7 @@ class GitHubReconciler:
             self.memory.forget(name)
             return
         if left := self.memory.silence(project.name, now):
-            self.actor.queue.add(triggers.github(name), left)
+            self.actor.queue.add(key, left)
             return
         try:
             await self._tell(project, deployment, wanted)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from controller.decision import Create, Patch
+from controller.decision import Create, Note, Patch
 from controller.project.order import Orders
 from crds import conditions, kinds
 from crds.conditions import Condition
@@ -50,7 +50,7 @@ def overtaken(
 ) -> list[Patch]:
     """The ends of those whose build has not begun, now that a newer head has its place."""
     return [
-        Patch(kinds.DEPLOYMENT, deployment.name, _end(deployment, head, now), deployment.resource_version)
+        _end(deployment, head, now)
         for deployment in deployments
         if _of_commit(deployment)
         and _nobody_asked(deployment)
@@ -61,17 +61,12 @@ def overtaken(
     ]
 
 
-def why(end: Patch) -> str:
-    """What the end of one of them says."""
-    return str(end.body["status"]["error"]["message"])
-
-
 def commits(shas: Sequence[str]) -> str:
     """Commits as people write them."""
     return ", ".join(sha[:12] for sha in shas)
 
 
-def _end(deployment: Deployment, head: Deployment, now: datetime) -> dict[str, Any]:
+def _end(deployment: Deployment, head: Deployment, now: datetime) -> Patch:
     newer = str(head.spec.get("gitSha") or "")[:12]
     message = f"Commit {newer} ({head.name}) followed before the build began; this one is not built."
     reason = BuildReason.SUPERSEDED
@@ -80,13 +75,15 @@ def _end(deployment: Deployment, head: Deployment, now: datetime) -> dict[str, A
         Condition(conditions.BUILT, False, reason, message),
         Condition(conditions.STALLED, True, reason, message),
     ]
-    status = {
+    status: dict[str, Any] = {
         "observedGeneration": deployment.generation,
         "phase": str(DeploymentPhase.FAILED),
         "conditions": conditions.merge(deployment.conditions, wanted, deployment.generation, now),
         "error": {"reason": reason, "message": message, "hint": "The newer commit is deployed instead."},
     }
-    return {"status": status}
+    told = Note("CommitsSkipped", f"{deployment.name}: {message}")
+    version = deployment.resource_version
+    return Patch(kinds.DEPLOYMENT, deployment.name, {"status": status}, version, events=(told,))
 
 
 def _of_commit(deployment: Deployment) -> bool:

@@ -8,11 +8,12 @@ after the stamps, a rollback in between would be undone by the same move again.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from controller import triggers
-from controller.decision import Decision, Note, Patch, difference
+from controller.decision import Create, Decision, Note, Patch, difference
 from controller.project import burst, heads, order, retention
 from controller.project.burst import AT_ONCE, Pace
 from controller.project.looks import Look
@@ -46,16 +47,9 @@ def decide(
             after.extend(follow(deployment, active, activated_at, now))
     if wait > 0:
         create = None
-    if create and current is not None:
-        events.append(Note("NewCommit", f"{current.commit} is deployed as {create.name}."))
-        if current.skipped:
-            told = f"{burst.commits(current.skipped)}: not built, since {current.commit[:12]} followed."
-            events.append(Note("CommitsSkipped", told))
-    ends = _overtaken(deployments, head, orders, now)
-    after.extend(ends)
-    events.extend(Note("CommitsSkipped", f"{end.name}: {burst.why(end)}") for end in ends)
+    after.extend(_overtaken(deployments, head, orders, now))
     return Decision(
-        create=(create,) if create else (),
+        create=(replace(create, events=_new(create, current)),) if create and current else (),
         before=_stamps(project, deployments, head, orders),
         status=status,
         after=tuple(after),
@@ -64,6 +58,15 @@ def decide(
         enqueue=(triggers.project(project.name),) if create else (),
         requeue_after=wait or None,
     )
+
+
+def _new(create: Create, look: Look) -> tuple[Note, ...]:
+    """What the Deployment of a head tells, and who was passed over for it."""
+    made = Note("NewCommit", f"{look.commit} is deployed as {create.name}.")
+    if not look.skipped:
+        return (made,)
+    told = f"{burst.commits(look.skipped)}: not built, since {look.commit[:12]} followed."
+    return made, Note("CommitsSkipped", told)
 
 
 def _overtaken(

@@ -50,9 +50,9 @@ class SourceReconciler:
 
     async def reconcile(self, name: str) -> None:
         """Looks at the repository if it is time, and tells the Project if something is new."""
-        raw = self.actor.known.get(kinds.PROJECT, name)
-        project = Project(raw) if raw else None
         key = triggers.source(name)
+        raw = await self.actor.seen(kinds.PROJECT, name, key)
+        project = Project(raw) if raw else None
         if project is None or project.git is None or project.deleting or project.git.get("suspend"):
             self.looks.forget(name)
             self.schedule.forget(name)

@@ -1,20 +1,20 @@
 """The admission: the one place where run pods are made, serial per project.
 
 A look at a project's queue: candidates from what is known, the project's live
-pods from the apiserver (a linearizable list), a pod for each Run that a place is
-free for. A pod that is made is not recorded here: the Run's own reconcile sees
-it. Called by `controller.reconciler` under the key `admission/<project>`.
+pods from the apiserver (a linearizable list, of names where these are enough), a
+pod for each Run that a place is free for. A pod that is made is not recorded here:
+the Run's own reconcile sees it. Called by `controller.reconciler` under the key `admission/<project>`.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from controller import triggers
 from controller.apply import Actor
 from controller.config import Config
-from controller.decision import Create, Decision, Note
+from controller.decision import Create, Decision, Note, difference
 from controller.errors import Retry
 from controller.owner import adoption
 from controller.run import accept, admit, pod, record, status
@@ -47,33 +47,49 @@ class AdmissionReconciler:
         ready = {run.name: (run, found) async for run, found in self._ready(observer, project)}
         if not ready:
             return
-        selector = f"{names.LABEL_PROJECT}={name},{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
-        listing, variables = await asyncio.gather(
-            self.actor.kube.list(kinds.POD, selector, LIVE), observer.variables(name)
-        )
-        for raw in listing.items:
-            # One that was made before a restart is news to the Run that has it.
-            self.actor.observer.saw(kinds.POD, raw)
+        live, variables = await asyncio.gather(self._live(name, ready), observer.variables(name))
         limit = self.config.plans.of(project.plan).concurrent_runs
-        pods = admit.live((Pod(raw) for raw in listing.items), self._leaves)
-        decided = admit.admit([run for run, _ in ready.values()], pods, limit)
+        decided = admit.admit([run for run, _ in ready.values()], live, limit)
         places = asyncio.Semaphore(AT_ONCE)
 
         async def give(run: Run) -> None:
             async with places:
                 await self._give(run, ready[run.name][1], variables)
 
-        async def queue(run: Run) -> None:
-            wanted = status.queued(run, name, ready[run.name][1].deployment.name, limit, datetime.now(UTC))
+        async def queue(run: Run, decision: Decision) -> None:
             async with places:
-                await self._perform(run, Decision(status=wanted, after=adoption(kinds.RUN, run, project)))
+                await self._perform(run, decision)
+
+        def news(now: datetime) -> Iterator[tuple[Run, Decision]]:
+            # Most wait as they did before.
+            for run in decided.queued:
+                wanted = status.queued(run, name, ready[run.name][1].deployment.name, limit, now)
+                adopted = adoption(kinds.RUN, run, project)
+                if adopted or difference(run.status, wanted):
+                    yield run, Decision(status=wanted, after=adopted)
 
         # The pods first: whoever gets one waits for nobody's status.
         given = await asyncio.gather(*map(give, decided.admitted), return_exceptions=True)
-        queued = await asyncio.gather(*map(queue, decided.queued), return_exceptions=True)
+        queued = await asyncio.gather(
+            *(queue(*one) for one in news(datetime.now(UTC))), return_exceptions=True
+        )
         for outcome in (*given, *queued):
             if isinstance(outcome, BaseException):
                 raise outcome
+
+    async def _live(self, project: str, ready: Mapping[str, object]) -> admit.Live:
+        """The pods that take a place; whose they are is asked where one may be of a Run that waits."""
+        selector = f"{names.LABEL_PROJECT}={project},{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
+        found = await self.actor.kube.names(kinds.POD, selector, LIVE)
+        if found.isdisjoint(ready):
+            return admit.live(found, self._leaves)
+        listing = await self.actor.kube.list(kinds.POD, selector, LIVE)
+        for raw in listing.items:
+            # One that was made before a restart is news to the Run that has it.
+            self.actor.observer.saw(kinds.POD, raw)
+        pods = [Pod(raw) for raw in listing.items]
+        owners = (uid for pod in pods for uid in pod.owner_uids)
+        return admit.live((pod.name for pod in pods), self._leaves, owners)
 
     async def _ready(self, observer: Observer, project: Project) -> AsyncIterator[tuple[Run, accept.Ready]]:
         for run in self._candidates(project.name):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from crds.objects import Pod, Run
+from crds.objects import Run
 
 
 @dataclass(frozen=True)
@@ -19,20 +19,27 @@ def place(run: Run) -> tuple[str, str]:
     return str(run.metadata["creationTimestamp"]), run.name
 
 
-def live(pods: Iterable[Pod], leaves: Callable[[str], bool]) -> list[Pod]:
-    """The pods that take a place of the plan: not finished, and of a Run that has not reported or ended.
+@dataclass(frozen=True)
+class Live:
+    """How many pods take a place of the plan; `owners` are uids of Runs that have one and do not wait."""
+
+    places: int
+    owners: frozenset[str] = frozenset()
+
+
+def live(pods: Iterable[str], leaves: Callable[[str], bool], owners: Iterable[str] = ()) -> Live:
+    """What the names of pods that have not finished say; those do not count whose Run has reported or ended.
 
     A runner that has reported needs a second to be gone, in which its place is free already.
     """
-    return [pod for pod in pods if not pod.finished and not leaves(pod.name)]
+    return Live(sum(not leaves(name) for name in pods), frozenset(owners))
 
 
-def admit(candidates: Sequence[Run], pods: Sequence[Pod], limit: int) -> Admission:
-    """Fills the free places with the first of `candidates`; `pods` are the project's live ones.
+def admit(candidates: Sequence[Run], live: Live, limit: int) -> Admission:
+    """Fills the free places with the first of `candidates`.
 
-    A candidate that has one of them neither needs a place nor waits for one.
+    A candidate that has a pod neither needs a place nor waits for one.
     """
-    taken = {uid for pod in pods for uid in pod.owner_uids}
-    waiting = sorted((run for run in candidates if run.uid not in taken), key=place)
-    free = max(0, limit - len(pods))
+    waiting = sorted((run for run in candidates if run.uid not in live.owners), key=place)
+    free = max(0, limit - live.places)
     return Admission(tuple(waiting[:free]), tuple(waiting[free:]))

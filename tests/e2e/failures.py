@@ -9,7 +9,10 @@ from tests.e2e.yard import eventually
 async def failed(
     shop: Workshop, deployment: str, reason: str, words: list[str], seconds: float = 300
 ) -> dict[str, Any]:
-    """The error of a deployment that must fail so: reason, message, next step, log, conditions and event."""
+    """The error of a deployment that must fail so: reason, message, next step, log, conditions and event.
+
+    The object has the log's last lines too, so that kubectl shows what happened.
+    """
     done = await shop.ended(deployment, seconds)
     assert done["status"] == "failed", done
     error: dict[str, Any] = done["error"]
@@ -21,6 +24,7 @@ async def failed(
     shown = await shop.object(deployment)
     assert shown["status"]["phase"] == "Failed"
     assert shown["status"]["error"]["reason"] == reason
+    assert shown["status"]["error"].get("log", "").strip(), shown["status"]["error"]
     ready = next(one for one in shown["status"]["conditions"] if one["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("False", reason)
     name = shown["metadata"]["name"]

@@ -64,6 +64,12 @@ class Registry:
         """All tags of the repository."""
         return set(json.loads(await self._get("tags/list"))["tags"] or ())
 
+    async def has(self, reference: str) -> bool:
+        """Whether it has a manifest of this digest or tag."""
+        status, body = await self._ask("HEAD", f"manifests/{reference}", {"Accept": MANIFESTS})
+        assert status in (200, 404), body
+        return status == 200
+
     async def manifest(self, image: str) -> dict[str, Any]:
         """The manifest of an image by digest."""
         found: dict[str, Any] = json.loads(await self._get(f"manifests/{image.partition('@')[2]}", MANIFESTS))

@@ -57,8 +57,8 @@ async def test_of_twenty_pushes_in_ten_seconds_two_are_built_and_a_replay_does_n
     lasted = time.monotonic() - begun
     await team.deployment(shas[-1], 30)
     made = await team.yard.get("/v1/deployments", project=team.project)
-    # A machine that takes longer for the pushes leaves room for another build.
-    assert len(made) <= 2 + max(0.0, lasted - 10) // 10
+    # One at once, one at the end; where the pushes take longer than a window there is room between.
+    assert len(made) <= 2 + (lasted // 10 if lasted > 10.5 else 0)
     project = await team.yard.object("projects", team.project)
     (message,) = (c["message"] for c in project["status"]["conditions"] if c["type"] == "Ready")
     assert f"HEAD is at {shas[-1]}" in message.replace("refs/heads/main", "HEAD")

@@ -49,8 +49,30 @@ async def test_other_code_keeps_the_dependency_image(yard, workshops):
     assert "idna" in await shop.log(first)
 
 
-async def test_the_same_commit_twice_is_the_same_image(yard, team):
-    """By the poll, and by an upload of the same files beside it."""
+async def test_the_same_commit_built_twice_is_the_same_digest(yard, team):
+    """Its Deployment is deleted and asked for again: it is assembled once more from the repository."""
+    sha = team.repository.commit(CODE, "Begin")
+    await team.follow()
+    first = await team.ended(sha)
+    assert first["status"]["phase"] == "Active"
+    name = first["metadata"]["name"]
+    await yard.kubectl("delete", "cdep", name, "--wait=true")
+    await eventually(
+        lambda: yard.call("GET", f"/v1/deployments/{name.replace('-', '_', 1)}"),
+        lambda seen: seen.status == 404,
+    )
+    await yard.post("/v1/deployments", {"project": team.project, "source": {"git": {"commit": sha}}})
+    second = await team.ended(sha)
+    assert second["metadata"]["name"] == name
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    built = next(one for one in second["status"]["conditions"] if one["type"] == "Built")
+    assert (built["status"], built["reason"]) == ("True", "Built"), built
+    digests = [one["status"]["image"].partition("@")[2] for one in (first, second)]
+    assert digests[0] == digests[1] != ""
+
+
+async def test_a_commit_and_an_upload_of_its_files_have_the_same_layers(yard, team):
+    """By the poll, and by an upload beside it."""
     sha = team.repository.commit(CODE, "Begin")
     await team.follow()
     first = await team.ended(sha)

@@ -72,3 +72,31 @@ async def test_an_input_that_was_never_handed_in(yard, crew):
     run = await crew.finished(name.replace("-", "_", 1))
     assert (run["status"], run["error"]["reason"]) == ("failed", "InputTooLarge")
     assert "spec.inputRef" in run["error"]["message"]
+
+
+async def test_an_input_of_kubectl_at_its_limit_and_above_it(yard, crew):
+    """One byte decides; above it the Run fails and its crew is never started."""
+    ends = {}
+    for size in (256 * KIB, 256 * KIB + 1):
+        given = {"text": "x" * (size - len('{"text":""}'))}
+        name = f"run-{secrets.token_hex(6)}"
+        spec = {"project": crew.project, "entrypoint": "values:measured", "input": given}
+        said = await yard.apply("Run", name, spec, "create")
+        assert f"{name} created" in said
+        ends[size] = await crew.finished(name.replace("-", "_", 1))
+    fits, above = ends.values()
+    assert (fits["status"], fits["output"]["bytes"]) == ("succeeded", 256 * KIB), fits.get("error")
+    assert (above["status"], above["error"]["reason"]) == ("failed", "InputTooLarge")
+    assert "spec.input has more than 256 KiB" in above["error"]["message"]
+    assert above["started_at"] is None
+    events = [message.event for message in await yard.events(above["id"])]
+    assert events == ["run.failed"]
+
+
+async def test_an_input_that_kubernetes_itself_does_not_take_makes_no_run(yard, crew):
+    name = f"run-{secrets.token_hex(6)}"
+    spec = {"project": crew.project, "input": {"text": "x" * (2048 * KIB)}}
+    said = await yard.apply("Run", name, spec, "create", check=False)
+    # In the words of the apiserver or of etcd, whichever notices first.
+    assert "too large" in said or "larger than max" in said
+    assert (await yard.call("GET", f"/v1/runs/{name.replace('-', '_', 1)}")).status == 404

@@ -8,6 +8,7 @@ async def test_a_registry_that_takes_nothing(unpushable):
     shop, deployment = unpushable
     error = await failed(shop, deployment, "RegistryPush", ["registry", "500"], 200)
     assert "outcome" not in error["message"], "words for people"
+    assert "500" in (await shop.object(deployment))["status"]["error"]["log"].splitlines()[-1]
 
 
 async def test_an_image_that_is_gone(yard, crew, unpullable):

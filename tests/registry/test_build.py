@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from build.__main__ import patience
 from build.errors import Infrastructure, Refused
 from build.image import digest_of
 from build.logs import Log
@@ -272,8 +273,9 @@ def test_an_image_file_that_is_a_link_is_not_followed(pod: Pod, demo: GitReposit
 def test_a_step_that_hangs_says_where_and_ends(pod: Pod) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         build = json.loads(pod.environment("0" * 40)["CREWYARD_BUILD"])
+        build["seconds"] = 7.5
         build["source"]["git"]["url"] = f"http://127.0.0.1:{silent.getsockname()[1]}/demo.git"
-        program = "import build.__main__ as step; step.ASSEMBLE_SECONDS = 1; step.process(['assemble'])"
+        program = "import build.__main__ as step; step.process(['assemble'])"
         done = subprocess.run(
             [sys.executable, "-c", program],
             env={**os.environ, **pod.environment("0" * 40), "CREWYARD_BUILD": json.dumps(build)},
@@ -313,3 +315,18 @@ def test_a_step_whose_import_is_under_way_ends_at_once(pod: Pod, tmp_path: Path)
     )
     assert done.returncode == 0 and json.loads((tmp_path / "words").read_text())["reason"] == "GitNotFound"
     assert "GitNotFound" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("build", "seconds"),
+    [
+        ('{"seconds": 1800}', 1200),
+        ('{"seconds": 60}', 40),
+        ("{}", 1200),
+        ('{"seconds": null}', 1200),
+        ("[", 1200),
+    ],
+)
+def test_a_step_is_taken_to_hang_before_its_pod_ends(build: str, seconds: float) -> None:
+    assert patience({"CREWYARD_BUILD": build}) == seconds
+    assert patience({}) == 1200

@@ -64,7 +64,7 @@ async def test_the_controller_lists_and_fetches(server, commit, listings):
     remote = Remote(server.url("crew"), identity=server.identity(), known_hosts=server.known_hosts())
     head = await listings.head(remote, {"branch": "main"}, 30)
     assert head == Head("refs/heads/main", commit)
-    fetches = Fetches(HERE.allow, ())
+    fetches = Fetches(HERE.allow, (), 1 << 20)
     found = await fetches.commit(remote, head, "a", 30)
     await fetches.close()
     assert (found.subject, len(found.tree)) == ("A subject", 40)

@@ -94,6 +94,7 @@ def test_a_registry_that_is_away_is_trouble() -> None:
     )
     words, code = run("prune", away, Log())
     assert (words["outcome"], words["reason"], code) == ("trouble", "RegistryPush", 75)
+    assert words["log"].splitlines()[-1] == f"trouble of the installation: {words['message']}"
 
 
 def test_the_command(registry: Registry, tmp_path: Path) -> None:

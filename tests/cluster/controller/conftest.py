@@ -13,7 +13,7 @@ import pytest
 from controller.config import Config, Timing
 from controller.process import Process
 from controller.recorder import COMPONENT
-from crds import kinds
+from crds import errors, kinds
 from crds.kinds import Kind
 from crds.kube import Kube
 from crds.objects import Deployment, Project, Run
@@ -22,7 +22,7 @@ from crds.times import format_time
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
 """On every node of the one-node cluster; it holds no runner, so that a pod of it ends at once."""
 FAST = Timing(
-    resync=1.0, poll=1, start_timeout=60, image_pull=6, build_retry=0.2, burst=0.0, prune_settle=1.5
+    resync=1.0, poll=1, start_timeout=60, image_pull=60, build_retry=0.2, burst=0.0, prune_settle=1.5
 )
 
 
@@ -100,6 +100,15 @@ class Yard:
         """Plays the facade that takes a result."""
         result = {"outcome": outcome, "durationMs": 1234, **more}
         await self.kube.patch(kinds.RUN, name, {"status": {"result": result}}, "status")
+
+    async def play(self, pod: str, uid: str, status: dict[str, Any]) -> None:
+        """Plays what the kubelet says of this very pod, which puts its own back: until it was seen, again.
+
+        One that is gone is left alone, and so is another pod of its name.
+        """
+        body = {"metadata": {"uid": uid}, "status": status}
+        with contextlib.suppress(errors.Invalid, errors.NotFound):
+            await self.kube.patch(kinds.POD, pod, body, "status")
 
     async def ended(self, name: str, seconds: float = 30.0) -> Run:
         """The Run once it has ended."""

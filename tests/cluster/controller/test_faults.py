@@ -15,14 +15,14 @@ from crds import kinds
 from crds import names as names_of
 from crds.kube import Kube
 from crds.objects import Pod, Run
-from tests.cluster.controller.conftest import FAST, Yard, controller, settings
+from tests.cluster.controller.conftest import Yard, controller, settings
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
 
 async def test_two_controllers_at_once_make_one_pod_a_run_and_one_end(kube):
     # The image that is not there is waited for longer than eight pods take to be recorded.
-    config = settings(kube.namespace, timing=replace(FAST, image_pull=60))
+    config = settings(kube.namespace)
     async with AsyncExitStack() as stack:
         # Two Kopfs in one process would cancel one another's tasks.
         for kopf in (True, False):

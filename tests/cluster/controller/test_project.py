@@ -1,6 +1,7 @@
 """Projects against a real apiserver and a real git server; builds are played by the test."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -228,10 +229,13 @@ async def test_what_is_too_old_goes_after_its_images_and_what_a_run_names_stays(
     (container,) = failed["status"]["containerStatuses"]
     container["state"]["terminated"] |= {"exitCode": 0, "message": '{"outcome": "pruned"}'}
     status = {"phase": "Succeeded", "containerStatuses": [container]}
-    await yard.kube.patch(kinds.POD, name, {"status": status}, "status")
-    # A pod that has ended changes no more, so that only the watch sees this: any change asks for a look.
-    await yard.kube.patch(kinds.PROJECT, "demo", {"metadata": {"annotations": {"look": "now"}}})
     async with asyncio.timeout(20):
-        while await yard.kube.get(kinds.DEPLOYMENT, "dep-1"):
+        for look in itertools.count():
+            await yard.play(name, failed["metadata"]["uid"], status)
+            # A pod that has ended is seen by the watch alone: any change of the Project asks for a look.
+            asks = {"metadata": {"annotations": {"look": str(look)}}}
+            await yard.kube.patch(kinds.PROJECT, "demo", asks)
+            if await yard.kube.get(kinds.DEPLOYMENT, "dep-1") is None:
+                break
             await asyncio.sleep(0.1)
     assert {d.name for d in (await deployments(yard)).values()} == {"dep-0", "dep-2", "dep-3"}

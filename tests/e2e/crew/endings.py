@@ -50,12 +50,39 @@ def fills(inputs):
             time.sleep(0.02)
 
 
+# In one write each, since parent and child write to one pipe.
+BEATS = """
+import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.write(1, b"deaf\\n")
+while True:
+    os.write(1, b"child %f\\n" % time.time())
+    time.sleep(0.05)
+"""
+
+
 def deaf(inputs):
-    """Does not listen to SIGTERM."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    print("deaf", flush=True)
+    """Hears SIGTERM and goes on, as does a child in a session of its own; both say when they were alive."""
+    asked = []
+    signal.signal(signal.SIGTERM, lambda *_: asked.append(time.time()))
+    subprocess.Popen([sys.executable, "-c", BEATS], start_new_session=True)
     while True:
-        time.sleep(1)
+        os.write(1, b"crew %f\n" % time.time())
+        if asked:
+            os.write(1, b"asked %f\n" % asked.pop())
+        time.sleep(0.05)
+
+
+def leaves_a_deaf_child(inputs):
+    """Ends when it is asked to, and says when, which its child does not."""
+
+    def end(*_):
+        os.write(1, b"asked %f\n" % time.time())
+        sys.exit(1)
+
+    signal.signal(signal.SIGTERM, end)
+    subprocess.Popen([sys.executable, "-c", BEATS], start_new_session=True)
+    time.sleep(600)
 
 
 def parent(inputs):

@@ -17,13 +17,16 @@ from tests.gitserver import GitServer
 from tests.unit.controller import looking
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
-VERSIONS = itertools.count(1)
 
 
 class Make:
     """Builders of objects; everything not given is the ordinary case."""
 
     now = NOW
+
+    def __init__(self) -> None:
+        # A test's own, below what an apiserver that it plays gives: no other test's objects move it.
+        self._versions = itertools.count(1)
 
     @staticmethod
     def ago(seconds: float) -> str:
@@ -34,7 +37,7 @@ class Make:
             "name": name,
             "namespace": "crews",
             "uid": f"uid-{name}",
-            "resourceVersion": str(next(VERSIONS)),
+            "resourceVersion": str(next(self._versions)),
             "generation": 1,
             "creationTimestamp": self.ago(60),
             **more,

@@ -5,12 +5,13 @@ import pytest
 from controller.config import Timing
 from controller.git import Git
 from controller.repository import GitProblem, Remote
+from crds.limit_settings import Limits
 
 
 class Config:
     """What of the settings Git reads."""
 
-    net_allow, net_deny, timing = ("127.0.0.1/32",), (), Timing(git_timeout=20)
+    net_allow, net_deny, timing, limits = ("127.0.0.1/32",), (), Timing(git_timeout=20), Limits()
 
 
 async def problem(git: Git, url: str, ref: dict[str, str], **more: str) -> GitProblem:

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
-from kubernetes.aio import client
 
 from controller import triggers
 from controller.apply import Actor
@@ -19,8 +17,8 @@ from controller.observer import Observer
 from controller.recorder import Recorder
 from controller.run.admission import AdmissionReconciler
 from crds import errors, kinds
-from crds.kube import Kube
 from crds.times import format_second
+from tests.unit.apiserver import serving
 
 PODS = "/api/v1/namespaces/crews/pods"
 STATUS = "/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/run-a/status"
@@ -35,19 +33,33 @@ class Cluster:
         self.refuse: tuple[int, str] | None = None
         self.conflict = False
         self.made: list[str] = []
+        self.lists = 0
+        metadata = {"name": "run-a", "uid": "uid-run-a", "generation": 1, "resourceVersion": 950}
+        created = {"creationTimestamp": "2026-11-21T12:00:00Z"}
+        self.run: dict[str, Any] = {
+            "metadata": metadata | created,
+            "spec": {"project": "demo"},
+            "status": {"phase": "Pending"},
+        }
         self.patches: list[dict[str, Any]] = []
 
     def routes(self) -> list[web.RouteDef]:
-        """The four calls."""
+        """The five calls."""
         return [
             web.get(PODS, self.listed),
             web.get(PODS + "/run-a", self.one),
             web.post(PODS, self.create),
             web.patch(STATUS, self.patch),
+            web.patch(STATUS.removesuffix("/status"), self.adopt),
         ]
 
-    async def listed(self, _: web.Request) -> web.Response:
-        return web.json_response({"items": self.pods, "metadata": VERSION})
+    async def listed(self, request: web.Request) -> web.Response:
+        self.lists += 1
+        if "as=Table" not in request.headers["Accept"]:
+            return web.json_response({"items": self.pods, "metadata": VERSION})
+        columns = [{"name": "Ready", "format": ""}, {"name": "Name", "format": "name"}]
+        rows = [{"cells": ["1/1", pod["metadata"]["name"]]} for pod in self.pods]
+        return web.json_response({"columnDefinitions": columns, "rows": rows, "metadata": VERSION})
 
     async def one(self, _: web.Request) -> web.Response:
         foreign = {"name": "run-a", "uid": "uid-foreign", "resourceVersion": "5"}
@@ -65,10 +77,21 @@ class Cluster:
     async def patch(self, request: web.Request) -> web.Response:
         if self.conflict:
             return web.json_response({"reason": "Conflict", "message": "it has changed"}, status=409)
-        body = await request.json()
-        self.patches.append(body["status"])
-        metadata = {"name": "run-a", "uid": "uid-run-a", "resourceVersion": "950"}
-        return web.json_response({"metadata": metadata, "spec": {}, "status": body["status"]})
+        self.patches.append((await request.json())["status"])
+        return self._merged(status=self.patches[-1])
+
+    async def adopt(self, request: web.Request) -> web.Response:
+        metadata = (await request.json())["metadata"]
+        return self._merged(metadata={"ownerReferences": metadata["ownerReferences"]})
+
+    def _merged(self, **change: dict[str, Any]) -> web.Response:
+        for part, fields in change.items():
+            self.run[part] |= fields
+        self.run["metadata"]["resourceVersion"] += 1
+        version = str(self.run["metadata"]["resourceVersion"])
+        return web.json_response(
+            {**self.run, "metadata": self.run["metadata"] | {"resourceVersion": version}}
+        )
 
 
 @pytest.fixture
@@ -78,13 +101,8 @@ def cluster() -> Cluster:
 
 @pytest.fixture
 async def kube(cluster):
-    app = web.Application()
-    app.add_routes(cluster.routes())
-    async with TestServer(app) as server:
-        host = str(server.make_url("")).rstrip("/")
-        opened = Kube(client.ApiClient(client.Configuration(host=host)), "crews")
+    async with serving(cluster.routes()) as opened:
         yield opened
-        await opened.close()
 
 
 @pytest.fixture
@@ -163,3 +181,18 @@ async def test_a_pod_that_cannot_be_made_is_waited_for_within_limits(
     ended = cluster.patches[-1]
     assert (ended["phase"], ended["error"]["reason"]) == ("Failed", "StartTimeout")
     assert "pod run-a" in ended["error"]["message"]
+
+
+async def test_pods_of_others_are_counted_by_their_names_alone(actor, config, cluster, make):
+    cluster.pods = [make.pod("run-x", owner="uid-run-x").raw]
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert (cluster.made, cluster.lists) == (["run-a"], 1)
+    assert actor.known.get(kinds.POD, "run-x") is None
+
+
+async def test_who_waits_as_before_is_not_written_again(actor, config, cluster, make):
+    cluster.pods = [make.pod(name, owner=f"uid-{name}").raw for name in ("run-x", "run-y")]
+    reconciler = AdmissionReconciler(actor, config)
+    await reconciler.reconcile("demo")
+    await reconciler.reconcile("demo")
+    assert (cluster.made, len(cluster.patches), cluster.lists) == ([], 1, 2)

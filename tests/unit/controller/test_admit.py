@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.run.admit import admit, live, place
-from crds.objects import Pod, Run
+from controller.run.admit import Live, admit, live, place
+from crds.objects import Run
 
 
 def run(index: int, second: int) -> Run:
@@ -16,11 +16,6 @@ def run(index: int, second: int) -> Run:
     return Run({"metadata": metadata, "spec": {}, "status": {}})
 
 
-def pod(index: int, phase: str = "Running") -> Pod:
-    metadata = {"name": f"run-{index}", "uid": f"p{index}", "ownerReferences": [{"uid": f"uid-{index}"}]}
-    return Pod({"metadata": metadata, "status": {"phase": phase}})
-
-
 @given(
     st.lists(st.integers(0, 59), max_size=20),
     st.sets(st.integers(0, 40), max_size=12),
@@ -30,18 +25,17 @@ def pod(index: int, phase: str = "Running") -> Pod:
 def test_the_first_in_get_the_free_places(seconds, running, limit, chance):
     candidates = [run(index, second) for index, second in enumerate(seconds)]
     chance.shuffle(candidates)
-    pods = [pod(index) for index in running]
-    decided = admit(candidates, pods, limit)
-    taken = {uid for p in pods for uid in p.owner_uids}
+    taken = {f"uid-{index}" for index in running}
+    decided = admit(candidates, Live(len(running), frozenset(taken)), limit)
     assert sorted(r.name for r in (*decided.admitted, *decided.queued)) == sorted(
         r.name for r in candidates if r.uid not in taken
     )
-    assert len(decided.admitted) <= max(0, limit - len(pods))
+    assert len(decided.admitted) <= max(0, limit - len(running))
     if decided.queued:
-        assert len(pods) + len(decided.admitted) >= limit
+        assert len(running) + len(decided.admitted) >= limit
     assert all(place(a) < place(b) for a in decided.admitted for b in decided.queued)
 
 
-def test_a_pod_takes_its_place_until_it_is_finished_or_its_run_reports_or_ends():
-    pods = [pod(1), pod(2, "Succeeded"), pod(3, "Failed"), pod(4, "Pending"), pod(5)]
-    assert [p.name for p in live(pods, lambda name: name == "run-5")] == ["run-1", "run-4"]
+def test_a_pod_takes_its_place_until_its_run_reports_or_ends():
+    found = live(["run-1", "run-4", "run-5"], lambda name: name == "run-5", ["uid-4"])
+    assert found == Live(2, frozenset({"uid-4"}))

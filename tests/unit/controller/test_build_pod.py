@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from controller.config import Timing
 from controller.deployment import pod
+from crds.limit_settings import Limits
 
 NOW = 1_800_000_000
 GIT = {"url": "https://git.example.org/crew.git", "commit": "1" * 40}
@@ -133,6 +135,16 @@ def test_the_request_names_source_registry_and_limits(bodies, config):
     assert request["base_images"] == config.base_images
     assert "dependencies" not in request and request["crew"] is None
     assert request["limits"]["entries"] == 50_000
+
+
+def test_the_installations_own_limits_reach_the_build(bodies, config):
+    limits = Limits(context_bytes=1, unpacked_bytes=2, entries=3, ratio=4, build_seconds=77)
+    made = bodies(replace(config, limits=limits, timing=Timing.of(limits)))
+    for body, container in (("assemble", "assemble"), ("dependencies", "source")):
+        env = {e["name"]: e.get("value") for e in containers(made[body])[container]["env"]}
+        told = json.loads(env["CREWYARD_BUILD"])["limits"]
+        assert told == {"context_bytes": 1, "unpacked_bytes": 2, "entries": 3, "ratio": 4}
+        assert made[body]["spec"]["activeDeadlineSeconds"] == 77
 
 
 def test_limits_are_the_projects(bodies):

@@ -84,7 +84,7 @@ def test_the_skipped_are_named_by_an_event_and_by_the_condition_until_the_head_m
     project = project_at(make, 1)
     decision = decide(project, [made(make, 1, 60)], look, NOW, TEN)
     assert decision.create
-    (note,) = [note for note in decision.events if note.reason == "CommitsSkipped"]
+    (note,) = [note for note in decision.create[0].events if note.reason == "CommitsSkipped"]
     assert sha(2)[:12] in note.message and sha(3)[:12] in note.message and sha(4)[:12] in note.message
     looks.took("demo", sha(4))
     after = project_at(make, 4, 2, conditions=decision.status["conditions"], observedGeneration=1)
@@ -137,7 +137,7 @@ def test_what_has_not_begun_ends_when_a_newer_head_gets_its_place(make):
     assert end.resource_version == deployments[1].resource_version
     assert end.body["status"]["error"]["reason"] == "Superseded"
     assert sha(3)[:12] in end.body["status"]["error"]["message"]
-    assert [note.reason for note in decision.events] == ["CommitsSkipped"]
+    assert [note.reason for note in end.events] == ["CommitsSkipped"]
 
 
 def test_what_somebody_asked_for_an_upload_and_what_waits_for_an_image_are_not_overtaken(make):

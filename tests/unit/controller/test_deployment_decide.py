@@ -80,11 +80,17 @@ def created(decision):
     return [child.name for child in decision.create]
 
 
+def told(decision):
+    """Of the pods, whatever becomes of the status."""
+    return [note.reason for child in (*decision.create, *decision.delete) for note in child.events]
+
+
 def test_a_build_begins_with_assemble(look):
     decision = look()
     assert created(decision) == ["dep-a-a1"]
     assert decision.status["phase"] == "Building"
     assert decision.status["buildPod"] == "dep-a-a1"
+    assert told(decision) == ["Building"]
 
 
 def test_it_waits_for_its_turn_and_for_its_project(look):
@@ -285,6 +291,23 @@ def test_what_the_node_says_is_told_apart(look, steps, more, reason):
     assert decision.status["error"]["reason"] == reason
 
 
+NOTHING = "was at work and had said nothing"
+
+
+@pytest.mark.parametrize(
+    ("containers", "log"),
+    [
+        ([("source", {"exitCode": 0}), ("kaniko", {"exitCode": 1, "message": "Collecting"})], "Collecting"),
+        ([("source", {"exitCode": 0}), ("kaniko", {"exitCode": 137})], f"kaniko {NOTHING}"),
+        ([("source", {"exitCode": 143})], f"source {NOTHING}"),
+        ([], "no container was at work yet"),
+    ],
+)
+def test_a_build_that_takes_too_long_says_what_was_at_work(look, steps, containers, log):
+    steps.assemble(NEEDS).pod("d", phase="Failed", reason="DeadlineExceeded", containers=containers)
+    assert look(steps.pods).status["error"]["log"] == log
+
+
 def test_a_container_out_of_memory(look, steps):
     steps.assemble(NEEDS).pod(
         "d", phase="Failed", containers=[("kaniko", {"exitCode": 1, "reason": "OOMKilled"})]
@@ -325,6 +348,13 @@ def test_trouble_that_a_pod_tells_of_is_told_in_its_words(look, steps):
     assert error["reason"] == "BuildFailed" and "log" not in error
 
 
+def test_trouble_comes_with_the_last_lines_of_the_log(look, steps):
+    words = {"outcome": "trouble", "reason": "RegistryPush", "message": "full", "log": "pushing\nfull"}
+    for _ in range(4):
+        steps.assemble(words, code=75, phase="Failed")
+    assert look(steps.pods).status["error"]["log"] == "pushing\nfull"
+
+
 @pytest.mark.parametrize(
     ("told", "reason"), [("RegistryPush", "RegistryPush"), ("NoSuchWord", "BuildFailed")]
 )
@@ -362,7 +392,8 @@ def test_a_dependency_image_that_vanishes_is_not_built_for_ever(look, steps):
 )
 def test_a_network_that_fails_is_no_fault_of_the_crew(look, steps, log):
     steps.assemble(NEEDS).dependencies("kaniko", 1, log, phase="Failed")
-    assert created(look(steps.pods)) == ["dep-a-d2"]
+    decision = look(steps.pods)
+    assert (created(decision), told(decision)) == (["dep-a-d2"], ["BuildRetried"])
 
 
 @pytest.mark.parametrize(
@@ -382,7 +413,7 @@ def test_a_pod_that_does_not_start_or_end_is_taken_away(look, steps, make, condi
     state = {"running": {}} if began else {"waiting": {}}
     steps.pods[0].status["containerStatuses"] = [{"name": "assemble", "state": state}]
     decision = look(steps.pods)
-    assert bool(decision.delete) == deleted
+    assert (bool(decision.delete), told(decision)) == (deleted, ["BuildPodStuck"] if deleted else [])
     assert decision.requeue_after > 0
     assert decision.status["buildPod"] == "dep-a-a1"
 

@@ -90,7 +90,7 @@ def test_no_message_of_a_commit_does_anything_or_looks_like_more_than_it_is(serv
     for number, message in enumerate(MESSAGES):
         data = message.replace("{0}", str(marks)).encode()
         sha = repository._git("commit-tree", tree, data=data)
-        found = fetched(remote, Head(sha, sha), "", rules, 20, tmp_path / str(number))
+        found = fetched(remote, Head(sha, sha), "", rules, 20, 1 << 24, tmp_path / str(number))
         assert found.subject.isprintable() and len(found.subject) <= 500, message[:40]
     assert not marks.exists()
 

@@ -10,13 +10,14 @@ import pytest
 from controller.config import Timing
 from controller.git import Git
 from controller.repository import GitProblem, Head, Remote
+from crds.limit_settings import Limits
 from tests.gitserver import GitServer
 
 
 class Config:
     """What of the settings Git reads."""
 
-    net_allow, net_deny, timing = ("127.0.0.0/8", "::1/128"), (), Timing(git_timeout=20)
+    net_allow, net_deny, timing, limits = ("127.0.0.0/8", "::1/128"), (), Timing(git_timeout=20), Limits()
 
 
 @pytest.fixture

@@ -51,7 +51,6 @@ SECRET = "the Secret of spec.source.git.secretRef"
             [KEY, "ssh-keyscan -p 2222 git.example.org"],
         ),
         (Trouble(Kind.HOST_KEY_CHANGED, KEY), SSH, "HostKeyMismatch", [KEY, "not the one in known_hosts"]),
-        (Trouble(Kind.TOO_LARGE), HTTPS, "RepositoryTooLarge", ["100 MiB"]),
         (Trouble(Kind.LATE), HTTPS, "Unreachable", ["within 60 s"]),
         (Trouble(Kind.AWAY), HTTPS, "Unreachable", ["tried again"]),
         (Trouble(Kind.COMMIT), HTTPS, "Unreachable", ["tried again"]),

@@ -1,8 +1,10 @@
 """Fetches in a process of their own: what a repository sends exhausts that process and nothing else."""
 
+import asyncio
 import hashlib
 import http.server
 import os
+import random
 import signal
 import struct
 import threading
@@ -16,6 +18,7 @@ from controller import git_worker
 from controller.git_process import Child, death
 from controller.git_worker import Fetches
 from controller.repository import GitProblem, Head, Remote
+from crds.limit_settings import Limits
 from tests.gitserver import GitServer
 
 LOOPBACK = ("127.0.0.0/8",)
@@ -23,7 +26,7 @@ LOOPBACK = ("127.0.0.0/8",)
 
 @pytest.fixture
 async def fetches() -> AsyncIterator[Fetches]:
-    made = Fetches(LOOPBACK, ())
+    made = Fetches(LOOPBACK, (), Limits.context_bytes)
     yield made
     await made.close()
 
@@ -51,6 +54,10 @@ async def test_nothing_secret_is_in_a_childs_arguments_or_environment(fetches, t
     child = await Child.start()
     try:
         there = Path(f"/proc/{child.process.pid}")
+        async with asyncio.timeout(30):
+            # Both are empty while it still becomes what it is to be.
+            while not (there / "cmdline").read_bytes():
+                await asyncio.sleep(0.01)
         assert b"CREWYARD" not in (there / "environ").read_bytes()
         assert (there / "cmdline").read_bytes().split(b"\0")[1:3] == [b"-m", b"controller.git_child"]
     finally:
@@ -130,6 +137,22 @@ class Bomber(http.server.BaseHTTPRequestHandler):
         self._answer("result", shallow + end)
 
 
+async def test_a_commit_may_have_what_the_installation_says(fetches, tmp_path):
+    small = Fetches(LOOPBACK, (), 1 << 20)
+    with GitServer(tmp_path) as server:
+        repository = server.create("crew")
+        # The list of branches and tags, 16 MiB, may come with it.
+        sha = repository.commit({"data": random.Random(1).randbytes(20 << 20)}, "Much")
+        remote, head = Remote(server.url("crew")), Head("refs/heads/main", sha)
+        try:
+            with pytest.raises(GitProblem) as error:
+                await small.commit(remote, head, "", 60)
+        finally:
+            await small.close()
+        assert (error.value.reason, "more than 1 MiB" in error.value.message) == ("RepositoryTooLarge", True)
+        assert (await fetches.commit(remote, head, "", 60)).tree
+
+
 async def test_a_delta_bomb_ends_with_its_process(fetches):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Bomber)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
@@ -191,8 +214,9 @@ async def test_a_waiting_child_that_died_is_replaced(fetches, tmp_path):
     ],
 )
 def test_what_a_death_means(code, reason, passing):
-    problem = death(code, Remote("https://git.example.org/x"))
+    problem = death(code, Remote("https://git.example.org/x"), 150 << 20)
     assert (problem.reason, problem.passing) == (reason, passing)
+    assert ("150 MiB" in problem.message) is not passing
 
 
 async def test_a_waiting_child_is_let_go_after_a_while(fetches, tmp_path, monkeypatch):

@@ -266,3 +266,25 @@ async def test_a_commit_that_is_no_use_is_not_fetched_at_every_look(sources, tmp
         assert (await again()).problem and fetches() > first
         repository.commit({"none/main.py": "1"}, "Another commit")
         assert (await again()).problem is None
+
+
+class There:
+    """An apiserver that has one object, or none."""
+
+    def __init__(self, raw):
+        self.raw = raw
+
+    async def get(self, kind, name):
+        return self.raw
+
+
+async def test_what_a_conflict_made_us_forget_keeps_its_looks(sources, make, tmp_path):
+    with GitServer(tmp_path) as server:
+        commit = server.create("crew").commit({"main.py": "1"}, "A commit")
+        sources.follow("p", server.url("crew"))
+        assert (await sources.seen("p")).commit == commit
+        for raw, kept in ((sources.actor.known.get(kinds.PROJECT, "p"), True), (None, False)):
+            sources.actor.known.remove(kinds.PROJECT, "p")
+            sources.__dict__["actor"] = replace(sources.actor, kube=There(raw))
+            await sources.reconcile("p")
+            assert (sources.looks.get("p") is not None) is kept

@@ -1,11 +1,15 @@
 """The run pod, against what the specification of its security and environment says."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from controller.config import Timing
 from controller.run import pod
 from crds import tokens
+from crds.limit_settings import Limits
+from crds.limits import FLUSH, GRACE
 
 NOW = 1_800_000_000
 
@@ -44,6 +48,17 @@ def test_the_token_is_for_this_run_and_outlives_it(make, config):
     assert (token.kind, token.namespace, token.name, token.uid) == ("run", "crews", "run-a", "uid-run-a")
     assert token.expires > NOW + body["spec"]["activeDeadlineSeconds"] + 3600
     assert body["spec"]["activeDeadlineSeconds"] == 300 + 7200 + 60
+
+
+def test_the_installations_own_times_reach_the_pod_and_its_deadlines(make, config):
+    limits = Limits(run_seconds=100, run_max_seconds=200, start_seconds=7, unschedulable_seconds=11)
+    config = replace(config, limits=limits, timing=Timing.of(limits))
+    for timeout, seconds in (({}, 100), ({"timeout": "150s"}, 150), ({"timeout": "9h"}, 200)):
+        body = built(make, config, **timeout)
+        assert env_of(body)["CREWYARD_START_TIMEOUT"] == "7"
+        assert body["spec"]["activeDeadlineSeconds"] == 7 + seconds + GRACE + FLUSH
+        token = tokens.verify(config.token_key, env_of(body)["CREWYARD_TOKEN"], NOW)
+        assert token.expires >= NOW + 11 + body["spec"]["activeDeadlineSeconds"]
 
 
 def test_the_projects_secret_wins_over_its_plain_variables_and_neither_over_ours(make, config):

@@ -1,0 +1,70 @@
+"""Pods that never start their crew: no node for them, or a process that never claims."""
+
+import asyncio
+import json
+import os
+import re
+from dataclasses import replace
+
+from crds import kinds
+from tests.campaign import image, surroundings
+from tests.cluster.controller.conftest import FAST, Yard, condition, controller, settings
+
+PATIENCE = replace(FAST, start_timeout=5, unschedulable=5)
+NOT_CLAIMING = """import signal, sys, time
+
+# The first process of a container does not hear of it otherwise, and would have the whole grace.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+time.sleep(600)
+"""
+
+
+async def gone(yard, name):
+    async with asyncio.timeout(90):
+        while await yard.kube.get(kinds.POD, name):
+            await asyncio.sleep(0.2)
+
+
+async def test_a_pod_that_no_node_takes_is_given_up_with_the_schedulers_words(kube):
+    config = settings(kube.namespace, timing=PATIENCE)
+    async with controller(kube, config) as process:
+        yard = Yard(kube, config, process)
+        await yard.project(pod={"nodeSelector": {"crewyard.dev/none": "here"}})
+        await yard.deployment("dep-a")
+        await yard.run("run-a", deployment="dep-a")
+        waiting = await yard.until(
+            kinds.RUN, "run-a", lambda o: condition(o, "Succeeded") == ("Unknown", "Unschedulable")
+        )
+        assert "didn't match" in json.dumps(waiting["status"]["conditions"])
+        run = await yard.ended("run-a", 60)
+        assert (run.phase, run.error["reason"]) == ("Failed", "StartTimeout")
+        words = (
+            r"no node had room for the pod within 5 s: \d+/\d+ nodes are available: .*didn't match Pod's node"
+        )
+        assert re.match(words, run.error["message"]), run.error
+        assert "startTime" not in run.status
+        await gone(yard, "run-a")
+
+
+async def test_a_process_that_runs_and_never_claims_is_given_up_and_its_pod_goes(kube, tmp_path):
+    installed = await surroundings.installed(kube)
+    base = json.loads(installed["CREWYARD_BASE_IMAGES"])["3.11"]
+    port = base.partition("/")[0].rpartition(":")[2]
+    (tmp_path / "runner").mkdir()
+    (tmp_path / "runner" / "__main__.py").write_text(NOT_CLAIMING)
+    address = f"{os.environ['CREWYARD_HOST_ADDRESS']}:{port}"
+    sleeping = await asyncio.to_thread(image.ensure, tmp_path, base, address)
+    config = settings(kube.namespace, timing=PATIENCE)
+    async with controller(kube, config) as process:
+        yard = Yard(kube, config, process)
+        await yard.project()
+        await yard.deployment("dep-a", image=sleeping)
+        await yard.run("run-a", deployment="dep-a")
+        pod = await yard.until(kinds.POD, "run-a", lambda o: o["status"].get("phase") == "Running", 60)
+        assert pod["status"]["containerStatuses"][0]["state"]["running"]
+        # It has as long as a runner that gives up by itself, and half a minute.
+        run = await yard.ended("run-a", 120)
+        assert (run.phase, run.error["reason"]) == ("Failed", "StartTimeout")
+        assert "did not start its crew within 5 s" in run.error["message"]
+        assert "startTime" not in run.status and "claim" not in run.status
+        await gone(yard, "run-a")
