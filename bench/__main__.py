@@ -1,8 +1,9 @@
 """`make bench`: measurements, each against its peer; those named as arguments, or the selection.
 
-python -m bench               the selection, about a quarter of an hour
+python -m bench               the selection, about half an hour
 python -m bench L1 T1         these
 python -m bench T1=500        a measurement with another count, where it has one
+python -m bench --keep L1     the same, and its numbers become those of the documentation (bench/taken)
 """
 
 import asyncio
@@ -35,6 +36,7 @@ from bench import (
     slots,
     start,
     streams,
+    taken,
     writes,
 )
 from bench.finding import Finding
@@ -76,11 +78,11 @@ HOLLOW = ("T1hollow", "T3", "T4")
 """Those that bring a control plane of their own, and need only the ground's programs."""
 LONG = ("S2", "B1crewai", "B2", "B4", *HOLLOW)
 """Not in the selection."""
-COUNTED = ("T1", "S2", "S3", "G2", "C1", *HOLLOW)
+COUNTED = ("L1", "T1", "S2", "S3", "G2", "C1", *HOLLOW)
 """Those that take a count."""
 
 
-async def main(wanted: dict[str, int | None]) -> bool:
+async def main(wanted: dict[str, int | None], keep: bool = False) -> bool:
     """Takes the measurements, prints a line for each finding, keeps all numbers; whether all were taken."""
     ground = await Ground.open() if set(wanted) - set(HOLLOW) else None
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {facts.machine()}", flush=True)
@@ -88,7 +90,7 @@ async def main(wanted: dict[str, int | None]) -> bool:
     failed = []
     try:
         for name, count in wanted.items():
-            begun = datetime.now(UTC)
+            begun, before = datetime.now(UTC), facts.machine()
             try:
                 found = await MEASURES[name](ground, *([] if count is None else [count]))
             except Exception as error:
@@ -96,6 +98,8 @@ async def main(wanted: dict[str, int | None]) -> bool:
                 failed.append(name)
                 print(f"{name}: not taken: {type(error).__name__}: {str(error)[:500]}", flush=True)
                 continue
+            if keep:
+                taken.keep(name, count, begun, before, [finding.record() for finding in found])
             for finding in found:
                 print(finding.line(), flush=True)
                 kept.append({**finding.record(), "begun": begun.isoformat(), "machine": facts.machine()})
@@ -125,7 +129,8 @@ def parse(arguments: list[str]) -> dict[str, int | None]:
 
 if __name__ == "__main__":
     try:
-        chosen = parse(sys.argv[1:])
+        keep = sys.argv[1:2] == ["--keep"]
+        chosen = parse(sys.argv[2:] if keep else sys.argv[1:])
     except ValueError as error:
         sys.exit(str(error))
-    sys.exit(0 if asyncio.run(main(chosen)) else 1)
+    sys.exit(0 if asyncio.run(main(chosen, keep)) else 1)

@@ -9,4 +9,5 @@ def machine() -> str:
     """Cores, memory, kernel."""
     kib = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
     gib = int(kib.split()[1]) / 2**20
-    return f"{os.cpu_count()} cores, {gib:.0f} GiB, Linux {platform.release()}, load {os.getloadavg()[0]:.1f}"
+    kernel = platform.release().partition("-")[0]
+    return f"{os.cpu_count()} cores, {gib:.0f} GiB, Linux {kernel}, load {os.getloadavg()[0]:.1f}"

@@ -1,14 +1,18 @@
 """Numbers and what may be said about them: medians of pairs, with their spread.
 
 Pure. A pair is one measurement of the peer and one of ours, taken one after
-the other; the first pair warms up and is discarded by rule.
+the other; the first pair warms up and is discarded by rule, unless it is the
+only one.
 """
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 Pair = tuple[float, float]
+TAIL = 100
+"""From so many pairs on, something can be said of the slowest hundredth."""
 
 
 @dataclass(frozen=True)
@@ -23,26 +27,43 @@ class Comparison:
     ratio_max: float
     peer_p99: float
     ours_p99: float
+    discarded: int = 1
 
     def line(self, unit: str) -> str:
         """For people."""
-        return (
+        if not self.discarded:
+            return (
+                f"ours {self.ours:.3g} {unit}, peer {self.peer:.3g} {unit}; ratio {self.ratio:.2f} "
+                "(one pair, none discarded)"
+            )
+        said = (
             f"ours {self.ours:.3g} {unit}, peer {self.peer:.3g} {unit} (medians of {self.pairs}); "
             f"ratio {self.ratio:.2f} ({self.ratio_min:.2f} to {self.ratio_max:.2f})"
+        )
+        if self.pairs < TAIL:
+            return said
+        ratio = self.ours_p99 / self.peer_p99
+        return (
+            f"{said}; p99 ours {self.ours_p99:.3g} {unit}, peer {self.peer_p99:.3g} {unit}; ratio {ratio:.2f}"
         )
 
 
 def percentile(values: Sequence[float], share: float) -> float:
     """The value below which `share` of them lie, by the nearest rank."""
     ranked = sorted(values)
-    return ranked[min(len(ranked) - 1, int(share * len(ranked)))]
+    return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
+
+
+def counted(pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """All pairs but the first, or the only one."""
+    return pairs[1:] or pairs
 
 
 def compare(pairs: Sequence[Pair]) -> Comparison:
-    """Compares all pairs but the first. Raises ValueError for fewer than two."""
-    if len(pairs) < 2:
-        raise ValueError("a comparison needs at least two pairs; the first is discarded")
-    kept = pairs[1:]
+    """Compares those that are counted. Raises ValueError where there is none."""
+    if not pairs:
+        raise ValueError("a comparison needs a pair")
+    kept = counted(pairs)
     ratios = [ours / peer for peer, ours in kept]
     peers, own = [peer for peer, _ in kept], [ours for _, ours in kept]
     return Comparison(
@@ -54,6 +75,7 @@ def compare(pairs: Sequence[Pair]) -> Comparison:
         ratio_max=max(ratios),
         peer_p99=percentile(peers, 0.99),
         ours_p99=percentile(own, 0.99),
+        discarded=len(pairs) - len(kept),
     )
 
 

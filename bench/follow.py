@@ -7,7 +7,6 @@ is taken when a client has it. Twenty lines a second, so that what is measured i
 import asyncio
 import time
 
-from bench.figures import percentile
 from bench.finding import Finding
 from bench.ground import Ground
 from crds.kinds import POD
@@ -39,9 +38,7 @@ async def measure(ground: Ground) -> list[Finding]:
             ours.append((time.time_ns() - int(message.data["message"])) / 1e6)
     theirs = await beside
     pairs = list(zip(theirs[WARM:], ours[WARM:], strict=False))
-    tail = percentile([own for _, own in pairs], 0.99)
-    fact = f"p99 ours {tail:.1f} ms, peer {percentile([peer for peer, _ in pairs], 0.99):.1f} ms"
-    return [Finding("S1", "print → client", "ms", pairs, peer="kubectl logs -f", fact=fact)]
+    return [Finding("S1", "print → client", "ms", pairs, peer="kubectl logs -f")]
 
 
 async def _kubectl(ground: Ground, name: str) -> list[float]:

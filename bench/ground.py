@@ -12,6 +12,7 @@ from tests.e2e.yard import NAMESPACE, Yard, eventually
 JOB = Kind("batch", "v1", "jobs", "Job")
 
 CODE = '''import os
+import sys
 import time
 
 
@@ -28,7 +29,15 @@ def kickoff(inputs):
 
 
 def lines(inputs):
-    print("\\n".join(f"{number:07d} {'x' * 60}" for number in range(inputs["count"])), flush=True)
+    """One by one, so many a second; each line is one write."""
+    begun = time.monotonic()
+    for number in range(inputs["count"]):
+        sys.stdout.write(f"{number:07d} {'x' * 160}\\n")
+        sys.stdout.flush()
+        ahead = begun + number / inputs["pace"] - time.monotonic()
+        if ahead > 0.01:
+            time.sleep(ahead)
+    return {"end_ns": time.time_ns(), "seconds": time.monotonic() - begun}
 
 
 def rests(inputs):

@@ -59,7 +59,7 @@ def finding(name: str, live: int, fresh: Memory, levels: list[Memory]) -> Findin
     first = (once.private - none.private) / live / 1024
     return Finding(
         "T3",
-        f"memory of the {name}",
+        f"memory of the {name}, Runs on hollow nodes",
         "",
         fact=f"{fresh.resident / mib:.0f} MiB idle ({fresh.private / mib:.0f} private), "
         f"{none.resident / mib:.0f} after {live} Runs came and went, "

@@ -20,7 +20,7 @@ from crds.kinds import POD
 from crds.kube import Kube
 from crds.times import format_second, format_time
 
-CALLS = 200
+CALL_TIME = aiohttp.ClientTimeout(total=30)
 PATIENCE = 120.0
 MAX_PAUSE = 2.0
 EVENTS = 3
@@ -34,8 +34,8 @@ class Gone(Exception):
 class HollowRunner:
     """All run pods of a namespace."""
 
-    def __init__(self, kube: Kube, session: aiohttp.ClientSession) -> None:
-        self._kube, self._session = kube, session
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
         self._begun: dict[str, asyncio.Task[None]] = {}
 
     async def follow(self) -> None:
@@ -70,7 +70,9 @@ class HollowRunner:
         environment = {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}
         code = 0
         try:
-            await self._run(environment, pod["metadata"]["uid"])
+            # As each pod has connections of its own.
+            async with aiohttp.ClientSession(timeout=CALL_TIME) as session:
+                await self._run(session, environment, pod["metadata"]["uid"])
         except Gone:
             code = 77
         except TimeoutError:
@@ -78,20 +80,20 @@ class HollowRunner:
             code = 78
         await self._ended(pod, code)
 
-    async def _run(self, environment: dict[str, str], pod_uid: str) -> None:
+    async def _run(self, session: aiohttp.ClientSession, environment: dict[str, str], pod_uid: str) -> None:
         mine = {"pod_uid": pod_uid, "nonce": secrets.token_hex(16)}
         claim = {"protocol": 1, "run_uid": environment["CREWYARD_RUN_UID"], **mine}
-        granted = await self._call(environment, "claim", claim)
+        granted = await self._call(session, environment, "claim", claim)
         while granted["state"] == "wait":
             await asyncio.sleep(granted["retry_after_seconds"])
-            granted = await self._call(environment, "claim", claim)
+            granted = await self._call(session, environment, "claim", claim)
         if granted["state"] != "granted":
             raise Gone
         asked, began = granted["input"], time.monotonic()
         count = int(asked.get("events", EVENTS))
         said = [self._line(number) for number in range(1, count + 1)]
         for first in range(0, count, 500):
-            await self._call(environment, "events", {**mine, "events": said[first : first + 500]})
+            await self._call(session, environment, "events", {**mine, "events": said[first : first + 500]})
         await asyncio.sleep(float(asked.get("seconds", WORK_SECONDS)))
         result = {
             **mine,
@@ -104,14 +106,16 @@ class HollowRunner:
             "last_event": count,
             "artifacts": {"count": 0, "bytes": 0},
         }
-        await self._call(environment, "result", result)
+        await self._call(session, environment, "result", result)
 
     @staticmethod
     def _line(number: int) -> dict[str, Any]:
         data = {"message": f"line {number} of a crew that is not there", "level": "info"}
         return {"seq": number, "type": "log", "time": format_time(datetime.now(UTC)), "data": data}
 
-    async def _call(self, environment: dict[str, str], what: str, body: dict[str, Any]) -> dict[str, Any]:
+    async def _call(
+        self, session: aiohttp.ClientSession, environment: dict[str, str], what: str, body: dict[str, Any]
+    ) -> dict[str, Any]:
         """One call as the runner makes it, again where it may pass. Raises Gone, TimeoutError."""
         url = f"{environment['CREWYARD_INTERNAL_URL']}/internal/v1/runs/{environment['CREWYARD_RUN']}/{what}"
         headers = {"Authorization": f"Bearer {environment['CREWYARD_TOKEN']}"}
@@ -119,7 +123,7 @@ class HollowRunner:
         async with asyncio.timeout(PATIENCE):
             while True:
                 try:
-                    async with self._session.post(url, json=body, headers=headers) as answer:
+                    async with session.post(url, json=body, headers=headers) as answer:
                         if answer.status == 200:
                             found: dict[str, Any] = await answer.json()
                             return found
@@ -155,9 +159,7 @@ class HollowRunner:
 async def main(namespace: str) -> None:
     """Plays until it is ended."""
     kube = await Kube.connect(namespace, "hollow-runner")
-    connector = aiohttp.TCPConnector(limit=CALLS)
-    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=30)) as session:
-        await HollowRunner(kube, session).follow()
+    await HollowRunner(kube).follow()
 
 
 if __name__ == "__main__":

@@ -8,8 +8,10 @@ import json
 import os
 import secrets
 import time
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from bench.peak import Peak, peak
 from crds.kinds import POD
 from crds.kube import Kube
 from dev import registry_access
@@ -55,7 +57,7 @@ class Kaniko:
             "metadata": {"name": _SECRET, "namespace": NAMESPACE},
             "stringData": {"config.json": auth},
         }
-        await self.yard.kubectl("apply", "-f", "-", stdin=json.dumps(secret))
+        await self.yard.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=json.dumps(secret))
         self._kube = await Kube.connect(NAMESPACE, "bench")
 
     async def close(self) -> None:
@@ -63,6 +65,11 @@ class Kaniko:
         if self._kube is not None:
             await self._kube.close()
         await self.yard.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+
+    def peak(self) -> AbstractAsyncContextManager[Peak]:
+        """Follows the memory of its builds; after `open`."""
+        assert self._kube is not None
+        return peak(self._kube, f"app={self.name}")
 
     async def build(self, files: dict[str, bytes]) -> float:
         """Seconds from the pod's creation until it has pushed the image. Raises where it failed."""
@@ -96,7 +103,7 @@ class Kaniko:
         registry = self.settings["CREWYARD_REGISTRY"]
         host = registry.partition("/")[0]
         return {
-            "metadata": {"name": f"{self.name}-{secrets.token_hex(3)}"},
+            "metadata": {"name": f"{self.name}-{secrets.token_hex(3)}", "labels": {"app": self.name}},
             "spec": {
                 "restartPolicy": "Never",
                 "automountServiceAccountToken": False,

@@ -29,7 +29,10 @@ async def measure(ground: Ground) -> list[Finding]:
     later = [await resident(ground, f"crewyard-{service}") for service in services]
     return [
         Finding(
-            "memory", f"of the {service}", "MiB", fact=f"{one:.0f} MiB idle, {two:.0f} MiB after {RUNS} runs"
+            "memory",
+            f"memory of the {service}",
+            "MiB",
+            fact=f"{one:.0f} MiB idle, {two:.0f} MiB after {RUNS} runs",
         )
         for service, one, two in zip(services, idle, later, strict=True)
     ]

@@ -1,17 +1,19 @@
 """B1, B2, B3: POST → active of an example, against the raw Kaniko executor with a warm cache."""
 
+import contextlib
 import os
 import secrets
 import tempfile
 import time
 import tomllib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 from bench import pods
 from bench.finding import Finding
 from bench.ground import Ground
 from bench.kaniko import Kaniko, installed
+from bench.peak import peak
 from crds.kinds import POD
 from tests.e2e.workshop import Workshop, archive, tree, upload
 from tests.gitserver import GitServer
@@ -53,12 +55,9 @@ async def _ours(shop: Workshop, files: Files) -> float:
     return time.monotonic() - begun
 
 
-async def _pairs(
-    ground: Ground, example: str, change: Callable[[Files, int], Files], count: int
-) -> tuple[list[tuple[float, float]], Workshop, float]:
-    """Pairs (peer, ours) of one kind of change, ours' project and the seconds of its first build."""
-    files = example_tree(example)
-    shop = await ground.project()
+@contextlib.asynccontextmanager
+async def _beside(ground: Ground) -> AsyncIterator[Kaniko]:
+    """The peer, with a git server of its own that its builds read."""
     settings = await installed(ground.yard)
     with (
         tempfile.TemporaryDirectory() as root,
@@ -67,14 +66,24 @@ async def _pairs(
         peer = Kaniko(ground.yard, settings, server)
         await peer.open()
         try:
-            first = await _ours(shop, files)
-            await peer.build(files)
-            taken = []
-            for number in range(count):
-                changed = change(files, number)
-                taken.append((await peer.build(changed), await _ours(shop, changed)))
+            yield peer
         finally:
             await peer.close()
+
+
+async def _pairs(
+    ground: Ground, example: str, change: Callable[[Files, int], Files], count: int
+) -> tuple[list[tuple[float, float]], Workshop, float]:
+    """Pairs (peer, ours) of one kind of change, ours' project and the seconds of its first build."""
+    files = example_tree(example)
+    shop = await ground.project()
+    async with _beside(ground) as peer:
+        first = await _ours(shop, files)
+        await peer.build(files)
+        taken = []
+        for number in range(count):
+            changed = change(files, number)
+            taken.append((await peer.build(changed), await _ours(shop, changed)))
     return taken, shop, first
 
 
@@ -128,9 +137,17 @@ def _faster(taken: list[tuple[float, float]]) -> float:
 
 
 async def cold_start(ground: Ground, example: str = "crewai", module: str = "crewai") -> list[Finding]:
-    """The first build of the CrewAI example, its image's pull on a node that lacks it, and its import."""
+    """The first build of the CrewAI example, its image's pull on a node that lacks it, and its import.
+
+    The peer's first build, too, and the memory of Kaniko on both sides.
+    """
     shop = await ground.project()
-    built = await _ours(shop, code_changed(example_tree(example), 0))
+    files = code_changed(example_tree(example), 0)
+    async with _beside(ground) as peer:
+        async with peer.peak() as theirs:
+            first = await peer.build(files)
+        async with peak(ground.kube, f"crewyard.dev/project={shop.project}") as ours:
+            built = await _ours(shop, files)
     active = (await ground.yard.get(f"/v1/projects/{shop.project}"))["active_deployment_id"]
     like = await pods.template(ground)
     image = await shop.image(active)
@@ -147,7 +164,13 @@ async def cold_start(ground: Ground, example: str = "crewai", module: str = "cre
         pulled = pulled or await _pulled(ground, name)
         await ground.kube.delete(POD, name)
     return [
-        Finding("B4", f"{example}: first build, POST → active", values=[built]),
+        Finding(
+            "B4",
+            f"{example}: first build, POST → active",
+            pairs=[(first, built)],
+            peer="raw Kaniko, no cache",
+        ),
+        Finding("B4", f"{example}: memory of Kaniko", "", fact=f"ours {ours.told()}; peer {theirs.told()}"),
         Finding("B4", f"{example}: pull", "", fact=pulled),
         Finding("B4", f"{example}: import {module}, the first of them cold", values=imports),
     ]

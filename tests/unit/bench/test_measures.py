@@ -49,8 +49,8 @@ def test_samples_are_summed_by_name_and_labels():
 
 def test_what_is_measured():
     assert list(parse([])) == [name for name in MEASURES if name not in LONG]
-    assert parse(["T1=500", "L1"]) == {"T1": 500, "L1": None}
-    for wrong in (["L9"], ["L1=3"], ["T1=many"]):
+    assert parse(["T1=500", "L1=101", "L2"]) == {"T1": 500, "L1": 101, "L2": None}
+    for wrong in (["L9"], ["L2=3"], ["T1=many"]):
         with pytest.raises(ValueError, match=r"measurement|number"):
             parse(wrong)
 
