@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 HERE = Path(__file__).parent
@@ -17,6 +18,10 @@ APART = ("cluster", "campaign", "fuzz")
 
 HARMLESS = ("unit", "registry", "heavy", "actions", "e2e")
 """What may be called on a cluster that others use; tests/e2e/conftest.py leaves out more."""
+
+# A property says what is right, not how soon: a busy machine takes its time.
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

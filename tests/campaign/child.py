@@ -82,6 +82,11 @@ class Child:
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 
+    @property
+    def exit_code(self) -> int | None:
+        """How its last start ended; negative for a signal, None while it lives."""
+        return self._process.returncode if self._process is not None else None
+
     async def start(self, ready: bool = True) -> None:
         """Starts it, and returns once it is ready (or at once). Raises ChildError."""
         assert self.pid is None, f"{self.name} runs already"

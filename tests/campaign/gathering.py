@@ -81,7 +81,7 @@ async def stored(yard: Yard, uploads: Mapping[str, str]) -> tuple[tuple[str, ...
 
     `uploads` were answered for: their sha256 by their id.
     """
-    found = await stores(yard.api, yard.directory, yard.namespace)
+    found = await stores(yard.api, yard.namespace)
     if found is None:
         return (), ()
     now, later = found

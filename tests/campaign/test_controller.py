@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import signal
 
 import pytest
 
@@ -81,6 +82,17 @@ async def test_hundred_controller_kills(place, chosen):
         seed=chosen(0),
         concurrency=12,
     )
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_controller_that_is_asked_ends_by_itself(place, number):
+    async with yard(place, concurrency=CONCURRENCY) as mine:
+        begun = asyncio.get_running_loop().time()
+        await mine.controller.kill(number)
+        took = asyncio.get_running_loop().time() - begun
+        assert mine.controller.exit_code == 0, mine.controller.tail()
+        # Its pod is given ten seconds.
+        assert took < 10, mine.controller.tail()
 
 
 async def test_two_controllers(place, chosen):

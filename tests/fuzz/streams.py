@@ -59,7 +59,7 @@ def runner_events(data: bytes) -> None:
     if not isinstance(sent, dict):
         return
     try:
-        found = said.events("run-a", sent, NOW)
+        found = said.events("run-a", sent, NOW, 65536)
     except Refusal as refusal:
         assert refusal.status == 400
         return

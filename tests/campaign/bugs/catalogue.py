@@ -90,11 +90,10 @@ BUGS = (
     Bug(
         "places are counted from memory, and not in the claim",
         (
-            Edit("controller/run/admission.py", "self.actor.observer.saw(kinds.POD, raw)", "pass"),
             Edit(
                 "controller/run/admission.py",
-                "(Pod(raw) for raw in listing.items)",
-                "map(Pod, self.actor.known.all(kinds.POD))",
+                "await self.actor.kube.names(kinds.POD, selector, LIVE)",
+                "frozenset(one['metadata']['name'] for one in self.actor.known.all(kinds.POD))",
             ),
             Edit("api/store/index/claims.py", "if plans and not await", "if False and plans and not await"),
         ),

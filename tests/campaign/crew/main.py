@@ -158,9 +158,24 @@ def fills(inputs):
             file.flush()
 
 
+def keeps(inputs):
+    """Leaves many artifacts of one size, each with bytes of its own."""
+    for number in range(int(inputs["count"])):
+        data = content(f"{socket.gethostname()}-{number}", int(inputs["size"]))
+        Path("artifacts", f"{number:04}.bin").write_bytes(data)
+    return "kept"
+
+
+def counts(inputs):
+    """Prints numbers, each in a line, as fast as they are taken."""
+    for number in range(int(inputs["count"])):
+        print(number)
+    return "counted"
+
+
 EXITS = {
     one.__name__: one
-    for one in (returns, raises, killed, segfault, hungry, deaf, forks, prints, files, fills)
+    for one in (returns, raises, killed, segfault, hungry, deaf, forks, prints, files, fills, keeps, counts)
 }
 
 if __name__ == "__main__":

@@ -93,12 +93,12 @@ FAULTS: dict[str, Fault] = {
     "events late by 3 s": ruled(lambda: Delay(3.0)),
     "every event dropped": ruled(Drop),
     "watches half open": half_open,
+    "every 2nd watch too old": ruled(lambda: TooOld(2), lambda: CutBefore(lambda call: call.watches, 3)),
     "lists of before the restart": behind,
 }
 STORMS: dict[str, Fault] = {
     "every 2nd event dropped": ruled(lambda: Drop(2)),
     "every 3rd request refused": ruled(lambda: Storm(talks, nth=3)),
-    "every 2nd watch too old": ruled(lambda: TooOld(2), lambda: CutBefore(lambda call: call.watches, 3)),
     "every 3rd write cut, every 4th answer lost": ruled(
         lambda: CutBefore(writes, 3), lambda: LostAnswer(writes, 4)
     ),

@@ -1,5 +1,6 @@
 """Sources of crews that a test uploads, and what lies in a store of blobs. Called by the tests of outages."""
 
+import asyncio
 import hashlib
 import random
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from tests.campaign.yard import Yard
 from tests.e2e.workshop import archive
 
 BALLAST = 1_000_000
+STORED = (200, 201, 204)
+"""What an upload is answered that is there."""
 
 
 def source(mark: str) -> bytes:
@@ -50,10 +53,16 @@ class Upload:
             self.statuses.append(0)
         return self.statuses[-1]
 
+    async def arrive(self, seconds: float) -> None:
+        """Sends it, again and again, until it is stored. Raises TimeoutError."""
+        async with asyncio.timeout(seconds):
+            while await self.send() not in STORED:
+                await asyncio.sleep(1)
+
     @property
     def odd(self) -> list[int]:
         """Answers that nobody should get: neither stored, nor to be tried again."""
-        return [status for status in self.statuses if status not in (0, 200, 201, 204, 408, 503)]
+        return [status for status in self.statuses if status not in (0, *STORED, 408, 503)]
 
     async def deploy(self, project: str = "") -> str:
         """A deployment of it; its id."""

@@ -61,9 +61,7 @@ async def struck(found: Outage, kind: str, fault: Fault, told: Any, sizes: tuple
 
     await found.strike(kind, fault, 3, during, told)
     await found.ended(*runs)
-    async with asyncio.timeout(BACK_SECONDS):
-        while await sent.send() not in (200, 201, 204):
-            await asyncio.sleep(1)
+    await sent.arrive(BACK_SECONDS)
     if sent.odd:
         found.broken("answers", f"{kind}: the upload was answered {sent.odd}")
     return sent

@@ -76,7 +76,7 @@ def judge(both: list[Series]) -> list[str]:
             found = fit(samples)
             said = (
                 f"{series.name} {figure}: {found.mean:.2f}, slope {found.per_hour:+.3f} "
-                f"± {found.error:.3f} an hour over {found.span * 60:.0f} min"
+                f"({found.least:+.3f} to {found.most:+.3f}) an hour over {found.span * 60:.0f} min"
             )
             print(said)
             if found.grows(LEAST[figure]):

@@ -24,18 +24,20 @@ ELSEWHERE = ("CREWYARD_DATABASE_URL", "CREWYARD_BLOBS_URL")
 """Settings with which the store is not in the facade's directory."""
 
 
-async def stores(api: Child, directory: Path, namespace: str) -> tuple[Kept, Kept] | None:
-    """The store of `directory` now and later; None where it is not all in there.
+async def stores(api: Child, namespace: str) -> tuple[Kept, Kept] | None:
+    """The facade's store now and later; None where it is not all in its directory.
 
     The facade is halted while its files are copied. Raises AssertionError where it cannot grow old.
     """
     if any(api.settings.get(name) for name in ELSEWHERE):
         return None
-    copy = directory / "later"
+    data = Path(api.settings["CREWYARD_DATA"])
+    # On the same file system, for the second names of blobs.
+    copy = data.parent / "later"
     await asyncio.to_thread(shutil.rmtree, copy, True)
     api.stop()
     try:
-        await asyncio.to_thread(_copy, directory / "data", copy)
+        await asyncio.to_thread(_copy, data, copy)
     finally:
         api.cont()
     now = await asyncio.to_thread(read, copy, namespace)

@@ -18,7 +18,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X1", "a body has any length", "api/body.py",
-        "if declared is not None and declared > MAX_BODY:", "if False:", CONNECTIONS,
+        "if declared is not None and declared > most:", "if False:", CONNECTIONS,
     ),
     hole(
         "X1", "connections without number", "api/connections.py",

@@ -1,4 +1,4 @@
-"""What counts as growth: a line that rises beyond its error, and no noise, saw or single step down."""
+"""What counts as growth: a line that rises beyond its error, and no noise, saw or single step."""
 
 import random
 
@@ -18,7 +18,7 @@ def samples(value, count=600, seconds=1200):
 def test_a_straight_line_is_found_exactly():
     found = fit(samples(lambda at: 100 + 6 * at, seconds=HOUR))
     assert found.per_hour == pytest.approx(6)
-    assert found.error == pytest.approx(0, abs=1e-6)
+    assert found.least == pytest.approx(6) and found.most == pytest.approx(6)
     assert found.grows(5)
     assert not found.grows(7)
 
@@ -37,6 +37,23 @@ def test_a_leak_in_noise_is_found(seed):
 
 def test_a_saw_does_not_grow():
     assert not fit(samples(lambda at: 100 + 10 * (7 * at % 1))).grows(1)
+
+
+@pytest.mark.parametrize("when", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_a_single_step_does_not_grow(when):
+    chance = random.Random(7)
+    assert not fit(samples(lambda at: 100 + 10 * (at > when) + chance.gauss(0, 0.2))).grows(1)
+
+
+@pytest.mark.parametrize("when", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_a_leak_beside_a_step_is_found(when):
+    chance = random.Random(7)
+    found = fit(samples(lambda at: 100 + 4 * at + 10 * (at > when) + chance.gauss(0, 0.2)))
+    assert found.grows(1)
+
+
+def test_a_leak_in_steps_is_found():
+    assert fit(samples(lambda at: 100 + int(8 * at))).grows(1)
 
 
 @given(st.floats(-50, 50), st.floats(-1000, 1000))

@@ -121,7 +121,7 @@ def test_a_store_is_read_as_the_product_keeps_it(tmp_path):
 
 async def test_with_its_time_a_store_loses_what_nobody_needs_and_nothing_else(tmp_path):
     data = tmp_path / "data"
-    facade = Child("api", "api", Path(__file__).parents[3], tmp_path, {}, 0, "")
+    facade = Child("api", "api", Path(__file__).parents[3], tmp_path, {"CREWYARD_DATA": str(data)}, 0, "")
     data.mkdir()
     migrate(data / "index.sqlite3")
     with sqlite3.connect(data / "index.sqlite3") as index:
@@ -131,7 +131,7 @@ async def test_with_its_time_a_store_loses_what_nobody_needs_and_nothing_else(tm
     artifact(data, "run-a", named, b"ebb")
     upload(data, "upl_1", MOMENT)
     write(data, *(f"blobs/{key}" for key in (named, orphan, f"{named}#7", "crews/uploads/upl_1/x")))
-    found = await stores(facade, tmp_path, "crews")
+    found = await stores(facade, "crews")
     assert found is not None
     now, later = found
     assert set(now.blobs) == {named, orphan, "crews/uploads/upl_1/x"}

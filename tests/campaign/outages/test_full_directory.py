@@ -1,0 +1,52 @@
+"""The directory of index, events and blobs is full while crews work and callers ask: nothing is lost."""
+
+import asyncio
+
+import pytest
+
+from tests.campaign.bugs.scenes_of_pods import started
+from tests.campaign.outages.outage import BACK_SECONDS, outage
+from tests.campaign.outages.sources import Upload, source
+from tests.campaign.outages.test_object_store import agree
+from tests.campaign.outages.volume import full, volume
+from tests.campaign.report import demand
+from tests.campaign.yard import yard
+
+CONCURRENCY = 6
+TIMES = 3
+
+
+@pytest.mark.campaign
+async def test_a_full_directory(place):
+    """Three times, for each time other writes meet it."""
+    with volume(place / "small", "96m") as small:
+        async with (
+            yard(place, concurrency=CONCURRENCY, settings={"CREWYARD_DATA": str(small / "data")}) as mine,
+            outage("test_a_full_directory", mine, CONCURRENCY) as found,
+        ):
+            await found.stored(300_000)
+            for number in range(TIMES):
+                scripts = [
+                    {"events": 30, "pause": 0.2, "artifact": size} for size in (1000, 300_000, 5_000_000)
+                ]
+                runs = [await found.campaign.work.post(script) for script in scripts]
+                # Their claims need the disk; from here on they talk and store.
+                await asyncio.gather(*(started(mine, run) for run in runs))
+                sent = await Upload.announced(mine, source(f"full {number}"))
+                asked = []
+
+                async def during(runs=runs, sent=sent, asked=asked) -> None:
+                    asked.append(asyncio.create_task(found.campaign.work.post({"events": 3})))
+                    asked.append(asyncio.create_task(found.campaign.work.apply([{"events": 3}])))
+                    await asyncio.gather(found.crew_done(*runs), sent.send())
+
+                await found.strike("directory full", full(small), 3, during, ("ready", (503,)))
+                await found.well()
+                await asyncio.gather(*asked)
+                await found.ended(*runs)
+                await sent.arrive(BACK_SECONDS)
+                if sent.odd:
+                    found.broken("answers", f"the upload was answered {sent.odd}")
+            await found.ended(*(one.run for one in found.campaign.work.asked))
+            await agree(found, small / "data" / "blobs")
+    demand(found.campaign.report)

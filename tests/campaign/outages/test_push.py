@@ -1,0 +1,161 @@
+"""The registry is away, full, closed, slow or torn while images are pushed to it."""
+
+import asyncio
+import json
+import os
+
+import pytest
+
+from crds.kinds import SECRET
+from crds.kube import Kube
+from dev import registry_access
+from dev.settings import from_environment
+from tests.campaign import surroundings
+from tests.campaign.outages.images import active, deploy, ended, registry_address, whole
+from tests.campaign.outages.link import Link, linked
+from tests.campaign.outages.outage import Outage, outage
+from tests.campaign.outages.rule import UP, Answer, CutAfter, Hung, Slow, Which
+from tests.campaign.report import demand
+from tests.campaign.yard import Yard, yard
+
+CONCURRENCY = 6
+PUSHED = "RegistryPush"
+PUSH = "push-through-the-link"
+PROJECTS = ("away", "full", "closed", "flaky")
+
+
+def of(project: str, *methods: str) -> Which:
+    """The requests to the repository of a project, of these methods or all."""
+    return lambda line: f"/{project}/" in line.path and (not methods or line.method in methods)
+
+
+async def failing(found: Outage, kind: str, project: str, rule_words: tuple[str, ...], before: str) -> None:
+    """A deployment that must fail and say why, while the previous one stays active."""
+    _, deployment = await deploy(found.yard, project, f"{project} {kind}")
+    done = await ended(found.yard, deployment)
+    error = done.get("error") or {}
+    if done["status"] != "failed" or error.get("reason") != PUSHED:
+        found.broken("answers", f"{kind}: {done['status']}, {error}")
+    missing = [word for word in rule_words if word not in json.dumps(error)]
+    if missing or not error.get("hint"):
+        found.broken("answers", f"{kind}: {missing} is not told in {error}")
+    if await active(found.yard, project) != before:
+        found.broken("active", f"{kind}: the previous deployment did not stay active")
+
+
+async def built(found: Outage, registry: str, kind: str, project: str, mark: str) -> str:
+    """A deployment that must become active, whole; its id."""
+    _, deployment = await deploy(found.yard, project, mark)
+    done = await ended(found.yard, deployment)
+    if done["status"] != "active":
+        found.broken("answers", f"{kind}: {done['status']}, {done.get('error')}")
+        return deployment
+    for text in await whole(found.yard, registry, deployment):
+        found.broken("artifacts", f"{kind}: {text}")
+    return deployment
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(1500)
+async def test_every_trouble_of_a_registry(place):
+    """Each project has troubles of its own, at the same time; runs go on beside them."""
+    name = "test_every_trouble_of_a_registry"
+    host, port = registry_address()
+    async with linked(host, port, host) as link:
+        settings = {
+            "CREWYARD_REGISTRY": f"{host}:{link.port}",
+            "CREWYARD_BASE_IMAGES": await base_images(f"{host}:{link.port}"),
+            "CREWYARD_REGISTRY_INSECURE": "true",
+            "CREWYARD_REGISTRY_SECRET": PUSH,
+            "CREWYARD_MAX_BUILDS": "3",
+        }
+        async with (
+            yard(place, concurrency=CONCURRENCY, settings=settings) as mine,
+            outage(name, mine, CONCURRENCY) as found,
+        ):
+            registry = f"http://{host}:{port}"
+            await credential(mine, f"{host}:{link.port}")
+            await found.stored(1000)
+            for project in PROJECTS:
+                await mine.ask("POST", "/v1/projects", {"name": project})
+            first = dict(
+                zip(
+                    PROJECTS,
+                    await asyncio.gather(
+                        *(built(found, registry, "no fault", one, f"{one} 1") for one in PROJECTS)
+                    ),
+                    strict=True,
+                )
+            )
+            working = asyncio.create_task(work(found))
+            closed = 'Www-Authenticate: Basic realm="registry"\r\n'
+            await asyncio.gather(
+                found.strike(
+                    "registry away",
+                    link.fault(Hung(of("away"))),
+                    0,
+                    lambda: failing(found, "away", "away", ("registry",), first["away"]),
+                ),
+                found.strike(
+                    "registry full",
+                    link.fault(
+                        Answer(507, "no space left on device", "", of("full", "POST", "PUT", "PATCH"))
+                    ),
+                    0,
+                    lambda: failing(found, "full", "full", ("507",), first["full"]),
+                ),
+                found.strike(
+                    "registry closed",
+                    link.fault(Answer(401, "", closed, of("closed"))),
+                    0,
+                    lambda: failing(found, "closed", "closed", (PUSH,), first["closed"]),
+                ),
+                passing(found, registry, link),
+            )
+            # All is as before: what failed can be deployed again.
+            for project in PROJECTS[:3]:
+                await built(found, registry, "afterwards", project, f"{project} 2")
+            await working
+    demand(found.campaign.report)
+
+
+async def base_images(registry: str) -> str:
+    """The installation's base images, named at another address of the same registry."""
+    kube = await Kube.connect("default", "campaign")
+    try:
+        found = json.loads((await surroundings.installed(kube))["CREWYARD_BASE_IMAGES"])
+    finally:
+        await kube.close()
+    return json.dumps({version: f"{registry}/{name.partition('/')[2]}" for version, name in found.items()})
+
+
+async def credential(mine: Yard, registry: str) -> None:
+    """The Secret with which builds push to the registry by that name: repositories of the yard alone."""
+    config = registry_access.docker_config(from_environment(os.environ), mine.namespace, registry)
+    kind = "kubernetes.io/dockerconfigjson"
+    await mine.kube.create(
+        SECRET, {"metadata": {"name": PUSH}, "type": kind, "stringData": {".dockerconfigjson": config}}
+    )
+
+
+async def passing(found: Outage, registry: str, link: Link) -> None:
+    """Troubles that a build outlives, one after the other."""
+    rules = {
+        "registry answers 500": Answer(500, "oops", "", of("flaky"), most=3),
+        "registry answers 429": Answer(429, "slow down", "", of("flaky"), most=3),
+        "registry cut while it takes": CutAfter(UP, 5_000, of("flaky", "PUT"), most=2),
+        "registry slow": Slow(0.2, 200_000, of("flaky")),
+    }
+    for kind, rule in rules.items():
+
+        async def during(kind: str = kind) -> None:
+            await built(found, registry, kind, "flaky", kind)
+
+        await found.strike(kind, link.fault(rule), 0, during)
+
+
+async def work(found: Outage) -> None:
+    """Runs of the project that has its image."""
+    for _ in range(10):
+        await found.campaign.work.post({"events": 5, "pause": 0.2, "artifact": 1000})
+        await asyncio.sleep(4)

@@ -1,0 +1,98 @@
+"""The facade is away for minutes: what crews do meanwhile is kept, what is asked of kubectl holds.
+
+Longer than any single call is tried for, and shorter than what is promised to a pod that waits for its
+claim (five minutes), so that all of it must end well.
+"""
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+
+from crds.kinds import RUN
+from crds.objects import Run
+from tests.campaign.campaign import Campaign, campaign
+from tests.campaign.ledger import START
+from tests.campaign.observed import CANCELED
+from tests.campaign.report import demand
+from tests.campaign.yard import yard
+
+AWAY = 150.0
+CONCURRENCY = 10
+ARTIFACT = 300_000
+
+
+def steady(seconds: float) -> dict:
+    """A crew that says something twice a second and leaves a file."""
+    return {"events": int(2 * seconds), "pause": 0.5, "artifact": ARTIFACT}
+
+
+async def started(found: Campaign, runs: list[str]) -> None:
+    """Returns once the crews are at work."""
+    async with asyncio.timeout(180):
+        while set(runs) - {one.run for one in found.yard.ledger.entries() if one.what == START}:
+            await asyncio.sleep(0.2)
+
+
+async def cancel(found: Campaign, run: str) -> float:
+    """As `kubectl patch` does it; when that was."""
+    await found.yard.kube.patch(RUN, run, {"spec": {"cancel": True}})
+    return time.time()
+
+
+async def ended(found: Campaign, run: str, seconds: float) -> float:
+    """When its object was seen to have ended, whoever tells of it."""
+    async with asyncio.timeout(seconds):
+        while not Run(await found.yard.kube.get(RUN, run) or {}).ended:
+            await asyncio.sleep(0.2)
+    return time.time()
+
+
+async def meanwhile(found: Campaign, stopped: str) -> None:
+    """What goes on while the facade is away, and how it is given back."""
+    await found.look(stopped)
+    begun = time.monotonic()
+    await found.yard.api.kill()
+    await asyncio.sleep(20)
+    made, unwanted = await found.work.apply([steady(5), steady(5)])
+    found.work.asked = [
+        replace(one, ends=frozenset((CANCELED,))) if one.run == unwanted else one for one in found.work.asked
+    ]
+    asked = await cancel(found, stopped)
+    await asyncio.sleep(10)
+    await cancel(found, unwanted)
+    # No facade is needed for any of it: the pods are told to stop, and the controller sees them go.
+    took = await ended(found, stopped, 100) - asked
+    await ended(found, unwanted, 100)
+    last = max(one.at for one in found.yard.ledger.entries() if one.run == stopped) - asked
+    found.notes.append(
+        f"canceled: the crew's last word {last:+.1f} s, the object's end {took:+.0f} s after it"
+    )
+    await asyncio.sleep(max(0.0, begun + AWAY - time.monotonic()))
+    assert not Run(await found.yard.kube.get(RUN, made) or {}).ended
+    await found.yard.api.start()
+
+
+@pytest.mark.campaign
+async def test_the_facade_is_away_for_minutes(place):
+    async with (
+        yard(place, concurrency=CONCURRENCY) as mine,
+        campaign("test_the_facade_is_away_for_minutes", mine, CONCURRENCY) as found,
+    ):
+        through = await found.work.post(steady(AWAY + 60))
+        short = await found.work.post(steady(30))
+        stopped = await found.work.post(steady(600), (CANCELED,))
+        found.work.asked = [
+            # It has 15 s for its last words, in which nobody takes them; what was taken before stays.
+            replace(one, tolerant=True) if one.run == stopped else one
+            for one in found.work.asked
+        ]
+        await started(found, [through, short, stopped])
+        async with asyncio.timeout(60):
+            while sum(one.run == short for one in mine.ledger.entries()) < 40:
+                await asyncio.sleep(0.2)
+        await found.fault(f"facade away for {AWAY:.0f} s", meanwhile(found, stopped))
+    unstarted = {one.run for one in found.work.asked if one.object_only and CANCELED in one.ends}
+    assert unstarted and not unstarted & {one.run for one in mine.ledger.entries() if one.what == START}
+    demand(found.report)
