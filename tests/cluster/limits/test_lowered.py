@@ -43,6 +43,13 @@ async def until(found, run, *statuses):
             await asyncio.sleep(0.2)
 
 
+async def until_known(found, run):
+    """The API knows what kubectl made once its watch has told of it."""
+    async with asyncio.timeout(SECONDS):
+        while (await found.call("GET", f"/v1/runs/{run}"))[0] == 404:
+            await asyncio.sleep(0.2)
+
+
 async def log(found, run):
     text = await found.ask("GET", f"/v1/runs/{run}/logs")
     return text.decode().splitlines()
@@ -93,6 +100,7 @@ async def requests_and_objects_that_are_refused(found):
     assert (status, "at most 1h" in answer["error"]["message"]) == (400, True)
 
     name = await create(found, {"input": {"ledger": found.ledger.url, "text": "x" * 5000}})
+    await until_known(found, id_of(name))
     shown = await until(found, id_of(name), "succeeded", "failed")
     assert (shown["status"], shown["error"]["reason"]) == ("failed", "InputTooLarge")
     assert "more than 4 KiB" in shown["error"]["message"]
