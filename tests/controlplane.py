@@ -8,7 +8,6 @@ takes the programs that `make up` built, from PATH.
 import base64
 import json
 import shutil
-import socket
 import ssl
 import subprocess
 import time
@@ -19,6 +18,8 @@ from typing import Any, Self
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.ports import free_port
 
 _SECONDS = 180
 _TOKEN = "a-token-of-this-test"
@@ -173,11 +174,10 @@ class ControlPlane:
 
 def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now, each another one."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(one.getsockname()[1]) for one in held]
-    for one in held:
-        one.close()
-    return ports
+    found: set[int] = set()
+    while len(found) < count:
+        found.add(free_port())
+    return list(found)
 
 
 def _coded(data: bytes) -> str:

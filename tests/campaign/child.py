@@ -8,14 +8,15 @@ import contextlib
 import ctypes
 import os
 import signal
-import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import aiohttp
 
-READY_SECONDS = 90.0
+from tests import ports
+
+READY_SECONDS = 180.0
 """Until a process that was started answers, on a slow machine that does much else."""
 GRACE_SECONDS = 30.0
 
@@ -35,9 +36,7 @@ def _goes_with_its_parent() -> None:
 
 def free_port() -> int:
     """A port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("0.0.0.0", 0))
-        return int(probe.getsockname()[1])
+    return ports.free_port()
 
 
 class Child:

@@ -78,14 +78,17 @@ async def runner_killed(found: Campaign) -> None:
 
 
 async def deaf(found: Campaign, canceled: bool) -> None:
-    """A crew that ignores SIGTERM is stopped by its timeout, or by who cancels it."""
+    """A crew that ignores SIGTERM is stopped by its timeout, or by who cancels it.
+
+    The timeout is long enough that the crew has begun by then, also where its process is slow to start.
+    """
     script = {"events": 3, "exit": "deaf"}
     if canceled:
         run = await found.work.post(script, ("canceled",))
         await begun(found, run)
         await found.yard.ask("POST", f"/v1/runs/{id_of(run)}/cancel")
     else:
-        await found.work.post(script, ("failed:DeadlineExceeded",), timeout="4s")
+        await found.work.post(script, ("failed:DeadlineExceeded",), timeout="20s")
     found.faults["crew ignores SIGTERM"] += 1
 
 

@@ -123,7 +123,7 @@ class Yard:
         status = {"image": self.image, "plan": PLAN, "conditions": [built]}
         await self.kube.patch(DEPLOYMENT, name, {"status": status}, "status")
 
-    async def active(self, name: str | None = None, seconds: float = 90) -> None:
+    async def active(self, name: str | None = None, seconds: float = 180) -> None:
         """Returns once the deployment is the active one, for the api too."""
         wanted = (name or self.deployment).replace("-", "_", 1)
         async with asyncio.timeout(seconds):

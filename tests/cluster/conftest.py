@@ -1,5 +1,6 @@
 """A connection to the real cluster, and a namespace per test that is gone at its end."""
 
+import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator
@@ -12,6 +13,7 @@ from crds.kinds import Kind
 from crds.kube import Kube
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
+ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")
 
 
 async def _connect(namespace: str, field_manager: str | None = None) -> Kube:
@@ -23,6 +25,13 @@ async def _connect(namespace: str, field_manager: str | None = None) -> Kube:
     except (kubernetes_config.ConfigException, errors.KubeError) as error:
         pytest.fail(f"the cluster does not answer; run `make up` first: {error}")
     return kube
+
+
+async def _account(kube: Kube) -> None:
+    """Waits for the account that the controller manager gives a namespace: without it no pod is taken."""
+    async with asyncio.timeout(120):
+        while await kube.get(ACCOUNT, "default") is None:
+            await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -43,6 +52,7 @@ async def kube() -> AsyncIterator[Kube]:
     }
     await connection.call("POST", "/api/v1/namespaces", body=body)
     try:
+        await _account(connection)
         yield connection
     finally:
         await connection.call("DELETE", f"/api/v1/namespaces/{name}")

@@ -94,7 +94,7 @@ async def use_https(planted: Planted) -> None:
     assert bad["status"]["error"]["reason"] == "DependencyResolution", bad["status"]
     await planted.keep(f"{team.project}-git", username="git", password=planted.canaries.draw("git-wrong"))
     planted.commit("harbour-pilot==1.2\n")
-    await eventually(team.ready, lambda seen: seen["reason"] == "GitAuthFailed", 90)
+    await eventually(team.ready, lambda seen: seen["reason"] == "GitAuthFailed", 180)
 
 
 async def use_ssh(planted: Planted, server: SshServer) -> None:
@@ -103,7 +103,7 @@ async def use_ssh(planted: Planted, server: SshServer) -> None:
     assert done["status"]["phase"] == "Active", done["status"]
     server.change_host_keys()
     planted.ssh.repository.commit({"main.py": "late"}, "Never seen")
-    await eventually(planted.ssh.ready, lambda seen: seen["reason"] == "HostKeyMismatch", 90)
+    await eventually(planted.ssh.ready, lambda seen: seen["reason"] == "HostKeyMismatch", 180)
 
 
 async def know_the_services_own(planted: Planted) -> None:

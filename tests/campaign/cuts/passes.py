@@ -60,12 +60,19 @@ async def undisturbed(stage: Stage, scenario: Scenario) -> Undisturbed:
     await stage.rest()
     seen = await scenario.sight(stage, subject)
     assert len(stage.writes()) > before
-    found = points(
-        (process, call)
-        for process, count in stage.counts.items()
-        for call, status in count.calls[marks[process] :]
-        if call.writes and status < 400
-    )
+
+    def written() -> list[Point]:
+        return points(
+            (process, call)
+            for process, count in stage.counts.items()
+            for call, status in count.calls[marks[process] :]
+            if call.writes and status < 400
+        )
+
+    with contextlib.suppress(TimeoutError):
+        # Events are written by the way: they may come after a second without a write.
+        await stage.until(lambda: set(scenario.essential) <= {str(point) for point in written()})
+    found = written()
     names = {str(point) for point in found}
     assert set(scenario.essential) <= names, (sorted(set(scenario.essential) - names), sorted(names))
     stage.subjects.append((scenario, subject, seen))

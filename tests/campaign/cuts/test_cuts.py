@@ -70,7 +70,7 @@ async def judge(name: str, directory, *stages: tuple[Scenario, ...]) -> None:
     assert essential == []
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 async def test_every_cut_of_a_run_and_of_a_deployment_comes_to_the_same_end(tmp_path):
     await judge("test_cuts", tmp_path, (Submitted(),), (Committed(),), (Built(),))
 

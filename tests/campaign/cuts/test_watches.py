@@ -160,12 +160,10 @@ async def through(directory, name: str, faults: dict[str, Fault]) -> None:
     assert late == {}
 
 
-@pytest.mark.timeout(1200)
 async def test_bad_watches(tmp_path):
     await through(tmp_path, "test_bad_watches", FAULTS)
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(1200)
 async def test_storms(tmp_path):
     await through(tmp_path, "test_storms", STORMS)

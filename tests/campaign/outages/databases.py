@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator
 
 import asyncpg
 
 from tests.campaign.outages.link import Link
 from tests.campaign.outages.rule import Garbage, Rule
+from tests.ports import free_port
 from tests.unit.api_store import postgres as pg
 
 OURS = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'crewyard-api'"
@@ -19,9 +19,7 @@ class Database(pg.Server):
     """A server that listens on a port of loopback."""
 
     def __init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         super().__init__(
             {
                 "listen_addresses": "127.0.0.1",

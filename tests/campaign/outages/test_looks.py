@@ -19,7 +19,7 @@ UNAVAILABLE = {"error": {"code": "unavailable", "message": "try again", "details
 
 
 async def asked(answer, seconds=SOON):
-    """What an asker has to say of a service that answers so, once it was asked for an artifact."""
+    """What an asker has to say of a service that answers so, once each of its calls was answered."""
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -30,7 +30,7 @@ async def asked(answer, seconds=SOON):
         asker = Asker(SimpleNamespace(api=api, session=session, key="k", project="crew"))
         asker.knows("run-a", "a.bin", SHA)
         async with asker.asking(), asyncio.timeout(seconds):
-            while not any(call == "artifact" for call, _ in asker.seen):
+            while {call for call, _ in asker.seen} != {"ready", "project", "runs", "artifact"}:
                 await asyncio.sleep(0.01)
     await runner.cleanup()
     return asker

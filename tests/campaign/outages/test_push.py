@@ -56,7 +56,6 @@ async def built(found: Outage, registry: str, kind: str, project: str, mark: str
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(1500)
 async def test_every_trouble_of_a_registry(place):
     """Each project has troubles of its own, at the same time; runs go on beside them."""
     name = "test_every_trouble_of_a_registry"

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,14 @@ from crds import tokens
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.kube import Kube
 from crds.objects import Deployment, Project
+from crds.times import format_second
 
 KEY = "a key that is only used here"
+# An hour ago: longer than a test keeps objects that it wants to be taken away, shorter than the others do.
+WHEN = format_second(datetime.now(UTC) - timedelta(hours=1))
 ENDED = {
     "phase": "Succeeded",
-    "completionTime": "2026-11-21T10:00:05Z",
+    "completionTime": WHEN,
     "durationMs": 1500,
     "conditions": [
         {
@@ -30,15 +34,21 @@ ENDED = {
             "status": "True",
             "reason": "Succeeded",
             "message": "It ran.",
-            "lastTransitionTime": "2026-11-21T10:00:05Z",
+            "lastTransitionTime": WHEN,
         }
     ],
 }
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What pods are answered is tried here, not how soon this machine's apiserver answers."""
+    monkeypatch.setattr("api.internal.claim.LIVE_SECONDS", 60.0)
+
+
 @pytest.fixture
 def config(kube: Kube, tmp_path: Path) -> Config:
-    return Config(kube.namespace, "http://public", "http://internal", KEY, tmp_path / "data", run_ttl=600)
+    return Config(kube.namespace, "http://public", "http://internal", KEY, tmp_path / "data", run_ttl=86400)
 
 
 @pytest.fixture
@@ -139,7 +149,7 @@ async def _is(value: bool) -> bool:
     return value
 
 
-async def until(check: Callable[[], Awaitable[Any]], seconds: float = 15) -> Any:
+async def until(check: Callable[[], Awaitable[Any]], seconds: float = 60) -> Any:
     """What `check` gives once it is true. Fails after some seconds."""
     end = time.monotonic() + seconds
     while True:

@@ -35,8 +35,8 @@ async def test_object_then_log_then_record(yard: Yard, pods: Pods, work: Start) 
     async def sealed() -> bool:
         return await yard.store.archives.find(run) is not None
 
-    await until(pruned, 30)
-    await until(sealed, 30)
+    await until(pruned, 120)
+    await until(sealed, 120)
     assert [event.id for event in (await yard.store.events.read(run, 0, 9)).events] == [1, 2, 3, 4, 5]
     await yard.kube.patch(PROJECT, "demo", {"spec": {"retention": {"records": "1s"}}})
     await work(seal_after=0.5)
@@ -44,7 +44,7 @@ async def test_object_then_log_then_record(yard: Yard, pods: Pods, work: Start) 
     async def buried() -> bool:
         return await yard.store.runs.get(run) is None and not await yard.store.records.left(1)
 
-    await until(buried, 30)
+    await until(buried, 120)
     assert [blob async for page in yard.store.blobs.below(yard.config.namespace) for blob in page] == []
     # Applied again, it is given to no pod, and is not shown.
     again = await yard.kube.create(RUN, {"metadata": {"name": run}, "spec": {"project": "demo"}})

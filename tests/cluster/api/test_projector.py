@@ -114,7 +114,7 @@ async def test_a_project_made_anew_shows_nothing_of_the_old_one(yard: Yard, work
     async def collected() -> bool:
         return not (await yard.kube.list(DEPLOYMENT)).items and not (await yard.kube.list(RUN)).items
 
-    await until(collected, 60)
+    await until(collected, 300)
     assert (await yard.store.runs.page(0, 10)).total == 0
 
 
@@ -147,7 +147,7 @@ async def test_kanikos_log_is_followed_and_kept(yard: Yard, work: Start) -> None
     async def whole() -> bool:
         return (await yard.store.buildlogs.read("dep-a")).text == expected
 
-    await until(whole, 60)
+    await until(whole, 300)
     await work()
     await yard.kube.delete(POD, "dep-a-d1", grace_seconds=0)
     assert (await yard.store.buildlogs.read("dep-a")).text == expected

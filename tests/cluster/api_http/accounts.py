@@ -1,5 +1,6 @@
 """Service accounts, what they may do, and their tokens."""
 
+import asyncio
 from typing import Any
 
 from crds.kinds import Kind
@@ -33,6 +34,23 @@ async def account(kube: Kube, name: str, *scopes: str) -> None:
             "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": kube.namespace}],
         },
     )
+    # The apiserver's authorizer learns of roles by watches: a moment later.
+    async with asyncio.timeout(60):
+        for scope in scopes:
+            while not await _may(kube, name, *RULES[scope]):
+                await asyncio.sleep(0.02)
+
+
+async def _may(kube: Kube, name: str, resource: str, verbs: list[str]) -> bool:
+    """Whether the apiserver says that the account may."""
+    about = {"namespace": kube.namespace, "group": "crewyard.dev", "resource": resource, "verb": verbs[0]}
+    spec = {"user": f"system:serviceaccount:{kube.namespace}:{name}", "resourceAttributes": about}
+    said = await kube.call(
+        "POST",
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+        body={"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec},
+    )
+    return bool(said["status"]["allowed"])
 
 
 async def token(kube: Kube, name: str, audience: str | None = "crewyard") -> str:

@@ -59,6 +59,12 @@ class Yard:
             await self.status(PROJECT, project, activeDeployment=name, activatedAt=when)
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch) -> None:
+    """What callers are told of tokens is tried here, not how soon this machine's apiserver tells it."""
+    monkeypatch.setattr("api.identity.kubernetes.ANSWER_SECONDS", 60.0)
+
+
 @pytest.fixture
 def settings() -> dict[str, str]:
     """What a test sets besides; one that wants some has its own fixture of this name."""

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 import aiohttp
 
 from crds import keys, tokens
+from tests.ports import free_port
 
 TOKEN_KEY = "a key that is only used by tests"
 
@@ -32,9 +32,7 @@ class Replica:
     """A command in front of the interpreter."""
 
     def __post_init__(self) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._reader: asyncio.Task[None] | None = None
 
@@ -56,7 +54,7 @@ class Replica:
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         self._reader = asyncio.create_task(self._read(self.process))
-        async with asyncio.timeout(60), aiohttp.ClientSession(self.url) as session:
+        async with asyncio.timeout(180), aiohttp.ClientSession(self.url) as session:
             while True:
                 assert self.process.returncode is None, "".join(self.log)
                 try:

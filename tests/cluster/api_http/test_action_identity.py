@@ -66,7 +66,7 @@ async def deployed(yard):
         },
     )
     await yard.built("crew", "dep-a")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await yard.call("GET", "/v1/projects/crew"))[1]["data"]["active_deployment_id"] is None:
             await asyncio.sleep(0.05)
 

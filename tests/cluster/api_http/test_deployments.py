@@ -50,7 +50,9 @@ async def test_an_upload_becomes_a_deployment(yard, project):
     assert (shown["git_sha"], shown["activated_at"]) == ("abcdef0", None)
 
 
-async def test_the_answer_waits_for_the_first_status(yard, project):
+async def test_the_answer_waits_for_the_first_status(yard, project, monkeypatch):
+    # That it waits is tried, and not how soon the test plays the controller.
+    monkeypatch.setattr("api.routes.deployments.FIRST_STATUS_SECONDS", 60.0)
     ticket = await upload(yard, project)
 
     async def begin():
@@ -122,7 +124,8 @@ async def test_a_commit_whose_deployment_was_just_deleted_is_deployed_again(yard
         assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-async def test_rolling_back_is_one_patch_and_answers_when_it_is_done(yard, project):
+async def test_rolling_back_is_one_patch_and_answers_when_it_is_done(yard, project, monkeypatch):
+    monkeypatch.setattr("api.routes.deployments.ROLLBACK_SECONDS", 60.0)
     ids = []
     for _ in range(2):
         ticket = await upload(yard, project)
@@ -132,6 +135,10 @@ async def test_rolling_back_is_one_patch_and_answers_when_it_is_done(yard, proje
     await yard.built(project, old)
     await yard.built(project, new)
     await yard.status(DEPLOYMENT, old, phase="Superseded")
+    # What is played here the API learns by its watch.
+    for name, wanted in ((old, "superseded"), (new, "active")):
+        while (await yard.data("GET", f"/v1/deployments/{id_of(name)}"))["status"] != wanted:
+            await asyncio.sleep(0.02)
 
     async def controller():
         while not (await yard.kube.get(DEPLOYMENT, old))["spec"].get("activation"):

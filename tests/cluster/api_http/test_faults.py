@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
@@ -17,6 +18,7 @@ from api.store.kept import INDEX
 from crds import tokens
 from crds.kinds import RUN
 from crds.names import name_of
+from crds.times import format_second
 from tests.cluster.api_http.replica import TOKEN_KEY, Replica, draw
 from tests.cluster.api_http.test_replicas import Reader, accepted, until
 from tests.unit.api_store import bucket as s3
@@ -139,7 +141,7 @@ class Checker:
         for name, sha256 in self.files.items():
             assert await self._file(name) == (200, sha256)
         # What was refused is not made after all: its caller was told to try again.
-        await until(self._nothing_else, 40)
+        await until(self._nothing_else, 120)
 
     async def _nothing_else(self):
         _, found, _ = await self.replica.call("GET", "/v1/runs?project=crew")
@@ -159,11 +161,8 @@ async def checked(replica, kube):
 
 async def ended(checker):
     """The run's end, as a reader sees it who followed all the time, and resumed where it was cut off."""
-    status = {
-        "phase": "Succeeded",
-        "startTime": "2026-11-21T10:00:00Z",
-        "completionTime": "2026-11-21T10:00:00Z",
-    }
+    when = format_second(datetime.now(UTC))
+    status = {"phase": "Succeeded", "startTime": when, "completionTime": when}
     await checker.kube.patch(RUN, name_of(checker.run), {"status": status}, "status")
 
 
@@ -177,7 +176,7 @@ async def followed(checker, reader):
 async def whole(checker, reading, reader):
     await checker.all_is_there()
     await ended(checker)
-    await asyncio.wait_for(reading, 30)
+    await asyncio.wait_for(reading, 120)
     assert [number for number, _, _ in reader.seen] == list(range(1, len(reader.seen) + 1))
     said = [text.split()[1] for _, kind, text in reader.seen if kind == "log"]
     assert said == [str(number) for number in range(1, checker.events + 1)]

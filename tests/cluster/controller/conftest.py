@@ -22,8 +22,9 @@ from crds.times import format_time
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
 """On every node of the one-node cluster; it holds no runner, so that a pod of it ends at once."""
 FAST = Timing(
-    resync=1.0, poll=1, start_timeout=60, image_pull=60, build_retry=0.2, burst=0.0, prune_settle=1.5
+    resync=1.0, poll=1, start_timeout=600, image_pull=600, build_retry=0.2, burst=0.0, prune_settle=1.5
 )
+"""But for starts: a pod without its image is to be there as long as a test takes on a busy machine."""
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Yard:
     process: Process | None = None
 
     async def until(
-        self, kind: Kind, name: str, holds: Callable[[dict[str, Any]], Any], seconds: float = 30.0
+        self, kind: Kind, name: str, holds: Callable[[dict[str, Any]], Any], seconds: float = 120.0
     ) -> dict[str, Any]:
         """The object once `holds` is true of it."""
         found: dict[str, Any] | None = None
@@ -110,7 +111,7 @@ class Yard:
         with contextlib.suppress(errors.Invalid, errors.NotFound):
             await self.kube.patch(kinds.POD, pod, body, "status")
 
-    async def ended(self, name: str, seconds: float = 30.0) -> Run:
+    async def ended(self, name: str, seconds: float = 120.0) -> Run:
         """The Run once it has ended."""
         return Run(await self.until(kinds.RUN, name, lambda o: Run(o).ended, seconds))
 
@@ -151,7 +152,7 @@ async def controller(kube: Kube, config: Config) -> AsyncIterator[Process]:
         yield process
     finally:
         stop.set()
-        await asyncio.wait_for(work, 20)
+        await asyncio.wait_for(work, 120)
         await mine.close()
 
 

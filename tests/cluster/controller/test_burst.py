@@ -49,7 +49,7 @@ async def test_of_twenty_pushes_the_newest_wins_and_the_skipped_say_why(kube, tm
             # Each that a look saw and that was not deployed is told of, with the one that came instead.
             left = {sha[:12] for sha in shas[:4]} - {d.spec["gitSha"][:12] for d in found}
             assert left
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while left - set(re.findall(r"[0-9a-f]{12}", told := await skipped(yard))):
                     await asyncio.sleep(0.1)
             instead = set(re.findall(r"not built, since ([0-9a-f]{12}) followed", told))
@@ -102,7 +102,7 @@ def upload(name):
 
 async def appears(yard, sha):
     """The name of the Deployment of a commit."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(90):
         while True:
             for deployment in await all_deployments(yard):
                 if deployment.spec.get("gitSha") == sha:

@@ -81,7 +81,7 @@ async def test_a_run_that_is_deleted_takes_its_place_with_it(yard):
     for name in ("run-0", "run-1"):
         await yard.until(kinds.RUN, name, lambda o: o["status"].get("pod"))
     await yard.kube.delete(kinds.RUN, "run-0")
-    await yard.until(kinds.RUN, "run-2", lambda o: o["status"].get("pod"), 60)
+    await yard.until(kinds.RUN, "run-2", lambda o: o["status"].get("pod"))
 
 
 async def test_a_name_taken_by_another_pod_is_waited_for(yard):

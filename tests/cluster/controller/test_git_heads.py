@@ -45,7 +45,7 @@ class Follower:
 
     async def deployed(self, sha: str, project: str = "demo") -> Deployment:
         """The Deployment of a commit, once it has its order."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(90):
             while True:
                 for deployment in await self.all(project):
                     if deployment.spec.get("gitSha") == sha and deployment.order:

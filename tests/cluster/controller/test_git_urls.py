@@ -34,7 +34,7 @@ async def test_each_is_refused_or_told(kube):
                 except Invalid as error:
                     assert "url" in error.message, url
             assert len(made) >= 3 * len(INSIDE)
-            found = await asyncio.gather(*(yard.until(kinds.PROJECT, name, ready, 60) for name in made))
+            found = await asyncio.gather(*(yard.until(kinds.PROJECT, name, ready, 300) for name in made))
     for one in found:
         told, url = ready(one) or {}, one["spec"]["source"]["git"]["url"]
         assert (told["status"], told["message"].isprintable()) == ("False", True), url

@@ -46,7 +46,7 @@ async def project(yard):
     return await yard.project(github={"repository": REPOSITORY, "secretRef": {"name": "github"}})
 
 
-async def until(holds, seconds=20):
+async def until(holds, seconds=90):
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.05)
@@ -131,13 +131,20 @@ async def test_a_github_that_is_away_costs_nothing_but_time(yard, github):
     assert len(github.deployments) == 1
 
 
+async def not_told(yard):
+    return [e for e in (await yard.kube.list(kinds.EVENT)).items if e["reason"] == "GitHubNotTold"]
+
+
 async def test_a_wrong_token_is_said_once_and_taken_when_it_is_right(yard, github):
     await secret(yard, token="wrong")
     await project(yard)
     await yard.deployment("dep-a", gitSha=SHA)
     await yard.active("dep-a")
     await until(lambda: github.asked > 4)
-    events = [e for e in (await yard.kube.list(kinds.EVENT)).items if e["reason"] == "GitHubNotTold"]
+    async with asyncio.timeout(60):
+        # Written by the way, and so a moment later.
+        while not (events := await not_told(yard)):
+            await asyncio.sleep(0.05)
     assert len(events) == 1
     assert "401" in events[0]["message"]
     assert "spec.github.secretRef" in events[0]["message"]
@@ -182,7 +189,9 @@ async def test_looks_at_a_pull_request_become_rarer_while_github_is_away(yard, g
     github.failing = [502] * 1000
     before = github.asked
     await asyncio.sleep(1.5)
-    assert 1 < github.asked - before < 15
+    assert github.asked - before < 15
+    # It does go on; a busy machine may not have come to it twice by then.
+    await until(lambda: github.asked - before > 1)
 
 
 async def test_a_preview_that_a_webhook_closes_is_inactive_there(yard, github):
@@ -225,7 +234,7 @@ async def test_githubs_deployment_is_made_again_where_somebody_removed_it(yard, 
 async def test_github_that_wants_silence_gets_it_from_all_of_a_project(yard, github):
     await secret(yard, token=TOKEN)
     await project(yard)
-    github.failing, github.headers = [403], {"Retry-After": "2"}
+    github.failing, github.headers = [403], {"Retry-After": "10"}
     await yard.deployment("dep-a", gitSha=SHA)
     await until(lambda: github.asked == 1)
     await yard.deployment("dep-b", gitSha=OTHER)

@@ -34,7 +34,7 @@ def kstatus(obj):
     if program is None:
         pytest.skip("there is no kstatus on PATH or in CREWYARD_TOOLS: `make tools` builds it")
     told = subprocess.run(
-        [program], input=json.dumps(obj), capture_output=True, text=True, timeout=10, check=True
+        [program], input=json.dumps(obj), capture_output=True, text=True, timeout=60, check=True
     )
     return json.loads(told.stdout)["status"]
 

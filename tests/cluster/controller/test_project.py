@@ -26,7 +26,7 @@ async def deployments(yard, project="demo"):
     return {d.spec.get("gitSha", d.name): d for d in map(Deployment, listing.items)}
 
 
-async def appears(yard, commit, seconds=15):
+async def appears(yard, commit, seconds=90):
     async with asyncio.timeout(seconds):
         while commit not in (found := await deployments(yard)):
             await asyncio.sleep(0.05)
@@ -89,6 +89,11 @@ async def test_an_idle_project_is_never_written_to(yard, server):
     one = await appears(yard, commit)
     await yard.built(one.name)
     await yard.active(one.name)
+    await yard.until(
+        kinds.PROJECT,
+        "demo",
+        lambda o: condition(o, "Ready") == ("True", "Resolved") and o["status"]["source"]["commit"] == commit,
+    )
     await asyncio.sleep(1)
     before = await yard.kube.get(kinds.PROJECT, "demo")
     await asyncio.sleep(4)
@@ -156,7 +161,7 @@ async def test_a_failed_head_is_tried_again_when_it_is_asked_for(yard, server):
     commit = repository.commit({"main.py": "1"}, "A commit")
     project = await yard.project(source={"git": {"url": server.url("crew")}})
     one = await appears(yard, commit)
-    await yard.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Failed", 60)
+    await yard.until(kinds.DEPLOYMENT, one.name, lambda o: status_of(o) == "Failed", 300)
     await asyncio.sleep(2.5)
     assert len((await yard.kube.list(kinds.DEPLOYMENT)).items) == 1
     asked = {"metadata": {"annotations": {"crewyard.dev/requestedAt": "2999-01-01T00:00:00Z"}}}
@@ -211,7 +216,7 @@ async def test_what_is_too_old_goes_after_its_images_and_what_a_run_names_stays(
     await yard.until(kinds.RUN, "run-a", lambda o: o["status"].get("pod"))
     for index in (2, 3):
         await built_one(yard, index)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not (pods := await prune_pods(yard)):
             await asyncio.sleep(0.05)
     env = {e["name"]: e.get("value") for e in pods[0]["spec"]["containers"][0]["env"]}
@@ -229,7 +234,7 @@ async def test_what_is_too_old_goes_after_its_images_and_what_a_run_names_stays(
     (container,) = failed["status"]["containerStatuses"]
     container["state"]["terminated"] |= {"exitCode": 0, "message": '{"outcome": "pruned"}'}
     status = {"phase": "Succeeded", "containerStatuses": [container]}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         for look in itertools.count():
             await yard.play(name, failed["metadata"]["uid"], status)
             # A pod that has ended is seen by the watch alone: any change of the Project asks for a look.

@@ -61,7 +61,8 @@ async def test_another_status_takes_the_place_of_an_invalid_one(kube, actor):
 
 async def test_a_run_whose_crew_reports_nonsense_ends(yard):
     await yard.project()
-    await yard.deployment("dep-a")
+    # The pod does not start: it must not end by itself before its report is played.
+    await yard.deployment("dep-a", image="registry.crewyard.internal:5000/library/none:1")
     await yard.run("run-a", deployment="dep-a")
     await yard.claim("run-a")
     await yard.report("run-a", "failed", reason="not one word!", message="\x00" * 4000)

@@ -5,6 +5,9 @@ import contextlib
 import json
 from dataclasses import replace
 
+import pytest
+
+from controller.run import record
 from controller.run.giveback import WAITED
 from crds import kinds
 from crds.objects import Pod, Run
@@ -13,9 +16,17 @@ from tests.cluster.controller.conftest import FAST, Yard, condition, controller,
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 
 
+@pytest.fixture
+def unrecorded(monkeypatch):
+    """An unclaimed pod is recorded once something is told of its start: later than any test takes."""
+    monkeypatch.setattr(record, "LATE", 600.0)
+    monkeypatch.setattr(record, "SLOW", 600.0)
+
+
 async def test_a_run_of_an_active_deployment_gets_a_pod_is_claimed_and_ends(yard):
     await yard.project()
-    await yard.deployment("dep-a")
+    # The pod does not start: it must not end by itself before its report is played.
+    await yard.deployment("dep-a", image=NO_IMAGE)
     await yard.active("dep-a")
     await yard.run("run-a", project="demo")
     await yard.claim("run-a")
@@ -37,14 +48,14 @@ async def assert_writes(yard, name, expected):
     entry = yard.process.metrics.writes.labels(kinds.RUN.plural, "patch")
     # What the apiserver shows already is counted only with its answer.
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while entry._value.get() < expected:
                 await asyncio.sleep(0.05)
     await asyncio.sleep(0.3)
     assert entry._value.get() == expected
 
 
-async def test_a_run_admitted_at_once_is_written_twice_and_a_queued_one_three_times(yard):
+async def test_a_run_admitted_at_once_is_written_twice_and_a_queued_one_three_times(unrecorded, yard):
     project = await yard.project()
     await yard.deployment("dep-a", image=NO_IMAGE)
     await yard.active("dep-a")
@@ -88,19 +99,19 @@ async def test_a_start_that_is_not_claimed_is_shown_with_its_reason(yard):
     await yard.until(kinds.RUN, "run-a", lambda o: condition(o, "Succeeded") == ("Unknown", "ImagePull"))
 
 
-async def test_a_run_canceled_before_its_pod_is_recorded_ends_and_takes_it_along(yard):
+async def test_a_run_canceled_before_its_pod_is_recorded_ends_and_takes_it_along(unrecorded, yard):
     await yard.project()
     await yard.deployment("dep-a", image=NO_IMAGE)
     await yard.run("run-a", deployment="dep-a")
     await yard.until(kinds.POD, "run-a", lambda _: True)
     await yard.kube.patch(kinds.RUN, "run-a", {"spec": {"cancel": True}})
     assert (await yard.ended("run-a")).phase == "Canceled"
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while (pod := await yard.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
             await asyncio.sleep(0.1)
 
 
-async def test_a_pod_that_goes_before_anybody_had_it_is_made_again(yard):
+async def test_a_pod_that_goes_before_anybody_had_it_is_made_again(unrecorded, yard):
     await yard.project()
     await yard.deployment("dep-a", image=NO_IMAGE)
     await yard.run("run-a", deployment="dep-a")
@@ -109,7 +120,7 @@ async def test_a_pod_that_goes_before_anybody_had_it_is_made_again(yard):
     await yard.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first["metadata"]["uid"])
 
 
-async def test_a_claimed_pod_that_goes_before_it_is_recorded_is_not_made_again(yard):
+async def test_a_claimed_pod_that_goes_before_it_is_recorded_is_not_made_again(unrecorded, yard):
     await yard.project()
     await yard.deployment("dep-a", image=NO_IMAGE)
     await yard.run("run-a", deployment="dep-a")
@@ -121,7 +132,7 @@ async def test_a_claimed_pod_that_goes_before_it_is_recorded_is_not_made_again(y
     assert run.status["pod"]["uid"] == run.claim["podUid"] == uid
 
 
-async def test_a_pod_made_again_just_before_the_first_ones_claim_lands_is_removed(yard):
+async def test_a_pod_made_again_just_before_the_first_ones_claim_lands_is_removed(unrecorded, yard):
     await yard.project()
     await yard.deployment("dep-a", image=NO_IMAGE)
     await yard.run("run-a", deployment="dep-a")
@@ -130,7 +141,7 @@ async def test_a_pod_made_again_just_before_the_first_ones_claim_lands_is_remove
     await yard.until(kinds.POD, "run-a", lambda o: o["metadata"]["uid"] != first)
     await yard.claim("run-a", first)
     assert (await yard.ended("run-a")).error["reason"] == "PodDeleted"
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while (pod := await yard.kube.get(kinds.POD, "run-a")) and not Pod(pod).finished:
             await asyncio.sleep(0.1)
 
@@ -145,7 +156,7 @@ async def test_the_pod_is_restricted_and_goes_with_its_run(yard):
     assert pod.owner_uids == {found["metadata"]["uid"]}
     assert not pod.spec.get("volumes")
     await yard.kube.delete(kinds.RUN, "run-a")
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(300):
         while await yard.kube.get(kinds.POD, "run-a"):
             await asyncio.sleep(0.2)
 
@@ -259,7 +270,7 @@ async def test_a_pod_without_a_place_at_the_facade_gives_its_run_back(yard):
     ended = {"exitCode": 78, "message": told, "startedAt": None, "finishedAt": None}
     status = {"name": "crew", "image": NO_IMAGE, "imageID": "", "ready": False, "restartCount": 0}
     status["state"] = {"terminated": ended}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while (pod := await yard.kube.get(kinds.POD, "run-a")) is None or pod["metadata"]["uid"] == first:
             await yard.play("run-a", first, {"phase": "Failed", "containerStatuses": [status]})
             await asyncio.sleep(0.1)
@@ -277,7 +288,7 @@ async def test_an_image_that_is_not_there_is_given_up_after_a_while(kube, trigge
         await yard.project()
         await yard.deployment("dep-a", image=NO_IMAGE)
         await yard.run("run-a", deployment="dep-a")
-        run = Run((await yard.ended("run-a", 60)).raw)
+        run = Run((await yard.ended("run-a")).raw)
     assert (run.phase, run.error["reason"]) == ("Failed", "ImagePullFailed")
 
 

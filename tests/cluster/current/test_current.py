@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,7 @@ def cluster(tmp_path_factory):
         pytest.skip(f"not on PATH: {', '.join(missing())}")
     with ControlPlane(tmp_path_factory.mktemp("cluster")) as one:
         one.kubectl("create", "-f", "-", stdin=json.dumps(OTHERS))
+        settle(one)
         yield one
 
 
@@ -97,11 +99,29 @@ ITS_OWN += (
 )
 
 
+QUIET = 3.0
+"""Seconds without a write."""
+
+
 def everything(cluster: ControlPlane) -> dict[str, tuple[str, str]]:
     """All objects as etcd holds them: their keys, when they were made and when last written."""
     found = cluster.revisions()
     ours = tuple(f"/registry/{name}/" for name in ITS_OWN)
     return {key: revisions for key, revisions in found.items() if not key.startswith(ours)}
+
+
+def settle(cluster: ControlPlane) -> None:
+    """Returns once the controller manager has done what it does by itself: accounts, roles made of others."""
+    known: dict[str, tuple[str, str]] = {}
+    deadline, since = time.monotonic() + 180, time.monotonic()
+    while time.monotonic() - since < QUIET:
+        assert time.monotonic() < deadline, "there is always something written"
+        found = everything(cluster)
+        spaces = {key.rpartition("/")[2] for key in found if key.startswith("/registry/namespaces/")}
+        lacking = [one for one in spaces if f"/registry/serviceaccounts/{one}/default" not in found]
+        if found != known or lacking:
+            known, since = found, time.monotonic()
+        time.sleep(0.2)
 
 
 def is_crewyards(key: str) -> bool:
@@ -173,6 +193,7 @@ def test_what_others_made_is_left_alone(person):
     assert everything(cluster)["/registry/namespaces/crews"] == before["/registry/namespaces/crews"]
 
     cluster.kubectl("create", "clusterrole", "crewyard-api", "--verb=get", "--resource=pods")
+    settle(cluster)
     there = everything(cluster)
     refused = person.types("up", CONFIRM="test")
     assert refused.returncode == 1 and "ClusterRole crewyard-api" in refused.stderr
@@ -194,6 +215,7 @@ def test_a_context_that_leads_to_another_cluster_is_refused(person):
     namespace = json.loads(person.cluster.kubectl("get", "namespace", "kube-system", "-o", "json"))
     note = person.state / "current" / "cluster-uid"
     assert note.read_text().strip() == namespace["metadata"]["uid"]
+    settle(person.cluster)
     before = everything(person.cluster)
     # As if it had been confirmed when the same address led to another cluster.
     note.write_text("5c1b6e1e-0000-4000-8000-000000000000\n")

@@ -21,7 +21,10 @@ from dev.fences.policy import Inexpressible, closed, parse
 from dev.settings import BRIDGE, BRIDGE_ADDRESS
 
 SETTLE = 0.3
-PATIENCE = 1.0
+QUIET = 1.0
+"""Seconds in which no listener hears of anybody any more, however busy the machine is."""
+PATIENCE = 3.0
+"""With a second try of the kernel's, of both the neighbour's address and the connection."""
 NETNS = Path("/run/netns")
 WORLD = "world"
 _NET = 0x40000000
@@ -187,7 +190,10 @@ def main() -> None:
         threads[-1].start()
     for thread in threads:
         thread.join(60)
-    time.sleep(SETTLE)
+    known = -1
+    while known < (now := sum(len(listener.seen) for listener in listeners.values())):
+        known = now
+        time.sleep(QUIET)
     heard = []
     for probe in given["probes"]:
         where = probe["to"], probe["port"], probe.get("protocol", "tcp")

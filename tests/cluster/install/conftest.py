@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.install.installation import Installation, image
+from tests.ports import free_port
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,10 +23,7 @@ def installation() -> Iterator[Installation]:
     """Not installed yet, but for its volume."""
     if shutil.which("helm") is None:
         pytest.skip("no helm: `make tools` builds it")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
-    made = Installation(port, image())
+    made = Installation(free_port(), image())
     try:
         made.prepare()
         yield made

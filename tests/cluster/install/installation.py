@@ -26,6 +26,8 @@ ROOT = Path(__file__).parents[3]
 CHART = ROOT / "manifests" / "chart"
 SERVICE_USER = 65532
 SECONDS = 300
+GONE = "--timeout=280s"
+"""For namespaces: their pods have a grace, and who empties them has much else to do. Less than `SECONDS`."""
 PUSH_SECRET = "registry-push"
 
 
@@ -163,7 +165,7 @@ class Installation:
 
     def uninstall(self) -> None:
         """Without what is kept."""
-        command("helm", "uninstall", self.name, "--namespace", self.namespace, "--wait", "--timeout=120s")
+        command("helm", "uninstall", self.name, "--namespace", self.namespace, "--wait", GONE)
 
     def last_words(self) -> str:
         """What its pods say, for the message of a failed test."""
@@ -186,7 +188,7 @@ class Installation:
         argv = ["kubectl", "-n", self.namespace, "port-forward", *way]
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            until_listening(self.port, 60)
+            until_listening(self.port, 180)
             with Client(f"http://127.0.0.1:{self.port}", key) as client:
                 yield client
         finally:
@@ -200,12 +202,12 @@ class Installation:
             capture_output=True, timeout=SECONDS,
         )  # fmt: skip
         for namespace in (self.crews, self.namespace):
-            kubectl("delete", "namespace", namespace, "--ignore-not-found", "--timeout=120s")
+            kubectl("delete", "namespace", namespace, "--ignore-not-found", GONE)
         kubectl("delete", "pv", self.name, "--ignore-not-found", "--timeout=60s")
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def until(look: Any, seconds: float = 180) -> Any:
+def until(look: Any, seconds: float = 300) -> Any:
     """What `look` gives once it gives something. Raises TimeoutError."""
     end = time.monotonic() + seconds
     while not (found := look()):

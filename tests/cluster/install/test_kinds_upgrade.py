@@ -11,7 +11,7 @@ import subprocess
 import pytest
 import yaml
 
-from tests.cluster.install.installation import CHART, ROOT, CommandError, command, kubectl, until
+from tests.cluster.install.installation import CHART, GONE, ROOT, CommandError, command, kubectl, until
 
 KINDS = ("projects", "deployments", "runs")
 
@@ -27,7 +27,7 @@ def group():
     kubectl("delete", "crd", *names, "--ignore-not-found", "--wait=false")
     # What the apiserver's finalizer loses at a conflict it looks at again after five minutes only.
     until(lambda: not kubectl("get", "crd", *names, "--ignore-not-found", "-o", "name"), 420)
-    kubectl("delete", "namespace", name, "--ignore-not-found", "--timeout=120s")
+    kubectl("delete", "namespace", name, "--ignore-not-found", GONE)
 
 
 def chart(directory, group, change):
@@ -69,7 +69,7 @@ def test_they_are_upgraded_and_what_lives_stays(tmp_path, group):
     kinds = [f"crd/{kind}.{group}" for kind in KINDS]
 
     command("helm", "install", here[0], str(old), *here[1:])
-    kubectl("wait", "--for=condition=Established", "--timeout=60s", *kinds)
+    kubectl("wait", "--for=condition=Established", "--timeout=180s", *kinds)
     # The apiserver tells of a new kind a moment after it is established.
     until(lambda: _accepted(group, "before"))
     with pytest.raises(CommandError, match="retention"):

@@ -10,7 +10,7 @@ from controller.deployment import pod as build_pod
 from controller.places import parse_places
 from controller.run import pod as run_pod
 from crds.objects import Deployment, Project, Run
-from tests.cluster.install.installation import CommandError, kubectl
+from tests.cluster.install.installation import CommandError, kubectl, until
 
 PLACES = {
     "run": {"runtimeClassName": "", "imagePullSecrets": [{"name": "pull"}]},
@@ -34,6 +34,8 @@ def place():
     try:
         kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
         kubectl("apply", "-f", "-", given=json.dumps({**runtime, "metadata": {"name": name}}))
+        # Without it no pod is taken; it comes a moment after the namespace.
+        until(lambda: kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found"))
         yield name
     finally:
         kubectl("delete", "runtimeclass", name, "--ignore-not-found")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.cluster.install.installation import ROOT, CommandError, kubectl, until
+from tests.cluster.install.installation import GONE, ROOT, CommandError, kubectl, until
 from tests.cluster.install.usage import deployed, ended
 from tests.e2e.workshop import archive, tree
 
@@ -24,7 +24,6 @@ def names(kind: str, namespace: str) -> set[str]:
 
 
 # Minutes on a quiet machine; this is for one where much else runs.
-@pytest.mark.timeout(1500)
 def test_from_an_empty_namespace_to_nothing_left(installation):
     said = installation.install()
     assert "python3 -m api key" in said and "port-forward" in said
@@ -70,7 +69,7 @@ def test_from_an_empty_namespace_to_nothing_left(installation):
     # And without keeping anything.
     installation.uninstall()
     for namespace in (installation.crews, installation.namespace):
-        kubectl("delete", "namespace", namespace, "--timeout=120s")
+        kubectl("delete", "namespace", namespace, GONE)
     left = kubectl("get", "clusterrole,clusterrolebinding,validatingadmissionpolicy", "-o", "json")
     assert installation.name not in {one["metadata"]["name"] for one in json.loads(left)["items"]}
     assert installation.prefix not in left

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,6 +11,8 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+
+from tests.ports import free_port
 
 TOKEN_KEY = "the key of tokens in these tests"
 # Recorded once, whenever the tests run: nothing may be due for deletion.
@@ -31,8 +32,7 @@ class Facade:
     settings: dict[str, str] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._log = (self.data.parent / "api.log").open("ab")
         self.process = subprocess.Popen(
