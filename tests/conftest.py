@@ -20,7 +20,9 @@ HARMLESS = ("unit", "registry", "heavy", "actions", "e2e")
 """What may be called on a cluster that others use; tests/e2e/conftest.py leaves out more."""
 
 # A property says what is right, not how soon: a busy machine takes its time.
-hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("unhurried")
 
 

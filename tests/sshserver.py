@@ -21,7 +21,7 @@ import pytest
 
 from tests.gitserver import GitServer, Repository
 
-_SECONDS = 10
+_SECONDS = 60
 _SSHD = "/usr/sbin/sshd"
 _CONFIGURATION = """\
 Port {port}

@@ -46,7 +46,7 @@ class Act:
     secrets: dict[str, str]
 
     async def run(
-        self, workflow: str, seconds: float = 120, variables: Mapping[str, str] | None = None
+        self, workflow: str, seconds: float = 300, variables: Mapping[str, str] | None = None
     ) -> tuple[int, str]:
         """Exit code and log of the workflow; `variables` are what its runner adds to the environment."""
         file = self.home / "secrets"

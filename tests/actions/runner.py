@@ -118,7 +118,7 @@ class Runner:
             stderr=asyncio.subprocess.STDOUT,
         )
 
-    async def done(self, process: asyncio.subprocess.Process, seconds: float = 60) -> Done:
+    async def done(self, process: asyncio.subprocess.Process, seconds: float = 180) -> Done:
         raw, _ = await asyncio.wait_for(process.communicate(), seconds)
         log = raw.decode("utf-8")
         assert f'File "{ROOT}' not in log, log  # a traceback of our own

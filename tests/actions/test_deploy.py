@@ -148,7 +148,8 @@ async def test_without_waiting_the_build_goes_on(runner, service):
 async def test_a_build_that_takes_too_long_ends_the_step(runner, service):
     runner.commit(CREW)
     service.silent = True
-    done = await runner.deploy(timeout="1s")
+    # Long enough for all that comes before, on a busy machine too.
+    done = await runner.deploy(timeout="8s")
     assert done.code == 1
     assert "longer than the input timeout allows" in done.errors()[0]
     assert done.outputs["status"] == "building"

@@ -58,7 +58,7 @@ async def places() -> AsyncIterator[Places]:
 
 
 async def fetch(places: Places, directory) -> bytes:
-    api = Api(places.url, Given(), Console(), time.monotonic() + 20)  # type: ignore[arg-type]
+    api = Api(places.url, Given(), Console(), time.monotonic() + 120)  # type: ignore[arg-type]
     place = await asyncio.to_thread(artifacts.fetch, api, "run_a", ITEM, artifacts.Shelf(directory))
     return place.read_bytes()
 

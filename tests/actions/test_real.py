@@ -77,13 +77,13 @@ async def test_a_commit_is_deployed_and_run(tmp_path, project):
     assert (found["git_sha"], found["message"], found["status"]) == (sha, "Greet", "active")
 
     asked = {**who, "input": json.dumps({"name": "yard"}), "artifacts_directory": "out"}
-    done = await runner.done(await runner.start("run", **asked), 120)
+    done = await runner.done(await runner.start("run", **asked), 300)
     assert done.code == 0, done.log
     assert json.loads(done.outputs["output"]) == {"greeting": "hello, yard"}
     assert (runner.workspace / "out/deep/greeting.txt").read_text() == "hello, yard"
     assert "agent writer: started: greet\n" in done.log and done.errors() == []
 
-    done = await runner.done(await runner.start("run", **{**asked, "input": '{"name": "nobody"}'}), 120)
+    done = await runner.done(await runner.start("run", **{**asked, "input": '{"name": "nobody"}'}), 300)
     assert done.code == 1 and done.outputs["status"] == "failed"
     assert "title=CrewError" in done.errors()[0] and "nobody is there" in done.errors()[0]
 

@@ -90,7 +90,7 @@ async def test_a_canceled_workflow_cancels_the_run(runner, service, number):
     service.faults["POST /v1/runs/{id}/cancel"].append("cut")
     process.send_signal(number)
     process.send_signal(signal.SIGTERM)
-    await asyncio.wait_for(service.canceled.wait(), 10)
+    await asyncio.wait_for(service.canceled.wait(), 60)
     done = await runner.done(process)
     assert done.code == 130
     assert not done.errors()
@@ -111,8 +111,8 @@ async def test_the_runner_s_signal_reaches_the_program_through_the_shell(runner,
     while await process.stdout.readline() != b"the run has started (deployment dep_x)\n":
         pass
     process.send_signal(signal.SIGINT)
-    await asyncio.wait_for(service.canceled.wait(), 10)
-    await asyncio.wait_for(process.communicate(), 10)
+    await asyncio.wait_for(service.canceled.wait(), 60)
+    await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == 130
 
 
@@ -130,7 +130,7 @@ async def test_a_run_whose_answer_was_still_under_way_is_canceled_too(runner, se
     while b"again in 60 s" not in await process.stdout.readline():
         pass
     process.send_signal(signal.SIGTERM)
-    await asyncio.wait_for(service.canceled.wait(), 10)
+    await asyncio.wait_for(service.canceled.wait(), 60)
     assert (await runner.done(process)).code == 130
     assert asked.is_set() and len(service.made) == 1
 

@@ -108,18 +108,18 @@ class Crew:
         body = {"deployment": self.deployment, "entrypoint": whole, **more}
         return (await self.yard.post("/v1/runs", body))["id"]
 
-    async def run(self, entrypoint: str, seconds: float = 90, **more) -> dict:
+    async def run(self, entrypoint: str, seconds: float = 240, **more) -> dict:
         """Starts a function through the API and gives the finished run."""
         return await self.finished(await self.start(entrypoint, **more), seconds)
 
-    async def says(self, run: str, line: str, seconds: float = 60) -> None:
+    async def says(self, run: str, line: str, seconds: float = 240) -> None:
         """Returns when the crew has printed `line`."""
         async for message in self.yard.stream(f"/v1/runs/{run}/events", seconds=seconds):
             if message.event == "log" and message.data["message"] == line:
                 return
         raise AssertionError(f"{run} ended without printing {line!r}")
 
-    async def finished(self, run: str, seconds: float = 90) -> dict:
+    async def finished(self, run: str, seconds: float = 240) -> dict:
         """The run, once it has ended."""
 
         async def look() -> dict | None:

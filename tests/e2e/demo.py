@@ -135,11 +135,11 @@ class Demo:
                     "Run", name, {"project": self.project, "input": {"topic": "harbours"}}, "create"
                 )
             )
-            await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=50s")
+            await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
             runs = await eventually(
                 lambda: yard.get("/v1/runs", project=self.project),
                 lambda seen: any(item["id"] == f"run_{name[4:]}" and item["completed_at"] for item in seen),
-                10,
+                60,
             )
             for item in runs[:3]:
                 say(f"{item['id']:<34} {item['status']:<10} {item['duration_ms']} ms")

@@ -39,6 +39,6 @@ async def failed(
             "jsonpath={.items[*].reason}",
         )
 
-    await eventually(look, lambda reasons: reason in reasons.split(), 20)
+    await eventually(look, lambda reasons: reason in reasons.split(), 60)
     assert (await shop.log(deployment)).strip(), "no build log"
     return error

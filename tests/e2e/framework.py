@@ -34,7 +34,7 @@ class Built:
         done = await eventually(
             lambda: self.yard.get(f"/v1/runs/{posted['id']}"),
             lambda seen: seen["completed_at"] is not None,
-            60,
+            120,
         )
         return done, events
 

@@ -1,7 +1,5 @@
 """Builds in line: their positions, their log while they go on, and what is left of one that is deleted."""
 
-import time
-
 from tests.e2e.yard import eventually
 
 SLOW = """
@@ -34,19 +32,20 @@ async def installing(shop, deployment: str) -> None:
                     return True
         return False
 
-    await eventually(look, lambda there: there, 90)
+    await eventually(look, lambda there: there, 240)
 
 
 async def test_a_deleted_deployment_stops_its_pods(yard, workshops):
     shop = await workshops()
     deployment = await shop.deploy(slow(300))
     await installing(shop, deployment)
-    begun = time.monotonic()
     await yard.kubectl("delete", "cdep", deployment.replace("_", "-", 1), "--wait=false")
-    await eventually(lambda: shop.pods(deployment), lambda pods: not pods, 20)
-    assert time.monotonic() - begun <= 15
-    answer = await yard.call("GET", f"/v1/deployments/{deployment}")
-    assert answer.status == 404
+    # Long before what it installs would have come to its end.
+    await eventually(lambda: shop.pods(deployment), lambda pods: not pods, 120)
+    # The API hears of it by a watch of its own.
+    await eventually(
+        lambda: yard.call("GET", f"/v1/deployments/{deployment}"), lambda answer: answer.status == 404
+    )
     # Its place is free: the next one is built.
     assert (await shop.ended(await shop.deploy({"main.py": "def kickoff(): ..."})))["status"] == "active"
 
@@ -78,7 +77,7 @@ async def test_builds_wait_in_line(yard, workshops):
         shown = [await yard.get(f"/v1/deployments/{one}") for one in (first[2], second)]
         return [one.get("queue_position") for one in shown]
 
-    await eventually(positions, lambda seen: seen == [1, 2], 15)
+    await eventually(positions, lambda seen: seen == [1, 2], 60)
     assert (await yard.get(f"/v1/deployments/{first[2]}"))["status"] == "pending"
 
     most = 0
@@ -89,7 +88,7 @@ async def test_builds_wait_in_line(yard, workshops):
         most = max(most, states.count("building"))
         return set(states)
 
-    await eventually(look, lambda states: not states & {"pending", "building"}, 200, 0.3)
+    await eventually(look, lambda states: not states & {"pending", "building"}, 300, 0.3)
     assert most <= 2
     assert [(await yard.get(f"/v1/deployments/{one}"))["status"] for one in (second, *first[1:])] == [
         "active"

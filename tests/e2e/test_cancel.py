@@ -8,7 +8,7 @@ from tests.e2e.yard import eventually
 async def test_events_arrive_while_the_crew_works_and_cancel_ends_it(yard, crew):
     run = await crew.start("sleeps")
     seen = []
-    async for message in yard.stream(f"/v1/runs/{run}/events", seconds=60):
+    async for message in yard.stream(f"/v1/runs/{run}/events", seconds=240):
         seen.append(message)
         if message.event == "log" and message.data["message"] == "asleep":
             assert (await yard.get(f"/v1/runs/{run}"))["status"] == "running"

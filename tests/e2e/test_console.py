@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Page, async_playwright, expect
 
 URL = os.environ.get("CREWYARD_URL", "")
-SECONDS = 60_000
+SECONDS = 120_000
 expect.set_options(timeout=SECONDS)
 
 
@@ -20,7 +20,9 @@ async def browser():
     if program is None:
         pytest.skip("there is no chromium on PATH: `make tools` installs it")
     async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        opened = await playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox"], timeout=SECONDS
+        )
         yield opened
         await opened.close()
 
@@ -29,8 +31,8 @@ async def browser():
 async def page(browser):
     """A page whose errors fail the test."""
     context = await browser.new_context(viewport={"width": 1200, "height": 850})
+    context.set_default_timeout(SECONDS)
     found = await context.new_page()
-    found.set_default_timeout(SECONDS)
     wrong = []
     found.on("pageerror", lambda error: wrong.append(str(error)))
     found.on("console", lambda message: wrong.append(message.text) if "Security" in message.text else None)

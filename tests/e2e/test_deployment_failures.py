@@ -4,6 +4,7 @@ import secrets
 
 import pytest
 
+from tests.e2e.conftest import Crew
 from tests.e2e.failures import failed
 
 MAIN = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
@@ -75,9 +76,11 @@ async def test_what_a_failed_deployment_means_for_runs(yard, workshops):
 
     run = f"run-{secrets.token_hex(6)}"
     await yard.apply("Run", run, {"deployment": deployment.replace("_", "-", 1)}, "create")
-    await yard.kubectl("wait", f"crun/{run}", "--for=condition=Complete", "--timeout=30s")
+    await yard.kubectl("wait", f"crun/{run}", "--for=condition=Complete", "--timeout=120s")
     assert (await yard.object("runs", run))["status"]["error"]["reason"] == "DeploymentFailed"
-    events = await yard.events(f"run_{run[4:]}")
+    # What kubectl made is known to the API once its watch has told of it.
+    shown = await Crew(yard, shop.project, deployment).finished(f"run_{run[4:]}")
+    events = await yard.events(shown["id"])
     assert [message.event for message in events] == ["run.failed"]
     assert events[0].data["error"]["reason"] == "DeploymentFailed"
 
@@ -116,7 +119,7 @@ async def test_a_build_that_fails(yard, crew, name):
 async def test_a_build_that_takes_too_long(workshops):
     shop = await workshops(build={"timeout": "15s"})
     deployment = await shop.deploy(package("import time; print('slowly', flush=True); time.sleep(300)"))
-    await failed(shop, deployment, "BuildTimeout", ["spec.build.timeout"], 90)
+    await failed(shop, deployment, "BuildTimeout", ["spec.build.timeout"])
     shown = await shop.pods(deployment)
     assert [pod["status"]["phase"] for pod in shown if pod["status"]["phase"] == "Running"] == []
 

@@ -20,7 +20,7 @@ GOOD = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
 
 
 async def ready_reason(team, reason: str) -> dict:
-    return await eventually(team.ready, lambda seen: seen["reason"] == reason, 60)
+    return await eventually(team.ready, lambda seen: seen["reason"] == reason, 120)
 
 
 async def test_a_repository_that_is_not_there(team):
@@ -91,7 +91,7 @@ async def test_a_commit_that_is_not_there(yard, team):
     async def ask():
         return await yard.call("POST", "/v1/deployments", body)
 
-    made = await eventually(ask, lambda answer: answer.status == 201, 20)
+    made = await eventually(ask, lambda answer: answer.status == 201, 60)
     await failed(Workshop(yard, team.project), made.data["id"], "GitNotFound", [gone[:7]])
 
 

@@ -14,7 +14,7 @@ from playwright.async_api import async_playwright, expect
 
 from tests.documentation import ROOT
 
-SECONDS = 60_000
+SECONDS = 120_000
 LOOKED_AT = ("index", "start", "concepts", "project", "calls", "commands", "troubleshooting", "architecture")
 
 
@@ -50,7 +50,9 @@ async def page():
     if program is None:
         pytest.skip("there is no chromium on PATH: `make tools` installs it")
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = await playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox"], timeout=SECONDS
+        )
         found = await browser.new_page(viewport={"width": 390, "height": 800})
         found.set_default_timeout(SECONDS)
         wrong, asked = [], []

@@ -19,7 +19,7 @@ async def keep_secret(yard, name: str, **data: str) -> None:
 
 
 async def condition(team: Team, reason: str) -> dict:
-    return await eventually(team.ready, lambda seen: seen["reason"] == reason, 60)
+    return await eventually(team.ready, lambda seen: seen["reason"] == reason, 120)
 
 
 async def test_a_repository_by_ssh(yard, tmp_path: Path, host_address):

@@ -34,10 +34,14 @@ async def ghost(yard):
 
 async def test_a_node_that_is_gone(yard, workshops, ghost):
     taint = {"key": LABEL, "operator": "Equal", "value": ghost, "effect": "NoSchedule"}
-    lost = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"}
+    # No kubelet tells of it: it is not ready at first, and unreachable where the build takes a minute.
+    lost = [
+        {"key": f"node.kubernetes.io/{word}", "operator": "Exists", "effect": "NoSchedule"}
+        for word in ("not-ready", "unreachable")
+    ]
     shop = await workshops()
     await shop.built({"main.py": "def kickoff(): ..."})
-    pod = {"nodeSelector": {LABEL: ghost}, "tolerations": [taint, lost]}
+    pod = {"nodeSelector": {LABEL: ghost}, "tolerations": [taint, *lost]}
     await yard.kubectl(
         "patch", "cproj", shop.project, "--type=merge", "-p", json.dumps({"spec": {"pod": pod}})
     )
@@ -50,7 +54,7 @@ async def test_a_node_that_is_gone(yard, workshops, ghost):
         )
         return found.strip()
 
-    await eventually(node, lambda seen: seen == ghost, 60)
+    await eventually(node, lambda seen: seen == ghost, 120)
     await yard.kubectl("delete", "node", ghost)
     ended = await eventually(
         lambda: yard.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 240, 0.5

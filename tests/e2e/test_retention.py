@@ -82,7 +82,7 @@ async def test_old_images_leave_the_registry_and_kept_ones_run(yard, workshops):
     # No node has its image yet: it comes from the registry, with the layers of the kept dependency image.
     run = (await yard.post("/v1/runs", {"deployment": second}))["id"]
     done = await eventually(
-        lambda: yard.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 120
+        lambda: yard.get(f"/v1/runs/{run}"), lambda seen: seen["completed_at"] is not None, 240
     )
     assert (done["status"], done["output"]) == ("succeeded", [2, "3.10"]), done
 

@@ -1,7 +1,5 @@
 """What is built again and what is not: equal content, the same commit, other code, excluded files."""
 
-import time
-
 from tests.e2e.registry import Registry
 from tests.e2e.workshop import Workshop, archive
 from tests.e2e.yard import eventually
@@ -17,10 +15,8 @@ async def test_identical_content_needs_no_pod_and_pushes_nothing(yard, workshops
     registry = Registry.of(image)
     tags = await registry.tags()
 
-    begun = time.monotonic()
     second = await shop.deploy(content, message="The same again")
-    done = await shop.ended(second, 20, 0.02)
-    took = time.monotonic() - begun
+    done = await shop.ended(second)
     assert done["status"] == "active"
     assert (await yard.get(f"/v1/deployments/{first}"))["status"] == "superseded"
     assert await shop.image(second) == image
@@ -29,7 +25,6 @@ async def test_identical_content_needs_no_pod_and_pushes_nothing(yard, workshops
     shown = await shop.object(second)
     built = next(one for one in shown["status"]["conditions"] if one["type"] == "Built")
     assert built["reason"] == "Reused" and first.replace("_", "-", 1) in built["message"]
-    assert took < 5, f"{took:.2f} s"
 
 
 async def test_other_code_keeps_the_dependency_image(yard, workshops):
@@ -120,7 +115,7 @@ async def test_two_equal_sources_at_once_are_built_once(yard, workshops):
     first = await shop.deploy(content)
     second = await shop.deploy(content)
     waiting = await eventually(
-        lambda: shop.object(second), lambda seen: len(seen["status"]["conditions"]) > 1, 20
+        lambda: shop.object(second), lambda seen: len(seen["status"]["conditions"]) > 1, 60
     )
     ready = next(one for one in waiting["status"]["conditions"] if one["type"] == "Ready")
     assert ready["reason"] in ("SameSourceBuilding", "Activating", "Active"), ready

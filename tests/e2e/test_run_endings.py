@@ -36,7 +36,7 @@ async def begun(crew, unpullable) -> dict[str, str]:
 @pytest.mark.parametrize("entrypoint", ENDINGS)
 async def test_a_crew_that_ends_badly(yard, crew, begun, entrypoint):
     reason, words = ENDINGS[entrypoint]
-    run = await crew.finished(begun[entrypoint], 120)
+    run = await crew.finished(begun[entrypoint], 300)
     assert run["status"] == "failed"
     assert run["error"]["reason"] == reason
     assert [word for word in words if word not in run["error"]["message"]] == []
@@ -123,9 +123,9 @@ async def test_a_name_executes_once(yard, crew):
     await yard.apply("Run", name, spec, "create")
     first = await crew.finished(f"run_{name[4:]}")
     assert first["status"] == "succeeded"
-    await yard.kubectl("delete", "crun", name, "--timeout=30s")
+    await yard.kubectl("delete", "crun", name, "--timeout=120s")
     await yard.apply("Run", name, spec, "create")
-    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=60s")
+    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
     assert (await yard.object("runs", name))["status"]["error"]["reason"] == "AlreadyExecuted"
     assert await yard.get(f"/v1/runs/{first['id']}") == first
 
@@ -140,7 +140,7 @@ async def test_a_name_executes_once(yard, crew):
 async def test_a_run_of_nothing(yard, crew, spec, reason):
     name = f"run-{secrets.token_hex(6)}"
     await yard.apply("Run", name, spec, "create")
-    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=30s")
+    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=120s")
     shown = await yard.object("runs", name)
     assert (shown["status"]["phase"], shown["status"]["error"]["reason"]) == ("Failed", reason)
     seen = await crew.finished(f"run_{name[4:]}")
@@ -148,6 +148,6 @@ async def test_a_run_of_nothing(yard, crew, spec, reason):
 
 
 async def test_children_that_are_left_behind_do_not_hold_a_run(crew):
-    run = await asyncio.wait_for(crew.run("endings:parent"), 30)
+    run = await asyncio.wait_for(crew.run("endings:parent"), 240)
     assert (run["status"], run["output"]) == ("succeeded", "done")
     assert run["duration_ms"] < 10_000

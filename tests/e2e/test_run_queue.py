@@ -25,11 +25,12 @@ async def positions(yard, runs) -> list[int]:
 
 
 async def test_a_queue(yard, small):
-    runs = [await small.start("sleeps", input={"seconds": 3}) for _ in range(8)]
+    # The first two hold their places until all others wait, also where asking for them takes long.
+    runs = [await small.start("sleeps", input={"seconds": 15 if n < PLACES else 3}) for n in range(8)]
     await eventually(
         lambda: positions(yard, runs),
         lambda seen: seen == list(range(1, len(seen) + 1)) and len(seen) == 6,
-        20,
+        60,
     )
     listed = await yard.get("/v1/runs", project=small.project)
     assert all("queue_position" not in item for item in listed)
@@ -37,11 +38,11 @@ async def test_a_queue(yard, small):
     answer = await yard.call("POST", f"/v1/runs/{canceled}/cancel", {})
     assert answer.status in (200, 202)
     waiting = await eventually(
-        lambda: positions(yard, runs), lambda seen: seen == list(range(1, len(seen) + 1)), 10
+        lambda: positions(yard, runs), lambda seen: seen == list(range(1, len(seen) + 1)), 60
     )
     assert len(waiting) <= 5
 
-    done = [await small.finished(run, 120) for run in runs]
+    done = [await small.finished(run) for run in runs]
     assert [run["status"] for run in done] == [*["succeeded"] * 5, "canceled", *["succeeded"] * 2]
     assert done[5].get("started_at") is None
     pod = await yard.kubectl("get", "pod", canceled.replace("_", "-", 1), check=False)
@@ -57,13 +58,13 @@ async def test_a_queue(yard, small):
 
 
 async def test_a_waiting_run_says_so_to_kubectl_users(yard, small):
-    runs = [await small.start("sleeps", input={"seconds": 4}) for _ in range(3)]
+    runs = [await small.start("sleeps", input={"seconds": 15}) for _ in range(3)]
     shown = await eventually(
         lambda: yard.object("runs", runs[2].replace("_", "-", 1)),
         lambda seen: any(
             c["type"] == "Admitted" and c["status"] == "False" for c in seen["status"].get("conditions", ())
         ),
-        10,
+        60,
     )
     admitted = next(c for c in shown["status"]["conditions"] if c["type"] == "Admitted")
     assert "2" in admitted["message"]

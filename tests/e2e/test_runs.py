@@ -57,7 +57,7 @@ async def test_a_run_made_with_kubectl_is_the_same_thing(yard, crew):
     await yard.apply("Run", name, spec, "create")
     run = await crew.finished(f"run_{name[4:]}")
     assert (run["status"], run["output"]["greeting"]) == ("succeeded", "hello Grace")
-    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Succeeded", "--timeout=10s")
+    await yard.kubectl("wait", f"crun/{name}", "--for=condition=Succeeded", "--timeout=120s")
     columns = (await yard.kubectl("get", "crun", name, "--no-headers")).split()
     assert columns[:2] == [name, "Succeeded"]
     assert "hello Grace" in await yard.kubectl("logs", name)

@@ -6,14 +6,14 @@ from tests.e2e.failures import failed
 
 async def test_a_registry_that_takes_nothing(unpushable):
     shop, deployment = unpushable
-    error = await failed(shop, deployment, "RegistryPush", ["registry", "500"], 200)
+    error = await failed(shop, deployment, "RegistryPush", ["registry", "500"])
     assert "outcome" not in error["message"], "words for people"
     assert "500" in (await shop.object(deployment))["status"]["error"]["log"].splitlines()[-1]
 
 
 async def test_an_image_that_is_gone(yard, crew, unpullable):
     started, image = unpullable
-    run = await crew.finished(started, 200)
+    run = await crew.finished(started, 300)
     assert (run["status"], run["error"]["reason"]) == ("failed", "ImagePullFailed")
     assert image.rpartition("@")[2][:19] in run["error"]["message"]
     assert [message.event for message in await yard.events(run["id"])] == ["run.failed"]

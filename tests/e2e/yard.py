@@ -141,7 +141,7 @@ class Yard:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        out, complaint = await asyncio.wait_for(process.communicate((stdin or "").encode()), 60)
+        out, complaint = await asyncio.wait_for(process.communicate((stdin or "").encode()), 240)
         if process.returncode and check:
             raise YardError(f"kubectl {' '.join(arguments)}: {complaint.decode().strip()}")
         return out.decode() if check else out.decode() + complaint.decode()

@@ -70,6 +70,6 @@ async def test_the_facade_away_while_more_is_said_than_the_runner_holds(pod: Any
     await asyncio.sleep(8)
     assert _peak(pod.process.pid) < 100
     await facade.start()
-    assert (await pod.wait(60)).code == 0
+    assert (await pod.wait(240)).code == 0
     assert facade.logs() == [f"line number {number}" for number in range(count)]
     assert (facade.result["output"], list(facade.artifacts)) == ("done", ["early.txt"])

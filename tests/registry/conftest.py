@@ -61,7 +61,8 @@ def _start(place: Path, more: str = "", delete: bool = True) -> tuple[subprocess
         process = subprocess.Popen(
             ["docker-registry", "serve", str(configuration)], stdout=output, stderr=subprocess.STDOUT
         )
-    for _ in range(200):
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
         try:
             urllib.request.urlopen(f"http://{address}/v2/", timeout=1)
             break
@@ -89,7 +90,7 @@ def _served(place: Path, more: str = "", delete: bool = True) -> Iterator[Regist
 def _stop(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
-        process.wait(10)
+        process.wait(60)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

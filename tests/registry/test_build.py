@@ -230,7 +230,7 @@ def test_the_command_writes_its_last_words(pod: Pod, demo: GitRepository, tmp_pa
         [sys.executable, "-m", "build", "assemble"],
         env={**os.environ, **pod.environment(sha), "CREWYARD_TERMINATION": str(words)},
         capture_output=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -273,7 +273,8 @@ def test_an_image_file_that_is_a_link_is_not_followed(pod: Pod, demo: GitReposit
 def test_a_step_that_hangs_says_where_and_ends(pod: Pod) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         build = json.loads(pod.environment("0" * 40)["CREWYARD_BUILD"])
-        build["seconds"] = 7.5
+        # Of which it may hang for two thirds: enough to get as far as the fetch on a busy machine too.
+        build["seconds"] = 22.5
         build["source"]["git"]["url"] = f"http://127.0.0.1:{silent.getsockname()[1]}/demo.git"
         program = "import build.__main__ as step; step.process(['assemble'])"
         done = subprocess.run(
@@ -282,7 +283,7 @@ def test_a_step_that_hangs_says_where_and_ends(pod: Pod) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=50,
+            timeout=120,
         )
     assert done.returncode == 1 and "fetch_commit" in done.stderr
 
@@ -311,7 +312,7 @@ def test_a_step_whose_import_is_under_way_ends_at_once(pod: Pod, tmp_path: Path)
         capture_output=True,
         text=True,
         check=False,
-        timeout=50,
+        timeout=120,
     )
     assert done.returncode == 0 and json.loads((tmp_path / "words").read_text())["reason"] == "GitNotFound"
     assert "GitNotFound" in done.stdout

@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,6 +14,7 @@ from controller.git_lister import Listings
 from controller.git_worker import Fetches
 from controller.repository import GitProblem, Head, Remote
 from outbound.access import Access
+from tests.listeners import listening
 from tests.sshserver import SshServer
 
 HERE = Network(("127.0.0.0/8",))
@@ -149,11 +149,12 @@ def test_no_repository_and_no_git(server, tmp_path):
 
 
 def test_a_forbidden_address_sees_no_connection(server, commit):
-    before = Path(server.log).read_text()
     access = Access(identity=server.identity(), known_hosts=server.known_hosts())
-    error = refusal(server.url("crew"), commit, access, Network())
+    # No sshd, whose log still tells of earlier visitors.
+    with listening() as there:
+        error = refusal(f"ssh://root@127.0.0.1:{there.port}/crew.git", commit, access, Network())
     assert "127.0.0.1 is a loopback address" in error.message and "CREWYARD_NET_ALLOW" in error.hint
-    assert Path(server.log).read_text() == before
+    assert there.visits == 0
 
 
 async def test_a_child_is_kept_for_its_own_host_and_so_many_questions(server, commit, listings, monkeypatch):

@@ -121,7 +121,7 @@ def test_wheels_for_the_crews_python_and_no_trace_of_the_credential(
         ],
         env={"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(workspace / "wheels"), "PATH": "/usr/bin:/bin"},
         check=True,
-        timeout=60,
+        timeout=120,
     )
     assert (there / "house_tools.py").exists()
 

@@ -112,7 +112,7 @@ def test_the_command(registry: Registry, tmp_path: Path) -> None:
         [sys.executable, "-m", "build", "prune"],
         env={**os.environ, **environment},
         capture_output=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -44,7 +44,7 @@ class Server:
         self.process = subprocess.Popen(
             argv, cwd="/tmp", stdout=subprocess.DEVNULL, preexec_fn=die_with_parent
         )
-        until_listening(self.port, 10)
+        until_listening(self.port, 60)
 
     def signal(self, number: signal.Signals) -> None:
         """SIGSTOP: it hangs; SIGCONT: it goes on."""
@@ -55,7 +55,7 @@ class Server:
         """Ends it at once, with all it counted."""
         if self.process is not None:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(60)
             self.process = None
 
 

@@ -272,11 +272,11 @@ async def spoken(yard, *lines: str, body: bytes = b"") -> list[str]:
     url = yard.client.make_url("/")
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write("\r\n".join([*lines, "Host: yard", "Connection: close", "", ""]).encode())
-    first = [(await asyncio.wait_for(reader.readline(), 10)).decode().strip()]
+    first = [(await asyncio.wait_for(reader.readline(), 60)).decode().strip()]
     if first[0].startswith("HTTP/1.1 100"):
         await reader.readline()
         writer.write(body)
-        first.append((await asyncio.wait_for(reader.readline(), 10)).decode().strip())
+        first.append((await asyncio.wait_for(reader.readline(), 60)).decode().strip())
     writer.close()
     return first
 

@@ -71,11 +71,11 @@ EVENTS = "/v1/runs/run_a/events"
 
 
 async def test_one_that_does_not_read_is_cut_and_resumes_while_others_read_on(yard, monkeypatch):
-    monkeypatch.setattr(sse, "SEND_SECONDS", 0.5)
+    monkeypatch.setattr(sse, "SEND_SECONDS", 3.0)  # in which whoever reads does so, on a busy machine too
     raw = await begin(yard)
     stuck = [await Raw.open(yard, EVENTS) for _ in range(5)]
     brisk = asyncio.create_task(all_of(yard, EVENTS))
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(120):
         for _ in range(30):
             await yard.say("run-a", *("x" * 30_000 for _ in range(10)))
             # Each is a burst to five that do not read: what waits for them is bounded.
@@ -96,7 +96,7 @@ async def test_one_that_does_not_read_is_cut_and_resumes_while_others_read_on(ya
 async def test_a_live_run_is_the_same_from_every_position(yard):
     raw = await begin(yard)
     whole = asyncio.create_task(all_of(yard, EVENTS))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         joined = []
         for number in range(12):
             await yard.say("run-a", *(f"{number}.{n}" for n in range(number % 3 + 1)))
@@ -138,7 +138,7 @@ async def test_many_who_join_and_leave_at_any_time_miss_nothing(yard):
                     if not block:
                         break
 
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(120):
         readers = [asyncio.create_task(reader(seed)) for seed in range(10)]
         while not done:
             await yard.say("run-a", *("line" for _ in range(chance.randint(1, 30))))
@@ -155,7 +155,7 @@ async def test_many_who_join_and_leave_at_any_time_miss_nothing(yard):
 async def test_readers_of_the_old_protocol_get_it_without_chunks(yard):
     raw = await begin(yard)
     old = await Raw.open(yard, EVENTS, version="1.0")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await old.reader.readuntil(b"retry: 2000\n\n")
         await yard.say("run-a", "one")
         await end(yard, raw)
@@ -170,7 +170,7 @@ async def test_a_reader_that_left_is_noticed(yard, monkeypatch):
     gone = await Raw.open(yard, EVENTS)
     await gone.reader.readuntil(b"\n\n")
     gone.writer.transport.abort()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while b"crewyard_sse_clients 0.0" not in (await yard.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.02)
     assert not yard.client.server.app[SERVICES].feeds._feeds
@@ -210,10 +210,11 @@ async def test_who_does_not_read_a_build_log_is_cut_and_resumes(yard, monkeypatc
     monkeypatch.setattr(sse, "SEND_SECONDS", 0.5)
     await build(yard, [f"{n} " + "x" * 50_000 + "\n" for n in range(400)])
     stuck = await Raw.open(yard, LOGS)
-    async with asyncio.timeout(20):
-        for open_streams in (b"1.0", b"0.0"):
-            while b"crewyard_sse_clients " + open_streams not in (await yard.call("GET", "/metrics"))[1]:
-                await asyncio.sleep(0.02)
+    async with asyncio.timeout(60):
+        # The first line is there once the stream is open, which may be cut before anybody sees it counted.
+        assert b" 200 " in await stuck.reader.readline()
+        while b"crewyard_sse_clients 0.0" not in (await yard.call("GET", "/metrics"))[1]:
+            await asyncio.sleep(0.02)
         seen = await stuck.rest()
         await yard.deployment("dep-a", "crew", "Failed", error={"reason": "RegistryPush", "message": "no"})
         rest = await all_of(yard, LOGS, seen[-1]["id"])

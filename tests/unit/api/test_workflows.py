@@ -174,7 +174,7 @@ async def test_a_stream_ends_with_its_workflows_place_in_the_project(yard, issue
         assert answer.status == 200
         await answer.content.readuntil(b"\n\n")
         await yard.store.projects.remove("tides", uid, NOW)
-        assert b"run.completed" not in await asyncio.wait_for(answer.content.read(), 10)
+        assert b"run.completed" not in await asyncio.wait_for(answer.content.read(), 60)
     async with yard.client.get("/v1/runs/run_a/events", headers=headers) as answer:
         assert answer.status == 200, "what it still holds can be followed anew"
 

@@ -118,7 +118,7 @@ def bearer() -> Mint:
             "kind": "run",
             "namespace": "crews",
             "uid": "run-uid",
-            "expires": int(time.time()) + 60,
+            "expires": int(time.time()) + 600,
             **other,
         }
         return {"Authorization": "Bearer " + tokens.mint(name=name, **values)}

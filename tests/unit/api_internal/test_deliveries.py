@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from aiohttp import web
@@ -49,7 +49,7 @@ async def kube(cluster: Cluster) -> AsyncIterator[Kube]:
 
 
 async def left(store: Store, names: set[str]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while {row.run for row in await store.claims.unwritten(100)} != names:
             await asyncio.sleep(0.02)
 
@@ -64,7 +64,7 @@ async def test_one_refused_claim_delays_no_other(
     cluster.refused = dict.fromkeys(bad, status)
     work = asyncio.create_task(outbox.deliver_all(store, kube))
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while set(cluster.tries) != set(bad):
                 await asyncio.sleep(0.02)
         good = [await given.claimed(store) for _ in range(5)]
@@ -94,8 +94,10 @@ async def test_what_is_invalid_for_good_is_given_up_and_counted(
 
 
 async def test_a_brief_run_is_written_once_with_claim_and_result(
-    store: Store, kube: Kube, cluster: Cluster
+    store: Store, kube: Kube, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # In which its result comes, on a busy machine too.
+    monkeypatch.setattr(outbox, "BRIEF", timedelta(seconds=2))
     await given.yard(store)
     work = asyncio.create_task(outbox.deliver_all(store, kube))
     try:
@@ -103,9 +105,9 @@ async def test_a_brief_run_is_written_once_with_claim_and_result(
         asked = Asked("run-uid", "pod", "nonce")
         assert isinstance(await store.claims.ask(run, asked, {}, datetime.now(UTC)), Granted)
         assert await store.claims.report(run, "pod", "nonce", {"outcome": "succeeded"}) is False
-        assert await outbox.deliver_until(store, kube, run, 5)
+        assert await outbox.deliver_until(store, kube, run, 60)
         await left(store, set())
-        await asyncio.sleep(2 * outbox.BRIEF.total_seconds())
+        await asyncio.sleep(outbox.BRIEF.total_seconds() + 0.5)
         assert cluster.tries == {run: 1}
     finally:
         work.cancel()

@@ -1,13 +1,16 @@
 """A facade that is killed while a runner talks to it loses nothing it acknowledged and doubles nothing."""
 
 import asyncio
+import contextlib
 import os
 import signal
+import sqlite3
 import sys
 from pathlib import Path
 
 import aiohttp
 
+from api.store.kept import INDEX
 from api.store.store import Store
 from tests.unit.api_internal.conftest import KEY, Mint
 from tests.unit.api_store import given
@@ -46,7 +49,7 @@ async def serve(place: Path, apiserver: str) -> tuple[asyncio.subprocess.Process
         sys.executable, "-c", SERVER, str(place), KEY, apiserver, stdout=asyncio.subprocess.PIPE
     )
     assert server.stdout is not None
-    port = int(await asyncio.wait_for(server.stdout.readline(), 30))
+    port = int(await asyncio.wait_for(server.stdout.readline(), 240))
     return server, f"http://127.0.0.1:{port}"
 
 
@@ -140,6 +143,13 @@ async def test_claims_that_wait_over_kills_never_exceed_the_plan(
     assert waited >= set(runs) - granted
 
 
+def kept(place: Path) -> bool:
+    """Whether the server has written the result of the only claim."""
+    with contextlib.closing(sqlite3.connect(place / INDEX)) as index:
+        [(result,)] = index.execute("select result from claims").fetchall()
+    return result not in (None, "null")
+
+
 async def test_a_result_that_was_kept_is_known_after_a_kill_and_no_other_is_taken(
     tmp_path: Path, bearer: Mint, apiserver: str
 ) -> None:
@@ -161,7 +171,10 @@ async def test_a_result_that_was_kept_is_known_after_a_kill_and_no_other_is_take
         call = f"{address}/internal/v1/runs/{run}/result"
         # There is no apiserver to tell: the answer is kept back until the process dies.
         asking = asyncio.create_task(ask(session, call, said))
-        await asyncio.sleep(1)
+        async with asyncio.timeout(60):
+            while not kept(tmp_path / "data"):
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)
         assert not asking.done()
         os.kill(server.pid, signal.SIGKILL)
         assert await asyncio.wait_for(asking, 60) is None

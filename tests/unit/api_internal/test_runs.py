@@ -386,7 +386,7 @@ async def test_a_version_whose_sender_gave_up_does_not_replace_the_one_sent_sinc
     async with store.events.hold(run):
         _, writer = await asyncio.open_connection(pods.host, pods.port)
         writer.write("\r\n".join([*head, "", ""]).encode() + old)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not list(blobs.glob(f"{sent['X-Crewyard-Sha256']}*")):
                 await asyncio.sleep(0.01)
         writer.close()

@@ -52,7 +52,7 @@ class Server:
              "posix", "--sidecar", str(self.directory / "attributes"), str(buckets)],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=die_with_parent,
         )  # fmt: skip
-        until_listening(self.port, 20)
+        until_listening(self.port, 60)
 
     def new(self) -> Path:
         """A new bucket: its directory, whose name is the bucket's."""
@@ -74,7 +74,7 @@ class Server:
         """Ends it."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(10)
+            self._process.wait(60)
             self._process = None
 
     def close(self) -> None:

@@ -59,7 +59,7 @@ class Server:
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
             [PROGRAMS / program, *arguments],
-            cwd=self.directory, check=True, capture_output=True, timeout=60, **self._as,  # type: ignore[call-overload]
+            cwd=self.directory, check=True, capture_output=True, timeout=240, **self._as,  # type: ignore[call-overload]
         )  # fmt: skip
 
     def start(self) -> None:
@@ -75,7 +75,7 @@ class Server:
             argv, cwd=self.directory, stdout=log, stderr=log, preexec_fn=die_with_parent, **self._as  # type: ignore[call-overload]
         )  # fmt: skip
         log.close()
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while True:
             try:
                 self.sql("postgres", "select 1")
@@ -89,7 +89,7 @@ class Server:
         """Ends it: SIGQUIT as a crash would."""
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.wait(30)
+            self._process.wait(120)
             self._process = None
 
     @property
@@ -108,7 +108,7 @@ class Server:
         place = ("-h", self.directory, "-p", self._more.get("port", "5432"))
         return subprocess.run(
             [PROGRAMS / "psql", *place, "-U", "crewyard", "-d", database, "-XAtqc", text],
-            env={"PGPASSWORD": PASSWORD}, check=True, capture_output=True, timeout=30, text=True,
+            env={"PGPASSWORD": PASSWORD}, check=True, capture_output=True, timeout=120, text=True,
         ).stdout.strip()  # fmt: skip
 
     def database(self, template: str = "template0") -> str:

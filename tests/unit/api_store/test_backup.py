@@ -111,7 +111,7 @@ async def test_the_command_writes_a_tar_while_another_process_serves(tmp_path: P
             cwd=ROOT,
             env=environ,
             capture_output=True,
-            timeout=60,
+            timeout=240,
         )
     )
     assert made.returncode == 0, made.stderr
@@ -162,7 +162,7 @@ async def test_a_dump_of_postgresql_is_restored_into_an_empty_database(
     def run_program(program: str, *arguments: str) -> None:
         environ = {"PGPASSWORD": PASSWORD, "PGHOST": str(postgres.directory), "PGUSER": "crewyard"}
         argv = [str(PROGRAMS / program), *arguments]
-        subprocess.run(argv, env=environ, check=True, capture_output=True, timeout=60)
+        subprocess.run(argv, env=environ, check=True, capture_output=True, timeout=240)
 
     url, empty = postgres.database("filled"), postgres.database()
     names = [one.split("@/")[1].split("?")[0] for one in (url, empty)]

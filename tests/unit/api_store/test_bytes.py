@@ -209,7 +209,7 @@ async def test_a_build_log_is_followed(tmp_path: Path) -> None:
     waiting = asyncio.create_task(logs.wait("dep-a", page.mark, 30))
     await asyncio.sleep(0)
     await logs.append("dep-a", "pod", "kaniko", [Chunk(1, "line\n")])
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 20)
     assert (await logs.read("dep-a", page.next)).text == "line\n"
 
 

@@ -183,7 +183,7 @@ async def test_a_reader_that_waits_is_woken_by_each_step(store: Store) -> None:
         await say(store, run, number)
         await asyncio.sleep(0)
     await store.record.observe(some.run(run, "Canceled"), some.NOW)
-    await asyncio.wait_for(reader, 2)
+    await asyncio.wait_for(reader, 20)
     assert seen == ["run.started", *["log"] * 5, "run.canceled"]
 
 

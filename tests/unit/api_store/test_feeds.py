@@ -46,7 +46,7 @@ async def test_streams_at_every_replica_are_the_same(tmp_path: Path, postgres: S
         async with client.get(f"/{run}?after={after}") as answer:
             return messages(await answer.read())
 
-    async with reader(one) as here, reader(two) as there, asyncio.timeout(40):
+    async with reader(one) as here, reader(two) as there, asyncio.timeout(120):
         whole = [asyncio.create_task(follow(client, 0)) for client in (here, there, there)]
         await asyncio.sleep(0.05)
         await two.claims.ask(run, Asked("run-uid", "pod", "nonce"), {}, given.NOW)

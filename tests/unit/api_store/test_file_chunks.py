@@ -23,17 +23,17 @@ async def test_a_disk_that_hangs_is_given_up_in_time_and_read_when_it_is_back(tm
     try:
         begun = loop.time()
         readers = [whole(pipe) for _ in range(file_chunks.READERS)]
-        told = await asyncio.wait_for(asyncio.gather(*readers, return_exceptions=True), 5)
+        told = await asyncio.wait_for(asyncio.gather(*readers, return_exceptions=True), 60)
         assert [type(one) for one in told] == [TimeoutError] * file_chunks.READERS
         assert loop.time() - begun >= 0.2
         # All threads that read hang: who comes next has an answer in time as well, and others do not wait.
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(whole(file), 5)
-        assert await asyncio.wait_for(asyncio.to_thread(file.read_bytes), 5) == b"x" * 2500
+        assert await asyncio.wait_for(asyncio.to_thread(file.read_bytes), 60) == b"x" * 2500
     finally:
         os.close(writer)
-    async with asyncio.timeout(5):
-        assert await whole(file, 5) == b"x" * 2500
+    async with asyncio.timeout(60):
+        assert await whole(file, 30) == b"x" * 2500
         while opened(pipe):
             await asyncio.sleep(0.01)
 

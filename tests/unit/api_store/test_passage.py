@@ -27,7 +27,7 @@ async def test_a_slow_sender_is_waited_for_and_so_is_a_store_that_moves() -> Non
     check = Check(three(0.3), 3, None)
     await moving(take(check, 0.0), check, 0.2)
     check = Check(three(0.0), 3, None)
-    await moving(take(check, 0.1), check, 0.5)
+    await moving(take(check, 0.1), check, 30)
     assert (check.seen, check.idle(0.0) <= 0.0) == (3, True)
 
 

@@ -100,7 +100,7 @@ async def total(store: Store) -> int:
 
 async def test_a_commit_whose_answer_is_lost_is_acknowledged(store: Store, cut: Cut) -> None:
     cut.at = "answer"
-    name, _ = await asyncio.wait_for(store.runs.accept(REQUEST, given.NOW, None), 5)
+    name, _ = await asyncio.wait_for(store.runs.accept(REQUEST, given.NOW, None), 30)
     assert (cut.cuts, await total(store)) == (1, 1)
     assert await store.runs.get(name) is not None
 
@@ -109,7 +109,7 @@ async def test_a_commit_whose_answer_is_lost_is_acknowledged(store: Store, cut: 
 async def test_a_commit_that_did_not_arrive_leaves_nothing(store: Store, cut: Cut, how: str) -> None:
     cut.at = how
     with pytest.raises(StoreUnavailable):
-        await asyncio.wait_for(store.runs.accept(REQUEST, given.NOW, None), 5)
+        await asyncio.wait_for(store.runs.accept(REQUEST, given.NOW, None), 30)
     assert (cut.cuts, await total(store)) == (1, 0)
     await store.runs.accept(REQUEST, given.NOW, None)
     assert await total(store) == 1
@@ -143,9 +143,9 @@ async def test_a_run_that_nobody_can_tell_of_is_refused_and_taken_back_when_that
 ) -> None:
     cut.at = "answer, and all others"
     with pytest.raises(StoreUnavailable):
-        await asyncio.wait_for(accept_run(store, kube, REQUEST, given.NOW), 5)
+        await asyncio.wait_for(accept_run(store, kube, REQUEST, given.NOW), 30)
     cut.open = True
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (await store.runs.unsettled(given.later(1)))[0]:
             await asyncio.sleep(0.1)
     assert await total(store) == 0

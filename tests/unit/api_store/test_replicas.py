@@ -115,7 +115,7 @@ async def test_a_stream_at_any_replica_is_complete_wherever_it_is_written(replic
     # The same again, elsewhere, is known.
     assert await say(two, run, 9, 10) == 10
     await one.record.observe(given.run(run, "Succeeded"), given.NOW)
-    await asyncio.wait_for(reader, 20)
+    await asyncio.wait_for(reader, 50)
     assert seen == list(range(1, 13))
 
 
@@ -138,7 +138,7 @@ async def test_a_build_log_is_one_wherever_it_is_written_and_followed(replicas: 
     waiting = asyncio.create_task(three.buildlogs.wait("dep-a", page.mark, 60))
     await asyncio.sleep(0.05)
     assert await one.buildlogs.append("dep-a", "pod", "assemble", [Chunk(1, "one\n")]) == 1
-    await asyncio.wait_for(waiting, 20)
+    await asyncio.wait_for(waiting, 50)
     again = [Chunk(1, "one\n"), Chunk(2, "two\0\n"), Chunk(4, "four\n")]
     assert await two.buildlogs.append("dep-a", "pod", "assemble", again) == 2
     assert (await three.buildlogs.read("dep-a")).text == "one\ntwo\0\n"
@@ -151,7 +151,7 @@ async def test_a_waiter_hears_of_an_activation_at_another_replica(replicas: Repl
     waiting = asyncio.create_task(two.deployments.wait(two.deployments.mark(), 60))
     await asyncio.sleep(0.05)
     await one.projects.observe(given.project(active="dep-b"))
-    await asyncio.wait_for(waiting, 20)
+    await asyncio.wait_for(waiting, 50)
 
 
 async def test_a_log_that_is_just_being_deleted_gives_no_event_under_the_number_of_another(

@@ -63,7 +63,7 @@ async def test_who_gives_up_while_a_thread_writes_lets_nobody_else_write(shelf: 
 
     def work() -> None:
         begun.set()
-        ended.wait(5)
+        ended.wait(60)
 
     async def write() -> None:
         async with shelf.hold("run-a"):
@@ -71,7 +71,7 @@ async def test_who_gives_up_while_a_thread_writes_lets_nobody_else_write(shelf: 
 
     book = await shelf.open("run-a")
     writing = asyncio.create_task(write())
-    await asyncio.to_thread(begun.wait, 5)
+    await asyncio.to_thread(begun.wait, 60)
     writing.cancel()
     waiting = asyncio.create_task(shelf.hold("run-a").__aenter__())
     done, _ = await asyncio.wait((waiting,), timeout=0.05)

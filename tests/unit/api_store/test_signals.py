@@ -28,4 +28,4 @@ async def test_who_waits_from_before_what_is_forgotten_looks_again(monkeypatch: 
     mark = rings.mark
     for number in range(5):
         rings.ring(f"run-{number}")
-    await asyncio.wait_for(rings.wait("run-0", mark, 30), 5)
+    await asyncio.wait_for(rings.wait("run-0", mark, 30), 25)

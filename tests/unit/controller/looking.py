@@ -11,7 +11,7 @@ from crds.limit_settings import Limits
 class Config:
     """What of the settings Git reads."""
 
-    net_allow, net_deny, timing, limits = ("127.0.0.1/32",), (), Timing(git_timeout=20), Limits()
+    net_allow, net_deny, timing, limits = ("127.0.0.1/32",), (), Timing(git_timeout=120), Limits()
 
 
 async def problem(git: Git, url: str, ref: dict[str, str], **more: str) -> GitProblem:

@@ -99,7 +99,7 @@ async def test_an_event_is_told_of_what_was_written_and_of_nothing_else(make, ku
     with pytest.raises(errors.Conflict) if changed else contextlib.nullcontext():
         await actor.perform(kinds.PROJECT, make.project().raw, triggers.project("demo"), decision)
     actor.recorder.note(kinds.PROJECT, make.project().raw, Note("Last", ""), make.now)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         # They are told one after the other.
         while "Last" not in cluster.told:
             await asyncio.sleep(0.01)

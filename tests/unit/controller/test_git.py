@@ -141,8 +141,8 @@ async def test_a_slow_host_delays_no_other(git, server):
     sha = server.create("quick").commit({"a": "1"}, "one")
     quick, over = Remote(server.url("quick")), threading.Event()
     with (
-        listening(treatment=lambda visitor: over.wait(20)) as http,
-        listening(treatment=lambda _: over.wait(20)) as ssh,
+        listening(treatment=lambda visitor: over.wait(120)) as http,
+        listening(treatment=lambda _: over.wait(120)) as ssh,
     ):
         slow = [Remote(f"http://127.0.0.1:{http.port}/x"), Remote(f"ssh://127.0.0.1:{ssh.port}/x")]
         waiting = [asyncio.create_task(git.head(remote, {})) for remote in slow for _ in range(40)]

@@ -17,7 +17,7 @@ from tests.gitserver import GitServer
 class Config:
     """What of the settings Git reads."""
 
-    net_allow, net_deny, timing, limits = ("127.0.0.0/8", "::1/128"), (), Timing(git_timeout=20), Limits()
+    net_allow, net_deny, timing, limits = ("127.0.0.0/8", "::1/128"), (), Timing(git_timeout=120), Limits()
 
 
 @pytest.fixture

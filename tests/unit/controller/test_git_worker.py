@@ -39,13 +39,13 @@ async def test_a_commit_is_read_with_its_subject_and_the_tree_below_a_path(fetch
         remote = Remote(server.url("crew"), "me", "word")
         head = Head("refs/heads/main", sha)
         for _ in range(2):
-            found = await fetches.commit(remote, head, "a", 30)
+            found = await fetches.commit(remote, head, "a", 90)
             assert (found.subject, found.tree) == ("A subject", tree)
         with pytest.raises(GitProblem) as refused:
-            await fetches.commit(Remote(server.url("crew")), head, "", 30)
+            await fetches.commit(Remote(server.url("crew")), head, "", 90)
         assert refused.value.reason == "GitAuthFailed"
         with pytest.raises(GitProblem) as missing:
-            await fetches.commit(remote, head, "nope", 30)
+            await fetches.commit(remote, head, "nope", 90)
         assert missing.value.reason == "PathNotFound"
 
 
@@ -54,7 +54,7 @@ async def test_nothing_secret_is_in_a_childs_arguments_or_environment(fetches, t
     child = await Child.start()
     try:
         there = Path(f"/proc/{child.process.pid}")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             # Both are empty while it still becomes what it is to be.
             while not (there / "cmdline").read_bytes():
                 await asyncio.sleep(0.01)
@@ -146,11 +146,11 @@ async def test_a_commit_may_have_what_the_installation_says(fetches, tmp_path):
         remote, head = Remote(server.url("crew")), Head("refs/heads/main", sha)
         try:
             with pytest.raises(GitProblem) as error:
-                await small.commit(remote, head, "", 60)
+                await small.commit(remote, head, "", 120)
         finally:
             await small.close()
         assert (error.value.reason, "more than 1 MiB" in error.value.message) == ("RepositoryTooLarge", True)
-        assert (await fetches.commit(remote, head, "", 60)).tree
+        assert (await fetches.commit(remote, head, "", 120)).tree
 
 
 async def test_a_delta_bomb_ends_with_its_process(fetches):
@@ -159,7 +159,7 @@ async def test_a_delta_bomb_ends_with_its_process(fetches):
     try:
         remote = Remote(f"http://127.0.0.1:{server.server_address[1]}/x.git")
         with pytest.raises(GitProblem) as error:
-            await fetches.commit(remote, Head("refs/heads/main", Bomber.commit), "", 30)
+            await fetches.commit(remote, Head("refs/heads/main", Bomber.commit), "", 90)
         assert (error.value.reason, error.value.passing) == ("RepositoryTooLarge", False)
     finally:
         server.shutdown()
@@ -196,11 +196,11 @@ async def test_a_waiting_child_that_died_is_replaced(fetches, tmp_path):
     with GitServer(tmp_path) as server:
         sha = server.create("crew").commit({"main.py": "1"}, "A commit")
         remote, head = Remote(server.url("crew")), Head("HEAD", sha)
-        await fetches.commit(remote, head, "", 30)
+        await fetches.commit(remote, head, "", 90)
         spare = await fetches._spare
         os.kill(spare.process.pid, signal.SIGKILL)
         await spare.process.wait()
-        assert (await fetches.commit(remote, head, "", 30)).subject == "A commit"
+        assert (await fetches.commit(remote, head, "", 90)).subject == "A commit"
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ async def test_a_waiting_child_is_let_go_after_a_while(fetches, tmp_path, monkey
     monkeypatch.setattr(git_worker, "SPARE_SECONDS", 1.0)
     with GitServer(tmp_path) as server:
         sha = server.create("crew").commit({"main.py": "1"}, "A commit")
-        await fetches.commit(Remote(server.url("crew")), Head("HEAD", sha), "", 30)
+        await fetches.commit(Remote(server.url("crew")), Head("HEAD", sha), "", 90)
         spare = fetches._spare
         assert spare is not None
         await (await spare).process.wait()

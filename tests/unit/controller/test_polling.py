@@ -193,7 +193,7 @@ def silent(address):
 @pytest.fixture
 async def sources(config, make):
     """The looks of a controller on Projects that are known, without an apiserver: no Secret is named."""
-    timing = Timing(git_timeout=20.0)
+    timing = Timing(git_timeout=120.0)
     settings = replace(config, net_allow=("127.0.0.0/8",), timing=timing)
     known, lanes, metrics = Known(), Lanes(asyncio.get_running_loop().time), Metrics()
     actor = Actor(None, known, Observer(known, lanes), lanes, None, metrics)
@@ -207,7 +207,7 @@ async def sources(config, make):
         lanes.add(triggers.source(name))
 
     async def seen(name):
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(100):
             while (look := reconciler.looks.get(name)) is None:
                 await asyncio.sleep(0.01)
         return look

@@ -44,7 +44,7 @@ def test_a_commands_error_has_its_words_and_its_last_lines(tmp_path) -> None:  #
     log = tmp_path / "x.log"
     with Progress(io.StringIO()).step("x") as step, pytest.raises(CommandFailed, match="line 99") as caught:
         command.run(
-            ["sh", "-c", "for i in $(seq 99); do echo line $i; done; exit 1"], step=step, log=log, seconds=10
+            ["sh", "-c", "for i in $(seq 99); do echo line $i; done; exit 1"], step=step, log=log, seconds=60
         )
     assert "line 50" not in str(caught.value)
     assert "line 50" in log.read_text()

@@ -104,13 +104,14 @@ def test_silence_ends(tmp_path, scheme, first):
     ],
 )
 def test_a_drip_ends_with_the_time_in_all(tmp_path, scheme, first, drop):
-    with listening(treatment=drip(first, drop)) as server:
-        assert trouble(scheme, server.port, tmp_path, total_timeout=SOON) in (
-            Kind.LATE,
-            Kind.AWAY,
-            Kind.NO_GIT,
-        )
-        assert server.visits == 1
+    for seconds in (SOON, 20 * SOON):
+        with listening(treatment=drip(first, drop)) as server:
+            kind = trouble(scheme, server.port, tmp_path / str(seconds), total_timeout=seconds)
+        if server.visits:
+            break
+        # On a busy machine the time may be over before anybody is reached.
+    assert kind in (Kind.LATE, Kind.AWAY, Kind.NO_GIT)
+    assert server.visits == 1
 
 
 @pytest.mark.parametrize(

@@ -56,12 +56,12 @@ class Pod:
             "RUN_UID": fake.RUN_UID,
             "TOKEN": fake.TOKEN,
             "POD_UID": fake.POD_UID,
-            "START_TIMEOUT": "20",
+            "START_TIMEOUT": "90",
             "APP": str(self.app),
             "TERMINATION_LOG": str(self.termination_log),
             "STOP_GRACE": "0.6",
-            "FLUSH_GRACE": "5",
-            "REPORT_SECONDS": "20",
+            "FLUSH_GRACE": "60",
+            "REPORT_SECONDS": "90",
             "SCAN_SECONDS": "0.1",
             **variables,
         }
@@ -78,7 +78,7 @@ class Pod:
             user=int(uid) if uid else None,
         )  # fmt: skip
 
-    async def wait(self, seconds: float = 30) -> Ended:
+    async def wait(self, seconds: float = 120) -> Ended:
         assert self.process is not None
         try:
             stdout, stderr = await asyncio.wait_for(self.process.communicate(), seconds)
@@ -100,7 +100,7 @@ class Pod:
         self.process.send_signal(signal.SIGTERM)
 
 
-async def until(condition: Callable[[], object], seconds: float = 10) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"

@@ -13,7 +13,7 @@ from tests.unit.runner.conftest import until
 async def test_a_file_is_stored_when_closed_and_again_when_changed(pod: Any, facade: Any) -> None:
     pod.crew(
         """
-        import time
+        import os, time
         def kickoff():
             closed = open("artifacts/closed.csv", "w")
             closed.write("1,2")
@@ -23,7 +23,8 @@ async def test_a_file_is_stored_when_closed_and_again_when_changed(pod: Any, fac
             held.flush()
             time.sleep(0.9)
             print("half time")
-            time.sleep(0.2)
+            while not os.path.exists("go"):
+                time.sleep(0.01)
             held.write("end")
             held.close()
             with open("artifacts/closed.csv", "a") as again:
@@ -31,8 +32,9 @@ async def test_a_file_is_stored_when_closed_and_again_when_changed(pod: Any, fac
         """
     )
     await pod.start()
-    await until(lambda: facade.logs() == ["half time"])
+    await until(lambda: facade.logs() == ["half time"] and facade.artifacts)
     assert {name: versions[0].body for name, versions in facade.artifacts.items()} == {"closed.csv": b"1,2"}
+    (pod.app / "go").touch()
     await pod.wait()
     assert [one.body for one in facade.artifacts["closed.csv"]] == [b"1,2", b"1,2,3"]
     assert [one.body for one in facade.artifacts["held.txt"]] == [b"begin end"]

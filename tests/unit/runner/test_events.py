@@ -74,16 +74,26 @@ async def test_the_facade_away_for_a_while_loses_nothing(pod: Any, facade: Any) 
     assert (await pod.wait()).code == 0
     assert facade.logs() == [str(number) for number in range(50)]
     assert (facade.result["output"], list(facade.artifacts)) == ("done", ["a.txt"])
-    assert facade.result["duration_ms"] < 5000
+    assert facade.result["duration_ms"] < 40_000
 
 
 async def test_a_facade_that_does_not_come_back_ends_the_pod_with_its_last_word(
     pod: Any, facade: Any
 ) -> None:
-    pod.crew("import time\ndef kickoff():\n    print('ready')\n    time.sleep(0.3)\n    return 1")
+    pod.crew(
+        """
+        import os, time
+        def kickoff():
+            print("ready")
+            while not os.path.exists("go"):
+                time.sleep(0.01)
+            return 1
+        """
+    )
     await pod.start(REPORT_SECONDS="0.5")
     await until(lambda: facade.logs() == ["ready"])
     await facade.stop()
+    (pod.app / "go").touch()
     ended = await pod.wait()
     assert ended.code == 78
     assert ended.termination == {"outcome": "succeeded", "reason": None, "message": None, "reported": False}
@@ -95,14 +105,14 @@ async def test_409_in_the_middle_kills_the_crew(pod: Any, facade: Any) -> None:
         """
         import time
         def kickoff():
-            for number in range(200):
+            for number in range(3000):
                 print(number)
                 time.sleep(0.02)
         """
     )
     ended = await pod.run()
     assert (ended.code, facade.result) == (77, None)
-    assert ended.seconds < 3
+    assert ended.seconds < 40
 
 
 async def test_an_event_that_is_refused_holds_up_no_other(pod: Any, facade: Any) -> None:

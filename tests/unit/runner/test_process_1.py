@@ -34,15 +34,24 @@ async def test_orphans_are_reaped_and_nothing_is_left(pod: Any, facade: Any) -> 
             for _ in range(10):
                 subprocess.Popen(["sleep", "64"], start_new_session=True)
                 os.system("(true &)")
-            time.sleep(0.3)
-            states = [open(f"/proc/{one}/stat").read().rpartition(")")[2].split()[0]
-                      for one in os.listdir("/proc") if one.isdigit()]
-            return [os.getppid(), states.count("Z")]
+            def zombies():
+                found = 0
+                for one in filter(str.isdigit, os.listdir("/proc")):
+                    try:
+                        text = open(f"/proc/{one}/stat").read()
+                    except (FileNotFoundError, ProcessLookupError):
+                        continue
+                    found += text.rpartition(")")[2].split()[0] == "Z"
+                return found
+            end = time.monotonic() + 30
+            while (left := zombies()) and time.monotonic() < end:
+                time.sleep(0.05)
+            return [os.getppid(), left]
         """
     )
     ended = await pod.run()
     assert (ended.code, facade.result["output"]) == (0, [1, 0])
-    assert ended.seconds < 4
+    assert ended.seconds < 40
 
 
 async def test_process_1_hears_that_it_shall_stop(pod: Any, facade: Any) -> None:
@@ -76,7 +85,7 @@ async def test_a_crew_that_signals_process_1_does_not_stop_the_run(pod: Any, fac
 
 async def test_a_request_to_stop_in_the_first_moments_is_kept(pod: Any, facade: Any) -> None:
     pod.before = NAMESPACE
-    facade.claim_states = [{"state": "wait", "retry_after_seconds": 10}] * 100
+    facade.claim_states = [{"state": "wait", "retry_after_seconds": 30}] * 100
     pod.crew("def kickoff(): pass")
     await pod.start()
     await pod.process.stderr.readline()
@@ -85,4 +94,4 @@ async def test_a_request_to_stop_in_the_first_moments_is_kept(pod: Any, facade: 
     os.kill(int(one), signal.SIGTERM)
     ended = await pod.wait()
     assert (ended.code, ended.termination["outcome"]) == (78, "stopped")
-    assert ended.seconds < 3
+    assert ended.seconds < 20
