@@ -93,23 +93,30 @@ class Resync:
 
     async def _look(self, lookup: Lookup) -> None:
         newest = max(map(version, self._known.all(lookup.kind)), default=0)
-        listing = await self._kube.list(lookup.kind, lookup.labels, lookup.fields)
-        if newest > int(listing.resource_version):
-            # Once, it could be a cache that lags; what is read then must not count as missing or new.
-            self._behind += 1
-            said = f"{lookup.kind.plural}: seen as of {newest}, listed as of {listing.resource_version}"
-            if self._behind < CERTAIN:
-                raise errors.Unavailable(0, "Behind", said)
-            raise SetBack(f"{said}: was etcd restored? This process begins again")
         present = set()
-        for item in listing.items:
-            present.add(item["metadata"]["name"])
-            self._observer.saw(lookup.kind, item)
-        seen_at = int(listing.resource_version)
+        seen_at = 0
+        # Page by page: of thousands of pods, whole, the heap would keep the room for ever.
+        async for page in self._kube.pages(lookup.kind, lookup.labels, lookup.fields):
+            seen_at = int(page.resource_version)
+            self._must_be_current(lookup, newest, seen_at)
+            for item in page.items:
+                present.add(item["metadata"]["name"])
+                self._observer.saw(lookup.kind, item)
         for obj in self._known.all(lookup.kind):
             absent = obj["metadata"]["name"] not in present and version(obj) <= seen_at
             if absent and lookup.lives(obj):
                 self._observer.gone(lookup.kind, obj)
+
+    def _must_be_current(self, lookup: Lookup, newest: int, seen_at: int) -> None:
+        """Raises Unavailable, and SetBack in the end, where a list is older than what was seen before it."""
+        if newest <= seen_at:
+            return
+        # Once, it could be a cache that lags; what is read then must not count as missing or new.
+        self._behind += 1
+        said = f"{lookup.kind.plural}: seen as of {newest}, listed as of {seen_at}"
+        if self._behind < CERTAIN:
+            raise errors.Unavailable(0, "Behind", said)
+        raise SetBack(f"{said}: was etcd restored? This process begins again")
 
     def _prune(self) -> None:
         """Forgets ended Runs without a live pod, and finished pods whose Run is forgotten or gone."""

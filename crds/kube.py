@@ -125,10 +125,15 @@ class Kube:
         """All objects that match, as etcd has them now (linearizable), read in pages."""
         items: list[Object] = []
         version = ""
-        async for page in self._pages(kind, labels, fields):
-            items.extend(page.get("items") or ())
-            version = page["metadata"]["resourceVersion"]
+        async for page in self.pages(kind, labels, fields):
+            items.extend(page.items)
+            version = page.resource_version
         return Listing(items, version)
+
+    async def pages(self, kind: Kind, labels: str = "", fields: str = "") -> AsyncIterator[Listing]:
+        """What `list` gives, all of one state, of which no more than two pages are ever held."""
+        async for page in self._pages(kind, labels, fields):
+            yield Listing(page.get("items") or [], page["metadata"]["resourceVersion"])
 
     async def names(self, kind: Kind, labels: str = "", fields: str = "") -> frozenset[str]:
         """The names of what `list` gives, for a small part of what that costs both sides."""

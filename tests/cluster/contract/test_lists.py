@@ -29,3 +29,19 @@ async def test_names_are_those_of_the_whole_list(kube, monkeypatch, page):
         assert await kube.names(kinds.POD, labels, LIVE) == {one["metadata"]["name"] for one in whole.items}
     assert len(await kube.names(kinds.POD, "of=two")) == 5
     assert await kube.names(kinds.POD, "", "status.phase=Succeeded") == frozenset()
+
+
+async def test_pages_are_of_the_state_in_which_the_first_was_read(kube, monkeypatch):
+    monkeypatch.setattr("crds.kube.PAGE", 2)
+    await pods(kube, of="one")
+    found, versions = [], set()
+    async for page in kube.pages(kinds.POD, "of"):
+        assert len(page.items) <= 2
+        if not found:
+            await pods(kube, of="two")
+            await kube.delete(kinds.POD, "one-4")
+        found += [one["metadata"]["name"] for one in page.items]
+        versions.add(page.resource_version)
+    assert found == [f"one-{number}" for number in range(5)]
+    assert len(versions) == 1
+    assert [page.items async for page in kube.pages(kinds.POD, "of=none")] == [[]]
