@@ -71,6 +71,20 @@ class ControlPlane:
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 
+    def established(self) -> None:
+        """Returns once all kinds are: `kubectl wait` takes one whose conditions are null yet for an error."""
+        deadline = time.monotonic() + _SECONDS
+        while lacking := [
+            one["metadata"]["name"]
+            for one in json.loads(self.kubectl("get", "crd", "-o", "json"))["items"]
+            if not any(
+                condition["type"] == "Established" and condition["status"] == "True"
+                for condition in (one.get("status") or {}).get("conditions") or ()
+            )
+        ]:
+            assert time.monotonic() < deadline, f"not established: {lacking}"
+            time.sleep(0.1)
+
     def stored(self, prefix: str) -> dict[str, Any]:
         """What etcd holds below `prefix`, key by key: custom resources are JSON there."""
         key = prefix.encode()

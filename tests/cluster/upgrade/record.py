@@ -210,7 +210,7 @@ def main(tree: Path, target: Path) -> None:
         plane.kubectl("create", "namespace", "crews")
         for kind in KINDS:
             plane.kubectl("apply", "--server-side", "-f", str(tree / "crds" / f"{kind}.yaml"))
-        plane.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=60s")
+        plane.established()
         data = Path(place, "data")
         with Facade(tree, data, plane.kubeconfig, admin, drawn.text) as facade:
             recording = Recording(plane, facade)

@@ -73,14 +73,14 @@ def yard(tmp_path_factory):
         plane.kubectl("create", "namespace", "crews")
         for kind in KINDS:
             plane.kubectl("apply", "--server-side", "-f", str(BEFORE / f"{kind}.yaml"))
-        plane.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=120s")
+        plane.established()
         plane.store(OBJECTS)
         secrets = {"apiVersion": "v1", "kind": "List", "items": TOLD["secrets"]}
         plane.kubectl("-n", "crews", "create", "-f", "-", stdin=json.dumps(secrets))
         one = Yard(plane, data)
         assert one.get("runs", RUNS["working"])["status"]["phase"] == "Running"
         plane.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(ROOT / "crds"))
-        plane.kubectl("wait", "crd", "--all", "--for=condition=Established", "--timeout=120s")
+        plane.established()
         yield one
 
 
