@@ -39,7 +39,7 @@ class Settings:
         self.cgroup = variables.get(PREFIX + "CGROUP", "/sys/fs/cgroup")
         self.termination_log = variables.get(PREFIX + "TERMINATION_LOG", "/dev/termination-log")
         self.stop_grace = _seconds(variables, "STOP_GRACE", 10.0)
-        self.flush_grace = _seconds(variables, "FLUSH_GRACE", 15.0)
+        self.flush_grace = _seconds(variables, "FLUSH_GRACE", 45.0)
         self.report_seconds = _seconds(variables, "REPORT_SECONDS", 600.0)
         self.scan_seconds = _seconds(variables, "SCAN_SECONDS", 1.0)
         self.scratch = variables.get(PREFIX + "SCRATCH", "/tmp:/var/tmp:/run/lock").split(":")

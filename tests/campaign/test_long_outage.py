@@ -84,7 +84,7 @@ async def test_the_facade_is_away_for_minutes(place):
         short = await found.work.post(steady(30))
         stopped = await found.work.post(steady(600), (CANCELED,))
         found.work.asked = [
-            # It has 15 s for its last words, in which nobody takes them; what was taken before stays.
+            # It has 45 s for its last words, in which nobody takes them; what was taken before stays.
             replace(one, tolerant=True) if one.run == stopped else one
             for one in found.work.asked
         ]

@@ -10,6 +10,7 @@ from controller.run import pod
 from crds import tokens
 from crds.limit_settings import Limits
 from crds.limits import FLUSH, GRACE
+from runner.pid1.settings import Settings
 
 NOW = 1_800_000_000
 
@@ -130,3 +131,12 @@ def test_the_same_arguments_give_the_same_pod(make, config):
         "controller": True,
         "blockOwnerDeletion": False,
     }
+
+
+def test_the_runner_has_nearly_all_of_the_pods_grace(make, config):
+    spec = built(make, config)["spec"]
+    given = {**env_of({"spec": spec}), "CREWYARD_POD_UID": "u"}
+    settings = Settings({name: value for name, value in given.items() if value})
+    assert settings.stop_grace == GRACE
+    left = spec["terminationGracePeriodSeconds"] - settings.stop_grace - settings.flush_grace
+    assert 2 <= left <= 10, "to say how it ended, before the kubelet kills it"
