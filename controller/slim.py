@@ -1,7 +1,7 @@
 """An object cut down to what decisions need, so that a controller can know many thousands. Pure.
 
-Called by `controller.known` with every version that is seen. What is the same in thousands of objects, the
-names of fields and words such as a phase or a project's name, is one string for all of them.
+Called by `controller.known` with every version that is seen. Equal strings are one: the names of fields and
+words such as a phase in thousands of objects, a uid or a time within a Run and its pod.
 """
 
 from collections.abc import Mapping
@@ -25,33 +25,21 @@ _METADATA = (
     "ownerReferences",
 )
 _DROPPED_OF_SPEC = {kinds.RUN: frozenset({"input"}), kinds.POD: None}
-_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_KUBECTL = "kubectl.kubernetes.io/"
 _ENDED_RUN = ("phase", "project", "deployment", "pod", "claim")
 _POD = ("phase", "reason", "message", "conditions", "initContainerStatuses", "containerStatuses", "startTime")
 _CONTAINER = ("name", "state", "image", "started")
 _POD_CONDITIONS = ("PodScheduled", "Ready", "DisruptionTarget")
 _CONDITION = ("type", "status", "reason", "message", "lastTransitionTime")
 _STATES = ("waiting", "running", "terminated")
-_LABELS = (
-    "app.kubernetes.io/component",
-    "app.kubernetes.io/managed-by",
-    "app.kubernetes.io/part-of",
-    "crewyard.dev/deployment",
-    "crewyard.dev/project",
-    "crewyard.dev/run",
-    "kubectl.kubernetes.io/default-container",
-)
-_NAMES = ("apiVersion", "kind", "namespace", "name", "uid", "project", "deployment", "image", "plan")
-_WORDS = ("type", "status", "reason", "phase")
-_OF_MANY = frozenset((*_LABELS, *_NAMES, *_WORDS))
-"""Fields whose values come again in other objects, or in the same one."""
 
 
 def slim(kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
     """An object without managed fields, inputs, outputs and the specs of pods."""
     metadata = {key: obj["metadata"][key] for key in _METADATA if key in obj["metadata"]}
-    if _APPLIED in (metadata.get("annotations") or {}):
-        metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k != _APPLIED}
+    annotations = metadata.pop("annotations", None) or {}
+    if kept := {key: value for key, value in annotations.items() if not key.startswith(_OF_KUBECTL)}:
+        metadata["annotations"] = kept
     dropped = _DROPPED_OF_SPEC.get(kind, frozenset())
     spec = obj.get("spec") or {}
     status = dict(obj.get("status") or {})
@@ -102,13 +90,9 @@ def _only(names: tuple[str, ...], found: Mapping[str, Any]) -> dict[str, Any]:
     return {name: found[name] for name in names if name in found}
 
 
-def _shared(value: Any, of_many: bool = False) -> Any:
+def _shared(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_one(key): _shared(one, key in _OF_MANY) for key, one in value.items()}
+        return {intern(key): _shared(one) for key, one in value.items()}
     if isinstance(value, list):
         return [_shared(one) for one in value]
-    return _one(value) if of_many else value
-
-
-def _one(value: Any) -> Any:
     return intern(value) if type(value) is str else value

@@ -23,7 +23,8 @@ from crds.kinds import Kind
 
 REQUEST_TIMEOUT = 30.0
 CONNECT_TIMEOUT = 5.0
-PAGE = 500
+PAGE = 200
+"""Objects that a list brings at a time: where they are looked at one by one, no more are in memory."""
 JSON = "application/json"
 Object = dict[str, Any]
 

@@ -83,13 +83,16 @@ class AdmissionReconciler:
         found = await self.actor.kube.names(kinds.POD, selector, LIVE)
         if found.isdisjoint(ready):
             return admit.live(found, self._leaves)
-        listing = await self.actor.kube.list(kinds.POD, selector, LIVE)
-        for raw in listing.items:
-            # One that was made before a restart is news to the Run that has it.
-            self.actor.observer.saw(kinds.POD, raw)
-        pods = [Pod(raw) for raw in listing.items]
-        owners = (uid for pod in pods for uid in pod.owner_uids)
-        return admit.live((pod.name for pod in pods), self._leaves, owners)
+        there: list[str] = []
+        owners: set[str] = set()
+        async for page in self.actor.kube.pages(kinds.POD, selector, LIVE):
+            for raw in page.items:
+                # One that was made before a restart is news to the Run that has it.
+                self.actor.observer.saw(kinds.POD, raw)
+                pod = Pod(raw)
+                there.append(pod.name)
+                owners |= pod.owner_uids
+        return admit.live(there, self._leaves, owners)
 
     async def _ready(self, observer: Observer, project: Project) -> AsyncIterator[tuple[Run, accept.Ready]]:
         for run in self._candidates(project.name):

@@ -136,3 +136,8 @@ def test_what_kubectl_wrote_down_is_not_kept(kind):
     assert kept["metadata"]["annotations"] == {"crewyard.dev/requested-at": "now"}
     assert "managedFields" not in kept["metadata"]
     assert len(found["metadata"]["annotations"]) == 2
+
+
+def test_without_annotations_of_anybody_else_there_are_none():
+    found = {"metadata": metadata("x", 1, annotations={"kubectl.kubernetes.io/default-container": "crew"})}
+    assert "annotations" not in slim(POD, found)["metadata"]
