@@ -9,7 +9,6 @@ import json
 import os
 import secrets
 import shutil
-import socket
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -26,6 +25,7 @@ from bench.lists_filled import fill
 from crds import keys
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
 from crds.kube import Kube
+from tests.ports import free_port
 from tests.unit.api_store.postgres import Server
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
@@ -85,13 +85,6 @@ class Facade:
                     if answer.status == 200:
                         return found
                 await asyncio.sleep(0.02)
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @asynccontextmanager

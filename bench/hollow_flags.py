@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from dev.settings import SERVICE_NETWORK
-from tests.campaign.child import free_port
+from tests.ports import free_port
 
 HOST = "127.0.0.1"
 UNLIMITED = {"kube-api-qps": 5000, "kube-api-burst": 5000}

@@ -29,7 +29,7 @@ from crds.kube import Kube
 from dev import build
 from dev.progress import Progress
 from dev.settings import REPOSITORY, from_environment
-from tests.campaign.child import free_port
+from tests.ports import free_port
 
 READY_SECONDS = 60.0
 CRDS = ("project", "deployment", "run")

@@ -21,9 +21,10 @@ from bench.hollow_nodes import TOLERATION
 from bench.hollow_plane import Plane
 from bench.hollow_process import Process
 from crds import keys
-from tests.campaign.child import Child, free_port
+from tests.campaign.child import Child
 from tests.campaign.ledger import Ledger
 from tests.campaign.yard import ROOT, Yard
+from tests.ports import free_port
 
 NAMESPACE = "hollow"
 PLACES = 5000

@@ -7,12 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.facade import facade, free_port
+from bench.facade import facade
 from bench.finding import Finding
 from bench.ground import Ground
 from bench.lists import fresh
 from bench.requests_client import rate
 from bench.requests_proxy import counting
+from tests.ports import free_port
 
 PAIRS, SECONDS = 9, 1.5
 STORED = 100_000

@@ -15,11 +15,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bench.facade import Facade, facade, free_port
+from bench.facade import Facade, facade
 from bench.finding import Finding
 from bench.ground import Ground
 from bench.lists import fresh
 from bench.requests_client import Connection
+from tests.ports import free_port
 
 PAIRS = 41
 POLLERS = 4

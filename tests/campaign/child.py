@@ -14,8 +14,6 @@ from pathlib import Path
 
 import aiohttp
 
-from tests import ports
-
 READY_SECONDS = 180.0
 """Until a process that was started answers, on a slow machine that does much else."""
 GRACE_SECONDS = 30.0
@@ -32,11 +30,6 @@ class ChildError(Exception):
 def _goes_with_its_parent() -> None:
     # A test that is killed itself leaves nothing running.
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def free_port() -> int:
-    """A port that nothing listens on now."""
-    return ports.free_port()
 
 
 class Child:

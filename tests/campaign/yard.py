@@ -26,8 +26,9 @@ from crds.kinds import DEPLOYMENT, PROJECT
 from crds.kube import Kube
 from crds.times import format_time
 from tests.campaign import image, surroundings
-from tests.campaign.child import Child, free_port
+from tests.campaign.child import Child
 from tests.campaign.ledger import Ledger
+from tests.ports import free_port
 
 TREE = "CREWYARD_CAMPAIGN_TREE"
 ROOT = Path(os.environ.get(TREE) or Path(__file__).parents[2])
