@@ -69,7 +69,10 @@ def running(settings: Settings, name: str) -> process.Record | None:
 
 
 def start(settings: Settings, program: Program) -> bool:
-    """Makes sure that the program runs as described. True if it had to be started."""
+    """Makes sure that the program runs as described. True if it had to be started.
+
+    Raises GroundError where it ended at once, unless `wait_ready` starts it again.
+    """
     record = running(settings, program.name)
     if record and record.fingerprint == program.fingerprint:
         return False
@@ -94,11 +97,11 @@ def start(settings: Settings, program: Program) -> bool:
             preexec_fn=_raise_open_files,
         )
     found = process.identity_of(child.pid)
-    if found is None:
+    if found is not None:
+        record = process.Record(found.pid, found.started, program.fingerprint)
+        process.write(pid_file(settings, program.name), record)
+    elif not program.again:
         raise GroundError(f"{program.name} ended at once. Its log is {log}; it ends:\n{tail(log)}")
-    process.write(
-        pid_file(settings, program.name), process.Record(found.pid, found.started, program.fingerprint)
-    )
     return True
 
 

@@ -1,6 +1,7 @@
 """Programs are started, found running, restarted after a change, and stopped."""
 
 import dataclasses
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,14 +72,18 @@ def test_a_program_that_ends_is_reported_with_its_last_lines(settings: Settings)
         program.wait_ready(settings, broken)
 
 
+@pytest.mark.parametrize("looked", [0.0, 0.3])
 def test_a_program_whose_neighbour_is_not_ready_yet_is_started_again(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked: float
 ) -> None:
+    """Also where it has ended before anybody looks at it."""
+    identity_of = process.identity_of
+    monkeypatch.setattr(process, "identity_of", lambda pid: time.sleep(looked) or identity_of(pid))
     monkeypatch.setattr(program, "_AGAIN_SECONDS", 0.05)
     ready, starts = tmp_path / "ready", tmp_path / "starts"
     script = f"echo 1 >> {starts}; test $(wc -l < {starts}) -ge 3 && touch {ready} && exec sleep 60; exit 1"
     late = Program(
-        name="nap", argv=("/bin/sh", "-c", script), probe=Unix(settings.run / "nap.sock"), startup=5, again=2
+        name="nap", argv=("/bin/sh", "-c", script), probe=Unix(settings.run / "nap.sock"), startup=60, again=2
     )
     monkeypatch.setattr(probes, "problem", lambda _: None if ready.exists() else "not yet")
     program.start(settings, late)
