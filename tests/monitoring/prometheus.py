@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import subprocess
 import time
 import urllib.error
@@ -16,6 +15,7 @@ from typing import Any
 import yaml
 
 from tests.monitoring import shipped
+from tests.ports import free_port
 
 WAIT = 120.0
 INTERVAL = "1s"
@@ -102,8 +102,7 @@ def running(directory: Path) -> Iterator[Prometheus]:
     """A Prometheus that reads the installed service, by the shipped configuration."""
     (directory / "rules.yaml").write_text(yaml.safe_dump({"groups": shipped.groups()}))
     (directory / "prometheus.yaml").write_text(yaml.safe_dump(configuration()))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port()}"
     argv = [
         shipped.program("prometheus"),
         f"--config.file={directory / 'prometheus.yaml'}",

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import shutil
-import socket
 import subprocess
 import tarfile
 import threading
@@ -22,6 +21,7 @@ import pytest
 
 from dev import registry_access, registry_signing, registry_tokens
 from tests.gitserver import GitServer, Repository
+from tests.ports import free_port
 
 # Of the password open-sesame.
 _PASSWORD_HASH = "$2b$04$i1//bY6Ba8c4yUED.I5Z7.qsH1LLsQ2E6XI220arb8HqrxW.EN5de"
@@ -40,14 +40,8 @@ class Registry:
         return [line for line in text.splitlines() if '"PUT ' in line or '"POST ' in line]
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _start(place: Path, more: str = "", delete: bool = True) -> tuple[subprocess.Popen[bytes], Registry]:
-    port = _free_port()
+    port = free_port()
     address = f"127.0.0.1:{port}"
     configuration = place / "registry.yml"
     deleting = f"{{enabled: {str(delete).lower()}}}"

@@ -2,13 +2,12 @@
 
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from tests.ports import until_listening
+from tests.ports import free_port, until_listening
 from tests.unit.api_store.postgres import die_with_parent
 
 MISSING = "no redis-server: `make tools` installs the package redis-server"
@@ -25,9 +24,7 @@ class Server:
 
     def __init__(self, executable: str) -> None:
         self._executable = executable
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
         self.start()
 

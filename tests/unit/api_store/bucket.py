@@ -3,14 +3,13 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 import uuid
 from pathlib import Path
 
-from tests.ports import until_listening
+from tests.ports import free_port, until_listening
 from tests.unit.api_store.postgres import die_with_parent
 
 MISSING = "no versitygw: `make tools` builds it; CREWYARD_TOOLS names its directory where it is not in PATH"
@@ -31,9 +30,7 @@ class Server:
         self.directory = Path(tempfile.mkdtemp(prefix="crewyard-s3-"))
         for name in ("buckets", "attributes"):
             (self.directory / name).mkdir()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        self.port = free_port()
         self.environment = {
             **CREDENTIALS,
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}",

@@ -1,7 +1,6 @@
 """A database whose certificate is checked, by every connection, against the system's authorities."""
 
 import asyncio
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from api.config import ConfigError, parse
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from tests.certificates import certificate
+from tests.ports import free_port
 from tests.unit.api_store import given as some
 from tests.unit.api_store.postgres import PASSWORD, Server
 
@@ -20,9 +20,7 @@ SECONDS = 60
 @pytest.fixture
 def port(postgres: Server, tmp_path: Path) -> Iterator[int]:
     """Where a second server listens by TLS; its authority is the file `server.crt`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number = int(free.getsockname()[1])
+    number = free_port()
     made = certificate("localhost")
     (tmp_path / "server.key").write_text(made.key)
     (tmp_path / "server.crt").write_text(made.text)
