@@ -6,7 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell sha256sum requirements/dev.txt | cut -c1-12)
-CODE := crds plan outbound controller build runner api actions client clients dev tests bench
+CODE := crds plan kube egress controller build runner api actions client clients dev tests bench
 TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/campaign tests/security tests/monitoring tests/clients tests/fuzz
 
 .DEFAULT_GOAL := help

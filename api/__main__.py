@@ -13,14 +13,16 @@ import structlog
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from api import backup, connections, new_key
 from api import config as settings
 from api.app import make_app
-from api.keyring import Key, parse_fixed
+from api.auth import bootstrap_key
+from api.auth.api_keys import Key, parse_fixed
+from api.http import server
+from api.maintenance import backup
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
-from crds import heap
-from crds.kube import Kube
+from kube import gc_tuning
+from kube.client import Kube
 
 SHUTDOWN_SECONDS = 10.0
 """How long requests under way may take once the service was told to stop; its pod has 20 s."""
@@ -59,7 +61,7 @@ def set_up_logs(level: str) -> None:
     # Whoever can reach the port could fill the log with tracebacks.
     logging.getLogger("aiohttp.server").addFilter(no_garbage)
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    # The access line is ours (api.gate): theirs would repeat it, with signed addresses in it.
+    # The access line is ours (api.routing.middleware): theirs would repeat it, with signed addresses in it.
     logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)
 
 
@@ -76,7 +78,7 @@ async def serve(config: settings.Config, keys: dict[str, Key]) -> web.Applicatio
         await store.close()
 
     app.on_cleanup.append(close)
-    heap.settle()
+    gc_tuning.settle()
     return app
 
 
@@ -85,7 +87,7 @@ async def run(config: settings.Config, keys: dict[str, Key]) -> None:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await connections.serve(serve(config, keys), "0.0.0.0", config.port, SHUTDOWN_SECONDS, stop.wait)
+    await server.serve(serve(config, keys), "0.0.0.0", config.port, SHUTDOWN_SECONDS, stop.wait)
 
 
 def main() -> None:
@@ -105,7 +107,7 @@ def main() -> None:
     if sys.argv[1:2] == ["backup"]:
         sys.exit(backup.main(config.data, config.database_url, config.blobs_url, sys.argv[2:]))
     if sys.argv[1:2] == ["key"]:
-        sys.exit(new_key.main(config.data, config.namespace, config.database_url, sys.argv[2:]))
+        sys.exit(bootstrap_key.main(config.data, config.namespace, config.database_url, sys.argv[2:]))
     set_up_logs(config.log_level)
     try:
         asyncio.run(run(config, keys))

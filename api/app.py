@@ -5,22 +5,29 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from api import background, body, connections, gate, health
+from api import health
+from api.auth.api_keys import Key, Keyring
+from api.auth.providers import Tokens
+from api.auth.revocation import Holders
+from api.build_context.upload import Contexts
 from api.config import Config
-from api.context.arrival import Contexts
-from api.feeds import Feeds
-from api.identity.holders import Holders
-from api.identity.tokens import Tokens
+from api.console import routes as console
+from api.http import request_body, server
 from api.internal import routes as internal
-from api.keyring import Key, Keyring
-from api.limits import RateLimiter
+from api.maintenance import loops
 from api.metrics import Metrics
-from api.plans import BestPlan
-from api.routes import ENDPOINTS, console, description, hooks, uploads
+from api.openapi import routes as openapi
+from api.ratelimit.limiter import RateLimiter
+from api.ratelimit.plan import BestPlan
+from api.routing import middleware
 from api.services import SERVICES, Services
 from api.store.store import Store
-from api.streams import Streams
-from crds.kube import Kube
+from api.streaming.fanout import Feeds
+from api.streaming.registry import Streams
+from api.v1 import ENDPOINTS
+from api.v1.uploads import routes as uploads
+from api.webhooks import routes as webhooks
+from kube.client import Kube
 
 
 def _clock() -> datetime:
@@ -39,14 +46,14 @@ def make_app(
     `fixed_keys` are the installation's own keys; others are in the index. The caller
     opens and closes store and connection; the application's tasks end with it.
     """
-    progress = background.Progress()
+    progress = loops.Progress()
     app = client_side(config, store, kube, fixed_keys, now, lambda: progress.ready)
     metrics = app[SERVICES].metrics
     metrics.follow(progress.silence, lambda: store.leader.leading)
     internal.add(app, config, store, kube, lambda state: metrics.claims.labels(state).inc())
     failed = metrics.background_failures
     app.cleanup_ctx.append(
-        background.context(config, store, kube, progress, lambda work: failed.labels(work).inc())
+        loops.context(config, store, kube, progress, lambda work: failed.labels(work).inc())
     )
     return app
 
@@ -77,10 +84,11 @@ def client_side(
         )
 
     app = web.Application(
-        middlewares=[gate.observe, gate.admit], client_max_size=body.largest(config.limits.input_bytes)
+        middlewares=[middleware.observe, middleware.admit],
+        client_max_size=request_body.largest(config.limits.input_bytes),
     )
     feeds = Feeds(store.events)
-    streams = Streams(feeds.look, connections.most() * 9 // 10)
+    streams = Streams(feeds.look, server.most() * 9 // 10)
     tokens = Tokens.of(config.identity, kube, store.workflows)
     watched = Holders(streams, store.keys, tokens, now)
     limiter = RateLimiter(config.rate_limit_url)
@@ -105,13 +113,13 @@ def client_side(
         caught_up=caught_up,
         now=now,
     )
-    app.on_response_prepare.append(gate.add_headers)
+    app.on_response_prepare.append(middleware.add_headers)
     health.mount(app)
     for endpoint in ENDPOINTS:
         endpoint.mount(app)
     uploads.mount_content(app)
-    hooks.mount(app)
-    description.mount(app, config.public_url)
+    webhooks.mount(app)
+    openapi.mount(app, config.public_url)
     console.mount(app)
 
     async def end_streams(_: web.Application) -> None:

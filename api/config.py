@@ -11,14 +11,14 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from api import counters
-from api.context.place import parse_hosts
-from api.identity.settings import Identity, parse_identity
-from api.prices import Prices, parse_prices
-from api.store.blob_place import check_url
-from api.store.postgres_engine import address
-from api.store.signing import Signer, parse_signer
-from crds.limit_settings import Limits, read_limits
+from api.auth.settings import Identity, parse_identity
+from api.build_context.url import parse_hosts
+from api.ratelimit import counters
+from api.store.blobs.backends import check_url
+from api.store.blobs.presign import Signer, parse_signer
+from api.store.sql.postgres.engine import address
+from api.v1.usage.prices import Prices, parse_prices
+from crds.installation_limits import Limits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.times import parse_time
 

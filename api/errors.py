@@ -1,7 +1,7 @@
 """Every failure the API can answer with, in the one shape it has.
 
 Routes raise `ApiError`s; `of_exception` turns whatever else went wrong into one,
-so that nothing of our inside ever reaches a caller. Called by `api.answers`,
+so that nothing of our inside ever reaches a caller. Called by `api.http.responses`,
 which writes them, and by everything that refuses.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
-from crds import errors as kube_errors
+from kube import errors as kube_errors
 
 RETRY_SECONDS = 2
 FULL_SECONDS = 3600

@@ -5,8 +5,9 @@ import time
 
 from aiohttp import web
 
-from api import errors, media
-from api.openapi.operation import Answer, Open
+from api import errors
+from api.http import negotiation
+from api.http.operation import Answer, Open
 from api.services import SERVICES
 from api.store.errors import StoreUnavailable
 
@@ -59,7 +60,7 @@ OPEN = (
         "/healthz",
         "Ask for life",
         "200 while the process answers.",
-        (Answer(200, "It lives.", {media.JSON: _STATUS}),),
+        (Answer(200, "It lives.", {negotiation.JSON: _STATUS}),),
         head=True,
     ),
     Open(
@@ -67,7 +68,7 @@ OPEN = (
         "/readyz",
         "Ask for readiness",
         "200 if the store can be read and written and the cluster's objects were read.",
-        (Answer(200, "It is ready.", {media.JSON: _STATUS}),),
+        (Answer(200, "It is ready.", {negotiation.JSON: _STATUS}),),
         (503,),
         head=True,
     ),
@@ -76,7 +77,7 @@ OPEN = (
         "/metrics",
         "Read the metrics",
         "Everything that is counted, in Prometheus' text format.",
-        (Answer(200, "The metrics.", {media.TEXT: {"type": "string"}}),),
+        (Answer(200, "The metrics.", {negotiation.TEXT: {"type": "string"}}),),
         head=True,
     ),
 )

@@ -1,4 +1,4 @@
-"""What the facade counts, for Prometheus. Called by `api.gate` and by the streams; served at /metrics."""
+"""What the facade counts, for Prometheus. Called by `api.routing.middleware` and by the streams; served at /metrics."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from api.store.index.holdings import BYTES, ROWS, Measure
+from api.store.index.storage_stats import BYTES, ROWS, Measure
 from crds import kinds
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

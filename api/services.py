@@ -6,18 +6,18 @@ from datetime import datetime
 
 from aiohttp import web
 
+from api.auth.api_keys import Keyring
+from api.auth.providers import Tokens
+from api.auth.revocation import Holders
+from api.build_context.upload import Contexts
 from api.config import Config
-from api.context.arrival import Contexts
-from api.feeds import Feeds
-from api.identity.holders import Holders
-from api.identity.tokens import Tokens
-from api.keyring import Keyring
-from api.limits import RateLimiter
 from api.metrics import Metrics
-from api.plans import BestPlan
+from api.ratelimit.limiter import RateLimiter
+from api.ratelimit.plan import BestPlan
 from api.store.store import Store
-from api.streams import Streams
-from crds.kube import Kube
+from api.streaming.fanout import Feeds
+from api.streaming.registry import Streams
+from kube.client import Kube
 
 
 @dataclass(frozen=True)

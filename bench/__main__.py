@@ -3,7 +3,7 @@
 python -m bench               the selection, about half an hour
 python -m bench L1 T1         these
 python -m bench T1=500        a measurement with another count, where it has one
-python -m bench --keep L1     the same, and its numbers become those of the documentation (bench/taken)
+python -m bench --keep L1     the same, and its numbers become those of the documentation (bench/measurements)
 """
 
 import asyncio
@@ -14,33 +14,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import (
-    accept,
+from bench.api import console, lists, requests, streams
+from bench.hollow import drain as hollow_drain
+from bench.hollow import memory as hollow_memory
+from bench.hollow import rates
+from bench.lib import machine, results
+from bench.lib.finding import Finding
+from bench.lib.installation import Ground
+from bench.runs import (
     artifact,
-    console,
     drain,
-    facts,
     first_line,
-    follow,
-    hollow_drain,
-    hollow_memory,
-    hollow_rates,
-    lines,
-    lists,
     memory,
-    poll,
-    push,
-    redeploy,
-    requests,
-    rollback,
-    slots,
+    million_lines,
+    next_run,
+    post_run,
+    print_to_client,
     start,
-    streams,
-    taken,
     writes,
 )
-from bench.finding import Finding
-from bench.ground import Ground
+from bench.sources import poll, push, redeploy, rollback
 
 RESULTS = Path(__file__).parent / "results"
 Measure = Callable[..., Awaitable[list[Finding]]]
@@ -49,7 +42,7 @@ MEASURES: dict[str, Measure] = {
     "memory": memory.measure,
     "L1": start.one_by_one,
     "L2": start.in_flight,
-    "L4": accept.measure,
+    "L4": post_run.measure,
     "F1": lists.measure,
     "F2": requests.rates,
     "F3": requests.asked,
@@ -57,9 +50,9 @@ MEASURES: dict[str, Measure] = {
     "L5": first_line.measure,
     "T1": drain.measure,
     "T2": writes.measure,
-    "T5": slots.measure,
-    "S1": follow.measure,
-    "S2": lines.measure,
+    "T5": next_run.measure,
+    "S1": print_to_client.measure,
+    "S2": million_lines.measure,
     "S3": streams.measure,
     "S4": streams.catch_up,
     "A1": artifact.measure,
@@ -72,7 +65,7 @@ MEASURES: dict[str, Measure] = {
     "B4": redeploy.cold_start,
     "T1hollow": hollow_drain.measure,
     "T3": hollow_memory.measure,
-    "T4": hollow_rates.measure,
+    "T4": rates.measure,
 }
 HOLLOW = ("T1hollow", "T3", "T4")
 """Those that bring a control plane of their own, and need only the ground's programs."""
@@ -85,12 +78,12 @@ COUNTED = ("L1", "T1", "S2", "S3", "G2", "C1", *HOLLOW)
 async def main(wanted: dict[str, int | None], keep: bool = False) -> bool:
     """Takes the measurements, prints a line for each finding, keeps all numbers; whether all were taken."""
     ground = await Ground.open() if set(wanted) - set(HOLLOW) else None
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {facts.machine()}", flush=True)
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine.machine()}", flush=True)
     kept: list[dict[str, Any]] = []
     failed = []
     try:
         for name, count in wanted.items():
-            begun, before = datetime.now(UTC), facts.machine()
+            begun, before = datetime.now(UTC), machine.machine()
             try:
                 found = await MEASURES[name](ground, *([] if count is None else [count]))
             except Exception as error:
@@ -99,17 +92,17 @@ async def main(wanted: dict[str, int | None], keep: bool = False) -> bool:
                 print(f"{name}: not taken: {type(error).__name__}: {str(error)[:500]}", flush=True)
                 continue
             if keep:
-                taken.keep(name, count, begun, before, [finding.record() for finding in found])
+                results.keep(name, count, begun, before, [finding.record() for finding in found])
             for finding in found:
                 print(finding.line(), flush=True)
-                kept.append({**finding.record(), "begun": begun.isoformat(), "machine": facts.machine()})
+                kept.append({**finding.record(), "begun": begun.isoformat(), "machine": machine.machine()})
     finally:
         if ground is not None:
             await ground.close()
     if kept:
         RESULTS.mkdir(exist_ok=True)
         file = RESULTS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
-        file.write_text(json.dumps({"machine": facts.machine(), "findings": kept}, indent=1))
+        file.write_text(json.dumps({"machine": machine.machine(), "findings": kept}, indent=1))
         print(f"all numbers: {file}", flush=True)
     return not failed
 

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from build.api_client import Facade
 from build.errors import Infrastructure
-from build.facade import Facade
-from build.hint import tell
 from build.json_object import SettingsInvalid
 from build.logs import Log, facade_sender
-from build.prune_settings import PruneSettings, read_prune_settings
+from build.registry.prune_settings import PruneSettings, read_prune_settings
+from build.report import tell
 from build.settings import Settings, read_settings
 from build.termination import PATH, write_termination
 from plan.errors import PlanError
@@ -35,20 +35,20 @@ def run(step: str, settings: Settings | PruneSettings, log: Log) -> tuple[dict[s
     """The words for the termination message (none for a plain success) and the exit code of one step."""
     try:
         if isinstance(settings, PruneSettings):
-            from build.prune import prune
+            from build.registry.prune import prune
 
             return prune(settings, log), ANSWERED
         if step == "assemble":
             from build.assemble import assemble
-            from build.runner_files import RUNNER
+            from build.image.runner_files import RUNNER
 
             return assemble(settings, log, RUNNER), ANSWERED
         if step == "source":
-            from build.source import write_workspace
+            from build.workspace import write_workspace
 
             write_workspace(settings, log)
         else:
-            from build.push import push_dependencies
+            from build.registry.push import push_dependencies
 
             push_dependencies(settings, log)
     except PlanError as error:

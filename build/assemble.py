@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from build.errors import Infrastructure
-from build.image import Image, ImageInvalid, appended
-from build.layers import Layer, code_files, left_out, make_layer
+from build.image.layers import Layer, code_files, left_out, make_layer
+from build.image.manifest import Image, ImageInvalid, appended
+from build.image.runner_files import runner_files
 from build.logs import Log
-from build.planned import Sourced, planned_source
-from build.registry import Repository
-from build.runner_files import runner_files
+from build.planned_source import Sourced, planned_source
+from build.registry.repository import Repository
 from build.settings import GitSource, Settings
-from build.tree import SourceTree
-from outbound.repository_url import shown
+from build.source.tree import SourceTree
+from egress.git.repository_url import shown
 from plan.keys import build_key
 
 # What the dependency image has already, with owners and modes that must stay.

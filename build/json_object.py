@@ -1,4 +1,4 @@
-"""JSON in an environment variable, read key by key. Called by build.settings and build.prune_settings."""
+"""JSON in an environment variable, read key by key. Called by build.settings and build.registry.prune_settings."""
 
 import json
 import re

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TextIO
 
-from build.facade import Facade
+from build.api_client import Facade
 
 _BUFFER_BYTES = 1 << 20
 _CHUNK_BYTES = 64 << 10

@@ -1,4 +1,4 @@
-"""Takes what must not be known out of a program's output. Called by build.wheels."""
+"""Takes what must not be known out of a program's output. Called by build.wheels.download."""
 
 import base64
 import re

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from build.json_object import JsonObject, json_variable, variable
-from build.registry_credential import Credential
-from outbound.access import Access
+from build.registry.credential import Credential
+from egress.git.credentials import Access
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from api.openapi.document import document
-from api.routes.description import OPERATIONS
+from api.openapi.routes import OPERATIONS
 from clients.document import URL, for_clients, for_go
 from dev import settings
 

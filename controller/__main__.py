@@ -9,10 +9,10 @@ import structlog
 
 from controller.config import Config, ConfigError, parse
 from controller.process import Process
-from controller.recorder import COMPONENT
+from controller.runtime.recorder import COMPONENT
 from controller.signals import end_by_signal
-from crds import heap
-from crds.kube import Kube
+from kube import gc_tuning
+from kube.client import Kube
 
 
 def _logging(level: str) -> None:
@@ -36,7 +36,7 @@ async def _run(config: Config) -> None:
     kube = await Kube.connect(config.namespace, COMPONENT)
     process = Process(kube, config)
     pages = await process.serve()
-    heap.settle()
+    gc_tuning.settle()
     try:
         await process.run(stop)
     finally:

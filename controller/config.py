@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from controller.places import Places, parse_places
-from controller.way_out import WayOut, parse_authorities, parse_proxies
-from crds.limit_settings import Limits, read_limits
+from controller.pods.egress import WayOut, parse_authorities, parse_proxies
+from controller.pods.placement import Places, parse_places
+from crds.installation_limits import Limits, read_limits
 from crds.limits import Plans, parse_plans
-from outbound.addresses import Rules
+from egress.addresses import Rules
 
 T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")

@@ -1,6 +1,6 @@
 """The Project as owner of what kubectl users made without one. Pure; called by the decide functions."""
 
-from controller.decision import Patch
+from controller.runtime.decision import Patch
 from crds import names
 from crds.kinds import Kind
 from crds.objects import Object, Project

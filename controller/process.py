@@ -10,33 +10,33 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from controller import operator, triggers
-from controller.answers import Answers, routes
-from controller.apply import Actor
 from controller.config import Config
-from controller.deployment.begin import Begin
-from controller.deployment.line import Line
+from controller.deployment.build_admission import Begin
+from controller.deployment.queue_view import Line
 from controller.deployment.reconcile import DeploymentReconciler
-from controller.gauges import add_gauges
-from controller.git import Git
+from controller.deployment.reported_results import Answers, routes
+from controller.git.client import Git
 from controller.github.client import GitHub
 from controller.github.reconcile import GitHubReconciler
-from controller.health import Vitals, application
-from controller.known import Known
-from controller.lanes import Lanes
-from controller.metrics import Metrics
-from controller.observer import Observer
-from controller.project.looks import Looks
+from controller.images.reconcile import Retainer
+from controller.observability.gauges import add_gauges
+from controller.observability.health import Vitals, application
+from controller.observability.metrics import Metrics
 from controller.project.reconcile import ProjectReconciler
-from controller.project.retain import Retainer
-from controller.project.source import SourceReconciler
-from controller.reconciler import Reconciler
-from controller.recorder import Recorder
-from controller.resync import Resync
 from controller.run.admission import AdmissionReconciler
 from controller.run.reconcile import RunReconciler
+from controller.runtime import event_map, kopf_watch
+from controller.runtime.apply import Actor
+from controller.runtime.cache import Known
+from controller.runtime.event_handlers import Observer
+from controller.runtime.queues import Lanes
+from controller.runtime.recorder import Recorder
+from controller.runtime.resync import Resync
+from controller.runtime.worker import Reconciler
+from controller.source.observed import Looks
+from controller.source.poller import SourceReconciler
 from crds import kinds
-from crds.kube import Kube
+from kube.client import Kube
 
 LOG = structlog.get_logger("controller")
 SOURCE_WORKERS = 128
@@ -79,13 +79,13 @@ class Process:
         self._reconciler = Reconciler(
             {
                 kinds.RUN.plural: RunReconciler(actor, config).reconcile,
-                triggers.ADMISSION: AdmissionReconciler(actor, config).reconcile,
+                event_map.ADMISSION: AdmissionReconciler(actor, config).reconcile,
                 kinds.DEPLOYMENT.plural: DeploymentReconciler(actor, config, begin, self._answers).reconcile,
                 kinds.PROJECT.plural: ProjectReconciler(
                     actor, looks, retainer, config.timing.burst, begin.key
                 ).reconcile,
-                triggers.GITHUB: GitHubReconciler(actor, config, self._github).reconcile,
-                triggers.SOURCE: SourceReconciler(actor, config, self._git, looks).reconcile,
+                event_map.GITHUB: GitHubReconciler(actor, config, self._github).reconcile,
+                event_map.SOURCE: SourceReconciler(actor, config, self._git, looks).reconcile,
             },
             self.metrics,
         )
@@ -98,7 +98,7 @@ class Process:
             resync_age=None if self.resync.last is None else now - self.resync.last,
             resync_problem=self.resync.problem,
             oldest_ready=max(self.lanes.main.oldest_ready(), self.lanes.sources.oldest_ready()),
-            missing_watchers=tuple(operator.missing_watchers()) if self.config.kopf else (),
+            missing_watchers=tuple(kopf_watch.missing_watchers()) if self.config.kopf else (),
             uptime=now - self._began,
         )
 
@@ -114,7 +114,7 @@ class Process:
         tasks = [asyncio.create_task(work) for work in works]
         kopf_stop = asyncio.Event()
         watching = (
-            asyncio.create_task(operator.watch(self.observer, self.config.namespace, kopf_stop, stop))
+            asyncio.create_task(kopf_watch.watch(self.observer, self.config.namespace, kopf_stop, stop))
             if self.config.kopf
             else None
         )

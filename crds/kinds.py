@@ -1,6 +1,6 @@
 """The kinds we read and write, as addresses at the apiserver.
 
-Called by `crds.kube` and by everyone who names a kind.
+Called by `kube.client` and by everyone who names a kind.
 """
 
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crds import durations
-from crds.limit_settings import Limits
+from crds.installation_limits import Limits
 from crds.objects import Deployment, Project, Run
 
 GRACE = 10

@@ -4,8 +4,11 @@ import argparse
 import os
 import sys
 
-from dev import build, bypass, cluster_choice, environment, ground, packages, settings
+from dev import environment, go_build, packages, settings
+from dev.cluster import choice
+from dev.cluster import cluster as ground
 from dev.errors import GroundError
+from dev.net import proxy_bypass
 from dev.progress import Progress
 
 
@@ -31,7 +34,7 @@ def main(arguments: list[str]) -> int:
     """Runs one command and gives back the exit code."""
     options = parser().parse_args(arguments)
     progress = Progress()
-    around = bypass.variables(os.environ)
+    around = proxy_bypass.variables(os.environ)
     inherited = {**os.environ, **around}
     os.environ.update({**around, "PATH": packages.search_path(os.environ.get("PATH", ""))})
     try:
@@ -39,13 +42,13 @@ def main(arguments: list[str]) -> int:
             found = settings.from_environment(inherited)
             found.logs.mkdir(parents=True, exist_ok=True)
             packages.install(found, progress, packages.TESTED_WITH)
-            build.workflow_tools(found, progress)
+            go_build.workflow_tools(found, progress)
             return 0
         found = settings.from_environment(inherited)
         # `fit` comes before an `up` in the Makefile and means the cluster that this one will choose.
         cluster = ground.name(found, inherited, options.command in ("up", "fit"))
         if options.command == "fit":
-            cluster_choice.check(cluster, options.target)
+            choice.check(cluster, options.target)
             return 0
         return _run(options, ground.chosen(cluster, found, inherited, progress))
     except GroundError as error:

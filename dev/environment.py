@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Mapping
 
-from dev import bypass
+from dev.net import proxy_bypass
 from dev.settings import BRIDGE_ADDRESS, FACADE_URL, Settings
 
 
@@ -21,7 +21,7 @@ def variables(settings: Settings, inherited: Mapping[str, str]) -> dict[str, str
         "CREWYARD_URL": FACADE_URL,
         "CREWYARD_HOST_ADDRESS": BRIDGE_ADDRESS,
     }
-    values |= bypass.variables(inherited)
+    values |= proxy_bypass.variables(inherited)
     if settings.admin_key.exists():
         values["CREWYARD_API_KEY"] = settings.admin_key.read_text().strip()
     return values

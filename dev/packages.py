@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from dev import command
+from dev.process import command
 from dev.progress import Progress
 from dev.settings import Settings
 

@@ -1,6 +1,6 @@
 """Which names a module binds at its top level, told from its text alone: nothing is executed.
 
-Used by plan.entrypoint and plan.crewai.
+Used by plan.entrypoint and plan.config.crewai.
 """
 
 import ast

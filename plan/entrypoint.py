@@ -14,7 +14,7 @@ from .errors import (
     listed,
     nearest,
 )
-from .own_project import find_project
+from .packages.own_project import find_project
 from .source import Files
 
 # Where the crew's code lies within the image's path: /app and /app/src.

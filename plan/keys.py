@@ -8,9 +8,9 @@ import hashlib
 import json
 from collections.abc import Iterable
 
-from .dependencies import Declaration
-from .dockerfile import dockerfile
 from .make import Plan
+from .packages.dependencies import Declaration
+from .packages.dockerfile import dockerfile
 
 
 def dependencies_key(

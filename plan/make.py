@@ -4,11 +4,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .configuration import DEFAULT_ENTRYPOINT, read_configuration
-from .dependencies import Declaration, read_dependencies
+from .config.configuration import DEFAULT_ENTRYPOINT, read_configuration
+from .config.framework import framework_of
 from .entrypoint import find_entrypoint
 from .exclude import left_out
-from .framework import framework_of
+from .packages.dependencies import Declaration, read_dependencies
 from .python import choose_python
 from .source import Files, without
 

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Sequence
 
-from .configuration import Configuration
+from .config.configuration import Configuration
+from .config.toml_tables import read_toml
 from .errors import CONFIG_INVALID, PlanError, listed
 from .source import Files
-from .tables import read_toml
 
 _CLAUSE = re.compile(r"(~=|===?|!=|<=|>=|<|>)\s*v?(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?")
 

@@ -19,19 +19,20 @@ from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from actions.workflow import git, results, step
-from actions.workflow.api import Api
-from actions.workflow.commit import Commit, clean_message, read_commit
+from actions.workflow import outputs, step
+from actions.workflow.client.api import Api
+from actions.workflow.client.credential import credential
+from actions.workflow.client.sse import parsed, whole
+from actions.workflow.client.transport import fetch_token
 from actions.workflow.console import Console
-from actions.workflow.credential import credential
-from actions.workflow.deployed import Deployment, failure, told
+from actions.workflow.deployment import Deployment, failure, told
 from actions.workflow.errors import Failed, Refusal, Stopped
 from actions.workflow.inputs import Inputs
-from actions.workflow.pack import Packed, pack, select
-from actions.workflow.patterns import Patterns
-from actions.workflow.stream import parsed, whole
-from actions.workflow.transport import fetch_token
-from actions.workflow.upload import Progress, amount
+from actions.workflow.source import git
+from actions.workflow.source.commit import Commit, clean_message, read_commit
+from actions.workflow.source.exclude_patterns import Patterns
+from actions.workflow.source.pack import Packed, pack, select
+from actions.workflow.source.upload_progress import Progress, amount
 
 TIMEOUT = "45m"
 _STATUSES = ("active", "superseded", "failed")
@@ -145,7 +146,7 @@ def create(api: Api, console: Console, wish: Wish, commit: Commit) -> Deployment
         )
     if commit.sha:
         body["git_sha"] = commit.sha
-        rows.append(("Commit", f"`{commit.sha[:12]}` {results.cell(str(body['message']))}"))
+        rows.append(("Commit", f"`{commit.sha[:12]}` {outputs.cell(str(body['message']))}"))
     if wish.preview:
         body["preview"] = {} if commit.pull_request is None else {"pull_request": commit.pull_request}
         rows.append(("Preview", f"pull request {commit.pull_request}" if commit.pull_request else "yes"))

@@ -17,14 +17,14 @@ from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from actions.workflow import artifacts, results, step, telling
-from actions.workflow.api import Api
+from actions.workflow import artifacts, event_lines, outputs, step
+from actions.workflow.client.api import Api
+from actions.workflow.client.credential import credential
+from actions.workflow.client.sse import parsed, whole
+from actions.workflow.client.transport import TROUBLE, fetch_token
 from actions.workflow.console import Console
-from actions.workflow.credential import credential
 from actions.workflow.errors import Failed, Refusal, Stopped
 from actions.workflow.inputs import Inputs
-from actions.workflow.stream import parsed, whole
-from actions.workflow.transport import TROUBLE, fetch_token
 
 # What any installation takes; most take less, and say so.
 INPUT_BYTES = 2 * 1024 * 1024
@@ -57,7 +57,7 @@ class Run:
     output: Any = None
     error: Mapping[str, Any] = field(default_factory=dict)
     duration_ms: Any = None
-    tokens: telling.Tokens = field(default_factory=telling.Tokens)
+    tokens: event_lines.Tokens = field(default_factory=event_lines.Tokens)
     files: list[str] = field(default_factory=list)
 
     @property
@@ -115,10 +115,10 @@ def follow(run: Run, console: Console) -> None:
         data = parsed(message.data)
         if message.event == "usage":
             run.tokens.add(data)
-        line = telling.line(message.event, data)
+        line = event_lines.line(message.event, data)
         if line is not None:
             console.say(line)
-        if message.event in telling.LAST:
+        if message.event in event_lines.LAST:
             break
     for attempt in range(1, 31):
         found = run.api.get(run.path)["data"]
@@ -174,23 +174,23 @@ def told(run: Run) -> None:
     if run.id is None:
         return
     output = "" if run.status != "succeeded" else json.dumps(run.output, ensure_ascii=False)
-    results.write_outputs(os.environ, {"run-id": run.id, "status": run.status, "output": output})
+    outputs.write_outputs(os.environ, {"run-id": run.id, "status": run.status, "output": output})
     rows = [
-        ("Run", results.link(run.id, f"{run.api.url}{run.path}")),
+        ("Run", outputs.link(run.id, f"{run.api.url}{run.path}")),
         ("Of", f"`{run.body['deployment']}`"),
-        ("Status", f"**{results.cell(run.status)}**"),
+        ("Status", f"**{outputs.cell(run.status)}**"),
     ]
     if run.duration_ms is not None:
-        rows.append(("Duration", telling.duration(run.duration_ms)))
+        rows.append(("Duration", event_lines.duration(run.duration_ms)))
     if run.error:
-        rows.append(("Error", results.cell(f"{run.error.get('reason')}: {run.error.get('message')}")))
+        rows.append(("Error", outputs.cell(f"{run.error.get('reason')}: {run.error.get('message')}")))
     if output:
-        rows.append(("Output", results.cell(output)))
+        rows.append(("Output", outputs.cell(output)))
     if run.tokens.text():
-        rows.append(("Tokens", results.cell(run.tokens.text())))
+        rows.append(("Tokens", outputs.cell(run.tokens.text())))
     if run.files:
-        rows.append(("Artifacts", results.cell(", ".join(run.files))))
-    results.write_summary(os.environ, results.table(f"Crewyard run {run.id}", rows))
+        rows.append(("Artifacts", outputs.cell(", ".join(run.files))))
+    outputs.write_summary(os.environ, outputs.table(f"Crewyard run {run.id}", rows))
 
 
 def act(console: Console) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from actions.workflow.api import Api
+from actions.workflow.client.api import Api
 from actions.workflow.errors import Failed
 
 _PER_PAGE = 100

@@ -1,6 +1,6 @@
 """The console: a page of modules that call the API with the key of who signed in. Served as it is.
 
-Called by `api.routes.console`. Nothing comes from elsewhere, and the policy says so; trusted types make
+Called by `api.console.routes`. Nothing comes from elsewhere, and the policy says so; trusted types make
 sure that no text is ever read as HTML.
 """
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from aiohttp import hdrs, web
 
+from api.internal.context import Refusal, Yard, token
 from api.internal.events import NOT_YOURS
-from api.internal.pods import Refusal, Yard, token
 from api.store.errors import Mismatch, TooLarge
 from api.store.index.artifacts import ArtifactRow
 from crds import names

@@ -4,9 +4,9 @@ from typing import Any
 
 from aiohttp import web
 
-from api.internal.pods import Refusal, Yard, bearer, body, number, text, token
-from api.store.buildlogs import Chunk
+from api.internal.context import Refusal, Yard, bearer, body, number, text, token
 from api.store.index.deployments import DeploymentRow
+from api.store.logs.build_logs import Chunk
 from crds.kinds import DEPLOYMENT
 from crds.objects import Deployment
 

@@ -8,18 +8,19 @@ from typing import Any
 
 from aiohttp import web
 
-from api.internal import restored
-from api.internal.pods import Refusal, Yard, body, number, text, token
-from api.store.index.claims import Asked, Denied, Granted, Unknown, Wait
+from api.internal import lost_index
+from api.internal.context import Refusal, Yard, body, number, text, token
+from api.store.index.claims.claims import Asked, Denied, Granted, Unknown, Wait
 from api.store.index.deployments import DeploymentRow
-from api.store.index.runs import RunDetail
-from crds import errors, names
+from api.store.index.runs.runs import RunDetail
+from crds import names
+from crds.installation_limits import Limits
 from crds.kinds import DEPLOYMENT, POD, RUN
-from crds.limit_settings import Limits
 from crds.limits import run_timeout
 from crds.objects import Deployment, Pod, Project, Run
 from crds.reasons import RunReason
 from crds.times import format_time
+from kube import errors
 
 PROTOCOLS = (1,)
 AGAIN = (0.1, 0.5)
@@ -53,7 +54,7 @@ async def _claim(yard: Yard, request: web.Request) -> dict[str, Any]:
         row, live = await asyncio.gather(yard.store.runs.get(run), _live(yard, run, asked))
         if live.cancel or live.ended:
             return _refused("the run was canceled" if live.cancel else "the run has ended")
-        lost = await restored.refusal(yard, live, asked)
+        lost = await lost_index.refusal(yard, live, asked)
         if lost is not None:
             return _refused(lost)
         if row is None or row.uid is None or row.deployment is None:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from api.internal import said
-from api.internal.pods import Refusal, Yard, body, text, token
+from api.internal import event_validation
+from api.internal.context import Refusal, Yard, body, text, token
 
 NOT_YOURS = "this pod does not hold the run, or the run has ended"
 
@@ -17,7 +17,7 @@ async def events(yard: Yard, request: web.Request) -> web.Response:
     token(yard, request, "run", run)
     sent = await body(request)
     pod, nonce = text(sent, "pod_uid"), text(sent, "nonce")
-    found = said.events(run, sent, datetime.now(UTC), yard.config.limits.event_bytes)
+    found = event_validation.events(run, sent, datetime.now(UTC), yard.config.limits.event_bytes)
     # The end of the run waits for the log too: nothing is appended after its terminal event got an id.
     async with yard.store.events.hold(run) as log:
         if not await yard.store.claims.holds(run, pod, nonce):

@@ -5,10 +5,10 @@ from typing import Any
 
 from aiohttp import web
 
-from api import outbox
+from api.internal.context import Refusal, Yard, body, number, text, token
 from api.internal.events import NOT_YOURS
-from api.internal.pods import Refusal, Yard, body, number, text, token
-from api.nesting import DEEPEST, too_deep
+from api.v1.runs import status_outbox
+from crds.json_depth import DEEPEST, too_deep
 
 OUTCOMES = ("succeeded", "failed", "stopped")
 PATIENCE = 20.0
@@ -36,7 +36,7 @@ async def result(yard: Yard, request: web.Request) -> web.Response:
         written = await yard.store.claims.report(run, pod, nonce, found) if same else None
     if written is None:
         raise Refusal(409, NOT_YOURS)
-    if not written and not await outbox.deliver_until(yard.store, yard.kube, run, PATIENCE):
+    if not written and not await status_outbox.deliver_until(yard.store, yard.kube, run, PATIENCE):
         raise Refusal(503, "the result is kept but not in its object yet; try again")
     return web.json_response({})
 

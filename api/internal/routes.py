@@ -6,9 +6,9 @@ from aiohttp import web
 
 from api.config import Config
 from api.internal import artifacts, builds, claim, events, result
-from api.internal.pods import Handler, Yard, answered
+from api.internal.context import Handler, Yard, answered
 from api.store.store import Store
-from crds.kube import Kube
+from kube.client import Kube
 
 Call = Callable[[Yard, web.Request], Awaitable[web.StreamResponse]]
 

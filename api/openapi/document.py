@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document, made of the operations and their schemas.
 
-Pure. Called by `api.routes.description`, which serves it, and by tests, which hold
+Pure. Called by `api.openapi.routes`, which serves it, and by tests, which hold
 every answer against it.
 """
 
@@ -8,11 +8,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from api import errors, schemas
+from api import errors
+from api.http.operation import Answer, Operation
+from api.http.query import Parameter
 from api.openapi import examples, headers, shapes
-from api.openapi.operation import Answer, Operation
 from api.openapi.references import Components
-from api.parameters import Parameter
+from api.v1 import schemas
 
 _PLACEHOLDER = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 _IDS = {

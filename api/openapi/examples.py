@@ -1,6 +1,6 @@
 """Examples: bodies and answers as they look, one yard for all of them. Pure.
 
-Called by the tables of `api.routes`; the tests run every one of them.
+Called by the tables of `api.v1`; the tests run every one of them.
 """
 
 from typing import Any

@@ -1,14 +1,15 @@
-"""What the API answers, as JSON Schemas: the other half of `api.schemas`. Pure.
+"""What the API answers, as JSON Schemas: the other half of `api.v1.schemas`. Pure.
 
-Called by the tables of `api.routes`. Every schema with a title becomes a component
+Called by the tables of `api.v1`. Every schema with a title becomes a component
 of the document. Keys are exact: an answer with any other is a failed test.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from api.http import casing
 from api.openapi import words
-from api.schemas import (
+from api.v1.schemas import (
     DEPLOYMENT_ID,
     DEPLOYMENT_STATUSES,
     PROJECT_NAME,
@@ -16,7 +17,6 @@ from api.schemas import (
     RUN_STATUSES,
     SCOPES,
 )
-from api.translate import casing
 from crds import schema as crd
 from crds.kinds import DEPLOYMENT as DEPLOYMENT_KIND
 

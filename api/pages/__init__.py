@@ -1,6 +1,6 @@
 """Pages that are served as they are: one file each, nothing from elsewhere, and a policy that says so.
 
-Called by `api.routes.description`.
+Called by `api.openapi.routes`.
 """
 
 import base64

@@ -8,28 +8,28 @@ from pathlib import Path
 
 from obstore.exceptions import BaseError
 
-from api.store.archive import ArchivedEventLogs
-from api.store.blob_place import in_bucket, in_folder
-from api.store.blobs import Blobs
+from api.store.backend import Kept, in_directory, in_postgres
+from api.store.blobs.backends import in_bucket, in_folder
+from api.store.blobs.blobs import Blobs
 from api.store.errors import Missing, StoreUnavailable, Taken
-from api.store.events import Events
-from api.store.index.archives import Archives
+from api.store.index.api_keys import Keys
 from api.store.index.artifacts import Artifacts
-from api.store.index.claims import Claims
+from api.store.index.claims.claims import Claims
+from api.store.index.claims.quota import Places
+from api.store.index.deletion.expired_records import Records
 from api.store.index.deployments import Deployments
-from api.store.index.holdings import Measure
 from api.store.index.idempotency import IdempotencyKeys
-from api.store.index.keys import Keys
-from api.store.index.places import Places
+from api.store.index.log_archives import Archives
 from api.store.index.projects import Projects
-from api.store.index.records import Records
-from api.store.index.runs import Runs
+from api.store.index.runs.run_writer import Record
+from api.store.index.runs.runs import Runs
+from api.store.index.storage_stats import Measure
 from api.store.index.uploads import UploadRow, Uploads
 from api.store.index.usage import Usage
 from api.store.index.workflows import Workflows
-from api.store.kept import Kept, in_directory, in_postgres
-from api.store.record import Record
-from crds.limit_settings import Limits
+from api.store.logs.event_archive import ArchivedEventLogs
+from api.store.logs.events import Events
+from crds.installation_limits import Limits
 
 _TAKEN = "the upload has its bytes already; ask for a new one with POST /v1/uploads"
 

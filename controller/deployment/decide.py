@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from controller import owner, triggers
+from controller import owner
 from controller.config import Config
-from controller.decision import Create, Decision, Delete, Note
-from controller.deployment import answer, patience, pod, status
-from controller.deployment.attempts import ASSEMBLE, DEPENDENCIES, Attempts, PodKind, Step, attempts
+from controller.deployment import build_result, deadlines, pod, status
+from controller.deployment.steps import ASSEMBLE, DEPENDENCIES, Attempts, PodKind, Step, attempts
+from controller.runtime import event_map
+from controller.runtime.decision import Create, Decision, Delete, Note
 from crds import kinds
 from crds.objects import Deployment, Pod, Project
 from crds.reasons import BuildReason
@@ -50,13 +51,13 @@ def decide(seen: Observed, now: datetime, config: Config) -> Decision:
     """The Decision for a Deployment."""
     deployment = seen.deployment
     if deployment.deleting:
-        return Decision(delete=patience.stops(seen.pods))
+        return Decision(delete=deadlines.stops(seen.pods))
     if deployment.failed or deployment.built:
-        return patience.tidy(deployment, seen.pods, now, config.timing)
+        return deadlines.tidy(deployment, seen.pods, now, config.timing)
     if seen.project is None:
         message = f"There is no project {deployment.project}; create it."
         waits = status.pending(deployment, status.PROJECT_NOT_FOUND, message, now)
-        return Decision(delete=patience.stops(seen.pods), status={**waits, "buildPod": None})
+        return Decision(delete=deadlines.stops(seen.pods), status={**waits, "buildPod": None})
     steps = attempts(seen.pods, deployment.status.get("buildPod"))
     decision = _build(seen, seen.project, steps, now, config)
     begun_with = pod.source_key_of(seen.pods)
@@ -75,21 +76,25 @@ def _build(seen: Observed, project: Project, steps: Attempts, now: datetime, con
     if latest.pod is None and seen.removed:
         return _until_removed(seen, (), now)
     if latest.pod is None:
-        lost = answer.Broken("the build pod was deleted before it ended")
+        lost = build_result.Broken("the build pod was deleted before it ended")
         return _again(seen, project, steps, lost, latest.kind, now, config)
-    said = answer.of_assemble(latest.pod) if latest.kind == ASSEMBLE else answer.of_dependencies(latest.pod)
-    if isinstance(said, answer.Built) and said.image in seen.removed:
+    said = (
+        build_result.of_assemble(latest.pod)
+        if latest.kind == ASSEMBLE
+        else build_result.of_dependencies(latest.pod)
+    )
+    if isinstance(said, build_result.Built) and said.image in seen.removed:
         gone = Delete(kinds.POD, latest.pod.name, latest.pod.uid, 0)
         return _until_removed(seen, (gone,), now)
-    if isinstance(said, answer.Built):
+    if isinstance(said, build_result.Built):
         return _built(seen, project, said, now)
-    if isinstance(said, answer.Needs):
-        if _count(steps, answer.Needs) > MAX_NEEDS:
+    if isinstance(said, build_result.Needs):
+        if _count(steps, build_result.Needs) > MAX_NEEDS:
             return fail(seen, _vanishing(said), now)
         return _next(seen, project, steps, DEPENDENCIES, said, now, config)
-    if isinstance(said, answer.Done):
+    if isinstance(said, build_result.Done):
         return _next(seen, project, steps, ASSEMBLE, None, now, config)
-    if isinstance(said, answer.Failure):
+    if isinstance(said, build_result.Failure):
         return fail(seen, said, now)
     return _again(seen, project, steps, said, latest.kind, now, config)
 
@@ -102,7 +107,7 @@ def _first(seen: Observed, project: Project, steps: Attempts, now: datetime, con
             status=status.reused(deployment, seen.twin, seen.key, now),
             after=adoption,
             events=(Note(status.REUSED, f"The image of {seen.twin.name} is taken over."),),
-            enqueue=(triggers.project(project.name),),
+            enqueue=(event_map.project(project.name),),
         )
     if seen.same is not None:
         message = f"{seen.same.name} is being built from the same source; its image will be taken over."
@@ -118,15 +123,19 @@ def _first(seen: Observed, project: Project, steps: Attempts, now: datetime, con
 def _said(step: Step) -> object:
     if step.pod is None or not step.pod.finished:
         return None
-    return answer.of_assemble(step.pod) if step.kind == ASSEMBLE else answer.of_dependencies(step.pod)
+    return (
+        build_result.of_assemble(step.pod)
+        if step.kind == ASSEMBLE
+        else build_result.of_dependencies(step.pod)
+    )
 
 
 def _count(steps: Attempts, kind: type) -> int:
     return sum(isinstance(_said(step), kind) for step in steps.present)
 
 
-def _vanishing(needs: answer.Needs) -> answer.Failure:
-    return answer.Failure(
+def _vanishing(needs: build_result.Needs) -> build_result.Failure:
+    return build_result.Failure(
         BuildReason.REGISTRY_PUSH,
         f"the dependency image {needs.image} was pushed and is not there",
         "Look at the registry: it may be full, or delete what is pushed.",
@@ -138,7 +147,7 @@ def _next(
     project: Project,
     steps: Attempts,
     kind: PodKind,
-    needs: answer.Needs | None,
+    needs: build_result.Needs | None,
     now: datetime,
     config: Config,
     told: Note | None = None,
@@ -166,25 +175,25 @@ def _again(
     seen: Observed,
     project: Project,
     steps: Attempts,
-    broken: answer.Broken,
+    broken: build_result.Broken,
     kind: PodKind,
     now: datetime,
     config: Config,
 ) -> Decision:
     """Another pod instead of one that broke, after a while, at most three times."""
-    useful = _count(steps, answer.Needs) + _count(steps, answer.Done)
+    useful = _count(steps, build_result.Needs) + _count(steps, build_result.Done)
     count = steps.total - useful
     if count > MAX_BROKEN:
         message = f"{broken.message} (after {count} attempts)"
         hint = "The installation is at fault rather than the crew; see the pods' events."
-        return fail(seen, answer.Failure(broken.reason, message, hint, broken.log), now)
-    ended = patience.ended(steps.latest.pod) if steps.latest and steps.latest.pod else None
+        return fail(seen, build_result.Failure(broken.reason, message, hint, broken.log), now)
+    ended = deadlines.ended(steps.latest.pod) if steps.latest and steps.latest.pod else None
     pause = config.timing.build_retry * 2.0 ** (count - 1)
     left = (ended + timedelta(seconds=pause) - now).total_seconds() if ended else 0.0
     if left > 0:
         return Decision(requeue_after=left)
     needs = next(
-        (said for said in map(_said, reversed(steps.present)) if isinstance(said, answer.Needs)), None
+        (said for said in map(_said, reversed(steps.present)) if isinstance(said, build_result.Needs)), None
     )
     following = DEPENDENCIES if kind == DEPENDENCIES and needs is not None else ASSEMBLE
     note = Note("BuildRetried", f"{broken.message}; another pod is made", True)
@@ -196,7 +205,7 @@ def _wait(
 ) -> Decision:
     """Waits for a pod, within limits: one that never starts or never ends is taken away."""
     deployment = seen.deployment
-    waits = patience.wait(build, now, config.timing)
+    waits = deadlines.wait(build, now, config.timing)
     message = waits.message or _DOING[kind][1]
     name = build.name if deployment.status.get("buildPod") != build.name else None
     wanted = status.building(deployment, name, _DOING[kind][0], message, now)
@@ -217,8 +226,8 @@ def _until_removed(seen: Observed, delete: tuple[Delete, ...], now: datetime) ->
     return Decision(delete=delete, status=wanted, requeue_after=REMOVAL_AGAIN)
 
 
-def _built(seen: Observed, project: Project, said: answer.Built, now: datetime) -> Decision:
-    invalid = answer.Failure(
+def _built(seen: Observed, project: Project, said: build_result.Built, now: datetime) -> Decision:
+    invalid = build_result.Failure(
         BuildReason.CONFIG_INVALID,
         "the configuration holds a value that a Deployment cannot have: see its Events",
         "Names and lists in the configuration file are too long or too many.",
@@ -227,14 +236,14 @@ def _built(seen: Observed, project: Project, said: answer.Built, now: datetime) 
         status=status.built(seen.deployment, said, now),
         instead=status.failed(seen.deployment, invalid, now),
         events=(Note("Built", f"The image is {said.image}."),),
-        enqueue=(triggers.project(project.name),),
+        enqueue=(event_map.project(project.name),),
     )
 
 
-def fail(seen: Observed, failure: answer.Failure, now: datetime) -> Decision:
+def fail(seen: Observed, failure: build_result.Failure, now: datetime) -> Decision:
     """The end of a build."""
     return Decision(
         status=status.failed(seen.deployment, failure, now),
         events=(Note(failure.reason, failure.message, True),),
-        enqueue=(triggers.project(seen.deployment.project),),
+        enqueue=(event_map.project(seen.deployment.project),),
     )

@@ -8,11 +8,10 @@ of any kind; what it made is pushed by another container.
 from collections.abc import Iterable
 from typing import Any
 
-from controller import push_secret, security
 from controller.config import Config
-from controller.deployment import environment
-from controller.deployment.attempts import ANNOTATION_STEP
-from controller.deployment.patience import STOP_GRACE
+from controller.deployment.deadlines import STOP_GRACE
+from controller.deployment.steps import ANNOTATION_STEP
+from controller.pods import build_env, push_secret, security
 from crds import names
 from crds.objects import Deployment, Pod, Project
 
@@ -38,8 +37,8 @@ def assemble(
     `key` is the Deployment's source key, remembered by the first pod.
     """
     env = [
-        *environment.base(deployment, project, None, config, now),
-        *environment.git(deployment, project),
+        *build_env.base(deployment, project, None, config, now),
+        *build_env.git(deployment, project),
         *push_secret.credential(project, config),
     ]
     container = _own("assemble", "assemble", env, config)
@@ -68,8 +67,8 @@ def dependencies(
 ) -> dict[str, Any]:
     """The pod that builds and pushes the dependency image `image` of that key."""
     mount = {"volumeMounts": [{"name": "workspace", "mountPath": WORKSPACE}]}
-    env = environment.base(deployment, project, key, config, now)
-    fetching = [*env, *environment.git(deployment, project), *environment.index(project)]
+    env = build_env.base(deployment, project, key, config, now)
+    fetching = [*env, *build_env.git(deployment, project), *build_env.index(project)]
     source = {**_own("source", "source", fetching, config), **mount}
     push = {**_own("push", "push", [*env, *push_secret.credential(project, config)], config), **mount}
     kaniko = {
@@ -163,7 +162,7 @@ def _pod(
         },
         "spec": {
             "restartPolicy": "Never",
-            "activeDeadlineSeconds": environment.timeout(project, config),
+            "activeDeadlineSeconds": build_env.timeout(project, config),
             "terminationGracePeriodSeconds": STOP_GRACE,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,

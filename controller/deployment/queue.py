@@ -2,7 +2,7 @@
 
 First in, first out by creation, within the caps of the installation and of each
 project; a project at its cap does not hold up others behind it. Called by
-`controller.deployment.line` and `begin`.
+`controller.deployment.queue_view` and `begin`.
 """
 
 from collections import Counter

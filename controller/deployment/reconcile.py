@@ -1,21 +1,22 @@
-"""One look at one Deployment: observe, decide, apply. Called by `controller.reconciler`."""
+"""One look at one Deployment: observe, decide, apply. Called by `controller.runtime.worker`."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from controller import triggers
-from controller.answers import Answers
-from controller.apply import Actor
 from controller.config import Config
-from controller.decision import Decision, Delete
 from controller.deployment import queue
-from controller.deployment.begin import BUILDS, Begin
+from controller.deployment.build_admission import BUILDS, Begin
+from controller.deployment.deadlines import STOP_GRACE
 from controller.deployment.decide import WAITS_AGAIN, Observed, decide
-from controller.deployment.heard import as_ended
-from controller.deployment.patience import STOP_GRACE
-from controller.deployment.refusal import refused
-from crds import errors, kinds, names
+from controller.deployment.pod_as_ended import as_ended
+from controller.deployment.pod_rejected import refused
+from controller.deployment.reported_results import Answers
+from controller.runtime import event_map
+from controller.runtime.apply import Actor
+from controller.runtime.decision import Decision, Delete
+from crds import kinds, names
 from crds.objects import Deployment, Pod, Project
+from kube import errors
 
 NOT_READY_AGAIN = 0.1
 
@@ -31,7 +32,7 @@ class DeploymentReconciler:
 
     async def reconcile(self, name: str) -> None:
         """Brings one build a step further. Raises what the apiserver refuses; then it is done again."""
-        key = triggers.deployment(name)
+        key = event_map.deployment(name)
         if self.begin.stays(name):
             self.actor.queue.add(key, WAITS_AGAIN)
             return
@@ -60,7 +61,7 @@ class DeploymentReconciler:
             return
         if self.begin.condemned(project.name) is None:
             # Which images are going is known after the first look at the Project.
-            self.actor.queue.add(triggers.deployment(deployment.name), NOT_READY_AGAIN)
+            self.actor.queue.add(event_map.deployment(deployment.name), NOT_READY_AGAIN)
             return
         key = self.begin.key(deployment, project)
         if key is not None:
@@ -89,7 +90,7 @@ class DeploymentReconciler:
         if over or project is None:
             await self._perform(Observed(deployment, project, pods))
         elif self.begin.removed(project.name) is None:
-            self.actor.queue.add(triggers.deployment(deployment.name), NOT_READY_AGAIN)
+            self.actor.queue.add(event_map.deployment(deployment.name), NOT_READY_AGAIN)
         elif not any(pod.finished for pod in pods):
             await self._perform(self._seen(deployment, project, pods))
         else:
@@ -134,7 +135,7 @@ class DeploymentReconciler:
 
     async def _perform(self, seen: Observed) -> None:
         deployment, now = seen.deployment, datetime.now(UTC)
-        key = triggers.deployment(deployment.name)
+        key = event_map.deployment(deployment.name)
         decision = decide(seen, now, self.config)
         try:
             await self.actor.perform(kinds.DEPLOYMENT, deployment.raw, key, decision)

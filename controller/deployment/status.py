@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from controller.deployment.answer import Built, Failure
+from controller.deployment.build_result import Built, Failure
 from crds import conditions
 from crds.conditions import Condition
 from crds.objects import Deployment

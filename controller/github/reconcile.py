@@ -3,20 +3,20 @@
 Nothing waits for it: it has a queue and workers of its own, and a GitHub that is
 away, slow or wrong costs no build and no activation. What was told is recorded
 after it was told, so that after a crash the same is told again, which changes
-nothing there. Called by `controller.reconciler` under the key `github/<deployment>`.
+nothing there. Called by `controller.runtime.worker` under the key `github/<deployment>`.
 """
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from controller import triggers
-from controller.apply import Actor
 from controller.config import Config
-from controller.decision import Note, Patch
 from controller.github.client import GitHub, GitHubProblem
 from controller.github.credentials import Credentials, CredentialsProblem, of_secret
 from controller.github.report import Report, annotation, pull_request, report, told
-from controller.queue import backoff
+from controller.runtime import event_map
+from controller.runtime.apply import Actor
+from controller.runtime.decision import Note, Patch
+from controller.runtime.workqueue import backoff
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
 from crds.objects import Deployment, Project
@@ -76,7 +76,7 @@ class GitHubReconciler:
 
     async def reconcile(self, name: str) -> None:
         """Brings GitHub up to date about one Deployment. Raises what the apiserver refuses."""
-        key = triggers.github(name)
+        key = event_map.github(name)
         raw = await self.actor.seen(kinds.DEPLOYMENT, name, key)
         deployment = Deployment(raw) if raw else None
         found = await self.actor.seen(kinds.PROJECT, deployment.project, key) if deployment else None
@@ -144,13 +144,13 @@ class GitHubReconciler:
             return
         last = self.memory.looked.get(deployment.name)
         if last is not None and (left := PREVIEW_LOOK - (now - last).total_seconds()) > 0:
-            self.actor.queue.add(triggers.github(deployment.name), left)
+            self.actor.queue.add(event_map.github(deployment.name), left)
             return
         credentials = await self._credentials(project)
         still = await self.github.is_open(credentials, wanted.repository, number)
         self.memory.looked[deployment.name] = now
         if still:
-            self.actor.queue.add(triggers.github(deployment.name), PREVIEW_LOOK)
+            self.actor.queue.add(event_map.github(deployment.name), PREVIEW_LOOK)
             return
         value = {"metadata": {"annotations": {ANNOTATION_CLOSED: f"pull request {number}"}}}
         await self.actor.patch(
@@ -174,4 +174,6 @@ class GitHubReconciler:
         after = min(problem.after, LONGEST) if isinstance(problem, GitHubProblem) else 0.0
         if after:
             self.memory.hush(deployment.project, datetime.now(UTC) + timedelta(seconds=after))
-        self.actor.queue.add(triggers.github(name), max(after, PACE * backoff(count)) if passing else REFUSED)
+        self.actor.queue.add(
+            event_map.github(name), max(after, PACE * backoff(count)) if passing else REFUSED
+        )

@@ -12,13 +12,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from controller import triggers
-from controller.decision import Create, Decision, Note, Patch, difference
-from controller.project import burst, heads, order, retention
-from controller.project.burst import AT_ONCE, Pace
-from controller.project.looks import Look
+from controller.images import policy
+from controller.project import activation, coalesce, revision
+from controller.project.coalesce import AT_ONCE, Pace
 from controller.project.phases import follow
 from controller.project.status import conditions_of
+from controller.runtime import event_map
+from controller.runtime.decision import Create, Decision, Note, Patch, difference
+from controller.source.observed import Look
 from crds import kinds
 from crds.objects import Deployment, Project
 from crds.times import format_time
@@ -34,8 +35,8 @@ def decide(
     """The Decision for a Project. A look at another source than the spec's counts as none."""
     current = look if look is not None and look.fits(project) else None
     found = current is not None and current.problem is None and project.git is not None
-    head = heads.judge(project, deployments, current) if found and current else None
-    orders = order.assign(project, deployments, head)
+    head = revision.judge(project, deployments, current) if found and current else None
+    orders = activation.assign(project, deployments, head)
     create = head.create if head is not None else None
     wait = pace.wait(deployments, create, now) if create and head and head.moved else 0.0
     status, events = _status(project, deployments, current, head, orders, now, wait > 0)
@@ -55,7 +56,7 @@ def decide(
         after=tuple(after),
         events=tuple(events),
         # What was created gets its order, and a new active deployment its waiting runs, at the next look.
-        enqueue=(triggers.project(project.name),) if create else (),
+        enqueue=(event_map.project(project.name),) if create else (),
         requeue_after=wait or None,
     )
 
@@ -65,20 +66,20 @@ def _new(create: Create, look: Look) -> tuple[Note, ...]:
     made = Note("NewCommit", f"{look.commit} is deployed as {create.name}.")
     if not look.skipped:
         return (made,)
-    told = f"{burst.commits(look.skipped)}: not built, since {look.commit[:12]} followed."
+    told = f"{coalesce.commits(look.skipped)}: not built, since {look.commit[:12]} followed."
     return made, Note("CommitsSkipped", told)
 
 
 def _overtaken(
-    deployments: Sequence[Deployment], head: heads.Head | None, orders: order.Orders, now: datetime
+    deployments: Sequence[Deployment], head: revision.Head | None, orders: activation.Orders, now: datetime
 ) -> list[Patch]:
     if head is None or head.deployment is None or head.create is not None or head.deployment.failed:
         return []
-    return burst.overtaken(deployments, head.deployment, orders, now)
+    return coalesce.overtaken(deployments, head.deployment, orders, now)
 
 
 def _stamps(
-    project: Project, deployments: Sequence[Deployment], head: heads.Head | None, orders: order.Orders
+    project: Project, deployments: Sequence[Deployment], head: revision.Head | None, orders: activation.Orders
 ) -> tuple[Patch, ...]:
     """The greatest order and the head first, with a precondition; then each Deployment's order."""
     patches: list[Patch] = []
@@ -102,14 +103,14 @@ def _stamps(
     return tuple(patches)
 
 
-def _acted_upon(head: heads.Head | None, orders: order.Orders) -> bool:
+def _acted_upon(head: revision.Head | None, orders: activation.Orders) -> bool:
     """Whether this look gives the head its place: because it moved, or has a Deployment at last."""
     if head is None or head.create is not None:
         return False
     return head.moved or (head.deployment is not None and head.deployment.name in orders.given)
 
 
-def _activated(best: Deployment, before: str | None, orders: order.Orders) -> str:
+def _activated(best: Deployment, before: str | None, orders: activation.Orders) -> str:
     """Who is active now, in whose place, and whether somebody rolled back to it."""
     instead = f", in the place of {before}" if before else ""
     rolled = "; it was rolled back to" if best.name in orders.seen else ""
@@ -120,14 +121,14 @@ def _status(
     project: Project,
     deployments: Sequence[Deployment],
     look: Look | None,
-    head: heads.Head | None,
-    orders: order.Orders,
+    head: revision.Head | None,
+    orders: activation.Orders,
     now: datetime,
     held: bool,
 ) -> tuple[dict[str, Any], list[Note]]:
     status: dict[str, Any] = {}
     events: list[Note] = []
-    best = order.winner(deployments, orders)
+    best = activation.winner(deployments, orders)
     if best is not None and best.name != project.active:
         status |= {"activeDeployment": best.name, "activatedAt": format_time(now)}
         events.append(Note("Activated", _activated(best, project.active, orders)))
@@ -139,7 +140,7 @@ def _status(
         recorded = project.status.get("source") or {}
         same = recorded.get("commit") == head.source["commit"]
         status["source"] = dict(head.source) if same else {**head.source, "order": None}
-    dependencies = retention.used(project, deployments, now)
+    dependencies = policy.used(project, deployments, now)
     if dependencies is not None:
         status["dependencies"] = dependencies
     written, notes = conditions_of(project, look, now, held)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from controller.decision import Patch, difference
+from controller.runtime.decision import Patch, difference
 from crds import conditions, kinds
 from crds.conditions import Condition
 from crds.objects import Deployment

@@ -1,17 +1,17 @@
-"""One look at one Project: observe, decide, apply. Called by `controller.reconciler`, serial per Project."""
+"""One look at one Project: observe, decide, apply. Called by `controller.runtime.worker`, serial per Project."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from controller import triggers
-from controller.apply import Actor
-from controller.decision import Create
-from controller.project import heads, order
-from controller.project.burst import Pace
+from controller.images.reconcile import Retainer
+from controller.project import activation, revision
+from controller.project.coalesce import Pace
 from controller.project.decide import decide
-from controller.project.looks import Look, Looks
-from controller.project.retain import Retainer
+from controller.runtime import event_map
+from controller.runtime.apply import Actor
+from controller.runtime.decision import Create
+from controller.source.observed import Look, Looks
 from crds import kinds
 from crds.objects import Deployment, Project
 
@@ -33,11 +33,11 @@ class ProjectReconciler:
         if raw is None:
             self.actor.known.remove(kinds.PROJECT, name)
             self.looks.forget(name)
-            self.actor.queue.forget(triggers.project(name))
+            self.actor.queue.forget(event_map.project(name))
             await self.retainer.forget(name)
             return
         # Not kept silently: what we are the first to see is news to others.
-        self.actor.observer.saw(kinds.PROJECT, raw, triggers.project(name))
+        self.actor.observer.saw(kinds.PROJECT, raw, event_map.project(name))
         project = Project(raw)
         if project.deleting:
             return
@@ -51,7 +51,7 @@ class ProjectReconciler:
         # At once: whatever head is seen from now on comes after this one.
         if look is not None and look.commit and not decision.requeue_after:
             self.looks.took(name, look.commit)
-        await self.actor.perform(kinds.PROJECT, raw, triggers.project(name), decision)
+        await self.actor.perform(kinds.PROJECT, raw, event_map.project(name), decision)
         self._ask_for_look(project, deployments, look)
         await self.retainer.retain(project, everything)
 
@@ -68,7 +68,7 @@ class ProjectReconciler:
         current = look if look is not None and look.fits(project) and look.problem is None else None
         if project.git is None or project.git.get("suspend"):
             return
-        head = heads.judge(project, deployments, current) if current else None
-        unlooked = order.assign(project, deployments, head).unlooked
+        head = revision.judge(project, deployments, current) if current else None
+        unlooked = activation.assign(project, deployments, head).unlooked
         if self.looks.demand(project.name, set(unlooked)):
-            self.actor.queue.add(triggers.source(project.name))
+            self.actor.queue.add(event_map.source(project.name))

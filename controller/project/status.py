@@ -7,9 +7,9 @@ idle Project is never written to.
 from datetime import datetime
 from typing import Any
 
-from controller.decision import Note
-from controller.project.burst import commits
-from controller.project.looks import Look
+from controller.project.coalesce import commits
+from controller.runtime.decision import Note
+from controller.source.observed import Look
 from crds import conditions
 from crds.conditions import Condition
 from crds.objects import Project

@@ -3,7 +3,7 @@
 A look at a project's queue: candidates from what is known, the project's live
 pods from the apiserver (a linearizable list, of names where these are enough), a
 pod for each Run that a place is free for. A pod that is made is not recorded here:
-the Run's own reconcile sees it. Called by `controller.reconciler` under the key `admission/<project>`.
+the Run's own reconcile sees it. Called by `controller.runtime.worker` under the key `admission/<project>`.
 """
 
 import asyncio
@@ -11,19 +11,20 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from controller import triggers
-from controller.apply import Actor
 from controller.config import Config
-from controller.decision import Create, Decision, Note, difference
-from controller.errors import Retry
 from controller.owner import adoption
-from controller.run import accept, admit, pod, record, status
+from controller.run import pod, pod_ref, quota, resolve, status
 from controller.run.decide import ending
-from controller.run.end import failed
 from controller.run.observe import Observer
-from crds import errors, kinds, names
+from controller.run.outcome import failed
+from controller.runtime import event_map
+from controller.runtime.apply import Actor
+from controller.runtime.decision import Create, Decision, Note, difference
+from controller.runtime.errors import Retry
+from crds import kinds, names
 from crds.objects import Deployment, Pod, Project, Run
 from crds.reasons import RUN_ENDS, RunReason
+from kube import errors
 
 AT_ONCE = 8
 REFUSED_AGAIN = 5.0
@@ -49,7 +50,7 @@ class AdmissionReconciler:
             return
         live, variables = await asyncio.gather(self._live(name, ready), observer.variables(name))
         limit = self.config.plans.of(project.plan).concurrent_runs
-        decided = admit.admit([run for run, _ in ready.values()], live, limit)
+        decided = quota.admit([run for run, _ in ready.values()], live, limit)
         places = asyncio.Semaphore(AT_ONCE)
 
         async def give(run: Run) -> None:
@@ -77,12 +78,12 @@ class AdmissionReconciler:
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    async def _live(self, project: str, ready: Mapping[str, object]) -> admit.Live:
+    async def _live(self, project: str, ready: Mapping[str, object]) -> quota.Live:
         """The pods that take a place; whose they are is asked where one may be of a Run that waits."""
         selector = f"{names.LABEL_PROJECT}={project},{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
         found = await self.actor.kube.names(kinds.POD, selector, LIVE)
         if found.isdisjoint(ready):
-            return admit.live(found, self._leaves)
+            return quota.live(found, self._leaves)
         there: list[str] = []
         owners: set[str] = set()
         async for page in self.actor.kube.pages(kinds.POD, selector, LIVE):
@@ -92,13 +93,13 @@ class AdmissionReconciler:
                 pod = Pod(raw)
                 there.append(pod.name)
                 owners |= pod.owner_uids
-        return admit.live(there, self._leaves, owners)
+        return quota.live(there, self._leaves, owners)
 
-    async def _ready(self, observer: Observer, project: Project) -> AsyncIterator[tuple[Run, accept.Ready]]:
+    async def _ready(self, observer: Observer, project: Project) -> AsyncIterator[tuple[Run, resolve.Ready]]:
         for run in self._candidates(project.name):
-            deployment = await observer.deployment(accept.target(run, project))
-            verdict = accept.accept(run, project, deployment)
-            if isinstance(verdict, accept.Ready):
+            deployment = await observer.deployment(resolve.target(run, project))
+            verdict = resolve.accept(run, project, deployment)
+            if isinstance(verdict, resolve.Ready):
                 yield run, verdict
 
     def _candidates(self, project: str) -> Iterator[Run]:
@@ -114,7 +115,7 @@ class AdmissionReconciler:
 
     def _has_pod(self, run: Run) -> bool:
         raw = self.actor.known.get(kinds.POD, run.name)
-        return record.uid(run) is not None or (raw is not None and record.ours(run, Pod(raw)))
+        return pod_ref.uid(run) is not None or (raw is not None and pod_ref.ours(run, Pod(raw)))
 
     def _project_of(self, deployment: str | None) -> str | None:
         raw = self.actor.known.get(kinds.DEPLOYMENT, deployment) if deployment else None
@@ -125,9 +126,9 @@ class AdmissionReconciler:
         raw = self.actor.known.get(kinds.RUN, name)
         return raw is not None and (Run(raw).ended or Run(raw).result is not None)
 
-    async def _give(self, run: Run, ready: accept.Ready, variables: frozenset[str]) -> None:
+    async def _give(self, run: Run, ready: resolve.Ready, variables: frozenset[str]) -> None:
         now = datetime.now(UTC)
-        if (lacking := accept.missing_variable(ready, variables)) is not None:
+        if (lacking := resolve.missing_variable(ready, variables)) is not None:
             await self._fail(run, lacking.reason, lacking.message, now)
             return
         body = pod.build(run, ready.project, ready.deployment, variables, self.config, now.timestamp())
@@ -168,8 +169,8 @@ class AdmissionReconciler:
 
     async def _perform(self, run: Run, decision: Decision) -> None:
         try:
-            await self.actor.perform(kinds.RUN, run.raw, triggers.run(run.name), decision)
+            await self.actor.perform(kinds.RUN, run.raw, event_map.run(run.name), decision)
         except errors.Conflict:
             # It is forgotten then, and a watch that has shown the change already does not again.
-            self.actor.queue.add(triggers.run(run.name), FORGOTTEN_AGAIN)
+            self.actor.queue.add(event_map.run(run.name), FORGOTTEN_AGAIN)
             raise

@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from controller import owner, triggers
+from controller import owner
 from controller.config import Config
-from controller.decision import NOTHING, Decision, Delete, Note
-from controller.queue import Key
-from controller.run import accept, giveback, record, start, status
-from controller.run.end import CANCELED, End, failed, of_pod, of_pod_reason, of_result
+from controller.run import pod_ref, requeue, resolve, startup, status
+from controller.run.outcome import CANCELED, End, failed, of_pod, of_pod_reason, of_result
 from controller.run.pod import deadline
+from controller.runtime import event_map
+from controller.runtime.decision import NOTHING, Decision, Delete, Note
+from controller.runtime.workqueue import Key
 from crds import conditions, kinds
 from crds.limits import FLUSH, GRACE
 from crds.objects import Deployment, Pod, Project, Run
@@ -49,10 +50,10 @@ def decide(seen: Observed, now: datetime, config: Config) -> Decision:
         # One that was never shown as Running has not been given its owner yet.
         adoption = owner.adoption(kinds.RUN, run, seen.project)
         return replace(ending(run, reported, now, pod=seen.pod), after=adoption)
-    if seen.pod is None and record.uid(run) is None:
+    if seen.pod is None and pod_ref.uid(run) is None:
         return _without_pod(seen, now)
-    if seen.pod is not None and giveback.in_vain(run, seen.pod):
-        return giveback.give_back(run, seen.pod, triggers.run(run.name), now)
+    if seen.pod is not None and requeue.in_vain(run, seen.pod):
+        return requeue.give_back(run, seen.pod, event_map.run(run.name), now)
     if seen.pod is None or seen.pod.finished:
         return ending(run, of_pod(run, seen.pod), now, pod=seen.pod)
     return _with_pod(seen, seen.pod, now, config)
@@ -80,7 +81,7 @@ def ending(
     events = (Note(end.reason, end.message, warning),) if end.phase != RunPhase.SUCCEEDED else ()
     wanted = status.ended(run, end, now, pod)
     project = wanted.get("project") or run.project
-    freed = (triggers.admission(project),) if project else ()
+    freed = (event_map.admission(project),) if project else ()
     return Decision(delete=delete, status=wanted, events=events, enqueue=freed)
 
 
@@ -96,13 +97,13 @@ def _without_pod(seen: Observed, now: datetime) -> Decision:
     run = seen.run
     if run.cancel:
         return ending(run, CANCELED, now)
-    verdict = accept.accept(run, seen.project, seen.deployment)
-    if isinstance(verdict, accept.Ready) and seen.variables is not None:
-        verdict = accept.missing_variable(verdict, seen.variables) or verdict
-    if isinstance(verdict, accept.Refused):
+    verdict = resolve.accept(run, seen.project, seen.deployment)
+    if isinstance(verdict, resolve.Ready) and seen.variables is not None:
+        verdict = resolve.missing_variable(verdict, seen.variables) or verdict
+    if isinstance(verdict, resolve.Refused):
         return _refusal(seen, verdict, now)
     adoption = owner.adoption(kinds.RUN, run, seen.project)
-    if isinstance(verdict, accept.Waiting):
+    if isinstance(verdict, resolve.Waiting):
         wanted: dict[str, Any] = {
             **status.pending(run, status.WAITING_FOR_DEPLOYMENT, verdict.message, now),
             "project": verdict.project.name,
@@ -112,7 +113,7 @@ def _without_pod(seen: Observed, now: datetime) -> Decision:
     return Decision(enqueue=_admission(seen))
 
 
-def _refusal(seen: Observed, verdict: accept.Refused, now: datetime) -> Decision:
+def _refusal(seen: Observed, verdict: resolve.Refused, now: datetime) -> Decision:
     decision = ending(seen.run, failed(verdict.reason, verdict.message), now)
     resolved: dict[str, Any] = {}
     if seen.project is not None:
@@ -131,10 +132,10 @@ def _with_pod(seen: Observed, pod: Pod, now: datetime, config: Config) -> Decisi
     if run.cancel:
         return Decision(delete=(_removal(pod),), events=(Note("Canceling", "The crew is being stopped."),))
     if run.claim is None:
-        began = start.look(pod, now, timing)
+        began = startup.look(pod, now, timing)
         if began.end is not None:
             return ending(run, began.end, now, (_removal(pod),), pod)
-        shown_after = record.SLOW if began.reason == status.STARTING else record.LATE
+        shown_after = pod_ref.SLOW if began.reason == status.STARTING else pod_ref.LATE
         unseen = shown_after - (now - pod.created).total_seconds()
         if run.pod is None and unseen > 0:
             # Most starts are claimed before anybody could read that they have begun.
@@ -146,8 +147,8 @@ def _with_pod(seen: Observed, pod: Pod, now: datetime, config: Config) -> Decisi
     if left <= 0:
         return ending(run, _overdue(pod), now, (_removal(pod),), pod)
     claimed = parse_time(str(run.claim["time"]))
-    unseen = record.BRIEF - (now - claimed).total_seconds()
-    if run.phase == RunPhase.PENDING and 0 < unseen <= record.BRIEF:
+    unseen = pod_ref.BRIEF - (now - claimed).total_seconds()
+    if run.phase == RunPhase.PENDING and 0 < unseen <= pod_ref.BRIEF:
         return Decision(requeue_after=unseen)
     adoption = owner.adoption(kinds.RUN, run, seen.project)
     return Decision(status=status.running(run, pod, now), after=adoption, requeue_after=left)
@@ -187,4 +188,4 @@ def _removal(pod: Pod) -> Delete:
 
 def _admission(seen: Observed) -> tuple[Key, ...]:
     name = seen.run.project or (seen.project.name if seen.project else None)
-    return (triggers.admission(name),) if name else ()
+    return (event_map.admission(name),) if name else ()

@@ -5,10 +5,10 @@ Called by `controller.run.reconcile` and the admission.
 
 from dataclasses import dataclass
 
-from controller.apply import Actor
-from controller.run import accept, record
+from controller.run import pod_ref, resolve
 from controller.run.decide import Observed
-from controller.run.end import of_pod_reason
+from controller.run.outcome import of_pod_reason
+from controller.runtime.apply import Actor
 from crds import kinds, names
 from crds.kinds import Kind
 from crds.objects import Deployment, Pod, Project, Run
@@ -40,7 +40,7 @@ class Observer:
         raw = await self._read(kinds.POD, run.name, live)
         if raw is None:
             return None
-        if record.ours(run, pod := Pod(raw)):
+        if pod_ref.ours(run, pod := Pod(raw)):
             return pod
         return None if live else await self.pod(run, live=True)
 
@@ -57,9 +57,9 @@ class Observer:
             return Observed(run, None, None, pod)
         deployment = await self.deployment(run.deployment, live)
         project = await self.project(run.project or (deployment.project if deployment else None), live)
-        certain = record.uid(run) is not None
+        certain = pod_ref.uid(run) is not None
         if not certain and deployment is None:
-            deployment = await self.deployment(accept.target(run, project), live)
+            deployment = await self.deployment(resolve.target(run, project), live)
         if run.result is not None:
             # What is written of its pod for ever is read from it, unless it was written before.
             pod = self._known_pod(run) or (await self.pod(run) if run.pod is None else None)
@@ -70,8 +70,8 @@ class Observer:
             pod = self._gone_pod(run)
         variables = None
         if pod is None and not certain:
-            verdict = accept.accept(run, project, deployment)
-            if isinstance(verdict, accept.Ready) and accept.needs_variables(verdict):
+            verdict = resolve.accept(run, project, deployment)
+            if isinstance(verdict, resolve.Ready) and resolve.needs_variables(verdict):
                 variables = await self.variables(verdict.project.name)
         return Observed(run, project, deployment, pod, variables)
 
@@ -80,7 +80,7 @@ class Observer:
 
         The cluster marks a pod of a lost node as failed and deletes it in the same moment.
         """
-        raw = self.actor.known.gone_pod(record.uid(run) or "")
+        raw = self.actor.known.gone_pod(pod_ref.uid(run) or "")
         pod = Pod(raw) if raw else None
         if pod is None or pod.finished:
             return pod
@@ -91,7 +91,7 @@ class Observer:
     def _known_pod(self, run: Run) -> Pod | None:
         raw = self.actor.known.get(kinds.POD, run.name)
         pod = Pod(raw) if raw else None
-        return pod if pod is not None and record.ours(run, pod) else None
+        return pod if pod is not None and pod_ref.ours(run, pod) else None
 
     async def _read(self, kind: Kind, name: str, live: bool) -> dict[str, object] | None:
         found = None if live else self.actor.known.get(kind, name)

@@ -6,11 +6,11 @@ the admission.
 
 from typing import Any
 
-from controller import security
 from controller.config import Config
-from controller.places import merged
-from controller.run.end import CONTAINER
-from crds import names, tokens
+from controller.pods import security
+from controller.pods.placement import merged
+from controller.run.outcome import CONTAINER
+from crds import names, pod_tokens
 from crds.limits import FLUSH, GRACE, run_timeout
 from crds.objects import Deployment, Project, Run
 
@@ -55,7 +55,7 @@ def build(
     size = merged(place.resources, (project.spec.get("run") or {}).get("resources") or {})
     seconds = deadline(run, deployment, project, config)
     expires = int(now) + config.timing.unschedulable + seconds + SLACK
-    token = tokens.mint(config.token_key, "run", config.namespace, run.name, run.uid, expires)
+    token = pod_tokens.mint(config.token_key, "run", config.namespace, run.name, run.uid, expires)
     plain = [
         {"name": entry["name"], "value": entry["value"]}
         for entry in extra.get("env") or ()

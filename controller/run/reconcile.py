@@ -1,15 +1,15 @@
-"""One look at one Run: observe, decide, apply. Called by `controller.reconciler`."""
+"""One look at one Run: observe, decide, apply. Called by `controller.runtime.worker`."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from controller import triggers
-from controller.apply import Actor
 from controller.config import Config
-from controller.decision import Decision
 from controller.run.decide import Observed, decide
-from controller.run.giveback import in_vain
 from controller.run.observe import Observer
+from controller.run.requeue import in_vain
+from controller.runtime import event_map
+from controller.runtime.apply import Actor
+from controller.runtime.decision import Decision
 from crds import kinds
 from crds.reasons import RUN_ENDS
 
@@ -26,7 +26,7 @@ class RunReconciler:
         observer = Observer(self.actor)
         run = await observer.run(name)
         if run is None:
-            self.actor.queue.forget(triggers.run(name))
+            self.actor.queue.forget(event_map.run(name))
             return
         seen = await observer.whole(run)
         decision = decide(seen, datetime.now(UTC), self.config)
@@ -37,7 +37,7 @@ class RunReconciler:
                 return
             seen = await observer.whole(fresh, live=True)
             decision = decide(seen, datetime.now(UTC), self.config)
-        await self.actor.perform(kinds.RUN, seen.run.raw, triggers.run(name), decision)
+        await self.actor.perform(kinds.RUN, seen.run.raw, event_map.run(name), decision)
         if _ends(decision):
             self._ended(seen, decision)
 
@@ -46,9 +46,9 @@ class RunReconciler:
         seconds = int(status.get("durationMs") or 0) / 1000
         result = str(status["phase"]).lower()
         self.actor.metrics.runs.labels(result).observe(seconds)
-        # The reason is one of `RunReason`, whatever a crew said: see `controller.run.end`.
+        # The reason is one of `RunReason`, whatever a crew said: see `controller.run.outcome`.
         self.actor.metrics.run_ends.labels(result, (status.get("error") or {}).get("reason", "")).inc()
-        self.actor.queue.forget(triggers.run(seen.run.name))
+        self.actor.queue.forget(event_map.run(seen.run.name))
         if seen.pod is not None and seen.pod.finished:
             self.actor.known.remove(kinds.POD, seen.pod.name)
 

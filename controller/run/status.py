@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from controller.run import record
-from controller.run.end import End
+from controller.run import pod_ref
+from controller.run.outcome import End
 from crds import conditions
 from crds.conditions import Condition
 from crds.objects import Pod, Run
@@ -28,7 +28,7 @@ def _status(run: Run, phase: RunPhase, wanted: list[Condition], now: datetime) -
 
 
 def _admitted(run: Run, pod: Pod | None) -> list[Condition]:
-    if pod is not None or record.uid(run):
+    if pod is not None or pod_ref.uid(run):
         return [Condition(conditions.ADMITTED, True, "Admitted", "The run has its place.")]
     found = conditions.find(run.conditions, conditions.ADMITTED)
     if found is None:
@@ -79,14 +79,14 @@ def refused_since(run: Run, now: datetime) -> datetime:
 def starting(run: Run, pod: Pod, reason: str, message: str, now: datetime) -> dict[str, Any]:
     """A Run whose pod has not claimed it yet, with why."""
     wanted = [*_unfinished(reason, message), *_admitted(run, pod)]
-    return {**_status(run, RunPhase.PENDING, wanted, now), **record.of(run, pod)}
+    return {**_status(run, RunPhase.PENDING, wanted, now), **pod_ref.of(run, pod)}
 
 
 def running(run: Run, pod: Pod, now: datetime) -> dict[str, Any]:
     """A Run that its pod has claimed."""
     wanted = [*_unfinished(RUNNING, "The crew is running."), *_admitted(run, pod)]
     claimed = (run.claim or {}).get("time") or format_time(now)
-    return {**_status(run, RunPhase.RUNNING, wanted, now), **record.of(run, pod), "startTime": claimed}
+    return {**_status(run, RunPhase.RUNNING, wanted, now), **pod_ref.of(run, pod), "startTime": claimed}
 
 
 def ended(run: Run, end: End, now: datetime, pod: Pod | None = None) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def ended(run: Run, end: End, now: datetime, pod: Pod | None = None) -> dict[str
     started = run.status.get("startTime") or (run.claim or {}).get("time")
     return {
         **_status(run, end.phase, wanted, now),
-        **record.of(run, pod),
+        **pod_ref.of(run, pod),
         "startTime": started,
         "completionTime": format_time(now),
         "durationMs": _duration(run, started, now),

@@ -1,1 +1,1 @@
-"""The processes of the embedded node, one file each: settings in, a `Program` to run out."""
+"""The dev cluster, whatever carries it: choice, installation of the service, rollout."""

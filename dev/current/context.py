@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dev import command
+from dev.cluster.kube_client import KubeError
+from dev.cluster.kubectl import Kubectl
 from dev.current import identity
 from dev.errors import GroundError, Refused
-from dev.kube import KubeError
-from dev.kubectl import Kubectl
+from dev.process import command
 from dev.settings import Settings
 
 # Selectable fields of custom resources, by which `kubectl get crun --field-selector` finds a project's runs.

@@ -6,11 +6,11 @@ the service's pod goes, and `make up` starts it again.
 
 from collections.abc import Mapping
 
-from dev import program
-from dev.credentials import SYSTEM_NAMESPACE
+from dev.cluster.credentials import SYSTEM_NAMESPACE
 from dev.current.options import FORWARDED_PORT
 from dev.errors import GroundError
-from dev.probe import Http, Tcp, problem
+from dev.process import program
+from dev.process.probe import Http, Tcp, problem
 from dev.settings import Settings
 
 NAME = "port-forward"

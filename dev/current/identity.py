@@ -3,13 +3,13 @@
 Names and addresses come back: a tunnel leads elsewhere, a cluster is made
 anew on the same port. The uid of the namespace kube-system lives exactly as
 long as a cluster does. Noted when a person first confirms, compared by every
-later command of `dev.current.ground`.
+later command of `dev.current.current`.
 """
 
 from pathlib import Path
 
+from dev.cluster.kube_client import Calls, KubeError
 from dev.errors import GroundError
-from dev.kube import Calls, KubeError
 from dev.settings import Settings
 
 _PATH = "/api/v1/namespaces/kube-system"

@@ -3,10 +3,11 @@
 import json
 import shutil
 
-from dev import command, service_image
 from dev.current.options import Options
 from dev.errors import GroundError
-from dev.images import Images
+from dev.images import service_image
+from dev.images.images import Images
+from dev.process import command
 from dev.progress import Progress
 from dev.settings import Settings
 

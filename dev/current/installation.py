@@ -1,18 +1,18 @@
 """What is asked of a cluster that is not the ground's own: rendered, looked at, applied, deleted, by kubectl.
 
-Called by `dev.current.ground`, which asks the person in between.
+Called by `dev.current.current`, which asks the person in between.
 """
 
 import json
 import os
 from typing import Any
 
-from dev import credentials, egress
+from dev.cluster import credentials, egress
+from dev.cluster.install import MANIFESTS
+from dev.cluster.kubectl import Kubectl
 from dev.current import manifests, objects
 from dev.current.options import Options
-from dev.deploy import MANIFESTS
 from dev.errors import GroundError
-from dev.kubectl import Kubectl
 from dev.progress import Progress
 from dev.settings import Settings
 

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from dev import egress
-from dev.credentials import SYSTEM_NAMESPACE
+from dev.cluster import egress
+from dev.cluster.credentials import SYSTEM_NAMESPACE
 from dev.current.options import PULL_SECRET, Options, config_values
 
 CREWS_NAMESPACE = "crews"

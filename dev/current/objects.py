@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dev.credentials import SYSTEM_NAMESPACE
+from dev.cluster.credentials import SYSTEM_NAMESPACE
 from dev.current.manifests import CREWS_NAMESPACE, MARK
 from dev.errors import GroundError
 

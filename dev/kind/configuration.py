@@ -1,4 +1,4 @@
-"""What kind, its node and Docker are told. Pure: texts and values, applied by `dev.kind.cluster`."""
+"""What kind, its node and Docker are told. Pure: texts and values, applied by `dev.kind.nodes`."""
 
 import json
 import re

@@ -4,8 +4,8 @@ import json
 import re
 from typing import Any
 
-from dev import command
-from dev.command import CommandFailed
+from dev.process import command
+from dev.process.command import CommandFailed
 
 _SECONDS = 120
 _KINDS = "(container|network|volume|object)"

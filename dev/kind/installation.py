@@ -1,17 +1,17 @@
 """The service on kind: its images in the local registry, and the kustomization that is applied.
 
-Called by `dev.kind.ground`.
+Called by `dev.kind.kind`.
 """
 
 import json
 import os
 from typing import Any
 
-from dev import egress
-from dev.credentials import SYSTEM_NAMESPACE
+from dev.cluster import egress
+from dev.cluster.credentials import SYSTEM_NAMESPACE
+from dev.cluster.install import MANIFESTS
 from dev.current import image as docker_image
-from dev.deploy import MANIFESTS
-from dev.images import PYTHON
+from dev.images.images import PYTHON
 from dev.kind import configuration, docker
 from dev.progress import Progress
 from dev.settings import FACADE_URL, REGISTRY, Settings

@@ -7,9 +7,10 @@ import sys
 import tomllib
 from pathlib import Path
 
-from dev import service_image, settings
-from dev.base_image import SUITE
+from dev import settings
 from dev.errors import GroundError
+from dev.images import service_image
+from dev.images.base_image import SUITE
 from dev.sbom import document, image
 from dev.sbom.image import Package
 from dev.settings import REPOSITORY

@@ -12,8 +12,8 @@ from email.parser import Parser
 from typing import IO, Any
 
 from dev.errors import GroundError
-from dev.registry import URL
-from dev.registry_client import opened
+from dev.registry.client import opened
+from dev.registry.server import URL
 
 _ACCEPT = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 _DPKG = "var/lib/dpkg/status"

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from api.openapi.document import document
-from api.routes.description import OPERATIONS
+from api.openapi.routes import OPERATIONS
 from crewyard.cli.main import program
 from dev.site import action, calls, commands, fields
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from .entrypoint import NotFound
-from .takes import takes
+from .signature import takes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _way_of_object(found: Any) -> Callable[[dict[str, object]], object] | None:
         return start
     if callable(invoke := getattr(found, "invoke", None)):
         if callable(asynchronous := getattr(found, "ainvoke", None)):
-            from .only_async import only_async
+            from .frameworks.only_async import only_async
 
             if only_async(found):
                 return lambda inputs: asynchronous(inputs)

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 
-from . import channel, fence
+from . import channel, seccomp
 
 _CHANNEL, _GRANT = 3, 4
 _OUTPUT_BYTES = 32768
@@ -16,7 +16,7 @@ _OUTPUT_BYTES = 32768
 
 def main(here: str) -> int:
     """`here` is the directory that `crewyard_runtime` is imported from. The process's exit code."""
-    fence.close()
+    seccomp.close()
     task = _task()
     if task is None:
         return 0
@@ -80,10 +80,10 @@ class _Flags(tuple):  # type: ignore[type-arg]
 
 
 def _run(task: dict[str, object]) -> object:
-    from . import watch
     from .entrypoint import load
+    from .frameworks import import_watch
 
-    watch.start()
+    import_watch.start()
     given = task.get("input")
     inputs = given if isinstance(given, dict) else {}
     try:
@@ -92,9 +92,9 @@ def _run(task: dict[str, object]) -> object:
         error.__crewyard_import__ = True  # type: ignore[attr-defined]
         raise
     if "logging" in sys.modules:
-        from . import bridge
+        from . import logging_bridge
 
-        bridge.build()
+        logging_bridge.build()
     from .call import call
 
     value = call(found, inputs)

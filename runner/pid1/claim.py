@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runner.pid1.backoff import delay
-from runner.pid1.facade import Facade, chance, now, parsed
-from runner.pid1.wire import Answer, WireError
+from runner.pid1.api.backoff import delay
+from runner.pid1.api.client import Facade, chance, now, parsed
+from runner.pid1.api.http import Answer, WireError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import sys
 
-from runner.pid1 import launch, settings
+from runner.pid1 import settings
+from runner.pid1.process import launch
 
 OWN_FAILURE = 70
 
@@ -32,11 +33,11 @@ def _run(given: settings.Settings) -> int:
     # the crew's until the grant is on its descriptor 4: the guard is closed in time although it comes second.
     child = launch.start({**os.environ, "CREWYARD_RUN_ID": given.run_id})
 
-    from runner.pid1 import guard, memory, signals
+    from runner.pid1.process import guard, memory, signals
 
     signals.hold()
+    from runner.pid1.api.client import Facade, now
     from runner.pid1.claim import Granted, Refused, claim
-    from runner.pid1.facade import Facade, now
 
     guard.seal()
     watched = memory.Memory(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.pid1.quickjson import dumps
+from runner.pid1.api.fast_json import dumps
 
 MOST = 4096
 

@@ -6,20 +6,20 @@ import _signal as signal  # type: ignore[import-not-found]
 import os
 import sys
 
-from runner.pid1 import memory, reaper, signals
+from runner.pid1.api.client import Facade, now
+from runner.pid1.artifacts.upload import Upload
 from runner.pid1.claim import Granted
-from runner.pid1.echo import Echo
-from runner.pid1.facade import Facade, now
-from runner.pid1.finish import REFUSED, Finish
-from runner.pid1.intake import Intake
-from runner.pid1.launch import Child
-from runner.pid1.mask import Mask
-from runner.pid1.queue import Events
-from runner.pid1.sender import Sender
+from runner.pid1.deadline import Until
+from runner.pid1.output.capture import Intake
+from runner.pid1.output.echo import Echo
+from runner.pid1.output.event_queue import Events
+from runner.pid1.output.mask import Mask
+from runner.pid1.output.sender import Sender
+from runner.pid1.process import memory, reaper, signals
+from runner.pid1.process.disk_usage import Storage, watch
+from runner.pid1.process.launch import Child
 from runner.pid1.settings import Settings
-from runner.pid1.storage import Storage, watch
-from runner.pid1.until import Until
-from runner.pid1.upload import Upload
+from runner.pid1.shutdown import REFUSED, Finish
 from runner.pid1.verdict import Verdict, decide
 
 AFTER_RESULT = 30.0  # seconds a crew's process may take to end once its entrypoint has returned

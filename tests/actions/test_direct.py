@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from actions.workflow import artifacts
-from actions.workflow.api import Api
+from actions.workflow.client.api import Api
 from actions.workflow.console import Console
 from actions.workflow.errors import Failed
 

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from actions.workflow.errors import Failed
-from actions.workflow.patterns import Patterns
+from actions.workflow.source.exclude_patterns import Patterns
 from plan.errors import PlanError
 from plan.exclude import left_out
 

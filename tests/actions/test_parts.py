@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actions.workflow import artifacts, git, places, results, telling
-from actions.workflow.api import pause
+from actions.workflow import artifacts, event_lines, failure_location, outputs
+from actions.workflow.client.api import pause
+from actions.workflow.client.sse import Reader
 from actions.workflow.console import Console, escaped, escaped_property, lines
 from actions.workflow.errors import Failed
-from actions.workflow.pack import pack, select
-from actions.workflow.patterns import Patterns
-from actions.workflow.stream import Reader
-from actions.workflow.upload import Progress
+from actions.workflow.source import git
+from actions.workflow.source.exclude_patterns import Patterns
+from actions.workflow.source.pack import pack, select
+from actions.workflow.source.upload_progress import Progress
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_only_commands_are_outside_of_the_stop(texts):
 
 @given(st.text())
 def test_a_cell_is_one_cell(text):
-    found = results.cell(text)
+    found = outputs.cell(text)
     assert "\n" not in found and "\r" not in found
     assert not re.search(r"(?<!\\)(\\\\)*[|<\[`]", found)
 
@@ -110,7 +111,7 @@ def test_every_message_comes_once_however_often_the_connection_breaks(marked, br
     ],
 )
 def test_where_a_reason_lies(message, directory, expected):
-    assert places.place(message, directory) == expected
+    assert failure_location.place(message, directory) == expected
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_names_of_artifacts(name, windows, fine):
 def test_a_pause_grows_and_ends_and_listens():
     assert pause(1, 7.0) == 7.0 and pause(1, 9999.0) == 120.0
     assert all(0 < pause(number, None) <= 15 for number in range(60))
-    assert telling.duration(3_725_000) == "1 h 2 min 5 s"
+    assert event_lines.duration(3_725_000) == "1 h 2 min 5 s"
 
 
 def test_progress_is_told_every_few_seconds():
@@ -181,8 +182,8 @@ def test_equal_content_makes_equal_bytes(checkout, tmp_path):
 
 
 def test_the_archive_is_one_that_a_build_accepts(checkout):
-    from build.archive import read_archive
     from build.settings import Limits
+    from build.source.archive import read_archive
 
     root = checkout(**{"main": "x", "größe": "y", "x" * 180: "long"})
     (root / "again").symlink_to("größe")
@@ -238,7 +239,7 @@ def test_a_name_that_a_build_refuses_is_refused_before_the_upload(checkout, name
 
 @pytest.mark.parametrize(("limit", "value"), [("entries", 1), ("unpacked_bytes", 1)])
 def test_limits_are_named(checkout, monkeypatch, limit, value):
-    from actions.workflow import pack as module
+    from actions.workflow.source import pack as module
 
     monkeypatch.setitem(module.LIMITS, limit, value)
     with pytest.raises(Failed, match=limit):

@@ -15,7 +15,7 @@ from tests.actions.acting import Act, repository_with_crew
 from tests.actions.runner import Runner
 from tests.actions.service import Service
 from tests.e2e.demo import GIT_HOST
-from tests.gitserver import GitServer
+from tests.testbed.git_server import GitServer
 
 URL, KEY = os.environ.get("CREWYARD_URL", ""), os.environ.get("CREWYARD_API_KEY", "")
 pytestmark = pytest.mark.skipif(

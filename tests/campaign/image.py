@@ -11,12 +11,12 @@ import os
 import tarfile
 from pathlib import Path
 
-from build.image import appended
-from build.layers import Layer, LayerFile, make_layer
-from build.registry import Repository
-from build.registry_credential import Credential
-from build.runner_files import runner_files
-from dev import registry_access
+from build.image.layers import Layer, LayerFile, make_layer
+from build.image.manifest import appended
+from build.image.runner_files import runner_files
+from build.registry.credential import Credential
+from build.registry.repository import Repository
+from dev.registry import access
 from dev.settings import from_environment
 
 CREW = Path(__file__).parent / "crew"
@@ -40,7 +40,7 @@ def ensure(tree: Path, base: str, address: str) -> str:
     code = make_layer([LayerFile("app/main.py", (CREW / "main.py").read_bytes())], _THERE)
     layers = [(_directories(), "directories"), (runner, "runner"), (code, "crew")]
     image = appended(found, layers, {})
-    auth = registry_access.docker_config(from_environment(os.environ), REPOSITORY, address)
+    auth = access.docker_config(from_environment(os.environ), REPOSITORY, address)
     repository = Repository(f"{address}/{REPOSITORY}", True, Credential(auth))
     tag = image.digest.removeprefix("sha256:")[:20]
     if repository.digest(tag) is None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.facts import machine
+from bench.lib.machine import machine
 from crds.times import format_time
 from tests.campaign.checker import DOUBLED, LOST, WRONG_END, Violation
 from tests.campaign.schedule import again

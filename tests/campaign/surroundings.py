@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from crds.kinds import SECRET, Kind
-from crds.kube import Kube
-from dev import registry_access
+from dev.registry import access
 from dev.settings import from_environment
+from kube.client import Kube
 
 SYSTEM = "crewyard-system"
 PUSH = "registry-push"
@@ -43,7 +43,7 @@ async def make(kube: Kube, namespace: str) -> None:
 
 def _push_secret(namespace: str) -> dict[str, Any]:
     """What builds of the yard push with, to repositories of its namespace alone."""
-    config = registry_access.docker_config(from_environment(os.environ), namespace)
+    config = access.docker_config(from_environment(os.environ), namespace)
     kind = "kubernetes.io/dockerconfigjson"
     return {"metadata": {"name": PUSH}, "type": kind, "stringData": {".dockerconfigjson": config}}
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from bench.artifact import forget, held
+from bench.runs.artifact import forget, held
 from crds.names import id_of
 from tests.campaign.crew.main import content
 from tests.campaign.observed import SUCCEEDED

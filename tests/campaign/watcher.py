@@ -11,9 +11,9 @@ from typing import Any
 
 import aiohttp
 
-from crds import errors
 from crds.kinds import RUN
 from crds.names import name_of
+from kube import errors
 from tests.campaign.observed import FAILED, PENDING, RUNNING, SUCCEEDED, TERMINAL, Sight
 from tests.campaign.workload import JOB
 from tests.campaign.yard import Yard

@@ -14,9 +14,9 @@ from typing import Any
 
 import aiohttp
 
-from crds import errors
 from crds.kinds import Kind
 from crds.names import name_of
+from kube import errors
 from tests.campaign.observed import SUCCEEDED, Asked
 from tests.campaign.yard import LIMITS, Yard
 

@@ -21,14 +21,15 @@ from typing import Any
 import aiohttp
 import pytest
 
-from crds import errors, keys
+from crds import api_keys
 from crds.kinds import DEPLOYMENT, PROJECT
-from crds.kube import Kube
 from crds.times import format_time
+from kube import errors
+from kube.client import Kube
 from tests.campaign import image, surroundings
 from tests.campaign.child import Child
 from tests.campaign.ledger import Ledger
-from tests.ports import free_port
+from tests.testbed.ports import free_port
 
 TREE = "CREWYARD_CAMPAIGN_TREE"
 ROOT = Path(os.environ.get(TREE) or Path(__file__).parents[2])
@@ -163,7 +164,7 @@ async def yard(
     base = json.loads(installed["CREWYARD_BASE_IMAGES"])["3.11"]
     port = installed["CREWYARD_REGISTRY"].partition("/")[0].rpartition(":")[2]
     made = await asyncio.to_thread(image.ensure, tree, base, f"{address}:{port}")
-    drawn = keys.draw()
+    drawn = api_keys.draw()
     record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
     api_port, controller_port = free_port(), free_port()
     plans = {"enterprise": {"requests_per_minute": 10_000_000, "concurrent_runs": concurrency}}

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 from kubernetes.aio import config as kubernetes_config
 
-from crds import errors
 from crds.kinds import Kind
-from crds.kube import Kube
+from kube import errors
+from kube.client import Kube
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
 ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")

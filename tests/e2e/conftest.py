@@ -15,7 +15,7 @@ from tests.e2e.registry import Registry
 from tests.e2e.team import Team
 from tests.e2e.workshop import Workshop, archive, tree, upload
 from tests.e2e.yard import Yard, eventually
-from tests.gitserver import GitServer
+from tests.testbed.git_server import GitServer
 
 __all__ = ["CREW", "Crew", "Team", "archive", "eventually", "upload"]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.e2e.timeline import Timeline
 from tests.e2e.yard import Yard, eventually
-from tests.gitserver import GitServer
+from tests.testbed.git_server import GitServer
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "langgraph"
 PROJECT = "demo"

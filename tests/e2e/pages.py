@@ -8,7 +8,7 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from tests.documentation import Block
+from tests.testbed.documentation import Block
 
 REPOSITORY = "https://git.example.com/team/research-crew.git"
 _PROJECT = re.compile(r"\bresearch\b")

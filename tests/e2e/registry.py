@@ -11,8 +11,8 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from dev import registry_access
-from dev.registry_client import token_address
+from dev.registry import access
+from dev.registry.client import token_address
 from dev.settings import from_environment
 
 MANIFESTS = ", ".join(
@@ -93,6 +93,6 @@ class Registry:
 
     async def remove(self, image: str) -> None:
         """Deletes the manifest of an image."""
-        basic = registry_access.basic(from_environment(os.environ), self.repository)
+        basic = access.basic(from_environment(os.environ), self.repository)
         status, body = await self._ask("DELETE", f"manifests/{image.partition('@')[2]}", {}, basic)
         assert status == 202, body

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.e2e.yard import Yard, eventually
-from tests.gitserver import Repository
+from tests.testbed.git_server import Repository
 
 
 @dataclass

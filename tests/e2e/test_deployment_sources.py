@@ -14,7 +14,7 @@ from tests.e2e.failures import failed
 from tests.e2e.team import Team
 from tests.e2e.workshop import Workshop, archive
 from tests.e2e.yard import NAMESPACE, eventually
-from tests.gitserver import GitServer
+from tests.testbed.git_server import GitServer
 
 GOOD = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
 

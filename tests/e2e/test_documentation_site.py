@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import async_playwright, expect
 
-from tests.documentation import ROOT
+from tests.testbed.documentation import ROOT
 
 SECONDS = 120_000
 LOOKED_AT = ("index", "start", "concepts", "project", "calls", "commands", "troubleshooting", "architecture")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from tests.documentation import PAGES, ROOT, blocks, name_of
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.pages import Names, script
+from tests.testbed.documentation import PAGES, ROOT, blocks, name_of
 
 SECONDS = 400
 RUN = [page for page in PAGES if any("run" in block.marks for block in blocks(page.read_text()))]

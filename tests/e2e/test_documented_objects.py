@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from tests.documentation import PAGES, blocks, name_of
+from tests.testbed.documentation import PAGES, blocks, name_of
 
 GROUP = "crewyard.dev/v1alpha1"
 TAKEN = {(GROUP, "Project"), (GROUP, "Deployment"), (GROUP, "Run"), ("v1", "Pod"), ("batch/v1", "CronJob")}

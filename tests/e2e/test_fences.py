@@ -18,7 +18,7 @@ from tests.e2e.secret import secret
 from tests.e2e.test_hostile import METADATA, address_of_metadata
 from tests.e2e.workshop import tree
 from tests.e2e.yard import eventually
-from tests.listeners import listening
+from tests.testbed.listeners import listening
 
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
 PODS = 6

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.team import Team
 from tests.e2e.yard import NAMESPACE, eventually
-from tests.sshserver import SshServer
+from tests.testbed.ssh_server import SshServer
 
 GOOD = {"main.py": "def kickoff(inputs):\n    return inputs\n"}
 

@@ -18,7 +18,7 @@ import pytest_asyncio
 from tests.e2e.conftest import Crew
 from tests.e2e.workshop import Workshop, tree
 from tests.e2e.yard import Yard, eventually
-from tests.listeners import Listener, listening
+from tests.testbed.listeners import Listener, listening
 
 HOSTILE = Path(__file__).parent / "hostile"
 LIMITS = {"memory": "512Mi", "ephemeral-storage": "256Mi"}

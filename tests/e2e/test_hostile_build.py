@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from crds import tokens
-from dev import registry_access
-from dev.images import noted
+from crds import pod_tokens
+from dev.images.images import noted
+from dev.registry import access
 from dev.settings import from_environment
 from tests.e2e.failures import failed
 from tests.e2e.registry import Registry
 from tests.e2e.test_hostile import LISTENS, METADATA, address_of_metadata
 from tests.e2e.workshop import Workshop, tree
 from tests.e2e.yard import NAMESPACE, Yard, eventually
-from tests.listeners import listening
+from tests.testbed.listeners import listening
 
 HOSTILE = Path(__file__).parent / "hostile_build"
 GOOD = {"main.py": "def kickoff(inputs):\n    return 'calm'\n", "requirements.txt": ""}
@@ -64,7 +64,7 @@ async def keep(yard: Yard, name: str, kind: str = "Opaque", namespace: str = NAM
 
 def opens(repository: str, word: str = "") -> dict[str, str]:
     """A push credential that is good for a repository, with a canary beside it."""
-    config = json.loads(registry_access.docker_config(from_environment(os.environ), repository))
+    config = json.loads(access.docker_config(from_environment(os.environ), repository))
     return {".dockerconfigjson": json.dumps({**config, "word": word})}
 
 
@@ -240,7 +240,7 @@ async def test_the_same_attempts_work_with_credentials_and_without_fences(
         )["data"]["key"]
     ).decode()
     stolen = await two.other.object(two.built)
-    token = tokens.mint(
+    token = pod_tokens.mint(
         key, "build", NAMESPACE, places["other"], stolen["metadata"]["uid"], int(time.time()) + 600
     )
     # One who may push to crews, and by the same rule who may elsewhere, one after the other.
@@ -248,7 +248,7 @@ async def test_the_same_attempts_work_with_credentials_and_without_fences(
     files = {path: content for path, content in tree(HOSTILE).items() if "/" not in path}
     for number, user in enumerate(("crews", "library/python", "crewyard/service")):
         more = {
-            "basic": registry_access.basic(found, user),
+            "basic": access.basic(found, user),
             "token": token,
             "key": yard.key,
             "digests": {**places["digests"], "base": NOWHERE, "service": NOWHERE},

@@ -2,10 +2,10 @@
 
 import ipaddress
 
-from outbound import repository_url
-from outbound.addresses import AddressRefused, Rules, checked
-from outbound.host_key import Listener
-from outbound.known_hosts import pinned
+from egress.addresses import AddressRefused, Rules, checked
+from egress.git import repository_url
+from egress.git.host_key import Listener
+from egress.git.known_hosts import pinned
 from tests.fuzz.target import Target, as_text, parts, words
 
 RULES = Rules.parse(["10.9.0.0/16"], ["203.0.113.0/24"])
@@ -127,8 +127,8 @@ def hosts() -> list[bytes]:
 
 
 TARGETS = (
-    Target("git-url", ("outbound",), url, urls, 256),
-    Target("address", ("outbound",), address, addresses, 256),
-    Target("host-key", ("outbound",), host_key, greetings, 2048),
-    Target("known-hosts", ("outbound",), known_hosts, hosts, 1024),
+    Target("git-url", ("egress",), url, urls, 256),
+    Target("address", ("egress",), address, addresses, 256),
+    Target("host-key", ("egress",), host_key, greetings, 2048),
+    Target("known-hosts", ("egress",), known_hosts, hosts, 1024),
 )

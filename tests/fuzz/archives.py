@@ -7,9 +7,9 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 
-from build.archive import read_archive
 from build.errors import Refused
 from build.settings import Limits
+from build.source.archive import read_archive
 from tests.fuzz.target import Target
 
 LIMITS = Limits(context_bytes=1 << 20, unpacked_bytes=1 << 20, entries=64, ratio=100)

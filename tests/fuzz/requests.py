@@ -5,13 +5,14 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-import api.schemas
-from api import body, errors, idempotency, media, validation
-from api.frames import last_event_id
-from api.hooks import delivery, signature
-from api.identity.glance import glance
-from api.translate import ranges
-from crds import durations, keys, times, tokens
+import api.v1.schemas
+from api import errors
+from api.auth.unverified import glance
+from api.http import negotiation, ranges, request_body, validation
+from api.streaming.sse import last_event_id
+from api.v1 import idempotency
+from api.webhooks import delivery, signature
+from crds import api_keys, durations, pod_tokens, times
 from tests.fuzz.target import Target, as_text, parts, words
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -26,7 +27,7 @@ _CHECKERS = [
 def json_body(data: bytes) -> None:
     """What is taken is JSON that can be stored; each schema finds it fitting or says what is wrong."""
     try:
-        value = body.parse(data)
+        value = request_body.parse(data)
     except errors.ApiError as error:
         assert error.status == 400
         json.dumps(error.body()).encode()
@@ -47,7 +48,7 @@ def headers(data: bytes) -> None:
     ranges.matches(text, '"0"')
     for offered in (["application/json"], ["text/event-stream", "application/json"], ["*/*"]):
         try:
-            assert media.choose(text, offered) in offered
+            assert negotiation.choose(text, offered) in offered
         except errors.ApiError as error:
             assert error.status == 406
     try:
@@ -64,14 +65,14 @@ def headers(data: bytes) -> None:
 def credentials(data: bytes) -> None:
     """No text is a key or a token of ours but those that we made."""
     text = as_text(data)
-    identifier = keys.key_id_of(text)
+    identifier = api_keys.key_id_of(text)
     assert identifier is None or identifier in text
     found = glance(text)
     if found is not None:
         found.late(NOW)
     try:
-        tokens.verify("k" * 32, text, NOW.timestamp())
-    except tokens.TokenInvalid:
+        pod_tokens.verify("k" * 32, text, NOW.timestamp())
+    except pod_tokens.TokenInvalid:
         return
     assert text in (seed.decode() for seed in credential_seeds())
 
@@ -144,7 +145,7 @@ def header_seeds() -> list[bytes]:
 
 def credential_seeds() -> list[bytes]:
     """A key, a token of ours and one of somebody else."""
-    ours = tokens.mint("k" * 32, "run", "crews", "run-a", "uid", 2_000_000_000)
+    ours = pod_tokens.mint("k" * 32, "run", "crews", "run-a", "uid", 2_000_000_000)
     jwt = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJhdWQiOlsiYSJdLCJleHAiOjF9." + "A" * 43
     return words("crw_0123456789_abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMN", ours, jwt)
 
@@ -186,7 +187,7 @@ def hook_seeds() -> list[bytes]:
 TARGETS = (
     Target("body", ("api",), json_body, body_seeds, 8192),
     Target("header", ("api",), headers, header_seeds, 256),
-    Target("credential", ("api.identity", "crds"), credentials, credential_seeds, 512),
+    Target("credential", ("api.auth", "crds"), credentials, credential_seeds, 512),
     Target("moment", ("crds",), moments, moment_seeds, 64),
-    Target("hook", ("api.hooks",), hook, hook_seeds, 8192),
+    Target("hook", ("api.webhooks",), hook, hook_seeds, 8192),
 )

@@ -5,7 +5,7 @@ import json
 from plan.errors import PlanError
 from plan.exclude import left_out
 from plan.make import make_plan
-from plan.pip_log import dependency_failure
+from plan.packages.pip_log import dependency_failure
 from tests.fuzz.target import Target, parts, words
 
 NAMES = (

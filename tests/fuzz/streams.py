@@ -5,18 +5,18 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
-from api.frames import frame
-from api.internal import said
-from api.internal.pods import Refusal
+from api.internal import event_validation
+from api.internal.context import Refusal
 from api.store.index.artifacts import ArtifactRow
-from api.translate.artifacts import disposition
-from controller.deployment import answer
+from api.streaming.sse import frame
+from api.v1.artifacts.view import disposition
+from controller.deployment import build_result
 from crds.objects import Pod
 from crewyard.sse import Reader, TooLong
-from runner.pid1.channel import understand
-from runner.pid1.lines import Lines
-from runner.pid1.marks import Marks
-from runner.pid1.mask import Mask
+from runner.pid1.output.channel import understand
+from runner.pid1.output.lines import Lines
+from runner.pid1.output.mask import Mask
+from runner.pid1.output.sync_markers import Marks
 from tests.fuzz.eventstream import messages
 from tests.fuzz.target import Target, as_text, parts, words
 
@@ -59,7 +59,7 @@ def runner_events(data: bytes) -> None:
     if not isinstance(sent, dict):
         return
     try:
-        found = said.events("run-a", sent, NOW, 65536)
+        found = event_validation.events("run-a", sent, NOW, 65536)
     except Refusal as refusal:
         assert refusal.status == 400
         return
@@ -110,8 +110,8 @@ def last_words(data: bytes) -> None:
     for name in ("assemble", "source", "kaniko", "push"):
         status = {"name": name, "state": {"terminated": ended}}
         pod = Pod({"metadata": {"name": "x"}, "status": {"phase": "Failed", "containerStatuses": [status]}})
-        for found in (answer.of_assemble(pod), answer.of_dependencies(pod)):
-            if isinstance(found, answer.Failure | answer.Broken):
+        for found in (build_result.of_assemble(pod), build_result.of_dependencies(pod)):
+            if isinstance(found, build_result.Failure | build_result.Broken):
                 assert found.message and len(found.log) <= 16_384
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from tests.monitoring import shipped
-from tests.ports import free_port
+from tests.testbed.ports import free_port
 
 WAIT = 120.0
 INTERVAL = "1s"

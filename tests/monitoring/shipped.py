@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from api.metrics import Metrics as OfApi
-from controller.metrics import Metrics as OfController
+from controller.observability.metrics import Metrics as OfController
 
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / "manifests" / "monitoring"
@@ -61,10 +61,10 @@ def exported() -> dict[str, str]:
     """The names of series that both processes can show, with the metric that each belongs to."""
     from prometheus_client import CollectorRegistry
 
-    from controller.gauges import add_gauges
-    from controller.health import Vitals
-    from controller.known import Known
-    from controller.lanes import Lanes
+    from controller.observability.gauges import add_gauges
+    from controller.observability.health import Vitals
+    from controller.runtime.cache import Known
+    from controller.runtime.queues import Lanes
 
     api, controller = OfApi(), OfController()
     vitals = Vitals(0.0, "", 0.0, (), 0.0)

@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
-from dev import registry_access, registry_signing, registry_tokens
-from tests.gitserver import GitServer, Repository
-from tests.ports import free_port
+from dev.registry import access, signing, token_server
+from tests.testbed.git_server import GitServer, Repository
+from tests.testbed.ports import free_port
 
 # Of the password open-sesame.
 _PASSWORD_HASH = "$2b$04$i1//bY6Ba8c4yUED.I5Z7.qsH1LLsQ2E6XI220arb8HqrxW.EN5de"
@@ -133,7 +133,7 @@ class Scoped:
 
     def auth(self, user: str) -> str:
         """The `.dockerconfigjson` of that user."""
-        pair = f"{user}:{registry_access.password(self.key, user)}"
+        pair = f"{user}:{access.password(self.key, user)}"
         coded = base64.b64encode(pair.encode()).decode()
         return json.dumps({"auths": {self.registry.address: {"auth": coded}}})
 
@@ -144,15 +144,15 @@ def scoped_registry(tmp_path: Path) -> Iterator[Scoped]:
     if shutil.which("docker-registry") is None:
         pytest.skip("docker-registry is not installed (Debian package docker-registry)")
     certificate, key_file, key = tmp_path / "tokens.crt", tmp_path / "tokens.key", "k" * 64
-    registry_signing.make(certificate, key_file)
-    issuer = registry_tokens.Issuer(key, registry_signing.read(certificate, key_file))
-    server = registry_tokens.Server(("127.0.0.1", 0), issuer)
+    signing.make(certificate, key_file)
+    issuer = token_server.Issuer(key, signing.read(certificate, key_file))
+    server = token_server.Server(("127.0.0.1", 0), issuer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     auth = {
         "token": {
             "realm": f"http://127.0.0.1:{server.server_address[1]}/token",
-            "service": registry_tokens.SERVICE,
-            "issuer": registry_tokens.ISSUER,
+            "service": token_server.SERVICE,
+            "issuer": token_server.ISSUER,
             "rootcertbundle": str(certificate),
         }
     }

@@ -15,15 +15,15 @@ import pytest
 
 from build.__main__ import patience
 from build.errors import Infrastructure, Refused
-from build.image import digest_of
+from build.image.manifest import digest_of
 from build.logs import Log
-from build.push import push_dependencies
-from build.registry import Repository
-from build.registry_credential import Credential
+from build.registry.credential import Credential
+from build.registry.push import push_dependencies
+from build.registry.repository import Repository
 from build.settings import Settings, read_settings
-from build.source import write_workspace
-from tests.gitserver import GitServer
-from tests.gitserver import Repository as GitRepository
+from build.workspace import write_workspace
+from tests.testbed.git_server import GitServer
+from tests.testbed.git_server import Repository as GitRepository
 
 from .conftest import Registry, kaniko_tarball, pull
 
@@ -292,8 +292,8 @@ def test_a_client_that_cannot_be_loaded_in_time_is_no_answer(
     pod: Pod, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = threading.Event()
-    monkeypatch.setattr("build.registry._import_client", held.wait)
-    monkeypatch.setattr("build.registry._IMPORT_SECONDS", 0.01)
+    monkeypatch.setattr("build.registry.repository._import_client", held.wait)
+    monkeypatch.setattr("build.registry.repository._IMPORT_SECONDS", 0.01)
     repository = Repository(f"{pod.registry.address}/crews/demo", True)
     repository.prepare()
     with pytest.raises(Infrastructure, match="was not loaded"):

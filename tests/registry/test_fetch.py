@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from build.api_client import Facade
 from build.errors import Infrastructure, Refused
-from build.facade import Facade
-from build.fetch_archive import fetch_archive
-from build.fetch_git import fetch_git
 from build.logs import Log
 from build.settings import ArchiveSource, GitSource, Limits, Network
-from build.tree import SourceTree
-from outbound.access import Access
-from tests.gitserver import GitServer
-from tests.gitserver import Repository as GitRepository
+from build.source.fetch_archive import fetch_archive
+from build.source.fetch_git import fetch_git
+from build.source.tree import SourceTree
+from egress.git.credentials import Access
+from tests.testbed.git_server import GitServer
+from tests.testbed.git_server import Repository as GitRepository
 
 HERE = Network(("127.0.0.0/8",))
 NOBODY = Access()

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from build.errors import Refused
-from build.fetch_git import fetch_git
 from build.logs import Log
 from build.settings import GitSource, Limits, Network
-from controller import git_lister
-from controller.git_lister import Listings
-from controller.git_worker import Fetches
-from controller.repository import GitProblem, Head, Remote
-from outbound.access import Access
-from tests.listeners import listening
-from tests.sshserver import SshServer
+from build.source.fetch_git import fetch_git
+from controller.git import lister
+from controller.git.fetch_pool import Fetches
+from controller.git.lister import Listings
+from controller.git.repository import GitProblem, Head, Remote
+from egress.git.credentials import Access
+from tests.testbed.listeners import listening
+from tests.testbed.ssh_server import SshServer
 
 HERE = Network(("127.0.0.0/8",))
 
@@ -158,7 +158,7 @@ def test_a_forbidden_address_sees_no_connection(server, commit):
 
 
 async def test_a_child_is_kept_for_its_own_host_and_so_many_questions(server, commit, listings, monkeypatch):
-    monkeypatch.setattr(git_lister, "QUESTIONS", 3)
+    monkeypatch.setattr(lister, "QUESTIONS", 3)
     access = {"identity": server.identity(), "known_hosts": server.known_hosts()}
     remote, children = Remote(server.url("crew"), **access), []
     for _ in range(4):

@@ -17,12 +17,12 @@ from build.__main__ import run
 from build.errors import Infrastructure
 from build.logs import Log
 from build.settings import IndexCredentials, Settings, read_settings
-from build.source import write_workspace
-from build.wheels import download_wheels, pip_environment
-from plan.dependencies import Declaration
+from build.wheels.download import download_wheels, pip_environment
+from build.workspace import write_workspace
 from plan.errors import PlanError
-from tests.gitserver import GitServer
-from tests.gitserver import Repository as GitRepository
+from plan.packages.dependencies import Declaration
+from tests.testbed.git_server import GitServer
+from tests.testbed.git_server import Repository as GitRepository
 
 from .index import PASSWORD, USERNAME, Index, serving, wheel
 
@@ -207,7 +207,7 @@ def test_pip_is_told_nothing_of_the_rest_of_our_environment(tmp_path: Path) -> N
 
 _READER = """
 import ctypes, os, sys
-from build.wheels import hide_environment
+from build.wheels.download import hide_environment
 os.setgroups([]); os.setgid(65532); os.setuid(65532)
 ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # as a program is that was started by this user
 if sys.argv[1] == "hidden":
@@ -238,7 +238,7 @@ def test_no_part_of_a_password_is_left_by_a_line_that_is_cut(
     program.write_text(
         f"print('x' * {before} + 'start-of-a-pass-end-of-it'); print('ERROR: next'); exit(1)\n"
     )
-    monkeypatch.setattr("build.wheels._PIP", program)
+    monkeypatch.setattr("build.wheels.download._PIP", program)
     access = IndexCredentials("http://h/simple", "", "u", "start-of-a-pass-end-of-it")
     said = io.StringIO()
     with pytest.raises((PlanError, Infrastructure)) as raised:

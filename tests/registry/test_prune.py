@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from build.__main__ import run
-from build.image import docker_image
+from build.image.manifest import docker_image
 from build.json_object import SettingsInvalid
 from build.logs import Log
-from build.prune import prune
-from build.prune_settings import PruneSettings, read_prune_settings
-from build.registry import Repository
-from build.registry_credential import Credential
+from build.registry.credential import Credential
+from build.registry.prune import prune
+from build.registry.prune_settings import PruneSettings, read_prune_settings
+from build.registry.repository import Repository
 
 from .conftest import Registry
 

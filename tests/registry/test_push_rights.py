@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 
 from build.errors import Refused
-from build.image import digest_of, docker_image
-from build.registry import Repository
-from build.registry_credential import Credential
-from dev import registry_client
+from build.image.manifest import digest_of, docker_image
+from build.registry.credential import Credential
+from build.registry.repository import Repository
+from dev.registry import client as registry_client
 
 from .conftest import Scoped
 

@@ -14,9 +14,9 @@ from tests.e2e.demo import GIT_HOST
 from tests.e2e.index import Index
 from tests.e2e.team import Team
 from tests.e2e.yard import NAMESPACE, Yard, eventually
-from tests.gitserver import GitServer
 from tests.security.canaries import Canaries
-from tests.sshserver import SshServer
+from tests.testbed.git_server import GitServer
+from tests.testbed.ssh_server import SshServer
 
 CREW = """
 import os, sys

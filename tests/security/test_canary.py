@@ -16,13 +16,13 @@ from tests.e2e.conftest import Crew
 from tests.e2e.index import Index, wheel
 from tests.e2e.workshop import Workshop, archive
 from tests.e2e.yard import Yard, eventually
-from tests.gitserver import GitServer
 from tests.security import places
 from tests.security.canaries import Canaries, Sight
 from tests.security.commandlines import CommandLines
 from tests.security.etcd import Etcd
 from tests.security.planted import Planted
-from tests.sshserver import SshServer
+from tests.testbed.git_server import GitServer
+from tests.testbed.ssh_server import SshServer
 
 STATE = Path(os.environ.get("CREWYARD_STATE", "/nowhere"))
 # A pod is told its token by its specification. It opens one run's or one build's own calls and ends with it.

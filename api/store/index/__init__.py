@@ -1,1 +1,1 @@
-"""The index, one noun a file; each class runs its own transactions over `api.store.database`."""
+"""The index, one noun a file; each class runs its own transactions over `api.store.sql.database`."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Row, func, select
 
-from api.store.database import Database
 from api.store.page import Page
-from api.store.schema import artifacts, runs
-from api.store.upsert import insert
+from api.store.sql.database import Database
+from api.store.sql.schema import artifacts, runs
+from api.store.sql.upsert import insert
 from crds.reasons import RunReason
 
 _OWN_ENDS = (

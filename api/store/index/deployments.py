@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import Row, and_, bindparam, case, func, or_, select, update
 
-from api.store.columns import moment
-from api.store.database import Database, next_ord
-from api.store.index.departure import depart
-from api.store.index.removal import is_removed
+from api.store.index.deletion.delete_deployment import depart
+from api.store.index.deletion.delete_project import is_removed
 from api.store.page import Page
-from api.store.schema import deployments, projects
-from api.store.signals import Signals
+from api.store.sql.columns import moment
+from api.store.sql.database import Database, next_ord
+from api.store.sql.notifier import Signals
+from api.store.sql.schema import deployments, projects
 from crds import conditions, objects
 from crds.kinds import PROJECT
 from crds.reasons import STATUS_OF_PHASE

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.database import Database
 from api.store.errors import Taken
-from api.store.schema import idempotency as table
+from api.store.sql.database import Database
+from api.store.sql.schema import idempotency as table
 
 KEPT = timedelta(hours=24)
 

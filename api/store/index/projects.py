@@ -8,12 +8,12 @@ from typing import Any
 from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.database import Database, next_ord
 from api.store.errors import StoreUnavailable
-from api.store.index.removal import bury_runs, is_removed, remove_project
+from api.store.index.deletion.delete_project import bury_runs, is_removed, remove_project
 from api.store.page import Page
-from api.store.schema import deployments, projects
-from api.store.signals import Signals
+from api.store.sql.database import Database, next_ord
+from api.store.sql.notifier import Signals
+from api.store.sql.schema import deployments, projects
 from crds import objects
 from crds.times import parse_time
 

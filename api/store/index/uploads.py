@@ -6,11 +6,11 @@ from datetime import datetime
 
 from sqlalchemy import delete, func, or_, select, update
 
-from api import ulid
-from api.store.database import Database
 from api.store.errors import Full
-from api.store.index import burial
-from api.store.schema import deployments, uploads
+from api.store.index.deletion import tombstones
+from api.store.sql.database import Database
+from api.store.sql.schema import deployments, uploads
+from crds import ulid
 
 PREFIX = "upl_"
 UNBOUNDED = 1 << 62
@@ -135,7 +135,7 @@ class Uploads:
         async with self._database.write() as connection:
             done = await connection.execute(
                 update(uploads)
-                .where(*here, uploads.c.expires_at > burial.LONG_AGO, uploads.c.stored_at.is_(None))
+                .where(*here, uploads.c.expires_at > tombstones.LONG_AGO, uploads.c.stored_at.is_(None))
                 .values(sha256=sha256, blob=blob, stored_at=now)
             )
         return done.rowcount == 1

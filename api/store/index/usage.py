@@ -1,4 +1,4 @@
-"""Usage of projects by UTC day. Called by `api.accounting`, which fills it, and by the routes of usage.
+"""Usage of projects by UTC day. Called by `api.maintenance.accounting`, which fills it, and by the routes of usage.
 
 What a run used counts on the day it ended, a build on the day it ended. Each is accounted once: the mark on
 its row and the sum change in one transaction.
@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy import Table, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.database import Database
-from api.store.index.ended_build import BUILT, EndedBuild
-from api.store.index.runs import ENDED
-from api.store.schema import artifacts, deployments, projects, runs, usage_days
-from api.store.upsert import insert
+from api.store.index.build_times import BUILT, EndedBuild
+from api.store.index.runs.runs import ENDED
+from api.store.sql.database import Database
+from api.store.sql.schema import artifacts, deployments, projects, runs, usage_days
+from api.store.sql.upsert import insert
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
-"""The workflows that projects let in, read from the projects' rows. Called by `api.identity.oidc`."""
+"""The workflows that projects let in, read from the projects' rows. Called by `api.auth.oidc`."""
 
 from typing import Any
 
 from sqlalchemy import select
 
-from api.store.database import Database
-from api.store.schema import projects
-from api.store.signals import Signals
+from api.store.sql.database import Database
+from api.store.sql.notifier import Signals
+from api.store.sql.schema import projects
 
 
 class Workflows:

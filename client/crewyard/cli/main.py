@@ -8,21 +8,21 @@ from contextlib import suppress
 import click
 
 from crewyard import __version__
-from crewyard.cli.artifacts import artifacts
+from crewyard.cli.commands.artifacts import artifacts
+from crewyard.cli.commands.deploy import deploy
+from crewyard.cli.commands.deployments import deployments, rollback
+from crewyard.cli.commands.env import env
+from crewyard.cli.commands.init import init
+from crewyard.cli.commands.keys import keys
+from crewyard.cli.commands.lint import lint
+from crewyard.cli.commands.login import login, logout
+from crewyard.cli.commands.logs import logs
+from crewyard.cli.commands.projects import projects
+from crewyard.cli.commands.run import run
+from crewyard.cli.commands.runs import runs
+from crewyard.cli.commands.usage import usage
 from crewyard.cli.context import SERVICE, USAGE, Context
-from crewyard.cli.deploy import deploy
-from crewyard.cli.deployments import deployments, rollback
-from crewyard.cli.env import env
-from crewyard.cli.init import init
-from crewyard.cli.keys import keys
-from crewyard.cli.lint import lint
-from crewyard.cli.login import login, logout
-from crewyard.cli.logs import logs
 from crewyard.cli.output import Output, ReaderGone
-from crewyard.cli.projects import projects
-from crewyard.cli.run import run
-from crewyard.cli.runs import runs
-from crewyard.cli.usage import usage
 from crewyard.errors import ApiError, CrewyardError, WrongValue
 from crewyard.settings import SettingsProblem
 

@@ -23,8 +23,8 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from crewyard.cli import step
-from crewyard.cli.terminal import harmless
+from crewyard.cli import github_step
+from crewyard.cli.escape import harmless
 
 Row = Mapping[str, Any]
 _STYLES = {
@@ -60,7 +60,7 @@ class Output:
 
     def __init__(self, as_json: bool, out: Console | None = None, err: Console | None = None) -> None:
         self.as_json = as_json
-        self._in_step = step.inside(os.environ)
+        self._in_step = github_step.inside(os.environ)
         self._out = out or _Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
         self._err = err or Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
@@ -103,7 +103,7 @@ class Output:
     def text(self, text: str) -> None:
         """A piece of text without an end of its own; a terminal it must not command."""
         if self._in_step:
-            text = step.powerless(text)
+            text = github_step.powerless(text)
         self._write(harmless(text, colours=True) if self._out.is_terminal else text)
 
     def say(self, sentence: str, style: str = "") -> None:
@@ -129,7 +129,7 @@ class Output:
             "utf8sig",
         )
         text = json.dumps(row, ensure_ascii=ascii_only)
-        self._write(f"{step.powerless_json(text) if self._in_step else text}\n")
+        self._write(f"{github_step.powerless_json(text) if self._in_step else text}\n")
 
     def _write(self, text: str) -> None:
         try:
@@ -143,7 +143,7 @@ class Output:
 
     def _plain(self, text: str) -> str:
         found = harmless(text)
-        return step.powerless(found) if self._in_step else found
+        return github_step.powerless(found) if self._in_step else found
 
 
 def field(name: str, title: str | None = None) -> Column:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import IO, BinaryIO
 
 from crewyard.cli.output import size as readable
-from crewyard.cli.source import Tree
+from crewyard.cli.source_tree import Tree
 from crewyard.errors import CrewyardError
 
 MOST_UNPACKED = 1 << 30

@@ -1,7 +1,7 @@
 // Command kubernetes is every process of a Kubernetes control plane and node
 // in one file. It acts as the program whose name it is started under
 // (kube-apiserver, kubelet, kubectl, etcd, ...), so that one link step and
-// one file on disk serve them all. dev/build.py makes the symlinks.
+// one file on disk serve them all. dev/go_build.py makes the symlinks.
 package main
 
 import (

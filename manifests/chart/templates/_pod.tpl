@@ -60,7 +60,7 @@ priorityClassName: {{ . }}
 
 {{- define "crewyard.command" -}}
 {{- $root := index . 0 -}}
-[python3, {{ if or $root.Values.ca.configMap $root.Values.ca.secret }}-m, outbound.authorities, python3, {{ end }}-m, {{ index . 1 }}]
+[python3, {{ if or $root.Values.ca.configMap $root.Values.ca.secret }}-m, egress.ca_bundle, python3, {{ end }}-m, {{ index . 1 }}]
 {{- end -}}
 
 {{/* A hash of what pods get from Secrets and the authorities: what was changed there is seen at the next upgrade. Who

@@ -30,7 +30,7 @@ BUGS = (
                 "if in_vain",
             ),
             Edit(
-                "controller/apply.py",
+                "controller/runtime/apply.py",
                 '"metadata": {**patch.body.get("metadata", {}), "resourceVersion": patch.resource_version},',
                 '"metadata": {**patch.body.get("metadata", {})},',
             ),
@@ -41,7 +41,7 @@ BUGS = (
     Bug(
         "every pod is granted the run",
         (
-            Edit("api/store/index/verdict.py", 'return "the run was given to another pod"', 'return "same"'),
+            Edit("api/store/index/claims/claim_decision.py", 'return "the run was given to another pod"', 'return "same"'),
         ),
         scenes_played.second_start,
         frozenset((DOUBLED,)),
@@ -50,7 +50,7 @@ BUGS = (
         "a claim is known by its pod alone, without the nonce",
         (
             Edit(
-                "api/store/index/verdict.py",
+                "api/store/index/claims/claim_decision.py",
                 "values = (claim.run_uid, claim.pod_uid, claim.nonce)",
                 "values = (claim.run_uid, claim.pod_uid, asked.nonce)",
             ),
@@ -62,7 +62,7 @@ BUGS = (
         "a pod that is gone is made anew",
         (
             Edit(
-                "controller/run/record.py",
+                "controller/run/pod_ref.py",
                 '    return str(found) if found else None\n\n\ndef ours',
                 '    return str(found) if found and run.phase == "Succeeded" else None\n\n\ndef ours',
             ),
@@ -74,12 +74,12 @@ BUGS = (
         "an ended row changes once more",
         (
             Edit(
-                "api/store/record.py",
+                "api/store/index/runs/run_writer.py",
                 "elif row.uid not in (None, run.uid) or (row.uid and",
                 "elif row.uid == run.uid and (row.uid and",
             ),
             Edit(
-                "api/store/record.py",
+                "api/store/index/runs/run_writer.py",
                 "if row.status in ENDED:",
                 "if row.status in ENDED and row.uid == run.uid:",
             ),
@@ -95,7 +95,7 @@ BUGS = (
                 "await self.actor.kube.names(kinds.POD, selector, LIVE)",
                 "frozenset(one['metadata']['name'] for one in self.actor.known.all(kinds.POD))",
             ),
-            Edit("api/store/index/claims.py", "if plans and not await", "if False and plans and not await"),
+            Edit("api/store/index/claims/claims.py", "if plans and not await", "if False and plans and not await"),
         ),
         scenes.crowd,
         frozenset((CROWDED,)),
@@ -115,7 +115,7 @@ BUGS = (
     Bug(
         "events that are sent again are stored again",
         (
-            Edit("api/store/eventlog.py", "if event.seq == seq + 1:", "if event.seq >= 1:"),
+            Edit("api/store/logs/event_log.py", "if event.seq == seq + 1:", "if event.seq >= 1:"),
         ),
         scenes_played.repeated_events,
         frozenset((EVENTS,)),
@@ -124,7 +124,7 @@ BUGS = (
         "the newest deployment is active, not the one of greatest order",
         (
             Edit(
-                "controller/project/order.py",
+                "controller/project/activation.py",
                 "return max(fit, key=orders.of, default=None)",
                 "return max(fit, key=place, default=None)",
             ),

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from crds import tokens
+from crds import pod_tokens
 from crds.kinds import RUN
 from crds.names import name_of
 from tests.campaign.yard import Yard
@@ -37,7 +37,7 @@ class Played:
     async def call(self, what: str, body: Any) -> tuple[int, Any]:
         """Status and body of one call with the run's token."""
         key = self.yard.api.settings["CREWYARD_TOKEN_KEY"]
-        token = tokens.mint(key, "run", self.yard.namespace, self.run, self.uid, int(time.time()) + 600)
+        token = pod_tokens.mint(key, "run", self.yard.namespace, self.run, self.uid, int(time.time()) + 600)
         said = {"pod_uid": self.pod, "nonce": self.nonce, **body}
         path = f"/internal/v1/runs/{self.run}/{what}"
         return await self.yard.call("POST", path, said, Authorization=f"Bearer {token}")

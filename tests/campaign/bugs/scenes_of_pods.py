@@ -9,8 +9,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from crds import errors
 from crds.kinds import POD
+from kube import errors
 from tests.campaign import ledger
 from tests.campaign.campaign import campaign
 from tests.campaign.checker import Violation

@@ -9,7 +9,7 @@ import secrets
 from abc import ABC, abstractmethod
 from typing import Any
 
-from crds.git_names import git_name
+from crds.deployment_name import git_name
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.names import id_of, name_of
 from tests.campaign import ledger

@@ -22,7 +22,7 @@ from tests.campaign.proxy.call import Call
 from tests.campaign.proxy.rule import Count
 from tests.campaign.proxy.server import Proxy, proxying
 from tests.campaign.yard import ROOT, Yard, yard
-from tests.gitserver import GitServer, Repository
+from tests.testbed.git_server import GitServer, Repository
 
 OTHER, LINE = "dep-other", "line"
 CODE = "def kickoff():\n    return {variant!r}\n"

@@ -6,7 +6,7 @@ Called by the tests of cut points.
 import asyncio
 import secrets
 
-from build.registry import Repository
+from build.registry.repository import Repository
 from crds.kinds import DEPLOYMENT, POD, PROJECT
 from crds.names import id_of
 from crds.objects import Deployment

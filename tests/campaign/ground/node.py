@@ -16,11 +16,16 @@ from typing import Any
 
 import pytest
 
-from dev import cgroups, embedded, images, leftovers, network, process, program, registry, state, teardown
-from dev.cluster import apiserver, containerd, controller_manager, etcd, kubelet, scheduler
-from dev.kube import Kube, KubeError
-from dev.program import Program
+from dev import state
+from dev.cluster.kube_client import Kube, KubeError
+from dev.embedded import cgroups, cluster, leftovers, teardown
+from dev.embedded.components import apiserver, containerd, controller_manager, etcd, kubelet, scheduler
+from dev.images import images
+from dev.net import bridge
+from dev.process import process, program
+from dev.process.program import Program
 from dev.progress import Progress
+from dev.registry import server
 from dev.settings import NODE, REPOSITORY, Settings, from_environment
 
 ALLOWED = "CREWYARD_GROUND_FAULTS"
@@ -55,7 +60,7 @@ class Node:
         settings = from_environment(os.environ)
         if Path(os.environ.get("KUBECONFIG", "")) != settings.kubeconfig:
             pytest.skip("the ground is not the embedded node")
-        silent = [name for name in embedded.NAMES if program.running(settings, name) is None]
+        silent = [name for name in cluster.NAMES if program.running(settings, name) is None]
         if silent:
             pytest.skip(f"the embedded node is not whole: {', '.join(silent)} does not run")
         return cls(settings)
@@ -94,9 +99,9 @@ class Node:
         settings = self._settings
         makers: dict[str, Callable[[], Program]] = {
             "etcd": lambda: etcd.program(settings),
-            "registry": lambda: registry.program(settings, (settings.data / "registry-secret").read_text()),
+            "registry": lambda: server.program(settings, (settings.data / "registry-secret").read_text()),
             "containerd": lambda: containerd.program(
-                settings, images.noted(settings).pause, network.mtu(), os.environ
+                settings, images.noted(settings).pause, bridge.mtu(), os.environ
             ),
             "kube-apiserver": lambda: apiserver.program(settings),
             "kube-controller-manager": lambda: controller_manager.program(settings),
@@ -143,14 +148,14 @@ class Node:
         """As when the power goes: everything is killed, what a boot forgets is gone, then `make up`."""
         settings = self._settings
         with state.locked(settings, self._progress):
-            for name in embedded.NAMES:
+            for name in cluster.NAMES:
                 if program.running(settings, name):
                     self.kill(name)
             for pid in cgroups.members():
                 _kill(pid)
             for identity in leftovers.shims(settings):
                 _kill(identity.pid)
-            left = teardown.stop(settings, embedded.NAMES)
+            left = teardown.stop(settings, cluster.NAMES)
             assert left == [], left
         done = subprocess.run(
             [sys.executable, "-m", "dev", "up"],

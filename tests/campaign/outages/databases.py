@@ -8,8 +8,8 @@ import asyncpg
 
 from tests.campaign.outages.link import Link
 from tests.campaign.outages.rule import Garbage, Rule
-from tests.ports import free_port
-from tests.unit.api_store import postgres as pg
+from tests.testbed.ports import free_port
+from tests.unit.api.store import postgres_server as pg
 
 OURS = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'crewyard-api'"
 MOST_CONNECTIONS = 40

@@ -12,7 +12,7 @@ from typing import Any
 
 from crds.kinds import DEPLOYMENT
 from crds.names import name_of
-from dev import registry_client
+from dev.registry import client
 from dev.settings import REGISTRY_PORT
 from tests.campaign.outages.sources import STORED, Upload, source
 from tests.campaign.yard import Yard
@@ -70,7 +70,7 @@ async def whole(yard: Yard, registry: str, deployment: str) -> list[str]:
 
 def _fetched(url: str) -> bytes:
     try:
-        with registry_client.opened(url, MANIFESTS) as answer:
+        with client.opened(url, MANIFESTS) as answer:
             return bytes(answer.read())
     except urllib.error.HTTPError:
         return b""

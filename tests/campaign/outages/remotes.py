@@ -11,7 +11,7 @@ from crds.kinds import DEPLOYMENT, POD, PROJECT
 from crds.names import ANNOTATION_REQUESTED_AT, LABEL_DEPLOYMENT
 from crds.times import format_time
 from tests.campaign.yard import PLAN, Yard
-from tests.gitserver import Repository
+from tests.testbed.git_server import Repository
 
 CODE = "def kickoff():\n    return {variant!r}\n"
 SECONDS = 180.0

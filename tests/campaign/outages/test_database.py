@@ -13,7 +13,7 @@ from tests.campaign.outages.rule import Silent, Slow
 from tests.campaign.outages.volume import full, volume
 from tests.campaign.report import demand
 from tests.campaign.yard import yard
-from tests.unit.api_store import postgres as pg
+from tests.unit.api.store import postgres_server as pg
 
 CONCURRENCY = 8
 LONG = 3

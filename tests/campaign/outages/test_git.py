@@ -12,7 +12,7 @@ from tests.campaign.outages.remotes import Follower
 from tests.campaign.outages.rule import DOWN, Answer, CutAfter, Garbage, Line, Silent, Slow
 from tests.campaign.report import demand
 from tests.campaign.yard import Yard, yard
-from tests.gitserver import GitServer
+from tests.testbed.git_server import GitServer
 
 CONCURRENCY = 4
 ACTIVE = "active"

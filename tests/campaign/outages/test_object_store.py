@@ -16,7 +16,7 @@ from tests.campaign.outages.sources import Upload, disagreement, source
 from tests.campaign.outages.volume import full, volume
 from tests.campaign.report import demand
 from tests.campaign.yard import yard
-from tests.unit.api_store import bucket as s3
+from tests.unit.api.store import bucket as s3
 
 CONCURRENCY = 6
 SIZES = (300_000, 2_000_000, 10_000_000)

@@ -7,9 +7,9 @@ import os
 import pytest
 
 from crds.kinds import SECRET
-from crds.kube import Kube
-from dev import registry_access
+from dev.registry import access
 from dev.settings import from_environment
+from kube.client import Kube
 from tests.campaign import surroundings
 from tests.campaign.outages.images import active, deploy, ended, registry_address, whole
 from tests.campaign.outages.link import Link, linked
@@ -130,7 +130,7 @@ async def base_images(registry: str) -> str:
 
 async def credential(mine: Yard, registry: str) -> None:
     """The Secret with which builds push to the registry by that name: repositories of the yard alone."""
-    config = registry_access.docker_config(from_environment(os.environ), mine.namespace, registry)
+    config = access.docker_config(from_environment(os.environ), mine.namespace, registry)
     kind = "kubernetes.io/dockerconfigjson"
     await mine.kube.create(
         SECRET, {"metadata": {"name": PUSH}, "type": kind, "stringData": {".dockerconfigjson": config}}

@@ -10,7 +10,7 @@ from tests.campaign.outages.outage import outage
 from tests.campaign.outages.rule import Garbage, Silent, Slow
 from tests.campaign.report import demand
 from tests.campaign.yard import yard
-from tests.unit.api import redis_server
+from tests.unit.api.ratelimit import redis_server
 
 CONCURRENCY = 6
 SECONDS = 5.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 from kubernetes.aio import client, config
 
-from crds.kube import Kube
+from kube.client import Kube
 from tests.campaign.proxy.server import Proxy, proxying
 from tests.cluster.conftest import kube
 

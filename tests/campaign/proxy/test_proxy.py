@@ -5,8 +5,8 @@ import contextlib
 
 import pytest
 
-from crds import errors
 from crds.kinds import PROJECT, RUN
+from kube import errors
 from tests.campaign.proxy.recording import Recording, Stale
 from tests.campaign.proxy.rule import Count, CutBefore, Delay, Drop, LostAnswer, Storm, TooOld
 

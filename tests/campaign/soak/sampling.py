@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
-from bench import hollow_readings
+from bench.hollow import readings
 from tests.campaign.child import Child
 
 MIB = 2**20
 LEAST: Mapping[str, float] = {"memory": 2.0, "files": 1.0, "threads": 1.0, "tasks": 1.0}
-"""Growth that is told from none: MiB, of which the table of who rang last (`api.store.signals`) takes one
+"""Growth that is told from none: MiB, of which the table of who rang last (`api.store.sql.notifier`) takes one
 until 5,000 runs have filled it; one of the others.
 """
 _TASKS = re.compile(r"^crewyard_tasks ([0-9.e+]+)$", re.MULTILINE)
@@ -46,9 +46,9 @@ async def watch(child: Child, series: Series, begun: float, every: float) -> Non
             assert told, f"{child.name} does not tell its tasks"
             now = time.monotonic() - begun
             found = {
-                "memory": hollow_readings.memory(child.pid).private / MIB,
-                "files": hollow_readings.open_files(child.pid),
-                "threads": hollow_readings.threads(child.pid),
+                "memory": readings.memory(child.pid).private / MIB,
+                "files": readings.open_files(child.pid),
+                "threads": readings.threads(child.pid),
                 "tasks": float(told[1]),
             }
             for figure, value in found.items():

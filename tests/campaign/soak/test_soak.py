@@ -14,8 +14,8 @@ import time
 import aiohttp
 import pytest
 
-from bench.hollow_plane import plane
-from bench.hollow_service import service
+from bench.hollow.control_plane import plane
+from bench.hollow.service import service
 from tests.campaign.soak.sampling import LEAST, Series, watch
 from tests.campaign.soak.slope import fit
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, ".")
 
-from api.accounting import account
-from api.projector.keep import Keeper
-from api.projector.orphans import sweep
+from api.maintenance.accounting import account
+from api.maintenance.orphan_blobs import sweep
+from api.maintenance.round import Keeper
 from api.store.store import Store
 
 RECORDS = 30 * 86400.0

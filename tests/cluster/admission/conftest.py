@@ -11,8 +11,8 @@ import pytest
 import yaml
 from kubernetes.aio import client
 
-from crds import errors
-from crds.kube import Kube
+from kube import errors
+from kube.client import Kube
 
 FILE = Path(__file__).parents[3] / "manifests" / "base" / "admission.yaml"
 GROUP = "/apis/admissionregistration.k8s.io/v1"

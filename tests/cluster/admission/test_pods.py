@@ -9,10 +9,10 @@ import yaml
 
 from controller.config import Config
 from controller.deployment import pod as build_pod
-from controller.project import prune_pod
+from controller.images import pod as prune_pod
 from controller.run import pod as run_pod
-from crds import errors
 from crds.objects import Deployment, Project, Run
+from kube import errors
 from tests.cluster.admission.conftest import FILE, Doors, asked, pod
 
 DIGEST = f"registry.example.com/crews/demo@sha256:{'0' * 64}"

@@ -11,15 +11,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from api import background
 from api.config import Config
 from api.internal import routes
+from api.maintenance import loops
 from api.store.store import Store
-from crds import tokens
+from crds import pod_tokens
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
-from crds.kube import Kube
 from crds.objects import Deployment, Project
 from crds.times import format_second
+from kube.client import Kube
 
 KEY = "a key that is only used here"
 # An hour ago: longer than a test keeps objects that it wants to be taken away, shorter than the others do.
@@ -100,9 +100,9 @@ class Yard:
         """What the controller writes at the end."""
         await self.kube.patch(RUN, run, {"status": {**ENDED, **status}}, "status")
 
-    def bearer(self, run: str, uid: str, kind: tokens.TokenKind = "run") -> dict[str, str]:
+    def bearer(self, run: str, uid: str, kind: pod_tokens.TokenKind = "run") -> dict[str, str]:
         """The header of a pod's token."""
-        text = tokens.mint(KEY, kind, self.kube.namespace, run, uid, int(time.time()) + 600)
+        text = pod_tokens.mint(KEY, kind, self.kube.namespace, run, uid, int(time.time()) + 600)
         return {"Authorization": f"Bearer {text}"}
 
 
@@ -125,10 +125,10 @@ async def work(yard: Yard) -> AsyncIterator[Callable[..., Awaitable[None]]]:
 
     async def start(**changed: Any) -> None:
         await stop()
-        progress = background.Progress()
+        progress = loops.Progress()
         settings = Config(**{**vars(yard.config), **changed})
         app = web.Application()
-        context = background.context(settings, yard.store, yard.kube, progress)(app)
+        context = loops.context(settings, yard.store, yard.kube, progress)(app)
         await anext(context)
         running.append((context, app))
         await until(lambda: _is(progress.ready))

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from api.accept import RunRequest, accept_run, complete
-from api.projector.completion import complete_all
-from api.store.index.claims import Asked, Denied, Granted
+from api.projection.recover import complete_all
+from api.store.index.claims.claims import Asked, Denied, Granted
 from api.store.index.idempotency import Idempotency
-from api.store.inputs import reference
-from crds import errors
+from api.store.index.runs.inputs import reference
+from api.v1.runs.create import RunRequest, accept_run, complete
 from crds.kinds import RUN
+from kube import errors
 from tests.cluster.api.conftest import Yard
 
 REQUEST = RunRequest("demo", "dep-a", {"topic": "ants", "deep": {"a": [1, None]}}, "main:other", "90s")
@@ -88,7 +88,7 @@ async def test_a_withdrawn_run_whose_object_was_made_is_deleted_and_never_given_
 async def test_without_an_apiserver_the_run_is_withdrawn_unless_it_can_be_repeated(yard: Yard) -> None:
     from kubernetes.aio import client
 
-    from crds.kube import Kube
+    from kube.client import Kube
 
     nowhere = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), yard.kube.namespace)
     use = Idempotency("key", "abc", "body")

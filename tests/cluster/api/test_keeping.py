@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp.test_utils import TestClient
 
-from api.projector.prune import prune
+from api.maintenance.prune_objects import prune
 from crds.kinds import PROJECT, RUN
 from crds.objects import Run
 from crds.times import format_second

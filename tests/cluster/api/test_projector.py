@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from api.accept import RunRequest, accept_run
+from api.v1.runs.create import RunRequest, accept_run
 from crds import names
 from crds.kinds import DEPLOYMENT, POD, PROJECT, RUN
 from tests.cluster.api.conftest import Yard, until

@@ -10,10 +10,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from api.accept import RunRequest, accept_run
 from api.config import Config
 from api.internal import routes
 from api.store.store import Store
+from api.v1.runs.create import RunRequest, accept_run
 from crds.kinds import POD, PROJECT
 from crds.times import format_second
 from tests.cluster.api.conftest import Yard, until

@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp.test_utils import TestClient
 
-from api.accept import RunRequest, accept_run
+from api.v1.runs.create import RunRequest, accept_run
 from crds.kinds import POD, RUN
 from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT
 from tests.cluster.api.conftest import Yard, until

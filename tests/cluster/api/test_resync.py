@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from api.accept import RunRequest, accept_run
-from api.projector.resync import look
+from api.projection.resync import look
+from api.v1.runs.create import RunRequest, accept_run
 from crds.kinds import PROJECT, RUN
 from tests.cluster.api.conftest import Yard
 

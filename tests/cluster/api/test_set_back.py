@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from sqlalchemy import update
 
-from api.accept import RunRequest, accept_run
-from api.store.schema import deployments, projects, runs
+from api.store.sql.schema import deployments, projects, runs
+from api.v1.runs.create import RunRequest, accept_run
 from crds.kinds import PROJECT, RUN
 from tests.cluster.api.conftest import Yard, until
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from crds.kinds import Kind
-from crds.kube import Kube
+from kube.client import Kube
 
 _RBAC = "rbac.authorization.k8s.io"
 ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")

@@ -8,12 +8,12 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from api.app import make_app
+from api.auth.api_keys import Key
 from api.config import parse
-from api.keyring import Key
 from api.store.store import Store
-from crds import keys
+from crds import api_keys
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
-from crds.kube import Kube
+from kube.client import Kube
 from tests.unit.api.described import DESCRIPTION
 
 
@@ -62,7 +62,7 @@ class Yard:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch) -> None:
     """What callers are told of tokens is tried here, not how soon this machine's apiserver tells it."""
-    monkeypatch.setattr("api.identity.kubernetes.ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr("api.auth.kubernetes.ANSWER_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ async def yard(tmp_path, kube, settings) -> AsyncIterator[Yard]:
         }
     )
     store = await Store.open(tmp_path, namespace)
-    drawn = keys.draw()
+    drawn = api_keys.draw()
     admin = Key(drawn.key_id, drawn.hash, "test", frozenset({"admin"}), None, "enterprise")
     async with TestClient(TestServer(make_app(config, store, kube, {drawn.key_id: admin}))) as client:
         yield Yard(client, kube, store, drawn.text)

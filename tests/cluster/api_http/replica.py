@@ -12,8 +12,8 @@ from typing import Any
 
 import aiohttp
 
-from crds import keys, tokens
-from tests.ports import free_port
+from crds import api_keys, pod_tokens
+from tests.testbed.ports import free_port
 
 TOKEN_KEY = "a key that is only used by tests"
 
@@ -102,7 +102,7 @@ class Replica:
 
     async def as_pod(self, run: str, uid: str, what: str, body: dict[str, Any]) -> Any:
         """A call of a run's pod: its answer, None where it is to be repeated."""
-        token = tokens.mint(TOKEN_KEY, "run", self.namespace, run, uid, int(time.time()) + 600)
+        token = pod_tokens.mint(TOKEN_KEY, "run", self.namespace, run, uid, int(time.time()) + 600)
         said = {"pod_uid": "pod", "nonce": "nonce-of-the-pod", **body}
         try:
             async with (
@@ -123,4 +123,4 @@ _LONG = aiohttp.ClientTimeout(total=30)
 
 def draw() -> Any:
     """An admin key for replicas."""
-    return keys.draw()
+    return api_keys.draw()

@@ -13,7 +13,7 @@ from crds.times import format_second
 from tests.actions.acting import Act, repository_with_crew
 from tests.actions.runner import Runner
 from tests.actions.service import Service
-from tests.unit.api.issuer import Issuer
+from tests.unit.api.auth.issuer import Issuer
 
 REQUEST_TOKEN = "of-this-job"
 AUDIENCE = "https://yard.example"
@@ -50,7 +50,7 @@ async def issuer():
 
 @pytest.fixture
 def settings(issuer, monkeypatch):
-    monkeypatch.setattr("api.identity.oidc.LEEWAY", 1.0)
+    monkeypatch.setattr("api.auth.oidc.LEEWAY", 1.0)
     return {"CREWYARD_OIDC_ISSUER": issuer.url, "CREWYARD_OIDC_AUDIENCE": AUDIENCE}
 
 

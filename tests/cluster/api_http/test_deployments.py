@@ -52,7 +52,7 @@ async def test_an_upload_becomes_a_deployment(yard, project):
 
 async def test_the_answer_waits_for_the_first_status(yard, project, monkeypatch):
     # That it waits is tried, and not how soon the test plays the controller.
-    monkeypatch.setattr("api.routes.deployments.FIRST_STATUS_SECONDS", 60.0)
+    monkeypatch.setattr("api.v1.deployments.routes.FIRST_STATUS_SECONDS", 60.0)
     ticket = await upload(yard, project)
 
     async def begin():
@@ -125,7 +125,7 @@ async def test_a_commit_whose_deployment_was_just_deleted_is_deployed_again(yard
 
 
 async def test_rolling_back_is_one_patch_and_answers_when_it_is_done(yard, project, monkeypatch):
-    monkeypatch.setattr("api.routes.deployments.ROLLBACK_SECONDS", 60.0)
+    monkeypatch.setattr("api.v1.deployments.routes.ROLLBACK_SECONDS", 60.0)
     ids = []
     for _ in range(2):
         ticket = await upload(yard, project)

@@ -14,15 +14,15 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from api.store.kept import INDEX
-from crds import tokens
+from api.store.backend import INDEX
+from crds import pod_tokens
 from crds.kinds import RUN
 from crds.names import name_of
 from crds.times import format_second
 from tests.cluster.api_http.replica import TOKEN_KEY, Replica, draw
 from tests.cluster.api_http.test_replicas import Reader, accepted, until
-from tests.unit.api_store import bucket as s3
-from tests.unit.api_store import postgres as pg
+from tests.unit.api.store import bucket as s3
+from tests.unit.api.store import postgres_server as pg
 
 PROMISED = 5.0
 """Seconds in which every call is answered."""
@@ -90,7 +90,9 @@ class Checker:
     async def _store(self):
         name, data = f"file-{self.number}", os.urandom(50_000)
         run = name_of(self.run)
-        token = tokens.mint(TOKEN_KEY, "run", self.replica.namespace, run, self.uid, int(time.time()) + 600)
+        token = pod_tokens.mint(
+            TOKEN_KEY, "run", self.replica.namespace, run, self.uid, int(time.time()) + 600
+        )
         sha256 = hashlib.sha256(data).hexdigest()
         headers = {
             "Authorization": f"Bearer {token}",

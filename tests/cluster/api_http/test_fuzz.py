@@ -12,8 +12,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from api import gate
 from api.openapi import examples
+from api.routing import middleware
 from crds import names
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.times import format_second
@@ -63,7 +63,7 @@ async def example(yard) -> None:
 
 async def test_made_up_requests(yard, tmp_path, monkeypatch):
     # Requests without a key are among them, and more than sixty a minute.
-    monkeypatch.setattr(gate, "ANONYMOUS_PER_MINUTE", 1_000_000)
+    monkeypatch.setattr(middleware, "ANONYMOUS_PER_MINUTE", 1_000_000)
     await example(yard)
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("schemathesis")),

@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 import aiohttp
 import pytest
 
-from crds import keys, tokens
+from crds import api_keys, pod_tokens
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.names import name_of
 from crds.times import format_second
-from tests.ports import free_port
-from tests.unit.api.test_events import messages
+from tests.testbed.ports import free_port
+from tests.unit.api.v1.test_events import messages
 
 KEY = secrets.token_hex(16)
 SPEAKING, READERS, WHOLE, KILLS = 4, 200, 300, 3
@@ -30,7 +30,7 @@ class Facade:
     """The process, which is killed and comes back at the same place."""
 
     def __init__(self, place, namespace: str) -> None:
-        drawn = keys.draw()
+        drawn = api_keys.draw()
         port = free_port()
         record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
         self.url = f"http://127.0.0.1:{port}"
@@ -157,7 +157,7 @@ async def speaking(caller: Caller, kube) -> list[tuple[str, str]]:
         _, made = await caller.call("POST", "/v1/runs", {"deployment": "crew"})
         name = name_of(made["data"]["id"])
         uid = (await kube.get(RUN, name))["metadata"]["uid"]
-        token = tokens.mint(KEY, "run", kube.namespace, name, uid, int(time.time()) + 600)
+        token = pod_tokens.mint(KEY, "run", kube.namespace, name, uid, int(time.time()) + 600)
         body = {"protocol": 1, "run_uid": uid, "pod_uid": "pod", "nonce": "nonce"}
         _, granted = await caller.call("POST", f"/internal/v1/runs/{name}/claim", body, token)
         assert granted["state"] == "granted", granted

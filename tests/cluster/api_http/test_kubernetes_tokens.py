@@ -10,12 +10,12 @@ import yaml
 from kubernetes.aio import client as kubernetes
 
 from api import errors
-from api.identity import holders
-from api.identity.glance import glance
-from api.identity.kubernetes import KubernetesTokens
+from api.auth import revocation
+from api.auth.kubernetes import KubernetesTokens
+from api.auth.unverified import glance
 from api.services import SERVICES
 from crds.kinds import RUN
-from crds.kube import Kube
+from kube.client import Kube
 from tests.cluster.api_http.accounts import ACCOUNT, BINDING, account, token
 
 CLUSTER = "/apis/rbac.authorization.k8s.io/v1"
@@ -123,7 +123,7 @@ async def test_an_apiserver_that_does_not_answer_is_503_in_time(kube, monkeypatc
     async def silent(*_, **__):
         await asyncio.sleep(60)
 
-    monkeypatch.setattr("api.identity.kubernetes.ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("api.auth.kubernetes.ANSWER_SECONDS", 0.1)
     tokens = KubernetesTokens(kube, "crewyard")
     # It answers again when the namespace is to go.
     with monkeypatch.context() as away, pytest.raises(errors.ApiError) as refused:
@@ -133,7 +133,7 @@ async def test_an_apiserver_that_does_not_answer_is_503_in_time(kube, monkeypatc
 
 
 async def test_a_stream_ends_with_the_right_to_read(yard, monkeypatch):
-    monkeypatch.setattr(holders, "LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(revocation, "LOOK_SECONDS", 0.2)
     monkeypatch.setattr(tokens_of(yard)._recent, "_seconds", 0.2)
     await yard.call("POST", "/v1/projects", {"name": "crew"})
     await yard.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "crew"}})

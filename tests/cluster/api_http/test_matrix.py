@@ -1,7 +1,7 @@
 """Each operation by what the cluster's own rules allow the owner of a token, generated from the document.
 
 The same is done with keys and with workflows' tokens, and with bad ones of all kinds, in
-`tests/unit/api/test_matrix.py`. Here, too, the facade shows rows alone; only the tokens are the cluster's.
+`tests/unit/api/auth/test_matrix.py`. Here, too, the facade shows rows alone; only the tokens are the cluster's.
 """
 
 import dataclasses
@@ -11,14 +11,14 @@ from aiohttp.test_utils import TestClient, TestServer
 from kubernetes.aio import client as kubernetes
 
 from api.app import client_side
+from api.auth.providers import Tokens
 from api.config import parse
-from api.identity.tokens import Tokens
 from api.services import SERVICES
 from api.store.store import Store
-from crds.kube import Kube
+from kube.client import Kube
 from tests.cluster.api_http.accounts import ACCOUNT, account, token
+from tests.unit.api.auth.test_matrix import FOREIGN, OPERATIONS, OWN, foreign, request, tried
 from tests.unit.api.conftest import NOW, Yard, key
-from tests.unit.api.test_matrix import FOREIGN, OPERATIONS, OWN, foreign, request, tried
 
 SCOPES = ("read", "run", "deploy", "admin")
 

@@ -11,10 +11,10 @@ import time
 import aiohttp
 import pytest
 
-from crds import keys
+from crds import api_keys
 from crds.kinds import RUN
 from tests.cluster.api_http.accounts import account, token
-from tests.ports import free_port
+from tests.testbed.ports import free_port
 
 KEY = secrets.token_hex(16)
 
@@ -50,7 +50,7 @@ async def test_wrong_settings_end_it_with_their_names(tmp_path, settings, words)
 
 
 async def test_it_ends_its_streams_and_leaves_no_secret_in_its_log(tmp_path, kube):
-    drawn = keys.draw()
+    drawn = api_keys.draw()
     record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
     port = free_port()
     process = await started(

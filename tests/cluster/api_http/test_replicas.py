@@ -12,7 +12,7 @@ from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.names import name_of
 from crds.times import format_second
 from tests.cluster.api_http.replica import Replica, draw
-from tests.unit.api_store.conftest import postgres, s3_server
+from tests.unit.api.store.conftest import postgres, s3_server
 
 __all__ = ["postgres", "s3_server"]
 

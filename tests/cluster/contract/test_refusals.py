@@ -2,8 +2,8 @@
 
 import pytest
 
-from crds import errors
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
+from kube import errors
 
 GIT = {"url": "https://git.example.com/team/crew.git", "commit": "0123456789012345678901234567890123456789"}
 SOURCE = {"git": GIT}

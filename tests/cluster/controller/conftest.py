@@ -12,12 +12,13 @@ import pytest
 
 from controller.config import Config, Timing
 from controller.process import Process
-from controller.recorder import COMPONENT
-from crds import errors, kinds
+from controller.runtime.recorder import COMPONENT
+from crds import kinds
 from crds.kinds import Kind
-from crds.kube import Kube
 from crds.objects import Deployment, Project, Run
 from crds.times import format_time
+from kube import errors
+from kube.client import Kube
 
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
 """On every node of the one-node cluster; it holds no runner, so that a pod of it ends at once."""

@@ -10,7 +10,7 @@ import pytest
 from crds import kinds
 from crds.objects import Deployment
 from tests.cluster.controller.conftest import FAST, Yard, controller, settings
-from tests.gitserver import GitServer
+from tests.testbed.git_server import GitServer
 
 WINDOW = 6.0
 

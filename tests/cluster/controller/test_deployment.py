@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from controller.deployment import queue
-from controller.deployment.attempts import ANNOTATION_STEP
-from controller.deployment.patience import STOP_GRACE
+from controller.deployment.deadlines import STOP_GRACE
+from controller.deployment.steps import ANNOTATION_STEP
 from crds import kinds, names
 from crds.objects import Deployment, Pod
 from tests.cluster.controller.conftest import FAST, IMAGE, Yard, condition, controller, settings

@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from controller.run.end import of_pod
+from controller.run.outcome import of_pod
 from crds import kinds
 from crds.objects import Pod, Run
 from tests.cluster.controller.conftest import IMAGE, Yard, controller, settings

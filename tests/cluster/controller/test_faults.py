@@ -9,12 +9,12 @@ import pytest
 
 from controller.deployment import pod as build_pod
 from controller.process import Process
-from controller.resync import SetBack
 from controller.run import pod as run_pod
+from controller.runtime.resync import SetBack
 from crds import kinds
 from crds import names as names_of
-from crds.kube import Kube
 from crds.objects import Pod, Run
+from kube.client import Kube
 from tests.cluster.controller.conftest import Yard, controller, settings
 
 NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"

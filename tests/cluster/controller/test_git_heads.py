@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from crds import kinds
-from crds.kube import Kube
 from crds.objects import Deployment
+from kube.client import Kube
 from tests.cluster.controller.conftest import Yard, condition, controller, settings
-from tests.gitserver import GitServer
+from tests.testbed.git_server import GitServer
 
 
 @pytest.fixture

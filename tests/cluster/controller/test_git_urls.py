@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 from crds import kinds
-from crds.errors import Invalid
+from kube.errors import Invalid
 from tests.cluster.controller.conftest import Yard, controller, settings
-from tests.hostile_urls import HOSTILE
-from tests.listeners import listening
+from tests.testbed.hostile_urls import HOSTILE
+from tests.testbed.listeners import listening
 
 INSIDE = ("127.0.0.1", "0x7f.1", "2130706433", "localhost", "0", "[::1]", "[::ffff:127.0.0.1]")
 

@@ -12,7 +12,7 @@ from controller.github import reconcile
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
 from tests.cluster.controller.conftest import Yard, controller, settings
-from tests.githubserver import APP, INSTALLATION, REPOSITORY, TOKEN, github_server
+from tests.testbed.github_server import APP, INSTALLATION, REPOSITORY, TOKEN, github_server
 
 SHA, OTHER = "a" * 40, "b" * 40
 

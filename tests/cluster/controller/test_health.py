@@ -14,7 +14,7 @@ import yaml
 from crds import kinds
 from crds.objects import Run
 from tests.cluster.controller.conftest import Yard, controller, settings
-from tests.gitserver import GitServer
+from tests.testbed.git_server import GitServer
 
 SCRIPTS = Path(__file__).parents[3] / "manifests" / "argocd" / "argocd-cm.yaml"
 PENDING = {"project": "demo"}

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from crds import kinds
-from crds.git_names import git_name
+from crds.deployment_name import git_name
 from crds.objects import Deployment
 from tests.cluster.controller.conftest import condition
-from tests.gitserver import GitServer
+from tests.testbed.git_server import GitServer
 
 
 @pytest.fixture

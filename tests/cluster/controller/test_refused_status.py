@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controller import triggers
-from controller.decision import Decision
 from controller.process import Process
-from controller.run.end import failed
+from controller.run.outcome import failed
 from controller.run.status import ended
-from crds import errors, kinds
+from controller.runtime import event_map
+from controller.runtime.decision import Decision
+from crds import kinds
 from crds.objects import Deployment, Run
+from kube import errors
 from tests.cluster.controller.conftest import Yard, settings
 
 LONG = "é" * 5000
@@ -30,7 +31,7 @@ async def test_an_end_is_written_whatever_was_said(kube, actor, reason, message)
     yard = Yard(kube, settings(kube.namespace))
     run = await yard.run("run-a", project="demo")
     wanted = ended(run, failed(reason, message), datetime.now(UTC))
-    await actor.perform(kinds.RUN, run.raw, triggers.run("run-a"), Decision(status=wanted))
+    await actor.perform(kinds.RUN, run.raw, event_map.run("run-a"), Decision(status=wanted))
     found = Run(await kube.get(kinds.RUN, "run-a"))
     assert found.phase == "Failed" and found.error["message"]
     assert {c["type"]: c["status"] for c in found.conditions}["Complete"] == "True"
@@ -43,7 +44,7 @@ async def test_what_is_no_end_is_said_and_not_swallowed(kube, actor):
     wanted = {"phase": "Nonsense"}
     with pytest.raises(errors.Invalid):
         await actor.perform(
-            kinds.DEPLOYMENT, deployment.raw, triggers.deployment("dep-a"), Decision(status=wanted)
+            kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"), Decision(status=wanted)
         )
     assert actor.recorder._queue.get_nowait()["reason"] == "StatusRefused"
     assert actor.metrics.refused.labels("deployments", "retried")._value.get() == 1
@@ -55,7 +56,7 @@ async def test_another_status_takes_the_place_of_an_invalid_one(kube, actor):
     wanted = {"plan": {"framework": "f" * 100}}
     instead = {"phase": "Superseded"}
     decision = Decision(status=wanted, instead=instead)
-    await actor.perform(kinds.DEPLOYMENT, deployment.raw, triggers.deployment("dep-a"), decision)
+    await actor.perform(kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"), decision)
     assert Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a")).phase == "Superseded"
 
 

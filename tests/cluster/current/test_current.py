@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane import ControlPlane, missing
+from tests.testbed.controlplane import ControlPlane, missing
 
 ROOT = Path(__file__).parents[3]
 IMAGE = f"registry.example.com/team/crewyard/service@sha256:{'a' * 64}"

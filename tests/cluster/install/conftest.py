@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.install.installation import Installation, image
-from tests.ports import free_port
+from tests.testbed.ports import free_port
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from crewyard import Client
-from dev import images, registry_access, service_image, settings, state
-from dev.kube import Kube
+from dev import settings, state
+from dev.cluster.kube_client import Kube
+from dev.images import images, service_image
 from dev.progress import Progress
+from dev.registry import access
 from dev.settings import BRIDGE_ADDRESS, POD_NETWORK, REGISTRY, SERVICE_NETWORK
-from tests.ports import until_listening
+from tests.testbed.ports import until_listening
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "manifests" / "chart"
@@ -160,7 +162,7 @@ class Installation:
             "kind": "Secret",
             "type": "kubernetes.io/dockerconfigjson",
             "metadata": {"name": PUSH_SECRET, "namespace": self.crews},
-            "stringData": {".dockerconfigjson": registry_access.docker_config(ground(), self.name)},
+            "stringData": {".dockerconfigjson": access.docker_config(ground(), self.name)},
         }
 
     def uninstall(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from controller.config import Config
 from controller.deployment import pod as build_pod
-from controller.places import parse_places
+from controller.pods.placement import parse_places
 from controller.run import pod as run_pod
 from crds.objects import Deployment, Project, Run
 from tests.cluster.install.installation import CommandError, kubectl, until

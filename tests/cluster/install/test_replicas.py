@@ -9,15 +9,15 @@ import pytest
 import yaml
 
 from dev.settings import BRIDGE_ADDRESS, REGISTRY_HOST
-from tests.certificates import certificate
 from tests.cluster.install.installation import CHART, kubectl, reach
 from tests.cluster.install.relay import relay, to_file, to_port
 from tests.cluster.install.usage import deployed, ended
 from tests.cluster.install.webproxy import web_proxy
 from tests.e2e.workshop import archive
-from tests.unit.api import redis_server
-from tests.unit.api_store.conftest import postgres, s3_server
-from tests.unit.api_store.postgres import PASSWORD
+from tests.testbed.certificates import certificate
+from tests.unit.api.ratelimit import redis_server
+from tests.unit.api.store.conftest import postgres, s3_server
+from tests.unit.api.store.postgres_server import PASSWORD
 
 __all__ = ["postgres", "s3_server"]
 

@@ -7,11 +7,11 @@ import subprocess
 
 import pytest
 
-from dev.deploy import MANIFESTS
+from dev.cluster.install import MANIFESTS
 from dev.kind import configuration, installation
 from dev.progress import Progress
 from dev.settings import Settings
-from tests.recorded import Answer, Recorded
+from tests.testbed.recorded import Answer, Recorded
 
 FACTS = {
     "CgroupVersion": "2",

@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from crds import keys, tokens
-from tests.cluster.upgrade.facade import TOKEN_KEY, Facade, Pod
-from tests.controlplane import ControlPlane
+from crds import api_keys, pod_tokens
+from tests.cluster.upgrade.api_server import TOKEN_KEY, Facade, Pod
+from tests.testbed.controlplane import ControlPlane
 
 KINDS = ("project", "deployment", "run")
 PREFIX = "/registry/crewyard.dev/"
@@ -49,7 +49,7 @@ class Recording:
         name = run.replace("_", "-", 1)
         path = "jsonpath={.metadata.uid}"
         uid = self.plane.kubectl("-n", "crews", "get", "runs.crewyard.dev", name, "-o", path)
-        token = tokens.mint(TOKEN_KEY, "run", "crews", name, uid, _NEVER)
+        token = pod_tokens.mint(TOKEN_KEY, "run", "crews", name, uid, _NEVER)
         self.pods[run] = {"uid": uid, "token": token}
         return Pod(self.facade, run, uid, token)
 
@@ -204,7 +204,7 @@ def write(target: Path, tree: Path, data: Path, stored: dict[str, Any], told: di
 
 def main(tree: Path, target: Path) -> None:
     """Records one release."""
-    drawn = keys.draw()
+    drawn = api_keys.draw()
     admin = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
     with tempfile.TemporaryDirectory() as place, ControlPlane(Path(place)) as plane:
         plane.kubectl("create", "namespace", "crews")

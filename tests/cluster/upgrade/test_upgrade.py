@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from api.store.migrate import migrate
-from tests.cluster.upgrade.facade import TOKEN_KEY, Facade, Pod
-from tests.controlplane import ControlPlane, free_ports, missing
+from api.store.sql.migrate import migrate
+from tests.cluster.upgrade.api_server import TOKEN_KEY, Facade, Pod
+from tests.testbed.controlplane import ControlPlane, free_ports, missing
 
 ROOT = Path(__file__).parents[3]
 BEFORE = Path(__file__).parent / "before"

@@ -3,18 +3,18 @@
 from tests.campaign.bugs.bug import Edit
 from tests.security.holes.hole import Hole, hole
 
-MATRIX = "tests/unit/api/test_matrix.py"
+MATRIX = "tests/unit/api/auth/test_matrix.py"
 SCOPES = f"{MATRIX}::test_scopes_and_projects[one of two]"
 BAD_KEY = f"{MATRIX}::test_no_operation_is_for_a_bad_key"
-UPLOADS = "tests/unit/api/test_uploads.py"
-PERMISSIONS = "tests/unit/api/test_permissions.py"
-WORKFLOWS = "tests/unit/api/test_workflows.py"
-TOKENS = "tests/unit/crds/test_tokens.py"
-PODS = "tests/unit/api_internal/test_runs.py"
+UPLOADS = "tests/unit/api/v1/test_uploads.py"
+PERMISSIONS = "tests/unit/api/auth/test_permissions.py"
+WORKFLOWS = "tests/unit/api/auth/test_workflows.py"
+TOKENS = "tests/unit/crds/test_pod_tokens.py"
+PODS = "tests/unit/api/internal/test_runs.py"
 
 HOLES: tuple[Hole, ...] = (
     hole(
-        "X2", "a run of a foreign project is shown", "api/routes/seen.py",
+        "X2", "a run of a foreign project is shown", "api/v1/lookup.py",
         "row = await call.services.store.runs.get(name) if name else None\n"
         "    if row is None or not call.caller.holds(row.project):",
         "row = await call.services.store.runs.get(name) if name else None\n    if row is None:",
@@ -23,103 +23,103 @@ HOLES: tuple[Hole, ...] = (
     Hole(
         "X2", "a foreign project may be named",
         (
-            Edit("api/caller.py", "if not self.holds(project):", "if False:"),
+            Edit("api/auth/principal.py", "if not self.holds(project):", "if False:"),
             # There is a second guard behind the first.
-            Edit("api/caller.py", "if not self.may(scope, project):", "if not self.may(scope):"),
+            Edit("api/auth/principal.py", "if not self.may(scope, project):", "if not self.may(scope):"),
         ),
         (SCOPES,),
     ),
     hole(
-        "X2", "a scope is not asked for", "api/endpoint.py",
+        "X2", "a scope is not asked for", "api/routing/endpoint.py",
         "            caller.require(self.scope)\n", "", SCOPES,
     ),
     hole(
-        "X2", "lists show all projects", "api/routes/runs.py",
+        "X2", "lists show all projects", "api/v1/runs/routes.py",
         "projects=call.caller.projects,", "projects=None,",
         f"{MATRIX}::test_lists_show_nothing_of_a_foreign_project",
     ),
     hole(
-        "X2", "what one caller was answered is answered to another", "api/endpoint.py",
+        "X2", "what one caller was answered is answered to another", "api/routing/endpoint.py",
         'request.headers.get("Accept"), *held)', 'request.headers.get("Accept"))',
-        "tests/unit/api/test_remembered.py",
+        "tests/unit/api/http/test_response_cache.py",
     ),
     hole(
-        "X2", "a revoked key holds", "api/keyring.py",
+        "X2", "a revoked key holds", "api/auth/api_keys.py",
         "return not key.revoked and (", "return (", f"{BAD_KEY}[revoked]",
     ),
     hole(
-        "X2", "an expired key holds", "api/keyring.py",
+        "X2", "an expired key holds", "api/auth/api_keys.py",
         "(key.expires_at is None or now < key.expires_at)", "True", f"{BAD_KEY}[expired]",
     ),
     hole(
-        "X2", "a key bound to projects makes one for all", "api/routes/keys.py",
-        "    _check_projects(call)\n", "", "tests/unit/api/test_keys.py",
+        "X2", "a key bound to projects makes one for all", "api/v1/keys/routes.py",
+        "    _check_projects(call)\n", "", "tests/unit/api/v1/test_keys.py",
     ),
     hole(
-        "X2", "whoever may deploy names Secrets", "api/translate/projects.py",
+        "X2", "whoever may deploy names Secrets", "api/v1/projects/view.py",
         '"image_pull_secrets", "secret_ref")', '"image_pull_secrets")',
         f"{PERMISSIONS}::test_what_gives_permissions_is_for_admin",
     ),
     hole(
-        "X2", "whoever may deploy has a Secret sent elsewhere", "api/routes/projects.py",
+        "X2", "whoever may deploy has a Secret sent elsewhere", "api/v1/projects/routes.py",
         "(*projects.admin_fields(call.body), *projects.diverted(call.body, spec or {}))",
         "projects.admin_fields(call.body)", f"{PERMISSIONS}::test_what_a_secret_is_sent_to_is_for_admin",
     ),
     hole(
-        "X2", "whoever may run chooses what is called", "api/routes/runs.py",
+        "X2", "whoever may run chooses what is called", "api/v1/runs/routes.py",
         "    _check_entrypoint(call, deployment.project)\n", "",
         f"{PERMISSIONS}::test_who_may_only_run_calls_what_was_deployed",
     ),
     hole(
-        "X2", "guesses are not counted", "api/gate.py",
+        "X2", "guesses are not counted", "api/routing/middleware.py",
         "request[ALLOWANCE] = await services.limiter.count(who, per_minute)",
         "request[ALLOWANCE] = await services.limiter.count(who, 10**6)",
         f"{PERMISSIONS}::test_guessing_is_limited_by_address",
     ),
     hole(
-        "X2", "a workflow's token for somebody else is taken", "api/identity/oidc.py",
+        "X2", "a workflow's token for somebody else is taken", "api/auth/oidc.py",
         '                "strict_aud": True,\n', '                "verify_aud": False,\n', WORKFLOWS,
     ),
     Hole(
         "X2", "a workflow's token of another issuer is taken",
         (
-            Edit("api/identity/oidc.py", "            issuer=issuer,\n", ""),
+            Edit("api/auth/oidc.py", "            issuer=issuer,\n", ""),
             # There is a first guard before this one.
-            Edit("api/identity/tokens.py", "and seen.issuer == self._workflows.issuer:", "and seen.issuer:"),
+            Edit("api/auth/providers.py", "and seen.issuer == self._workflows.issuer:", "and seen.issuer:"),
         ),
         (f"{WORKFLOWS}::test_every_bad_token_is_refused_alike",),
     ),
     hole(
-        "X2", "a workflow's token that has expired is taken", "api/identity/oidc.py",
+        "X2", "a workflow's token that has expired is taken", "api/auth/oidc.py",
         "at < ends + LEEWAY and ", "", WORKFLOWS,
     ),
     hole(
-        "X2", "an issuer's key may be a weak one", "api/identity/signers.py",
+        "X2", "an issuer's key may be a weak one", "api/auth/jwks.py",
         "if isinstance(key, RSAPublicKey) and key.key_size not in RSA_BITS:", "if False:",
-        "tests/unit/api/test_signers.py",
+        "tests/unit/api/auth/test_jwks.py",
     ),
     hole(
-        "X2", "whoever opens a pull request is the repository", "api/identity/workflows.py",
+        "X2", "whoever opens a pull request is the repository", "api/auth/workflows.py",
         "return ref is None or not ref.startswith(PULLS)", "return True", WORKFLOWS,
     ),
     hole(
-        "X2", "a token that nobody signed is believed", "crds/tokens.py",
+        "X2", "a token that nobody signed is believed", "crds/pod_tokens.py",
         "if not hmac.compare_digest(signature.encode(), _encode(_sign(key, body)).encode()):", "if False:",
         TOKENS,
     ),
-    hole("X2", "a token never expires", "crds/tokens.py", "if now >= expires:", "if False:", TOKENS),
+    hole("X2", "a token never expires", "crds/pod_tokens.py", "if now >= expires:", "if False:", TOKENS),
     hole(
-        "X2", "the address of one upload takes another", "api/routes/uploads.py",
+        "X2", "the address of one upload takes another", "api/v1/uploads/routes.py",
         '(token.kind, token.namespace, token.name) != ("upload", services.config.namespace, upload)',
         '(token.kind, token.namespace) != ("upload", services.config.namespace)', UPLOADS,
     ),
     hole(
-        "X2", "a build's token opens runs", "api/internal/pods.py",
+        "X2", "a build's token opens runs", "api/internal/context.py",
         "if (found.kind, found.namespace) != (kind, yard.config.namespace):",
         "if found.namespace != yard.config.namespace:", PODS,
     ),
     hole(
-        "X2", "a run's token opens other runs", "api/internal/pods.py",
+        "X2", "a run's token opens other runs", "api/internal/context.py",
         "if found.name != name:", "if False:", PODS,
     ),
     hole(
@@ -127,11 +127,11 @@ HOLES: tuple[Hole, ...] = (
         "if asked.run_uid != known.uid:", "if False:", PODS,
     ),
     hole(
-        "X2", "a pod speaks for a run that it never claimed", "api/store/index/claims.py",
-        '        claims.c.nonce == bindparam("nonce"),\n', "", "tests/unit/api_store/test_claims.py",
+        "X2", "a pod speaks for a run that it never claimed", "api/store/index/claims/claims.py",
+        '        claims.c.nonce == bindparam("nonce"),\n', "", "tests/unit/api/store/index/test_claims.py",
     ),
     hole(
-        "X2", "a pod speaks after the end of its run", "api/store/index/claims.py",
-        "        runs.c.status.not_in(ENDED),\n", "", "tests/unit/api_store/test_claims.py",
+        "X2", "a pod speaks after the end of its run", "api/store/index/claims/claims.py",
+        "        runs.c.status.not_in(ENDED),\n", "", "tests/unit/api/store/index/test_claims.py",
     ),
 )  # fmt: skip

@@ -2,126 +2,126 @@
 
 from tests.security.holes.hole import Hole, hole
 
-ARCHIVE = "tests/unit/build/test_archive.py"
-FORBIDDEN = "tests/unit/outbound/test_forbidden.py"
-ADDRESSES = "tests/unit/outbound/test_addresses.py"
-GATE = "tests/unit/outbound/test_gate.py"
-FETCH = "tests/unit/api_context/test_fetch.py"
+ARCHIVE = "tests/unit/build/source/test_archive.py"
+FORBIDDEN = "tests/unit/egress/test_forbidden.py"
+ADDRESSES = "tests/unit/egress/test_addresses.py"
+GATE = "tests/unit/egress/relay/test_http_relay.py"
+FETCH = "tests/unit/api/build_context/test_fetch.py"
 
 HOLES: tuple[Hole, ...] = (
-    hole("X3", "names climb", "build/tree.py", 'if ".." in parts:', "if False:", ARCHIVE),
+    hole("X3", "names climb", "build/source/tree.py", 'if ".." in parts:', "if False:", ARCHIVE),
     hole(
-        "X3", "names are absolute", "build/tree.py",
+        "X3", "names are absolute", "build/source/tree.py",
         'if name.startswith("/") or "\\\\" in name or name[1:2] == ":":', "if False:", ARCHIVE,
     ),
     hole(
-        "X3", "links are files", "build/archive.py",
+        "X3", "links are files", "build/source/archive.py",
         'elif member.kind == "file":', "elif member.kind:", ARCHIVE,
     ),
-    hole("X3", "entries are not counted", "build/tree.py", "self._seen += 1", "self._seen += 0", ARCHIVE),
+    hole("X3", "entries are not counted", "build/source/tree.py", "self._seen += 1", "self._seen += 0", ARCHIVE),
     hole(
-        "X3", "a tar unpacks without end", "build/archive.py",
+        "X3", "a tar unpacks without end", "build/source/archive.py",
         "if self._given > self._most:", "if False:", ARCHIVE,
     ),
     hole(
-        "X3", "a zip unpacks without end", "build/archive.py",
+        "X3", "a zip unpacks without end", "build/source/archive.py",
         "if sum(member.file_size for member in archive.infolist()) > size * limits.ratio + _RATIO_GRACE:",
         "if False:", ARCHIVE,
     ),
     hole(
-        "X3", "zip entries share their bytes", "build/archive.py",
+        "X3", "zip entries share their bytes", "build/source/archive.py",
         "if member.header_offset < end:", "if False:", ARCHIVE,
     ),
     hole(
-        "X3", "the directory of a zip has any length", "build/archive.py",
+        "X3", "the directory of a zip has any length", "build/source/archive.py",
         "if length > limits.entries * _DIRECTORY_BYTES_PER_ENTRY:", "if False:", ARCHIVE,
     ),
     hole(
-        "X3", "gzip members without end", "build/archive.py",
+        "X3", "gzip members without end", "build/source/archive.py",
         "if self._count > _MEMBERS:", "if False:", ARCHIVE,
     ),
     hole(
-        "X3", "a source is held in memory", "build/tree.py",
-        "_IN_MEMORY_BYTES = 64 << 20", "_IN_MEMORY_BYTES = 1 << 40", "tests/unit/build/test_bounded.py",
+        "X3", "a source is held in memory", "build/source/tree.py",
+        "_IN_MEMORY_BYTES = 64 << 20", "_IN_MEMORY_BYTES = 1 << 40", "tests/unit/build/source/test_bounded.py",
     ),
     hole(
-        "X4", "an address within an IPv6 address is not looked at", "outbound/addresses.py",
+        "X4", "an address within an IPv6 address is not looked at", "egress/addresses.py",
         "for candidate in (address, *_carried(address)):", "for candidate in (address,):",
         ADDRESSES, FORBIDDEN,
     ),
     hole(
-        "X4", "loopback is an address like others", "outbound/addresses.py",
+        "X4", "loopback is an address like others", "egress/addresses.py",
         "if address.is_loopback:", "if False:", ADDRESSES, FORBIDDEN,
     ),
     hole(
-        "X4", "link-local is an address like others", "outbound/addresses.py",
+        "X4", "link-local is an address like others", "egress/addresses.py",
         "if address.is_link_local:", "if False:", ADDRESSES, FORBIDDEN,
     ),
     hole(
-        "X4", "the metadata of clouds outside of link-local is not known", "outbound/addresses.py",
+        "X4", "the metadata of clouds outside of link-local is not known", "egress/addresses.py",
         "_networks([*deny, *_METADATA])", "_networks(deny)", ADDRESSES, FORBIDDEN,
     ),
     hole(
-        "X4", "one good address lets a name in", "outbound/addresses.py",
+        "X4", "one good address lets a name in", "egress/addresses.py",
         "    for text in found:\n", "    for text in found[:1]:\n", FORBIDDEN, FETCH,
     ),
     hole(
-        "X4", "git's redirects are passed on as they are", "outbound/gate_messages.py",
+        "X4", "git's redirects are passed on as they are", "egress/relay/http_messages.py",
         'if name.strip().lower() == "location":', "if False:", FORBIDDEN, GATE,
     ),
     hole(
-        "X4", "git connects to what a name means a moment later", "outbound/way.py",
+        "X4", "git connects to what a name means a moment later", "egress/relay/relay.py",
         "stream = socket.create_connection((address, port), self._patience())",
         "stream = socket.create_connection((self.resolve(host, port)[0], port), self._patience())", FORBIDDEN,
     ),
     hole(
-        "X4", "credentials follow a redirect", "outbound/gate_messages.py",
+        "X4", "credentials follow a redirect", "egress/relay/http_messages.py",
         ' if not line.lower().startswith(b"authorization:")', "", FORBIDDEN,
     ),
     hole(
-        "X4", "an archive is fetched wherever redirects lead", "api/context/fetch.py",
+        "X4", "an archive is fetched wherever redirects lead", "api/build_context/fetch.py",
         "allow_redirects=False)", "allow_redirects=True)", FETCH,
     ),
     hole(
-        "X4", "an archive's name is looked up again", "api/context/fetch.py",
+        "X4", "an archive's name is looked up again", "api/build_context/fetch.py",
         "resolver=_Pinned(place.host, addresses), use_dns_cache=False", "use_dns_cache=False", FETCH,
     ),
     hole(
-        "X4", "an archive comes from any host", "api/context/place.py",
-        "if not found.within(hosts):", "if False:", "tests/unit/api_context/test_place.py",
+        "X4", "an archive comes from any host", "api/build_context/url.py",
+        "if not found.within(hosts):", "if False:", "tests/unit/api/build_context/test_url.py",
     ),
     hole(
-        "X4", "an archive comes from any address", "api/context/fetch.py",
+        "X4", "an archive comes from any address", "api/build_context/fetch.py",
         "await asyncio.to_thread(checked, place.host, place.port, rules, resolve)",
         "await asyncio.to_thread(resolve, place.host, place.port)", FETCH,
     ),
     hole(
-        "X4", "an archive comes through the environment's proxy", "api/context/fetch.py",
+        "X4", "an archive comes through the environment's proxy", "api/build_context/fetch.py",
         "trust_env=False", "trust_env=True", FETCH,
     ),
     hole(
-        "X5", "a source's address carries the build's token", "controller/told.py",
-        '.replace("$", "\\\\u0024")', "", "tests/unit/controller/test_expansion.py",
+        "X5", "a source's address carries the build's token", "controller/pods/env.py",
+        '.replace("$", "\\\\u0024")', "", "tests/unit/controller/deployment/test_expansion.py",
     ),
     hole(
         "X5", "Kaniko has what the others have", "controller/deployment/pod.py",
         '**({"env": wanted} if (wanted := config.way_out.kaniko_env(WORKSPACE)) else {}),', '"env": env,',
-        "tests/unit/controller/test_build_pod.py",
+        "tests/unit/controller/deployment/test_pod.py",
     ),
     hole(
-        "X5", "git's credential goes to any host", "controller/deployment/environment.py",
+        "X5", "git's credential goes to any host", "controller/pods/build_env.py",
         'if not secret or wanted.get("url") != own.get("url"):', "if not secret:",
-        "tests/unit/controller/test_build_pod.py",
+        "tests/unit/controller/deployment/test_pod.py",
     ),
     hole(
         "X6", "a crew's pod has a token of the apiserver", "controller/run/pod.py",
         '"automountServiceAccountToken": False', '"automountServiceAccountToken": True',
-        "tests/unit/controller/test_run_pod.py",
+        "tests/unit/controller/run/test_pod.py",
     ),
     hole(
-        "X6", "a crew's pod may become more", "controller/security.py",
+        "X6", "a crew's pod may become more", "controller/pods/security.py",
         '"allowPrivilegeEscalation": False,\n        "capabilities": {"drop": ["ALL"]},\n', "",
-        "tests/unit/controller/test_run_pod.py",
+        "tests/unit/controller/run/test_pod.py",
     ),
     hole(
         "X6", "the run's token is in the crew's environment", "runner/pid1/settings.py",

@@ -13,21 +13,21 @@ from aiohttp.test_utils import TestClient, TestServer
 from kubernetes.aio import client as kubernetes
 
 from api import app as facade
+from api.auth.api_keys import Key
 from api.config import parse
-from api.keyring import Key
 from api.openapi import examples
 from api.services import SERVICES
-from api.store.eventlog import Said
-from api.store.index.claims import Asked
-from api.store.index.keys import KeyRow
-from api.store.kept import INDEX
-from api.store.migrate import migrate
+from api.store.backend import INDEX
+from api.store.index.api_keys import KeyRow
+from api.store.index.claims.claims import Asked
+from api.store.logs.event_log import Said
+from api.store.sql.migrate import migrate
 from api.store.store import Store
-from crds import keys, objects
-from crds.kube import Kube
+from crds import api_keys, objects
 from crds.times import format_second
+from kube.client import Kube
+from tests.unit.api.auth.issuer import Issuer
 from tests.unit.api.described import DESCRIPTION
-from tests.unit.api.issuer import Issuer
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC)
 _uids = itertools.count(1)
@@ -35,7 +35,7 @@ _uids = itertools.count(1)
 
 def key(*scopes: str, projects: list[str] | None = None, plan: str = "enterprise", **more: Any):
     """A drawn key: its text, and the record of it."""
-    drawn = keys.draw()
+    drawn = api_keys.draw()
     held = None if projects is None else frozenset(projects)
     return drawn.text, Key(drawn.key_id, drawn.hash, "test", frozenset(scopes), held, plan, **more)
 

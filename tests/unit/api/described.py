@@ -8,7 +8,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 
 from api.openapi.document import document
-from api.routes.description import OPERATIONS
+from api.openapi.routes import OPERATIONS
 
 
 class Description:

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from api import background
+from api.maintenance import loops
 from api.metrics import Metrics
-from api.store.leader import Alone
-from controller.metrics import Metrics as OfController
+from api.store.sql.leader import Alone
+from controller.observability.metrics import Metrics as OfController
 
 
 async def test_a_replica_leads_as_long_as_its_work_runs():
@@ -24,7 +24,7 @@ async def test_a_replica_leads_as_long_as_its_work_runs():
     ("heard", "elsewhere", "silence"), [({}, False, 50.0), ({"runs": 90.0}, False, 10.0), ({}, True, 0.0)]
 )
 def test_silence_is_since_the_last_word_or_the_start(heard, elsewhere, silence):
-    progress = background.Progress(heard=heard, elsewhere=lambda: elsewhere, began=50.0)
+    progress = loops.Progress(heard=heard, elsewhere=lambda: elsewhere, began=50.0)
     assert progress.silence("runs", 100.0) == silence
 
 
@@ -45,7 +45,7 @@ async def test_work_that_fails_is_counted_and_begun_again():
         times.append(1)
         raise OSError("away")
 
-    task = asyncio.create_task(background.forever("pruning", work, counted.put_nowait))
+    task = asyncio.create_task(loops.forever("pruning", work, counted.put_nowait))
     async with asyncio.timeout(60):
         assert [await counted.get(), await counted.get()] == ["pruning", "pruning"]
     task.cancel()

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench import hollow_flags, hollow_memory, hollow_nodes, hollow_rates, hollow_readings
-from bench.hollow_load import Ends, jobs, pod_spec
-from bench.hollow_rates import Round
-from bench.hollow_readings import Memory
+from bench.hollow import flags as hollow_flags
+from bench.hollow import memory, nodes, rates, readings
+from bench.hollow.load import Ends, jobs, pod_spec
+from bench.hollow.rates import Round
+from bench.hollow.readings import Memory
 
 SPEC = {
     "activeDeadlineSeconds": 300,
@@ -22,7 +23,7 @@ SPEC = {
 
 
 def test_every_stage_leads_on_and_its_status_is_yaml():
-    documents = list(yaml.safe_load_all(hollow_nodes.configuration()))
+    documents = list(yaml.safe_load_all(nodes.configuration()))
     assert [one["metadata"]["name"] for one in documents] == [
         "kwok", "node-ready", "pod-running", "pod-done", "pod-gone"
     ]  # fmt: skip
@@ -35,20 +36,20 @@ def test_every_stage_leads_on_and_its_status_is_yaml():
 
 
 def test_only_what_tolerates_it_comes_to_a_hollow_node():
-    node = hollow_nodes.node(3)
-    assert node["metadata"]["annotations"] == {hollow_nodes.MARK: "fake"}
+    node = nodes.node(3)
+    assert node["metadata"]["annotations"] == {nodes.MARK: "fake"}
     assert [taint["effect"] for taint in node["spec"]["taints"]] == ["NoSchedule"]
-    assert hollow_nodes.TOLERATION["key"] == node["spec"]["taints"][0]["key"]
+    assert nodes.TOLERATION["key"] == node["spec"]["taints"][0]["key"]
 
 
 def test_a_job_has_the_pod_of_a_run_without_what_is_the_runners():
     job = jobs(SPEC).body("a")
     assert pod_spec(SPEC) == {
         "restartPolicy": "Never",
-        "tolerations": [hollow_nodes.TOLERATION],
+        "tolerations": [nodes.TOLERATION],
         "containers": [{"name": "crew", "image": "a"}],
     }
-    assert job["spec"]["template"]["metadata"]["labels"] == hollow_nodes.ENDS
+    assert job["spec"]["template"]["metadata"]["labels"] == nodes.ENDS
 
 
 def test_a_rate_leaves_out_the_first_wave_and_the_last():
@@ -61,26 +62,24 @@ def test_memory_is_summed_from_what_the_kernel_tells(tmp_path):
         "5581a4f7a000-7ffd2a5f0000 ---p 00000000 00:00 0    [rollup]\n"
         "Rss:               10 kB\nPrivate_Clean:      1 kB\nPrivate_Dirty:      4 kB\n"
     )
-    assert hollow_readings.parse(rollup) == Memory(10240, 5120)
+    assert readings.parse(rollup) == Memory(10240, 5120)
 
 
 def test_a_process_is_read():
     pid = os.getpid()
-    before = hollow_readings.open_files(pid)
+    before = readings.open_files(pid)
     with Path(os.devnull).open():
-        assert hollow_readings.open_files(pid) == before + 1
-    assert 0 < hollow_readings.memory(pid).private <= hollow_readings.memory(pid).resident
-    assert hollow_readings.cpu_seconds(pid) > 0
-    assert hollow_readings.threads(pid) >= 1
+        assert readings.open_files(pid) == before + 1
+    assert 0 < readings.memory(pid).private <= readings.memory(pid).resident
+    assert readings.cpu_seconds(pid) > 0
+    assert readings.threads(pid) >= 1
 
 
 def test_the_rates_and_costs_of_rounds_are_told():
     def one(rate, cost):
         return Round(rate, {"controller": cost, "api": 2 * cost, "kube-controller-manager": 3.0})
 
-    found = hollow_rates.findings(
-        [(one(1, 9), one(1, 9)), (one(10, 1), one(18, 6)), (one(10, 1), one(18, 6))]
-    )
+    found = rates.findings([(one(1, 9), one(1, 9)), (one(10, 1), one(18, 6)), (one(10, 1), one(18, 6))])
     lines = [finding.line() for finding in found]
     assert "ratio 1.80" in lines[0] and "4.0 times 4.5, 1.3 times 13.5" in lines[0]
     assert "ratio 2.00" in lines[1]
@@ -90,7 +89,7 @@ def test_the_rates_and_costs_of_rounds_are_told():
 def test_what_a_live_run_costs_is_told_between_two_levels():
     mib = 2**20
     levels = [Memory(90 * mib, 60 * mib), Memory(100 * mib, 70 * mib), Memory(104 * mib, 74 * mib)]
-    line = hollow_memory.finding("controller", 1024, Memory(80 * mib, 50 * mib), levels).line()
+    line = memory.finding("controller", 1024, Memory(80 * mib, 50 * mib), levels).line()
     assert "80 MiB idle (50 private)" in line
     assert "10.0 KiB for each of the first 1024, 4.0 of the second" in line
 

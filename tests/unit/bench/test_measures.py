@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.__main__ import LONG, MEASURES, parse
-from bench.finding import Finding
-from bench.lines import told
-from bench.redeploy import code_changed, dependency_added, example_tree
-from bench.writes import counted
+from bench.lib.finding import Finding
+from bench.runs.million_lines import told
+from bench.runs.writes import counted
+from bench.sources.redeploy import code_changed, dependency_added, example_tree
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """What measurements watch on this machine: a log's rotations, memory of a cgroup; and a log's lines."""
 
-from bench.lines import Seen
-from bench.peak import Peak, read
-from bench.rotations import Rotations
+from bench.runs.million_lines import Seen
+from bench.runs.rotations import Rotations
+from bench.sources.peak_memory import Peak, read
 
 
 def test_a_file_that_becomes_another_one_was_rotated():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from api.store.migrate import migrate
+from api.store.sql.migrate import migrate
 from tests.campaign.child import Child
 from tests.campaign.store.aged import stores
 from tests.campaign.store.kept import Blob, Kept, Row, read

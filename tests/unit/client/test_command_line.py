@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crewyard.call import Page
-from crewyard.cli import env, events, output
-from crewyard.cli.artifacts import target
+from crewyard.cli import event_lines, output
+from crewyard.cli.commands import env
+from crewyard.cli.commands.artifacts import target
 from crewyard.cli.main import call
 from crewyard.cli.pack import pack
 from crewyard.cli.pages import items
-from crewyard.cli.source import committed, read_tree
+from crewyard.cli.source_tree import committed, read_tree
 from crewyard.errors import CrewyardError
 
 PLAIN = st.text(st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc", "Zl", "Zp")), max_size=20)
@@ -131,7 +132,7 @@ def test_a_name_that_is_no_text_is_refused(tmp_path):
 
 
 def test_a_directory_that_is_no_crews_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("crewyard.cli.source.MOST_FILES", 2)
+    monkeypatch.setattr("crewyard.cli.source_tree.MOST_FILES", 2)
     assert len(tree_of(tmp_path, **{"a.py": "", "b.py": ""})) == 2
     with pytest.raises(CrewyardError, match="more than 2 files"):
         tree_of(tmp_path, **{"c.py": ""})
@@ -202,7 +203,7 @@ def test_equal_trees_make_equal_archives(tmp_path):
     ],
 )
 def test_events_are_lines(kind, data, line):
-    assert events.line({"id": 1, "type": kind, "data": data}) == line
+    assert event_lines.line({"id": 1, "type": kind, "data": data}) == line
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ def test_two_artifacts_never_become_one_file(service, tmp_path, capsys, monkeypa
     service.answers["GET", f"{base}/a.txt"] = [(200, {}, b"two")]
     # What a file system does that does not tell upper from lower case.
     monkeypatch.setattr(
-        "crewyard.cli.artifacts.target", lambda directory, name: directory.joinpath(name.lower())
+        "crewyard.cli.commands.artifacts.target", lambda directory, name: directory.joinpath(name.lower())
     )
     assert call(["artifacts", "run_a", "-d", str(tmp_path)]) == 3
     assert "same name here" in capsys.readouterr().err

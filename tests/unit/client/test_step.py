@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from crewyard.cli.github_step import powerless, powerless_json
 from crewyard.cli.output import Output, field
-from crewyard.cli.step import powerless, powerless_json
 
 PIECES = st.lists(
     st.sampled_from(["::", ":", "#", "##[", "[", "\n", "\r", "\t", " ", "\u2003", "error", "]", "x"])

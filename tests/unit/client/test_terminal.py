@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from crewyard.cli.escape import harmless
 from crewyard.cli.main import call
 from crewyard.cli.output import Output, field
-from crewyard.cli.terminal import harmless
 
 CLIENT = Path(__file__).parents[3] / "client"
 

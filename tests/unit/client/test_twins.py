@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from api.openapi.document import document
-from api.routes.description import OPERATIONS
+from api.openapi.routes import OPERATIONS
 from crewyard import models
 
 CLIENT = Path(__file__).parents[3] / "client"

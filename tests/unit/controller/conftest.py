@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from controller.config import Config
-from controller.git import Git
+from controller.git.client import Git
 from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT, LABEL_RUN
 from crds.objects import Deployment, Pod, Project, Run
 from crds.times import format_second
-from tests.gitserver import GitServer
-from tests.unit.controller import looking
+from tests.testbed.git_server import GitServer
+from tests.unit.controller.source import polling
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
@@ -117,7 +117,7 @@ def secured(config: Config) -> Config:
 @pytest.fixture
 async def git() -> AsyncIterator[Git]:
     """What looks at repositories, allowed to reach this machine."""
-    made = Git(looking.Config())  # type: ignore[arg-type]
+    made = Git(polling.Config())  # type: ignore[arg-type]
     yield made
     await made.close()
 

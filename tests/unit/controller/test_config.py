@@ -6,7 +6,7 @@ import pytest
 
 from api.config import parse as api_settings
 from controller.config import ConfigError, parse
-from controller.health import Vitals, problems
+from controller.observability.health import Vitals, problems
 
 GOOD = {
     "CREWYARD_INTERNAL_URL": "http://crewyard-api.crewyard-system.svc:8080/",

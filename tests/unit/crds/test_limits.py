@@ -12,8 +12,8 @@ from api.internal.claim import OF_A_RUN
 from build.settings import Limits as OfBuild
 from controller.config import ConfigError, Timing
 from controller.config import parse as controller_settings
-from controller.deployment.environment import OF_A_SOURCE
-from crds.limit_settings import KEYS, NAME, UPLOAD, Limits, read_limits
+from controller.pods.build_env import OF_A_SOURCE
+from crds.installation_limits import KEYS, NAME, UPLOAD, Limits, read_limits
 from runner.pid1.claim import Granted
 
 MIB = 1 << 20

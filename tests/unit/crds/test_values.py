@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crds import conditions, durations, limits, names, times
 from crds.conditions import Condition
-from crds.limit_settings import Limits
+from crds.installation_limits import Limits
 from crds.objects import Deployment, Project, Run
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=UTC)

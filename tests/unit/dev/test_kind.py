@@ -8,10 +8,10 @@ import pytest
 
 from dev.errors import GroundError
 from dev.kind import configuration, docker, engine, installation
-from dev.kind.ground import Kind
+from dev.kind.kind import Kind
 from dev.progress import Progress
 from dev.settings import Settings
-from tests.recorded import Answer, Recorded
+from tests.testbed.recorded import Answer, Recorded
 
 DIGEST = f"sha256:{'c' * 64}"
 COREFILE = (

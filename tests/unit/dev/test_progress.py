@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from dev import command
-from dev.command import CommandFailed
+from dev.process import command
+from dev.process.command import CommandFailed
 from dev.progress import Progress, elapsed
 
 

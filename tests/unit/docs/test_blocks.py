@@ -8,8 +8,8 @@ import tomllib
 import pytest
 import yaml
 
-from tests.documentation import PAGES, ROOT, blocks, name_of
 from tests.e2e.pages import REPOSITORY, Names, script
+from tests.testbed.documentation import PAGES, ROOT, blocks, name_of
 
 SHELL = {"sh", "bash", "console"}
 KNOWN = SHELL | {"yaml", "json", "toml", "python", "text", "promql", "go", "ts", "typescript", "ini"}

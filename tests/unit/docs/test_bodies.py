@@ -8,8 +8,8 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 from api.openapi.document import document
-from api.routes.description import OPERATIONS
-from tests.documentation import DOCS, blocks
+from api.openapi.routes import OPERATIONS
+from tests.testbed.documentation import DOCS, blocks
 
 TOLD = document(OPERATIONS, "https://crewyard.example.com")
 ANY = "https://crewyard.example.com/openapi.json"

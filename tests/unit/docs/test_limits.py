@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from crds.limit_settings import KEYS, NAME, UPLOAD, Limits
-from tests.documentation import DOCS
+from crds.installation_limits import KEYS, NAME, UPLOAD, Limits
+from tests.testbed.documentation import DOCS
 
 ROW = re.compile(r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| (.+) \|$", re.MULTILINE)
 PAGE = (DOCS / "settings.md").read_text()

@@ -7,7 +7,7 @@ import pytest
 
 from api.errors import _CODES
 from crds.reasons import BuildReason, RunReason
-from tests.documentation import DOCS, ROOT
+from tests.testbed.documentation import DOCS, ROOT
 
 PAGE = (DOCS / "troubleshooting.md").read_text()
 ENTRIES = dict(re.findall(r"^### (\S+)\n\n(.+?)(?=\n##|\Z)", PAGE, re.MULTILINE | re.DOTALL))

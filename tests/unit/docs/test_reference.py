@@ -8,7 +8,7 @@ from crds import conditions
 from crewyard.cli import context, main
 from crewyard.cli.main import program
 from dev.site import calls, commands, fields, sections
-from tests.documentation import DOCS, PAGES, ROOT, name_of
+from tests.testbed.documentation import DOCS, PAGES, ROOT, name_of
 
 PLACE = re.compile(r"`((?:api|controller|crds|plan|build|runner|dev|tests|client|manifests)/[\w./-]+)`")
 KINDS = ("project", "deployment", "run")

@@ -3,7 +3,7 @@
 import pytest
 
 from dev.site import links, pictures
-from tests.documentation import DOCS
+from tests.testbed.documentation import DOCS
 
 
 @pytest.mark.parametrize(

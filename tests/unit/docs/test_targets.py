@@ -2,7 +2,7 @@
 
 import re
 
-from tests.documentation import PAGES, ROOT, name_of
+from tests.testbed.documentation import PAGES, ROOT, name_of
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 MADE = set(re.findall(r"^([a-z0-9-]+):", MAKEFILE, re.MULTILINE))

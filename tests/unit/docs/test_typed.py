@@ -7,7 +7,7 @@ import click
 import pytest
 
 from crewyard.cli.main import program
-from tests.documentation import PAGES, ROOT, blocks, name_of
+from tests.testbed.documentation import PAGES, ROOT, blocks, name_of
 
 INLINE = re.compile(r"`(crewyard [^`]+)`")
 PLACES = re.compile(r"\.venv/bin/pytest(?: -\S+)* (\S+)")

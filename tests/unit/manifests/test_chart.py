@@ -9,7 +9,7 @@ import yaml
 
 from api.config import parse as api_settings
 from controller.config import parse as controller_settings
-from outbound import authorities
+from egress import ca_bundle
 from tests.unit.manifests import rendering
 
 ONLY_KUSTOMIZE = {"Namespace /crewyard-system"}
@@ -234,8 +234,8 @@ def test_everything_turned_on_says_it_in_the_right_places():
     environment = {entry["name"]: entry.get("value") for entry in api["containers"][0]["env"]}
     assert environment["HTTPS_PROXY"] == "http://proxy.example.com:3128"
     assert "$(KUBERNETES_SERVICE_HOST)" in environment["NO_PROXY"] and ".svc" in environment["NO_PROXY"]
-    assert environment["SSL_CERT_FILE"] == str(authorities.FILE)
-    assert api["containers"][0]["args"] == ["python3", "-m", "outbound.authorities", "python3", "-m", "api"]
+    assert environment["SSL_CERT_FILE"] == str(ca_bundle.FILE)
+    assert api["containers"][0]["args"] == ["python3", "-m", "egress.ca_bundle", "python3", "-m", "api"]
     assert api["nodeSelector"] == {"pool": "services"}
     config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
     assert config["CREWYARD_PUBLIC_URL"] == "https://crewyard.example.com"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from controller.config import parse
-from crds.limit_settings import KEYS, NAME, Limits
+from crds.installation_limits import KEYS, NAME, Limits
 from tests.unit.manifests import rendering
 
 SCHEMA = json.loads((rendering.CHART / "values.schema.json").read_text())["properties"]["limits"]

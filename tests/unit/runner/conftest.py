@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.runner import facade as fake
+from tests.unit.runner import api_server as fake
 
 ROOT = Path(__file__).parents[3]
 

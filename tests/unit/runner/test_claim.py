@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from runner.pid1.api.http import Answer
 from runner.pid1.claim import WAITED, Granted, Refused, understand
-from runner.pid1.wire import Answer
 
 CREW = """
     open("artifacts/started", "w").close()

@@ -15,10 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.pid1 import encode, files, memory, quickjson, termination
-from runner.pid1.backoff import LONGEST, delay
-from runner.pid1.lines import Lines, text
-from runner.pid1.queue import BATCH_BYTES, Events
+from runner.pid1 import termination
+from runner.pid1.api import fast_json
+from runner.pid1.api.backoff import LONGEST, delay
+from runner.pid1.artifacts import files
+from runner.pid1.output import encode
+from runner.pid1.output.event_queue import BATCH_BYTES, Events
+from runner.pid1.output.lines import Lines, text
+from runner.pid1.process import memory
 from runner.pid1.settings import Settings, SettingsInvalid, take
 from runner.pid1.verdict import clip, decide
 
@@ -193,38 +197,38 @@ _VALUES = st.recursive(
 
 @given(_VALUES)
 def test_json_before_the_grant_is_json(value: object) -> None:
-    assert quickjson.loads(
+    assert fast_json.loads(
         f" {json.dumps(value, ensure_ascii=False, indent=1)}\n".encode("utf-8", "replace")
     ) == (json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")))
-    assert json.loads(quickjson.dumps(value)) == value
+    assert json.loads(fast_json.dumps(value)) == value
 
 
 @given(_VALUES)
 def test_json_with_all_letters_is_json(value: object) -> None:
-    written = quickjson.dumps(value, ascii_only=False)
+    written = fast_json.dumps(value, ascii_only=False)
     assert written == json.dumps(value, ensure_ascii=False)
-    assert quickjson.loads(written.encode("utf-8", "surrogatepass")) == value
+    assert fast_json.loads(written.encode("utf-8", "surrogatepass")) == value
 
 
 def test_what_is_no_number_is_what_the_caller_makes_of_it() -> None:
-    assert quickjson.loads(b'{"a": NaN, "b": -Infinity}', str) == {"a": "NaN", "b": "-Infinity"}
+    assert fast_json.loads(b'{"a": NaN, "b": -Infinity}', str) == {"a": "NaN", "b": "-Infinity"}
 
 
 @pytest.mark.parametrize("text", [b"", b" ", b"{", b"{} {}", b"nul", b"\xff", b'{"a": }', b"'a'"])
 def test_what_is_no_json_is_told(text: bytes) -> None:
     with pytest.raises(ValueError):
-        quickjson.loads(text)
+        fast_json.loads(text)
 
 
 def test_what_cannot_be_json_is_told() -> None:
     with pytest.raises(TypeError, match="set"):
-        quickjson.dumps({"a": {1}})
+        fast_json.dumps({"a": {1}})
 
 
 def test_while_the_crew_starts_only_the_c_parts_of_modules_are_imported() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); import runner.pid1.work; "
-        "from runner.pid1 import guard; guard.seal(); "
+        "from runner.pid1.process import guard; guard.seal(); "
         "print(sorted({'ctypes', 'enum', 're', 'json', 'socket', 'signal', 'hashlib'} & set(sys.modules)))"
     )
     said = subprocess.run(
@@ -237,7 +241,7 @@ def test_little_is_imported_before_the_grant() -> None:
     """Each of these takes as long as a claim."""
     code = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); import runner.pid1.main, "
-        "runner.pid1.guard, runner.pid1.memory, runner.pid1.signals, runner.pid1.claim, runner.pid1.launch; "
+        "runner.pid1.process.guard, runner.pid1.process.memory, runner.pid1.process.signals, runner.pid1.claim, runner.pid1.process.launch; "
         "slow = {'ctypes', 'enum', 're', 'json', 'socket', 'signal', 'threading', 'subprocess'}; "
         "print(sorted(slow & set(sys.modules)))"
     )

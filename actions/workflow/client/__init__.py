@@ -1,0 +1,1 @@
+"""HTTP client of the Crewyard API for the actions: credentials, requests, retries, event streams."""

@@ -1,0 +1,1 @@
+"""The checkout as a source archive: commit, tracked files, exclude patterns, upload progress."""

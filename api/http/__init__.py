@@ -1,0 +1,1 @@
+"""HTTP building blocks without knowledge of resources: server, bodies, queries, negotiation, responses."""

@@ -1,0 +1,1 @@
+"""Rate limits per API key and per client address, counted in memory or in Redis."""

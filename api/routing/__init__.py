@@ -1,0 +1,1 @@
+"""Endpoints and the middleware that runs around each request."""

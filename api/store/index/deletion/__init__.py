@@ -1,0 +1,1 @@
+"""Deletion of records: expired records, deployments, projects, and their tombstones."""

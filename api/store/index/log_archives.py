@@ -1,0 +1,105 @@
+"""Sealed logs as rows: where the events of an ended run are once they are one blob.
+
+Called by `api.store.logs.event_archive`, which seals and reads them, and by `api.maintenance.seal_logs`.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select, update
+
+from api.store.sql.database import Database
+from api.store.sql.schema import archives, claims, runs
+from api.store.sql.upsert import insert
+
+
+@dataclass(frozen=True)
+class ArchiveRow:
+    """A sealed log: the key of its blob, its bytes, and of each block how many lines and bytes it has."""
+
+    blob: str
+    size: int
+    blocks: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True)
+class Unsealed:
+    """An ended run whose log is to be sealed, and how many events are in it."""
+
+    run: str
+    said: int
+
+
+class Archives:
+    """The table of archives of one namespace."""
+
+    def __init__(self, database: Database, namespace: str) -> None:
+        self._database = database
+        self._namespace = namespace
+
+    async def find(self, run: str) -> ArchiveRow | None:
+        """The archive of a run's log, or None."""
+        query = select(archives.c.blob, archives.c.size, archives.c.blocks).where(
+            archives.c.namespace == self._namespace, archives.c.run == run
+        )
+        async with self._database.read() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return ArchiveRow(**row._mapping) if row else None
+
+    async def unsealed(self, ended_before: datetime, limit: int, but: Collection[str] = ()) -> list[Unsealed]:
+        """Runs that ended and were accounted, whose log is not sealed, oldest first; `but` not these."""
+        query = (
+            select(runs.c.name, runs.c.terminal_id, claims.c.run)
+            .outerjoin(claims, (claims.c.namespace == runs.c.namespace) & (claims.c.run == runs.c.name))
+            .where(
+                runs.c.namespace == self._namespace,
+                runs.c.sealed.is_(False),
+                runs.c.completed_at < ended_before,
+                runs.c.accounted.is_(True),
+                runs.c.terminal_id.is_not(None),
+            )
+            .order_by(runs.c.completed_at)
+            .limit(limit)
+        )
+        if but:
+            query = query.where(runs.c.name.not_in(but))
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).all()
+        return [Unsealed(name, last - 2 if claimed else 0) for name, last, claimed in rows]
+
+    async def seal(self, run: str, archive: ArchiveRow | None) -> None:
+        """From now on the run's events are in its archive, the first that was made; None: it said nothing."""
+        here = (runs.c.namespace == self._namespace, runs.c.name == run)
+        async with self._database.write() as connection:
+            changed = update(runs).where(*here).values(sealed=True).returning(runs.c.name)
+            known = (await connection.execute(changed)).one_or_none()
+            if known and archive:
+                first = insert(connection, archives).values(
+                    namespace=self._namespace,
+                    run=run,
+                    blob=archive.blob,
+                    size=archive.size,
+                    blocks=[list(block) for block in archive.blocks],
+                    cleared=False,
+                )
+                await connection.execute(first.on_conflict_do_nothing())
+
+    async def uncleared(self, limit: int) -> list[str]:
+        """Runs whose log is sealed and not yet deleted."""
+        query = (
+            select(archives.c.run)
+            .where(archives.c.namespace == self._namespace, archives.c.cleared.is_(False))
+            .limit(limit)
+        )
+        async with self._database.read() as connection:
+            return list((await connection.execute(query)).scalars())
+
+    async def cleared(self, run: str) -> None:
+        """The log is deleted; its archive is all there is."""
+        async with self._database.write() as connection:
+            await connection.execute(
+                update(archives)
+                .where(archives.c.namespace == self._namespace, archives.c.run == run)
+                .values(cleared=True)
+            )

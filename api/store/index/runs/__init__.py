@@ -1,0 +1,1 @@
+"""Runs as rows: inserts, updates from Run objects, lists, counts, inputs."""

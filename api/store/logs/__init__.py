@@ -1,0 +1,1 @@
+"""Event logs and build logs: journals in files or PostgreSQL, archives of ended runs."""

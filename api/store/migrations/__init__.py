@@ -1,1 +1,0 @@
-"""The index's schema over time, run by `api.store.migrate`."""

@@ -1,0 +1,1 @@
+"""SQL engines of the index: SQLite and PostgreSQL, schema, migrations, locks, notifications."""

@@ -1,0 +1,1 @@
+"""The index's schema over time, run by `api.store.sql.migrate`."""

@@ -1,0 +1,1 @@
+"""PostgreSQL engine of the index, for several replicas of the API server."""

@@ -1,0 +1,271 @@
+"""The index's tables as they are now; `api.store.sql.migrations` brings an older file here.
+
+The namespace is part of every key. `ord` is the order of acceptance, an integer
+that is never given twice: times are not unique. `version` is the object's
+resourceVersion, which grows over all objects, so an older view never replaces a newer.
+"""
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, MetaData, Table, Text, false
+
+from api.store.sql.columns import Moment, integer, json_column, text
+
+metadata = MetaData()
+
+
+def _key(name: str) -> Column[str]:
+    return Column(name, text(), primary_key=True)
+
+
+projects = Table(
+    "projects",
+    metadata,
+    _key("namespace"),
+    _key("name"),
+    Column("uid", text(), nullable=False),
+    Column("ord", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("active", text()),
+    Column("activated_at", Moment),
+    Column("spec", json_column(), nullable=False),
+    Column("status", json_column(), nullable=False),
+    Index("projects_ord", "namespace", "ord"),
+)
+
+removed_projects = Table(
+    "removed_projects",
+    metadata,
+    _key("namespace"),
+    _key("uid"),
+    Column("name", text(), nullable=False),
+    Column("removed_at", Moment, nullable=False),
+)
+
+deployments = Table(
+    "deployments",
+    metadata,
+    _key("namespace"),
+    _key("name"),
+    Column("uid", text(), nullable=False),
+    Column("project", text(), nullable=False),
+    Column("project_uid", text()),
+    Column("ord", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("phase", text(), nullable=False),
+    Column("built", Boolean, nullable=False),
+    Column("preview", Boolean, nullable=False),
+    Column("activation", integer(), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("activated_at", Moment),
+    Column("error", json_column()),
+    Column("spec", json_column(), nullable=False),
+    Column("plan", json_column(), nullable=False),
+    Column("conditions", json_column(), nullable=False),
+    Column("building_at", Moment),
+    Column("accounted", Boolean, nullable=False, default=False, server_default=false()),
+    Index("deployments_project_ord", "namespace", "project", "ord"),
+    Index("deployments_accounted", "namespace", "accounted"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    _key("namespace"),
+    _key("name"),
+    Column("uid", text()),
+    Column("ord", BigInteger, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("project", text(), nullable=False),
+    Column("project_uid", text()),
+    Column("deployment", text()),
+    Column("status", text(), nullable=False),
+    Column("hidden", Boolean, nullable=False),
+    Column("withdrawn", Boolean, nullable=False),
+    Column("present", Boolean, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("started_at", Moment),
+    Column("completed_at", Moment),
+    Column("duration_ms", BigInteger),
+    Column("input", json_column(), nullable=False),
+    Column("entrypoint", text()),
+    Column("timeout", text()),
+    Column("cancel", Boolean, nullable=False),
+    Column("output", json_column()),
+    Column("error", json_column()),
+    Column("waiting", json_column()),
+    Column("terminal", json_column()),
+    Column("terminal_id", BigInteger),
+    Column("accounted", Boolean, nullable=False, default=False, server_default=false()),
+    Column("sealed", Boolean, nullable=False, default=False, server_default=false()),
+    # With `hidden` in each, a page far back is found in the index alone.
+    Index("runs_ord", "namespace", "hidden", "ord"),
+    Index("runs_project_ord", "namespace", "hidden", "project", "ord"),
+    Index("runs_status_ord", "namespace", "hidden", "status", "ord"),
+    Index("runs_project_status_ord", "namespace", "hidden", "project", "status", "ord"),
+    Index("runs_deployment_ord", "namespace", "hidden", "deployment", "ord"),
+    Index("runs_accounted", "namespace", "accounted"),
+    # What ended long ago, whose object, log and record are to go, is found without a look at the others.
+    Index("runs_present", "namespace", "present", "completed_at", "project"),
+    Index("runs_sealed", "namespace", "sealed", "completed_at"),
+    Index("runs_project_end", "namespace", "project", "completed_at"),
+)
+
+archives = Table(
+    "archives",
+    metadata,
+    _key("namespace"),
+    _key("run"),
+    Column("blob", text(), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("blocks", json_column(), nullable=False),
+    Column("cleared", Boolean, nullable=False),
+    Index("archives_cleared", "namespace", "cleared"),
+)
+
+tombstones = Table(
+    "tombstones",
+    metadata,
+    _key("namespace"),
+    _key("name"),
+    Column("uid", text()),
+    Column("ended_at", Moment, nullable=False),
+)
+
+remains = Table(
+    "remains",
+    metadata,
+    _key("namespace"),
+    _key("kind"),
+    _key("name"),
+)
+
+claims = Table(
+    "claims",
+    metadata,
+    _key("namespace"),
+    _key("run"),
+    Column("run_uid", text(), nullable=False),
+    Column("pod_uid", text(), nullable=False),
+    Column("nonce", text(), nullable=False),
+    Column("granted_at", Moment, nullable=False),
+    Column("answer", json_column(), nullable=False),
+    Column("written", Boolean, nullable=False),
+    Column("result", json_column()),
+    Column("result_written", Boolean, nullable=False),
+    Index("claims_written", "namespace", "written"),
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    _key("namespace"),
+    _key("run"),
+    _key("name"),
+    Column("version", integer(), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("sha256", text(), nullable=False),
+    Column("content_type", text(), nullable=False),
+    Column("partial", Boolean, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("blob", text(), nullable=False),
+    Index("artifacts_version", "namespace", "run", "version"),
+)
+
+uploads = Table(
+    "uploads",
+    metadata,
+    _key("namespace"),
+    _key("id"),
+    Column("project", text(), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("sha256", text()),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment, nullable=False),
+    Column("stored_at", Moment),
+    Column("blob", text(), nullable=False),
+    Index("uploads_expires", "namespace", "expires_at"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    _key("namespace"),
+    _key("id"),
+    Column("hash", text(), nullable=False),
+    Column("name", text(), nullable=False),
+    Column("scopes", json_column(), nullable=False),
+    Column("projects", json_column()),
+    Column("plan", text()),
+    Column("created_at", Moment, nullable=False),
+    Column("expires_at", Moment),
+    Column("revoked_at", Moment),
+    Column("last_used_at", Moment),
+)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    _key("namespace"),
+    _key("owner"),
+    _key("key"),
+    Column("body_sha256", text(), nullable=False),
+    Column("name", text(), nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Index("idempotency_created", "namespace", "created_at"),
+)
+
+run_counts = Table(
+    "run_counts",
+    metadata,
+    _key("namespace"),
+    _key("project"),
+    _key("deployment"),
+    _key("status"),
+    Column("count", BigInteger, nullable=False),
+)
+
+usage_days = Table(
+    "usage_days",
+    metadata,
+    _key("namespace"),
+    _key("project_uid"),
+    _key("day"),
+    Column("runs", BigInteger, nullable=False),
+    Column("run_ms", BigInteger, nullable=False),
+    Column("build_ms", BigInteger, nullable=False),
+    Column("artifact_bytes", BigInteger, nullable=False),
+    Column("prompt_tokens", BigInteger, nullable=False),
+    Column("completion_tokens", BigInteger, nullable=False),
+)
+
+sequences = Table(
+    "sequences",
+    metadata,
+    _key("namespace"),
+    _key("name"),
+    Column("value", BigInteger, nullable=False),
+)
+
+# With SQLite, journals are files: only PostgreSQL has these two.
+journal_metadata = MetaData()
+
+journals = Table(
+    "journals",
+    journal_metadata,
+    _key("namespace"),
+    _key("kind"),
+    _key("name"),
+    Column("last", BigInteger, nullable=False),
+    Column("state", json_column(), nullable=False),
+    Column("sealed", Boolean, nullable=False),
+)
+
+journal_records = Table(
+    "journal_records",
+    journal_metadata,
+    _key("namespace"),
+    _key("kind"),
+    _key("name"),
+    Column("number", BigInteger, primary_key=True),
+    Column("record", Text, nullable=False),
+)

@@ -1,0 +1,1 @@
+"""`/v1` resource: artifacts of a run."""

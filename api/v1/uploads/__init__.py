@@ -1,0 +1,1 @@
+"""`/v1` resource: uploads of source archives."""

@@ -1,0 +1,1 @@
+"""`/v1` resource: usage and cost of a project by day."""

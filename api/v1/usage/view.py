@@ -1,0 +1,58 @@
+"""Usage: sums by day to the API's JSON, and to CSV. Pure. Called by the routes of usage."""
+
+import csv
+import io
+from collections.abc import Mapping
+from datetime import date, timedelta
+from typing import Any
+
+from api.store.index.usage import Measures
+from api.v1.usage.prices import Prices
+
+COLUMNS = (
+    "runs",
+    "run_seconds",
+    "build_seconds",
+    "artifact_bytes",
+    "prompt_tokens",
+    "completion_tokens",
+    "cost",
+)
+
+
+def report(
+    project: str, first: date, last: date, days: Mapping[date, Measures], prices: Prices | None
+) -> dict[str, Any]:
+    """Every day from `first` to `last`, used or not, and their sum."""
+    span = [first + timedelta(days=n) for n in range((last - first).days + 1)]
+    used = {day: days.get(day, Measures()) for day in span}
+    return {
+        "project": project,
+        "from": first.isoformat(),
+        "to": last.isoformat(),
+        "currency": prices.currency if prices else None,
+        "days": [{"date": day.isoformat(), **_shown(one, prices)} for day, one in used.items()],
+        "total": _shown(sum(used.values(), Measures()), prices),
+    }
+
+
+def _shown(used: Measures, prices: Prices | None) -> dict[str, Any]:
+    return {
+        "runs": used.runs,
+        "run_seconds": used.run_ms / 1000,
+        "build_seconds": used.build_ms / 1000,
+        "artifact_bytes": used.artifact_bytes,
+        "prompt_tokens": used.prompt_tokens,
+        "completion_tokens": used.completion_tokens,
+        "cost": prices.cost(used) if prices else None,
+    }
+
+
+def table(shown: Mapping[str, Any]) -> str:
+    """The days of a report as CSV (RFC 4180) with a header line; the cost is empty where there is none."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(("date", *COLUMNS))
+    for day in shown["days"]:
+        writer.writerow((day["date"], *(day[column] for column in COLUMNS)))
+    return text.getvalue()

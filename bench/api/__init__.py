@@ -1,0 +1,1 @@
+"""Measurements of the HTTP API: requests, lists, event streams, the console."""

@@ -1,0 +1,158 @@
+"""A facade of its own for measurements: the process, in a namespace and with a store of its own.
+
+The installed one is shared and limited by its pod; this one has the machine, and its store can be
+SQLite or PostgreSQL. No controller follows its namespace: what is accepted stays pending.
+"""
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from api.store.sql.migrate import migrate_postgres
+from api.store.store import Store
+from bench.api.lists_filled import fill
+from crds import api_keys
+from crds.kinds import DEPLOYMENT, PROJECT, Kind
+from kube.client import Kube
+from tests.testbed.ports import free_port
+from tests.unit.api.store.postgres_server import Server
+
+NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
+STORES = ("sqlite", "postgres")
+START_SECONDS = 60.0
+PLAN = {"requests_per_minute": 100_000_000, "concurrent_runs": 10}
+"""Measured is the speed, not the limit; every request is counted all the same."""
+
+
+@dataclass
+class Facade:
+    """A running facade; `session` carries an admin `key` and goes to `url`."""
+
+    url: str
+    key: str
+    kube: Kube
+    session: aiohttp.ClientSession
+    settings: Mapping[str, str]
+    pid: int
+
+    async def call(self, method: str, path: str, body: Any = None) -> Any:
+        """The data of an answer. Raises RuntimeError with the body of an error."""
+        async with self.session.request(method, path, json=body) as answer:
+            found = await answer.json()
+            if answer.status >= 400:
+                raise RuntimeError(f"{method} {path}: {answer.status} {found}")
+            return found["data"]
+
+    async def project(self, name: str, deployments: int = 1) -> list[str]:
+        """A project with built deployments, the first of them active, as a controller would leave them."""
+        await self.call("POST", "/v1/projects", {"name": name, "plan": "enterprise"})
+        found = []
+        for _ in range(deployments):
+            deployment = f"dep-{secrets.token_hex(5)}"
+            spec = {"project": name, "source": {"archive": {"upload": "upl_1"}}}
+            await self.kube.create(DEPLOYMENT, {"metadata": {"name": deployment}, "spec": spec})
+            condition = {
+                "type": "Built",
+                "status": "True",
+                "reason": "Built",
+                "message": "",
+                "lastTransitionTime": "2026-11-21T10:00:00Z",
+            }
+            status = {
+                "phase": "Superseded" if found else "Active",
+                "image": f"registry.example/x@sha256:{'0' * 64}",
+                "conditions": [condition],
+            }
+            await self.kube.patch(DEPLOYMENT, deployment, {"status": status}, "status")
+            found.append(deployment)
+        active = {"activeDeployment": found[0], "activatedAt": "2026-11-21T10:00:00Z"}
+        await self.kube.patch(PROJECT, name, {"status": active}, "status")
+        shown = f"/v1/deployments/{found[-1].replace('-', '_', 1)}"
+        async with asyncio.timeout(10):
+            while True:
+                async with self.session.get(shown) as answer:
+                    if answer.status == 200:
+                        return found
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def facade(
+    store: str = "sqlite", runs: int = 0, kubeconfig: Path | None = None
+) -> AsyncIterator[Facade]:
+    """A facade until the block is left, with so many ended runs; `kubeconfig` is its way to the cluster."""
+    namespace = f"bench-{secrets.token_hex(4)}"
+    kube = await Kube.connect(namespace, "bench")
+    directory = Path(tempfile.mkdtemp(prefix="crewyard-bench-"))
+    server = Server() if store == "postgres" else None
+    database_url = server.database() if server else None
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    await kube.call("POST", "/api/v1/namespaces", body=body)
+    drawn = api_keys.draw()
+    record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    settings = {
+        "CREWYARD_TOKEN_KEY": secrets.token_hex(16),
+        "CREWYARD_NAMESPACE": namespace,
+        "CREWYARD_PUBLIC_URL": url,
+        "CREWYARD_PORT": str(port),
+        "CREWYARD_DATA": str(directory / "data"),
+        "CREWYARD_DATABASE_URL": database_url or "",
+        "CREWYARD_PLANS": json.dumps({"enterprise": PLAN}),
+        "CREWYARD_ADMIN_KEYS": json.dumps([record]),
+        # The logs of the runs that are filled in are not sealed meanwhile: they have none.
+        "CREWYARD_SEAL_AFTER": "1000000",
+        **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {}),
+    }
+    if database_url:
+        await migrate_postgres(database_url)
+    if runs:
+        filled = await Store.open(directory / "data", namespace, database_url)
+        await fill(filled, runs)
+        await filled.close()
+    log = (directory / "log").open("wb")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "api", env={**os.environ, **settings}, stdout=log, stderr=log
+    )
+    headers = {"Authorization": f"Bearer {drawn.text}"}
+    session = aiohttp.ClientSession(url, headers=headers, timeout=aiohttp.ClientTimeout(total=60))
+    try:
+        await _ready(session, process, directory / "log")
+        yield Facade(url, drawn.text, kube, session, settings, process.pid)
+    finally:
+        await session.close()
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+        log.close()
+        await kube.call("DELETE", f"/api/v1/namespaces/{namespace}")
+        await kube.close()
+        if server:
+            server.close()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+async def _ready(session: aiohttp.ClientSession, process: asyncio.subprocess.Process, log: Path) -> None:
+    async with asyncio.timeout(START_SECONDS):
+        while True:
+            if process.returncode is not None:
+                raise RuntimeError(f"the facade ended: {log.read_text()[-2000:]}")
+            try:
+                async with session.get("/readyz") as answer:
+                    if answer.status == 200:
+                        return
+            except aiohttp.ClientError:
+                pass
+            await asyncio.sleep(0.1)

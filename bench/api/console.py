@@ -1,0 +1,72 @@
+"""C1: the console's longest pause while ten thousand events come, against the same page with none.
+
+A run that printed them is opened in Chromium, so that all come at once, which is the worst case. The browser
+reports every task that kept its page from answering for 50 ms or more.
+"""
+
+import os
+import shutil
+from typing import Any
+
+from playwright.async_api import Browser, async_playwright
+
+from bench.lib.finding import Finding
+from bench.lib.installation import Ground
+
+EVENTS = 10_000
+ROUNDS = 6
+SECONDS = 120_000
+_WATCH = """
+window.pauses = [];
+new PerformanceObserver((list) => window.pauses.push(...list.getEntries().map((one) => one.duration)))
+  .observe({ type: "longtask", buffered: true });
+"""
+
+
+async def measure(ground: Ground, count: int = EVENTS) -> list[Finding]:
+    """C1."""
+    program = shutil.which("chromium")
+    if program is None:
+        raise FileNotFoundError("there is no chromium on PATH: `make tools` installs it")
+    await ground.crew()
+    runs = [await _printed(ground, amount) for amount in (0, count)]
+    pairs = list[tuple[float, float]]()
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        for _ in range(ROUNDS):
+            few, many = [
+                await _longest(browser, run, amount) for run, amount in zip(runs, (0, count), strict=True)
+            ]
+            pairs.append((few, many))
+        await browser.close()
+    peer = "the same page of a run that printed nothing; below 0.05 s is told as 0.05 s"
+    return [Finding("C1", f"longest pause of the page, {count} events at once", pairs=pairs, peer=peer)]
+
+
+async def _printed(ground: Ground, count: int) -> str:
+    """A run that has ended, and printed that many lines."""
+    body = {"deployment": ground.deployment, "entrypoint": "main:lines", "input": {"count": count}}
+    run = (await ground.yard.post("/v1/runs", body))["id"]
+    await ground.finished(run)
+    return str(run)
+
+
+async def _longest(browser: Browser, run: str, count: int) -> float:
+    """Seconds of the longest task, from the page's begin until all events are shown."""
+    context = await browser.new_context(viewport={"width": 1200, "height": 850})
+    try:
+        page: Any = await context.new_page()
+        page.set_default_timeout(SECONDS)
+        await page.goto(f"{os.environ['CREWYARD_URL']}/console/#/runs/{run}")
+        await page.get_by_label("API key").fill(os.environ["CREWYARD_API_KEY"])
+        await page.evaluate(_WATCH)
+        await page.get_by_role("button", name="Sign in").click()
+        # The end of the run, and the lines before it.
+        await page.wait_for_function(
+            "(least) => document.querySelectorAll('.timeline .event').length >= least + 2", arg=count
+        )
+        await page.wait_for_timeout(500)
+        longest = await page.evaluate("() => Math.max(50, ...window.pauses)")
+        return float(longest) / 1000
+    finally:
+        await context.close()

@@ -1,0 +1,66 @@
+"""A store that many runs have passed through, written at once. Called by measurements of lists.
+
+The runs have ended and their objects are gone, as of nearly all runs that are ever stored.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import insert
+
+from api.store.sql.schema import run_counts, runs, sequences
+from api.store.store import Store
+
+PROJECTS, DEPLOYMENTS = 10, 50
+ENDS = ("succeeded", "succeeded", "succeeded", "failed", "canceled")
+AT_ONCE = 2000
+
+
+def row(namespace: str, number: int, now: datetime) -> dict[str, Any]:
+    """The columns of the run of this number, from 1."""
+    status = ENDS[number % len(ENDS)]
+    begun = now - timedelta(days=1) + timedelta(milliseconds=number * 100)
+    return {
+        "namespace": namespace,
+        "name": f"run-filled-{number:07}",
+        "uid": f"uid-{number}",
+        "ord": number,
+        "version": number,
+        "project": f"project-{number % PROJECTS}",
+        "deployment": f"dep-{number % DEPLOYMENTS}",
+        "status": status,
+        "hidden": False,
+        "withdrawn": False,
+        "present": False,
+        "created_at": begun,
+        "started_at": begun,
+        "completed_at": begun + timedelta(seconds=5),
+        "duration_ms": 5000,
+        "input": {"topic": "tides"},
+        "cancel": False,
+        "output": {"answer": number},
+        "terminal": {"type": "run.completed", "data": {}},
+        "terminal_id": 2,
+        "accounted": True,
+    }
+
+
+async def fill(store: Store, count: int) -> None:
+    """Writes `count` runs and their counters."""
+    now, counts = datetime.now(UTC), dict[tuple[str, str, str], int]()
+    for first in range(1, count + 1, AT_ONCE):
+        rows = [row(store.namespace, n, now) for n in range(first, min(first + AT_ONCE, count + 1))]
+        for one in rows:
+            place = (one["project"], one["deployment"], one["status"])
+            counts[place] = counts.get(place, 0) + 1
+        async with store.database.write() as connection:
+            await connection.execute(insert(runs), rows)
+    values = [
+        {"namespace": store.namespace, "project": p, "deployment": d, "status": s, "count": n}
+        for (p, d, s), n in counts.items()
+    ]
+    async with store.database.write() as connection:
+        await connection.execute(insert(run_counts), values)
+        await connection.execute(
+            insert(sequences), [{"namespace": store.namespace, "name": "ord", "value": count}]
+        )

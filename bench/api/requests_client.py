@@ -1,0 +1,77 @@
+"""A client that costs little beside what it measures: kept connections, prepared bytes, nothing parsed.
+
+Called by `bench.api.requests` and `bench.api.lists`.
+"""
+
+import socket
+import time
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+CONNECTIONS = 8
+_LENGTH = b"content-length: "
+
+
+class Connection:
+    """One kept connection to a server."""
+
+    def __init__(self, url: str, key: str = "") -> None:
+        parts = urlsplit(url)
+        self._socket = socket.create_connection((parts.hostname, parts.port), timeout=30)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._head = f"Host: {parts.netloc}\r\n" + (f"Authorization: Bearer {key}\r\n" if key else "")
+
+    def send(self, path: str, accept: str = "application/json") -> None:
+        """Asks, without waiting."""
+        self._socket.sendall(f"GET {path} HTTP/1.1\r\n{self._head}Accept: {accept}\r\n\r\n".encode())
+
+    def receive(self) -> bytes:
+        """The whole answer. Raises RuntimeError for any but a 200."""
+        data = b""
+        while b"\r\n\r\n" not in data:
+            data += self._more()
+        head, _, body = data.partition(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(head.decode("latin-1") + "\n" + body.decode("latin-1"))
+        lower = head.lower()
+        at = lower.index(_LENGTH) + len(_LENGTH)
+        length = int(lower[at:].partition(b"\r\n")[0])
+        while len(body) < length:
+            body += self._more()
+        return body
+
+    def close(self) -> None:
+        """Ends it."""
+        self._socket.close()
+
+    def _more(self) -> bytes:
+        found = self._socket.recv(65536)
+        if not found:
+            raise RuntimeError("the server closed the connection")
+        return found
+
+
+def rate(url: str, key: str, seconds: float, path: Callable[[int], tuple[str, str]]) -> float:
+    """Requests a second over some connections at once; `path` gives path and Accept of each, by number."""
+    connections = [Connection(url, key) for _ in range(CONNECTIONS)]
+    done, begun = 0, time.perf_counter()
+    try:
+        for number, one in enumerate(connections):
+            one.send(*path(number))
+        while (spent := time.perf_counter() - begun) < seconds:
+            for one in connections:
+                one.receive()
+                done += 1
+                one.send(*path(done + CONNECTIONS))
+        return done / spent
+    finally:
+        for one in connections:
+            one.close()
+
+
+def took(connection: Connection, path: str, accept: str = "application/json") -> float:
+    """Milliseconds from asking to the answer's last byte."""
+    begun = time.perf_counter()
+    connection.send(path, accept)
+    connection.receive()
+    return (time.perf_counter() - begun) * 1000

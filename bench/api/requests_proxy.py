@@ -1,0 +1,81 @@
+"""A proxy before the apiserver that counts what passes, for a facade whose kubeconfig leads here.
+
+Called by `bench.api.requests`. Watches are passed on as they come.
+"""
+
+import json
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+from kubernetes.aio import client, config
+
+HOP = ("host", "connection", "transfer-encoding", "content-length", "accept-encoding")
+
+
+class Counting:
+    """`seen` are method and path of every request that was passed on."""
+
+    def __init__(self, url: str, secure: ssl.SSLContext) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self._url, self._secure = url, secure
+        timeout = aiohttp.ClientTimeout(total=None)
+        self._session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False)
+
+    async def pass_on(self, request: web.Request) -> web.StreamResponse:
+        """One request, there and back."""
+        self.seen.append((request.method, request.path_qs))
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
+        async with self._session.request(
+            request.method,
+            self._url + request.path_qs,
+            data=await request.read(),
+            headers=headers,
+            ssl=self._secure,
+        ) as answer:
+            kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP}
+            response = web.StreamResponse(status=answer.status, headers=kept)
+            await response.prepare(request)
+            async for chunk in answer.content.iter_any():
+                await response.write(chunk)
+            await response.write_eof()
+            return response
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._session.close()
+
+
+@asynccontextmanager
+async def counting(directory: Path) -> AsyncIterator[tuple[Counting, Path]]:
+    """The proxy while the block runs, and the kubeconfig that leads to it."""
+    settings = client.Configuration()
+    await config.load_kube_config(client_configuration=settings)
+    secure = ssl.create_default_context(cafile=settings.ssl_ca_cert)
+    secure.load_cert_chain(settings.cert_file, settings.key_file)
+    proxy = Counting(settings.host, secure)
+    application = web.Application(client_max_size=1 << 30)
+    application.router.add_route("*", "/{path:.*}", proxy.pass_on)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    file = directory / "kubeconfig"
+    whole = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "here"}}],
+        "clusters": [{"name": "here", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
+        "users": [{"name": "here", "user": {}}],
+    }
+    file.write_text(json.dumps(whole))
+    try:
+        yield proxy, file
+    finally:
+        await runner.cleanup()
+        await proxy.close()

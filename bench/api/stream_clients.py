@@ -1,0 +1,94 @@
+"""Readers of event streams as a process of its own. Started by `bench.api.streams`.
+
+python -m bench.api.stream_clients PORT KEY COUNT RUNS
+
+Connects COUNT times, over RUNS runs, prints `connected`, obeys lines on its standard input: `count` begins to
+take the age of every message that arrives, `tell` prints what was taken as JSON and ends.
+"""
+
+import asyncio
+import json
+import re
+import resource
+import sys
+import time
+from functools import partial
+from typing import ClassVar
+
+AT_ONCE = 16
+TRIES = 20
+"""Of opening one stream: a server that is too busy may refuse it for the moment (503)."""
+_SENT = re.compile(rb'"message":"([0-9]{19})"')
+
+
+class Reader(asyncio.Protocol):
+    """One connection. Messages may be torn between reads; a torn one is put together."""
+
+    counting = False
+    ages: ClassVar[list[int]] = []
+    lost = 0
+
+    def __init__(self, request: bytes) -> None:
+        self._request = request
+        self._rest = b""
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Asks for the stream."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        """Takes the ages of the messages."""
+        if not self.opened.done():
+            if b" 200 " in data[:20]:
+                self.opened.set_result(None)
+            else:
+                self.opened.set_exception(ConnectionError(f"the stream was refused: {data[:40]!r}"))
+        data = self._rest + data
+        end = data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0
+        self._rest = data[end:]
+        if Reader.counting:
+            at = time.time_ns()
+            Reader.ages += [at - int(sent) for sent in _SENT.findall(data, 0, end)]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """A stream that ends before the measurement does is one that was lost."""
+        if not self.opened.done():
+            self.opened.set_exception(ConnectionError("the stream was not opened"))
+        elif self.opened.exception() is None:
+            Reader.lost += 1
+
+
+async def main(port: int, key: str, count: int, runs: int) -> None:
+    """Opens the streams, a few at a time, and obeys."""
+    loop, room = asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)
+    begun = loop.time()
+
+    async def connect(number: int) -> None:
+        path = f"/v1/runs/run_{number % runs}/events"
+        request = f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {key}\r\n\r\n"
+        async with room, asyncio.timeout(100):
+            for attempt in range(TRIES):
+                make = partial(Reader, request.encode())
+                transport, reader = await loop.create_connection(make, "127.0.0.1", port)
+                try:
+                    return await reader.opened
+                except ConnectionError:
+                    transport.close()
+                    await asyncio.sleep(0.1 * 2 ** min(attempt, 4))
+            raise ConnectionError("a stream was refused again and again")
+
+    await asyncio.gather(*(connect(number) for number in range(count)))
+    print("connected", round(loop.time() - begun, 2), flush=True)
+    while line := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
+        Reader.counting = line == "count"
+        if line == "tell":
+            print(json.dumps({"ages": Reader.ages, "lost": Reader.lost}), flush=True)
+            return
+
+
+if __name__ == "__main__":
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    asyncio.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

@@ -1,0 +1,122 @@
+"""A server of event streams as a process of its own, to be measured. Started by `bench.api.streams`.
+
+python -m bench.api.stream_server ours|raw RUNS MISSED
+
+`ours` is the facade over a store in a temporary directory; `raw` writes the same messages with asyncio and
+nothing else. Prints its port and an API key, then obeys lines on its standard input: `talk` lets each run say
+a message a second, `hush` ends that. Message: nanoseconds since 1970. The last run has MISSED of them.
+"""
+
+import asyncio
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from aiohttp import web
+from kubernetes.aio import client as kubernetes
+
+from api.app import client_side
+from api.auth.api_keys import Key
+from api.config import parse
+from api.store.index.claims.claims import Asked
+from api.store.logs.event_log import Said
+from api.store.store import Store
+from api.streaming import sse
+from crds import api_keys, objects
+from kube.client import Kube
+
+Say = Callable[[int], Awaitable[None]]
+PLANS = '{"enterprise": {"requests_per_minute": 100000000, "concurrent_runs": 100000}}'
+
+
+def message() -> dict[str, str]:
+    """The data of a `log` event."""
+    head = {"run_id": "run_a", "timestamp": "2026-11-21T10:00:00Z"}
+    return {**head, "message": str(time.time_ns()), "level": "info"}
+
+
+async def ours(runs: int, missed: int, place: Path) -> tuple[int, str, Say]:
+    """The facade, with that many claimed runs."""
+    environment = {"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_DATA": str(place), "CREWYARD_PLANS": PLANS}
+    config = parse({**environment, "CREWYARD_PUBLIC_URL": "http://127.0.0.1"})
+    store = await Store.open(place, config.namespace)
+    kube = Kube(kubernetes.ApiClient(kubernetes.Configuration(host="http://127.0.0.1:9")), config.namespace)
+    drawn = api_keys.draw()
+    key = Key(drawn.key_id, drawn.hash, "bench", frozenset({"read"}), None, "enterprise")
+    for number in range(runs + 1):
+        metadata = {"name": f"run-{number}", "namespace": config.namespace, "uid": f"uid-{number}"}
+        metadata |= {"resourceVersion": "1", "creationTimestamp": "2026-11-21T10:00:00Z"}
+        spec = {"project": "crew", "deployment": "dep-a", "input": {}}
+        await store.record.observe(
+            objects.Run({"metadata": metadata, "spec": spec, "status": {}}), datetime.now(UTC)
+        )
+        asked = Asked(f"uid-{number}", "pod", "nonce")
+        await store.claims.ask(f"run-{number}", asked, {"deployment_id": "dep_a"}, datetime.now(UTC))
+
+    async def say(number: int, count: int = 1) -> None:
+        async with store.events.hold(f"run-{number}") as log:
+            await log.say([Said(log.seq + one, "log", message()) for one in range(1, count + 1)])
+        store.events.told(f"run-{number}")
+
+    for _ in range(missed // 500):
+        await say(runs, 500)
+    app = client_side(config, store, kube, {key.key_id: key})
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)
+    await site.start()
+    return site.port, drawn.text, say
+
+
+async def raw(runs: int) -> tuple[int, str, Say]:
+    """Writers in a set, and a loop over them."""
+    readers: list[set[asyncio.StreamWriter]] = [set() for _ in range(runs)]
+    last = [0] * runs
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        number = int(head.split(b"/v1/runs/run_", 1)[1].split(b"/", 1)[0])
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nretry: 2000\n\n")
+        readers[number].add(writer)
+
+    async def say(number: int) -> None:
+        last[number] += 1
+        text = sse.frame("log", message(), last[number])
+        for writer in readers[number]:
+            writer.write(text)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1024)
+    return server.sockets[0].getsockname()[1], "-", say
+
+
+async def talk(say: Say, number: int) -> None:
+    """A message a second, beginning anywhere within the first."""
+    begin = asyncio.get_running_loop().time() + random.random()
+    while True:
+        await asyncio.sleep(max(0.0, begin - asyncio.get_running_loop().time()))
+        await say(number)
+        begin += 1.0
+
+
+async def main(kind: str, runs: int, missed: int) -> None:
+    """Serves until its input ends."""
+    with tempfile.TemporaryDirectory() as place:
+        port, key, say = await (ours(runs, missed, Path(place)) if kind == "ours" else raw(runs))
+        print(port, key, flush=True)
+        talking: list[asyncio.Task[None]] = []
+        loop = asyncio.get_running_loop()
+        while line := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
+            for task in talking:
+                task.cancel()
+            talking = [asyncio.create_task(talk(say, one)) for one in range(runs)] if line == "talk" else []
+
+
+if __name__ == "__main__":
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))

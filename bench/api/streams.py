@@ -1,0 +1,173 @@
+"""S3: thousands of event streams at once in one process; S4: catching up after 10,000 missed events.
+
+Server and readers are processes of their own on the loopback, so that the server is what is measured. The
+installation is not touched.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from bench.lib.finding import Finding
+from bench.lib.installation import Ground
+from bench.lib.statistics import percentile
+
+STREAMS = 5000
+RUNS = 50
+CONNECTED = 10_000
+SECONDS = 10.0
+MISSED = 10_000
+TIMES = 12
+READERS = 2
+"""Processes that read."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server under measurement."""
+
+    process: asyncio.subprocess.Process
+    port: int
+    key: str
+
+    def resident(self) -> int:
+        """Its memory, bytes."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
+
+    def tell(self, word: str) -> None:
+        """Says a word to it."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{word}\n".encode())
+
+
+async def _start(module: str, *arguments: object) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        *map(str, arguments),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=1 << 27,
+    )
+
+
+async def _line(process: asyncio.subprocess.Process) -> list[str]:
+    assert process.stdout is not None
+    said = (await asyncio.wait_for(process.stdout.readline(), 120)).decode().split(maxsplit=1)
+    if not said:
+        raise RuntimeError("a process of the measurement ended early")
+    return [word.strip() for word in said]
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        process.kill()
+    await process.wait()
+
+
+@asynccontextmanager
+async def serving(kind: str, missed: int = 0) -> AsyncIterator[Server]:
+    """A server of this kind, until it is left."""
+    process = await _start("bench.api.stream_server", kind, RUNS, missed)
+    try:
+        while len(words := await _line(process)) != 2 or not words[0].isdigit():
+            pass  # its log
+        yield Server(process, int(words[0]), words[1])
+    finally:
+        await _end(process)
+
+
+async def broadcast(kind: str, streams: int, seconds: float) -> tuple[list[float], float, int]:
+    """Milliseconds from a message to each of its readers, KiB of memory per idle stream, streams lost."""
+    async with serving(kind) as server:
+        before = server.resident()
+        each = streams // READERS
+        readers = [
+            await _start("bench.api.stream_clients", server.port, server.key, each, RUNS)
+            for _ in range(READERS)
+        ]
+        try:
+            for reader in readers:
+                await _line(reader)
+            memory = (server.resident() - before) / streams / 1024
+            server.tell("talk")
+            await asyncio.sleep(2)
+            for word, pause in (("count", seconds), ("tell", 0.0)):
+                for reader in readers:
+                    assert reader.stdin is not None
+                    reader.stdin.write(f"{word}\n".encode())
+                await asyncio.sleep(pause)
+            ages: list[float] = []
+            lost = 0
+            for reader in readers:
+                found = json.loads(" ".join(await _line(reader)))
+                ages += [age / 1e6 for age in found["ages"]]
+                lost += found["lost"]
+            return ages, memory, lost
+        finally:
+            for reader in readers:
+                await _end(reader)
+
+
+async def measure(_ground: Ground, streams: int = STREAMS) -> list[Finding]:
+    """S3."""
+    found = []
+    for kind in ("raw", "ours"):
+        ages, memory, lost = await broadcast(kind, streams, SECONDS)
+        fact = (
+            f"{len(ages)} messages, median {percentile(ages, 0.5):.1f} ms, "
+            f"p99 {percentile(ages, 0.99):.1f} ms, {memory:.1f} KiB per stream, {lost} streams lost"
+        )
+        found.append(Finding("S3", f"{streams} streams, a message a second each, {kind}", "ms", fact=fact))
+    seconds, memory = await connect(CONNECTED)
+    fact = f"{seconds:.0f} s until all are open, {memory:.1f} KiB each"
+    found.append(Finding("S3", f"{CONNECTED} streams connected in turn, idle", "ms", fact=fact))
+    return found
+
+
+async def connect(streams: int) -> tuple[float, float]:
+    """Seconds until that many streams are open, KiB of memory for each."""
+    async with serving("ours") as server:
+        before, begun = server.resident(), time.monotonic()
+        each = streams // READERS
+        readers = [
+            await _start("bench.api.stream_clients", server.port, server.key, each, RUNS)
+            for _ in range(READERS)
+        ]
+        try:
+            for reader in readers:
+                await _line(reader)
+            return time.monotonic() - begun, (server.resident() - before) / streams / 1024
+        finally:
+            for reader in readers:
+                await _end(reader)
+
+
+async def catch_up(_ground: Ground) -> list[Finding]:
+    """S4."""
+    values, exact = [], 0
+    async with serving("ours", MISSED) as server, aiohttp.ClientSession() as session:
+        headers = {"Authorization": f"Bearer {server.key}", "Last-Event-ID": "1"}
+        for _ in range(TIMES):
+            begun, ids = time.monotonic(), []
+            async with session.get(
+                f"http://127.0.0.1:{server.port}/v1/runs/run_{RUNS}/events", headers=headers
+            ) as answer:
+                async for line in answer.content:
+                    if line.startswith(b"id: "):
+                        ids.append(int(line[4:]))
+                        if len(ids) == MISSED:
+                            break
+            values.append((time.monotonic() - begun) * 1000)
+            exact += ids == list(range(2, MISSED + 2))
+    fact = f"exact {exact} times of {TIMES}"
+    return [Finding("S4", f"{MISSED} missed events → caught up", "ms", values=values[1:], fact=fact)]

@@ -1,0 +1,156 @@
+"""A control plane of its own with nodes that have no machine: etcd, apiserver, scheduler, controllers, kwok.
+
+    async with plane(directory) as found:
+        found.kubeconfig
+
+The programs are those of the ground (`make up`), which is left alone: nothing of a measurement reaches it,
+and what happens to it disturbs none. All processes listen on the loopback alone and end with their parent;
+all else is in `directory`. Called by the measurements on hollow nodes and by the soak.
+"""
+
+import asyncio
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import yaml
+from kubernetes.aio import client, config
+
+from bench.hollow import flags as hollow_flags
+from bench.hollow import nodes as hollow_nodes
+from bench.hollow.flags import HOST, Flags
+from bench.hollow.process import Process
+from dev import go_build
+from dev.progress import Progress
+from dev.settings import REPOSITORY, from_environment
+from kube.client import Kube
+from tests.testbed.ports import free_port
+
+READY_SECONDS = 60.0
+CRDS = ("project", "deployment", "run")
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A running one. `processes` by name."""
+
+    kubeconfig: Path
+    processes: dict[str, Process]
+
+    async def connect(self, namespace: str) -> Kube:
+        """A connection of the administrator's; the caller closes it."""
+        settings = client.Configuration()
+        await config.load_kube_config(config_file=str(self.kubeconfig), client_configuration=settings)
+        settings.connection_pool_maxsize = 64
+        return Kube(client.ApiClient(settings), namespace, "bench")
+
+
+@contextmanager
+def place() -> Iterator[Path]:
+    """A directory for a plane, one at a time; what an interruption left there goes first.
+
+    Raises BlockingIOError while another measurement has it.
+    """
+    directory = from_environment(os.environ).run / "hollow"
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(directory / "plane", ignore_errors=True)
+        try:
+            yield directory / "plane"
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+@asynccontextmanager
+async def plane(directory: Path) -> AsyncIterator[Plane]:
+    """A plane whose nodes are ready and which knows our kinds. Raises ProcessError, GroundError."""
+    settings = from_environment(os.environ)
+    kwok = await asyncio.to_thread(go_build.build, settings, go_build.KWOK, Progress())
+    if not (settings.bin / "kube-apiserver").exists():
+        raise FileNotFoundError(f"there is no {settings.bin / 'kube-apiserver'}; run `make up` first")
+    directory.mkdir(parents=True, exist_ok=True)
+    found = Plane(directory / "kubeconfig", {})
+    async with AsyncExitStack() as stack:
+        stack.callback(shutil.rmtree, directory / "etcd", ignore_errors=True)
+
+        async def start(name: str, flags: Flags, ready: Callable[[], Awaitable[bool]] | None) -> None:
+            program = str(kwok if name == "kwok" else settings.bin / name)
+            argv = [program, *(f"--{flag}={value}" for flag, value in flags.items())]
+            process = Process(name, argv, directory / "logs" / f"{name}.log")
+            found.processes[name] = process
+            stack.push_async_callback(process.end)
+            await process.start(ready)
+
+        etcd, api = free_port(), free_port()
+        await start("etcd", hollow_flags.etcd(directory, etcd), _answers(f"http://{HOST}:{etcd}/health"))
+        await _secrets(directory, api)
+        await start(
+            "kube-apiserver",
+            hollow_flags.apiserver(directory, etcd, api),
+            _answers(f"https://{HOST}:{api}/readyz"),
+        )
+        kube = await found.connect("default")
+        stack.push_async_callback(kube.close)
+        await start("kube-controller-manager", hollow_flags.controllers(directory), None)
+        await start("kube-scheduler", hollow_flags.scheduler(directory), None)
+        (directory / "kwok.yaml").write_text(hollow_nodes.configuration())
+        await start("kwok", {"config": directory / "kwok.yaml", "kubeconfig": found.kubeconfig}, None)
+        await _furnish(kube, found.processes["kwok"])
+        yield found
+
+
+async def _furnish(kube: Kube, kwok: Process) -> None:
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for name in CRDS:
+        body = yaml.safe_load((REPOSITORY / "crds" / f"{name}.yaml").read_text())
+        await kube.call("POST", definitions, body=body)
+    for number in range(hollow_nodes.COUNT):
+        await kube.call("POST", "/api/v1/nodes", body=hollow_nodes.node(number))
+    async with asyncio.timeout(READY_SECONDS):
+        while kwok.pid and not await _ready(kube, definitions):
+            await asyncio.sleep(0.3)
+
+
+async def _ready(kube: Kube, definitions: str) -> bool:
+    kinds = (await kube.call("GET", definitions))["items"]
+    nodes = (await kube.call("GET", "/api/v1/nodes"))["items"]
+    wanted = [(kind, "Established") for kind in kinds] + [(node, "Ready") for node in nodes]
+    return all(
+        any(
+            condition["type"] == word and condition["status"] == "True"
+            for condition in (one.get("status") or {}).get("conditions") or ()
+        )
+        for one, word in wanted
+    )
+
+
+def _answers(url: str) -> Callable[[], Awaitable[bool]]:
+    async def ready() -> bool:
+        limit = aiohttp.ClientTimeout(total=5)
+        try:
+            async with aiohttp.ClientSession(timeout=limit) as session, session.get(url, ssl=False) as answer:
+                return answer.status == 200
+        except (aiohttp.ClientError, TimeoutError):
+            return False
+
+    return ready
+
+
+async def _secrets(directory: Path, port: int) -> None:
+    """The key that signs tokens of service accounts, and the administrator's token, which clients bring."""
+    token = secrets.token_hex(32)
+    (directory / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n")
+    argv = ["openssl", "genrsa", "-out", str(directory / "sa.key"), "2048"]
+    making = await asyncio.create_subprocess_exec(*argv, stderr=asyncio.subprocess.DEVNULL)
+    if await making.wait() != 0:
+        raise RuntimeError("openssl genrsa failed; is openssl installed?")
+    (directory / "kubeconfig").write_text(hollow_flags.kubeconfig(directory, port, token))
+    for name in ("tokens.csv", "kubeconfig", "sa.key"):
+        (directory / name).chmod(0o600)

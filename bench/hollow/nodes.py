@@ -1,0 +1,132 @@
+"""Nodes without a machine, and what kwok does with the pods on them. Pure; called by `bench.hollow.control_plane`.
+
+A pod runs as soon as it has its node. Pods of Jobs and bare ones, labelled `ENDS`, end by themselves after
+`WORK_SECONDS`; those of Runs when `bench.hollow.runner` says so, which works as long; what is told to go is
+gone at once.
+"""
+
+import json
+from typing import Any
+
+MARK = "kwok.x-k8s.io/node"
+COUNT = 4
+WORK_SECONDS = 1.0
+CAPACITY = {"cpu": "4k", "memory": "16Ti", "ephemeral-storage": "64Ti", "pods": "10k"}
+TOLERATION = {"key": MARK, "operator": "Exists", "effect": "NoSchedule"}
+"""For pods that may go there; nothing else does."""
+ENDS = {"hollow": "ends"}
+"""A label of pods that end by themselves."""
+_NOW = "{{ Now | Quote }}"
+_READY = ("Initialized", "Ready", "ContainersReady")
+_CONTAINER = """
+- name: {{ .name | Quote }}
+  image: {{ .image | Quote }}
+  restartCount: 0
+"""
+
+
+def node(number: int) -> dict[str, Any]:
+    """One node, which kwok makes ready."""
+    name = f"hollow-{number}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "annotations": {MARK: "fake"},
+            "labels": {MARK: "fake", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
+        },
+        "spec": {"taints": [{"key": MARK, "value": "fake", "effect": "NoSchedule"}]},
+        "status": {"capacity": CAPACITY, "allocatable": CAPACITY},
+    }
+
+
+def configuration() -> str:
+    """kwok's configuration: JSON documents, which are YAML too."""
+    options = {
+        "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
+        "kind": "KwokConfiguration",
+        "metadata": {"name": "kwok"},
+        "options": {
+            "manageNodesWithAnnotationSelector": f"{MARK}=fake",
+            "nodeLeaseDurationSeconds": 40,
+            "nodeLeaseParallelism": 4,
+            "nodePlayStageParallelism": 4,
+            "podPlayStageParallelism": 16,
+            "podsOnNodeSyncParallelism": 1,
+            "enablePodsOnNodeSyncListPager": True,
+            "enablePodsOnNodeSyncStreamWatch": False,
+            "cidr": "10.0.0.0/16",
+        },
+    }
+    documents = [options, _node_ready(), _pod_running(), _pod_done(), _pod_gone()]
+    return "\n---\n".join(json.dumps(document, indent=1) for document in documents) + "\n"
+
+
+def _stage(name: str, kind: str, conditions: list[Any], **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "kwok.x-k8s.io/v1alpha1",
+        "kind": "Stage",
+        "metadata": {"name": name},
+        "spec": {
+            "resourceRef": {"apiGroup": "v1", "kind": kind},
+            "selector": {"matchExpressions": conditions},
+            **spec,
+        },
+    }
+
+
+def _there(path: str, there: bool) -> dict[str, str]:
+    return {"key": path, "operator": "Exists" if there else "DoesNotExist"}
+
+
+def _is(path: str, *values: str) -> dict[str, Any]:
+    return {"key": path, "operator": "In", "values": list(values)}
+
+
+def _node_ready() -> dict[str, Any]:
+    ready = '.status.conditions.[] | select( .type == "Ready" ) | .status'
+    template = (
+        "conditions:\n"
+        f"- {{type: Ready, status: 'True', reason: Hollow, lastHeartbeatTime: {_NOW}, "
+        f"lastTransitionTime: {_NOW}}}\n"
+        f"allocatable: {json.dumps(CAPACITY)}\ncapacity: {json.dumps(CAPACITY)}\nphase: Running\n"
+    )
+    condition = {"key": ready, "operator": "NotIn", "values": ["True"]}
+    return _stage("node-ready", "Node", [condition], next={"statusTemplate": template})
+
+
+def _pod_running() -> dict[str, Any]:
+    conditions = "".join(
+        f"- {{type: {kind}, status: 'True', lastTransitionTime: {_NOW}}}\n" for kind in _READY
+    )
+    state = f"  ready: true\n  started: true\n  state: {{running: {{startedAt: {_NOW}}}}}\n"
+    template = (
+        f"conditions:\n{conditions}"
+        f"containerStatuses:{{{{ range .spec.containers }}}}{_CONTAINER}{state}{{{{ end }}}}\n"
+        f"phase: Running\nstartTime: {_NOW}\n"
+    )
+    chosen = [_there(".metadata.deletionTimestamp", False), _is(".status.phase", "Pending")]
+    return _stage("pod-running", "Pod", chosen, next={"statusTemplate": template})
+
+
+def _pod_done() -> dict[str, Any]:
+    state = (
+        "  ready: false\n  started: false\n"
+        f"  state: {{terminated: {{exitCode: 0, reason: Completed, startedAt: {_NOW}, "
+        f"finishedAt: {_NOW}}}}}\n"
+    )
+    each = f"{{{{ range .spec.containers }}}}{_CONTAINER}{state}{{{{ end }}}}"
+    template = f"containerStatuses:{each}\nphase: Succeeded\n"
+    chosen = [
+        _there(".metadata.deletionTimestamp", False),
+        _is(".status.phase", "Running"),
+    ]
+    delay = {"durationMilliseconds": int(WORK_SECONDS * 1000)}
+    stage = _stage("pod-done", "Pod", chosen, delay=delay, next={"statusTemplate": template})
+    stage["spec"]["selector"]["matchLabels"] = ENDS
+    return stage
+
+
+def _pod_gone() -> dict[str, Any]:
+    return _stage("pod-gone", "Pod", [_there(".metadata.deletionTimestamp", True)], next={"delete": True})

@@ -1,0 +1,167 @@
+"""The runner of many run pods without a machine: what `runner` says to the facade, and what a kubelet tells.
+
+`python -m bench.hollow.runner NAMESPACE` follows the pods of runs. For each that runs it claims the run with
+the pod's own token, says what its input asks for (`seconds` of work, `events` lines), reports a result, and
+marks the pod as ended. Started by `bench.hollow.service`; ends by a signal.
+"""
+
+import asyncio
+import secrets
+import sys
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+
+from bench.hollow.nodes import WORK_SECONDS
+from crds import names
+from crds.kinds import POD
+from crds.times import format_second, format_time
+from kube import errors
+from kube.client import Kube
+
+CALL_TIME = aiohttp.ClientTimeout(total=30)
+PATIENCE = 120.0
+MAX_PAUSE = 2.0
+EVENTS = 3
+CHOSEN = f"{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
+
+
+class Gone(Exception):
+    """The run is not this pod's, or not any more."""
+
+
+class HollowRunner:
+    """All run pods of a namespace."""
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._begun: dict[str, asyncio.Task[None]] = {}
+
+    async def follow(self) -> None:
+        """Sees every pod that runs, by list and watch; ends only by being cancelled."""
+        version = ""
+        while True:
+            try:
+                if not version:
+                    listing = await self._kube.list(POD, CHOSEN)
+                    version = listing.resource_version
+                    for pod in listing.items:
+                        self._see(pod)
+                async for event in self._kube.watch(POD, version, CHOSEN):
+                    version = event.object["metadata"]["resourceVersion"]
+                    if event.type in ("ADDED", "MODIFIED"):
+                        self._see(event.object)
+            except errors.KubeError as error:
+                print(f"watch: {error}", flush=True)
+                version = ""
+                await asyncio.sleep(0.5)
+
+    def _see(self, pod: dict[str, Any]) -> None:
+        uid = pod["metadata"]["uid"]
+        if pod.get("status", {}).get("phase") == "Running" and uid not in self._begun:
+            self._begun[uid] = task = asyncio.ensure_future(self._play(pod))
+            # A pod that has ended is not Running again; the late news of it come within seconds.
+            task.add_done_callback(
+                lambda _: asyncio.get_running_loop().call_later(60, self._begun.pop, uid, None)
+            )
+
+    async def _play(self, pod: dict[str, Any]) -> None:
+        environment = {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}
+        code = 0
+        try:
+            # As each pod has connections of its own.
+            async with aiohttp.ClientSession(timeout=CALL_TIME) as session:
+                await self._run(session, environment, pod["metadata"]["uid"])
+        except Gone:
+            code = 77
+        except TimeoutError:
+            print(f"{pod['metadata']['name']}: the facade does not answer", flush=True)
+            code = 78
+        await self._ended(pod, code)
+
+    async def _run(self, session: aiohttp.ClientSession, environment: dict[str, str], pod_uid: str) -> None:
+        mine = {"pod_uid": pod_uid, "nonce": secrets.token_hex(16)}
+        claim = {"protocol": 1, "run_uid": environment["CREWYARD_RUN_UID"], **mine}
+        granted = await self._call(session, environment, "claim", claim)
+        while granted["state"] == "wait":
+            await asyncio.sleep(granted["retry_after_seconds"])
+            granted = await self._call(session, environment, "claim", claim)
+        if granted["state"] != "granted":
+            raise Gone
+        asked, began = granted["input"], time.monotonic()
+        count = int(asked.get("events", EVENTS))
+        said = [self._line(number) for number in range(1, count + 1)]
+        for first in range(0, count, 500):
+            await self._call(session, environment, "events", {**mine, "events": said[first : first + 500]})
+        await asyncio.sleep(float(asked.get("seconds", WORK_SECONDS)))
+        result = {
+            **mine,
+            "outcome": "succeeded",
+            "reason": None,
+            "message": None,
+            "duration_ms": round(1000 * (time.monotonic() - began)),
+            "output": {"lines": count},
+            "output_artifact": None,
+            "last_event": count,
+            "artifacts": {"count": 0, "bytes": 0},
+        }
+        await self._call(session, environment, "result", result)
+
+    @staticmethod
+    def _line(number: int) -> dict[str, Any]:
+        data = {"message": f"line {number} of a crew that is not there", "level": "info"}
+        return {"seq": number, "type": "log", "time": format_time(datetime.now(UTC)), "data": data}
+
+    async def _call(
+        self, session: aiohttp.ClientSession, environment: dict[str, str], what: str, body: dict[str, Any]
+    ) -> dict[str, Any]:
+        """One call as the runner makes it, again where it may pass. Raises Gone, TimeoutError."""
+        url = f"{environment['CREWYARD_INTERNAL_URL']}/internal/v1/runs/{environment['CREWYARD_RUN']}/{what}"
+        headers = {"Authorization": f"Bearer {environment['CREWYARD_TOKEN']}"}
+        pause = 0.1
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                try:
+                    async with session.post(url, json=body, headers=headers) as answer:
+                        if answer.status == 200:
+                            found: dict[str, Any] = await answer.json()
+                            return found
+                        if answer.status < 500 and answer.status != 429:
+                            print(f"{what} {answer.status}: {await answer.text()}", flush=True)
+                            raise Gone
+                except aiohttp.ClientError as error:
+                    print(f"{what}: {error!r}", flush=True)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, MAX_PAUSE)
+
+    async def _ended(self, pod: dict[str, Any], code: int) -> None:
+        """What the kubelet writes when the runner has ended."""
+        now = format_second(datetime.now(UTC))
+        container = pod["spec"]["containers"][0]
+        state = {"terminated": {"exitCode": code, "startedAt": now, "finishedAt": now, "reason": "Completed"}}
+        status = {"name": container["name"], "image": container["image"], "ready": False, "restartCount": 0}
+        body = {
+            "metadata": {"uid": pod["metadata"]["uid"]},
+            "status": {
+                "phase": "Failed" if code else "Succeeded",
+                "containerStatuses": [{**status, "imageID": "", "state": state}],
+            },
+        }
+        try:
+            await self._kube.patch(POD, pod["metadata"]["name"], body, "status")
+        except errors.NotFound:
+            return
+        except errors.KubeError as error:
+            print(f"{pod['metadata']['name']}: {error}", flush=True)
+
+
+async def main(namespace: str) -> None:
+    """Plays until it is ended."""
+    kube = await Kube.connect(namespace, "hollow-runner")
+    await HollowRunner(kube).follow()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

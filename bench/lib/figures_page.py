@@ -1,0 +1,90 @@
+"""The table of docs/figures.md, made of the measurements in bench/measurements: `python -m bench.lib.figures_page` makes it.
+
+Each row is a finding as it was measured, with what it should be (`bench.lib.goals`). A unit test holds the page
+to it.
+"""
+
+import re
+import statistics
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.lib import results
+from bench.lib.goals import goals_of
+from bench.lib.statistics import TAIL
+
+PAGE = Path(__file__).parents[2] / "docs/figures.md"
+BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->"
+HEAD = (
+    "| what | ours | peer, in the same run | ratio | goal | by, load |",
+    "| --- | --- | --- | --- | --- | --- |",
+)
+_LOAD = re.compile(r"load ([\d.]+)")
+
+
+def row(record: Mapping[str, Any], by: str) -> str:
+    """A finding's row. Pure."""
+    unit, peer = str(record.get("unit", "")), str(record.get("peer", ""))
+    ours, theirs, ratio = str(record.get("fact", "")), peer, ""
+    if "comparison" in record:
+        found = record["comparison"]
+        many = found["pairs"] >= TAIL
+        ours = _both(found["ours"], found["ours_p99"] if many else None, unit)
+        theirs = f"{peer}: {_both(found['peer'], found['peer_p99'] if many else None, unit)}"
+        spread = f"{found['ratio_min']:.2f} to {found['ratio_max']:.2f}, n={found['pairs']}"
+        ratio = f"{_ratio(found['ratio'])} ({spread})"
+    elif "values" in record:
+        values = record["values"]
+        ours = _number(statistics.median(values), unit)
+        if len(values) > 1:
+            ours += f" ({_number(min(values), '')} to {_number(max(values), unit)}, n={len(values)})"
+    if record.get("fact") and ("comparison" in record or "values" in record):
+        ours += f"; {record['fact']}"
+    wanted = "<br>".join(goals_of(record))
+    return f"| {record['what']} | {ours} | {theirs} | {ratio} | {wanted} | {by} |"
+
+
+def table(kept: Iterable[Mapping[str, Any]], order: Sequence[str]) -> str:
+    """All rows, measurements in the order of their names. Pure."""
+    place = {name: number for number, name in enumerate(order)}
+    lines = list(HEAD)
+    for one in sorted(kept, key=lambda one: (place[one["command"].partition("=")[0]], one["command"])):
+        load = _LOAD.search(one["machine"])
+        by = f"`{one['command']}`, {load[1] if load else '?'}"
+        lines += [row(record, by) for record in one["findings"]]
+    return "\n".join(lines) + "\n"
+
+
+def written(page: str, made: str) -> str:
+    """The page with this table. Raises ValueError where it has no place for one."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{PAGE.name} has no {BEGIN.strip()} … {END}")
+    return before + begin + "\n" + made + "\n" + end + after
+
+
+def _both(median: float, p99: float | None, unit: str) -> str:
+    return _number(median, unit) + (f", p99 {_number(p99, unit)}" if p99 is not None else "")
+
+
+def _number(value: float, unit: str) -> str:
+    digits = f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    return f"{digits} {unit}".rstrip()
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
+
+
+def main() -> None:
+    """Writes the page."""
+    from bench.__main__ import MEASURES
+
+    PAGE.write_text(written(PAGE.read_text(), table(results.taken(), list(MEASURES))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""What measurements share: the installation, a line to its apiserver, a crew that does nothing."""
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+from crds.kinds import Kind
+from kube.client import Kube
+from tests.e2e.workshop import Workshop
+from tests.e2e.yard import NAMESPACE, Yard, eventually
+
+JOB = Kind("batch", "v1", "jobs", "Job")
+
+CODE = '''import os
+import sys
+import time
+
+
+def since_start():
+    """Seconds since process 1 began, by the clock of the machine; the kernel counts in hundredths."""
+    with open("/proc/1/stat") as file:
+        ticks = int(file.read().rpartition(")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+
+
+def kickoff(inputs):
+    print("first", flush=True)
+    return {"end_ns": time.time_ns(), "since_start": since_start()}
+
+
+def lines(inputs):
+    """One by one, so many a second; each line is one write."""
+    begun = time.monotonic()
+    for number in range(inputs["count"]):
+        sys.stdout.write(f"{number:07d} {'x' * 160}\\n")
+        sys.stdout.flush()
+        ahead = begun + number / inputs["pace"] - time.monotonic()
+        if ahead > 0.01:
+            time.sleep(ahead)
+    return {"end_ns": time.time_ns(), "seconds": time.monotonic() - begun}
+
+
+def rests(inputs):
+    time.sleep(inputs["seconds"])
+'''
+
+
+@dataclass
+class Ground:
+    """One installation under measurement."""
+
+    yard: Yard
+    kube: Kube
+    projects: list[str] = field(default_factory=list)
+    _crew: Workshop | None = None
+    deployment: str = ""
+
+    @classmethod
+    async def open(cls) -> "Ground":
+        """The installation that `make env` names."""
+        return cls(await Yard.open(), await Kube.connect(NAMESPACE, "bench"))
+
+    async def close(self) -> None:
+        """Deletes what was made and closes the connections."""
+        for project in self.projects:
+            await self.yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
+        await self.kube.close()
+        await self.yard.close()
+
+    async def project(self, plan: str = "enterprise") -> Workshop:
+        """A new project; it goes at the end."""
+        name = f"bench-{secrets.token_hex(3)}"
+        await self.yard.post("/v1/projects", {"name": name, "plan": plan})
+        self.projects.append(name)
+        return Workshop(self.yard, name)
+
+    async def crew(self) -> Workshop:
+        """The project of the crew above, built once; `deployment` is its id."""
+        if self._crew is None:
+            self._crew = await self.project()
+            self.deployment = await self._crew.built({"main.py": CODE})
+        return self._crew
+
+    async def finished(self, run: str, seconds: float = 300) -> dict[str, Any]:
+        """A run, once it has ended."""
+        found: dict[str, Any] = await eventually(
+            lambda: self.yard.get(f"/v1/runs/{run}"),
+            lambda seen: seen["completed_at"] is not None,
+            seconds,
+        )
+        return found
+
+    @property
+    def object_name(self) -> str:
+        """The Deployment object's name."""
+        return self.deployment.replace("_", "-", 1)

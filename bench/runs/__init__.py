@@ -1,0 +1,1 @@
+"""Measurements of runs: latency, throughput, logs, artifacts, memory."""

@@ -1,0 +1,1 @@
+"""Measurements of sources and builds: polling, push, redeploy, rollback."""

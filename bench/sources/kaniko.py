@@ -1,0 +1,136 @@
+"""The peer of builds: a pod with the raw Kaniko executor, its cache in the registry, until it has pushed.
+
+It reads its context from a commit of a git server of this process, as a pipeline would, in a namespace of
+its own, since where crews live only the controller may make such pods.
+"""
+
+import json
+import os
+import secrets
+import time
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from bench.sources.peak_memory import Peak, peak
+from crds.kinds import POD
+from dev.registry import access
+from dev.settings import from_environment
+from kube.client import Kube
+from tests.e2e.demo import GIT_HOST
+from tests.e2e.yard import Yard, eventually
+from tests.testbed.git_server import GitServer, Repository
+
+NAMESPACE = "crewyard-bench"
+_MEMORY = "4Gi"
+_SECRET = "push"
+
+
+async def installed(yard: Yard) -> dict[str, str]:
+    """The settings of the installation that builds depend on."""
+    listed = json.loads(await yard.kubectl("-n", "crewyard-system", "get", "configmap", "-o", "json"))
+    for one in listed["items"]:
+        if one["metadata"]["name"].startswith("crewyard-config"):
+            found: dict[str, str] = one["data"]
+    return found
+
+
+class Kaniko:
+    """Builds of one repository by pods of the raw executor."""
+
+    def __init__(self, yard: Yard, settings: dict[str, str], server: GitServer) -> None:
+        self.yard = yard
+        self.settings = settings
+        self.base = json.loads(settings["CREWYARD_BASE_IMAGES"])["3.11"]
+        self.name = f"peer-{secrets.token_hex(3)}"
+        self.server = server
+        self.repository: Repository = server.create(self.name)
+        self._kube: Kube | None = None
+
+    async def open(self) -> None:
+        """Makes the namespace."""
+        await self.yard.kubectl("create", "namespace", NAMESPACE, check=False)
+        # Of the embedded node's registry; a registry that asks for nothing does not mind.
+        auth = access.docker_config(from_environment(os.environ), "bench")
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": _SECRET, "namespace": NAMESPACE},
+            "stringData": {"config.json": auth},
+        }
+        await self.yard.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=json.dumps(secret))
+        self._kube = await Kube.connect(NAMESPACE, "bench")
+
+    async def close(self) -> None:
+        """Deletes the namespace with all that is in it."""
+        if self._kube is not None:
+            await self._kube.close()
+        await self.yard.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+
+    def peak(self) -> AbstractAsyncContextManager[Peak]:
+        """Follows the memory of its builds; after `open`."""
+        assert self._kube is not None
+        return peak(self._kube, f"app={self.name}")
+
+    async def build(self, files: dict[str, bytes]) -> float:
+        """Seconds from the pod's creation until it has pushed the image. Raises where it failed."""
+        assert self._kube is not None
+        dockerfile = (
+            f"FROM {self.base}\nWORKDIR /app\nCOPY requirements.txt /app/\n"
+            "RUN PIP_BREAK_SYSTEM_PACKAGES=1 python3 -m pip install --no-cache-dir -r requirements.txt\n"
+            "COPY . /app\n"
+        )
+        self.repository.commit({**files, "Dockerfile": dockerfile}, "Build")
+        body = self._pod()
+        name = body["metadata"]["name"]
+        begun = time.monotonic()
+        await self._kube.create(POD, body)
+        done = await eventually(
+            lambda: self._pod_now(name), lambda phase: phase in ("Succeeded", "Failed"), 900, 0.05
+        )
+        took = time.monotonic() - begun
+        if done != "Succeeded":
+            log = await self.yard.kubectl("-n", NAMESPACE, "logs", name, "--tail=20", check=False)
+            raise RuntimeError(f"the peer's build failed:\n{log}")
+        await self._kube.delete(POD, name)
+        return took
+
+    async def _pod_now(self, name: str) -> str:
+        assert self._kube is not None
+        pod = await self._kube.get(POD, name)
+        return str(((pod or {}).get("status") or {}).get("phase"))
+
+    def _pod(self) -> dict[str, Any]:
+        registry = self.settings["CREWYARD_REGISTRY"]
+        host = registry.partition("/")[0]
+        return {
+            "metadata": {"name": f"{self.name}-{secrets.token_hex(3)}", "labels": {"app": self.name}},
+            "spec": {
+                "restartPolicy": "Never",
+                "automountServiceAccountToken": False,
+                "enableServiceLinks": False,
+                "volumes": [{"name": "push", "secret": {"secretName": _SECRET}}],
+                "containers": [
+                    {
+                        "name": "kaniko",
+                        "image": self.settings["CREWYARD_KANIKO_IMAGE"],
+                        "env": [{"name": "GIT_PULL_METHOD", "value": "http"}],
+                        "volumeMounts": [{"name": "push", "mountPath": "/kaniko/.docker"}],
+                        "args": [
+                            f"--context=git://{GIT_HOST}:{self.server.port}/{self.name}.git#refs/heads/main",
+                            f"--destination={registry}/bench/{self.name}:latest",
+                            "--cache=true",
+                            f"--cache-repo={registry}/bench/{self.name}-cache",
+                            f"--insecure-registry={host}",
+                            f"--skip-tls-verify-registry={host}",
+                            "--compressed-caching=false",
+                            "--snapshot-mode=redo",
+                            "--verbosity=warn",
+                        ],
+                        "resources": {
+                            "requests": {"cpu": "100m", "memory": "256Mi"},
+                            "limits": {"cpu": "2", "memory": _MEMORY},
+                        },
+                    }
+                ],
+            },
+        }

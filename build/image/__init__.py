@@ -1,0 +1,1 @@
+"""Container images as values: layers, manifests, the runner's files."""

@@ -1,0 +1,40 @@
+"""The source and its plan, as both pods of a build need them. Called by build.assemble and build.workspace."""
+
+import time
+from dataclasses import dataclass
+
+from build.logs import Log
+from build.settings import Settings
+from build.source.fetch import fetch_source
+from build.source.tree import SourceTree
+from plan.keys import dependencies_key
+from plan.make import Planned, make_plan
+
+
+@dataclass(frozen=True)
+class Sourced:
+    """`tree` without what is excluded, its plan, and the key of its dependency image on `base_image`."""
+
+    tree: SourceTree
+    planned: Planned
+    key: str
+    base_image: str
+
+
+def planned_source(settings: Settings, log: Log) -> Sourced:
+    """Fetches and plans; says both in the log. Raises PlanError or Infrastructure."""
+    started = time.monotonic()
+    fetched = fetch_source(settings, log)
+    planned = make_plan(fetched, settings.crew, list(settings.base_images), bool(settings.private_index))
+    tree = fetched.without(planned.left_out)
+    excluded = f" ({len(fetched) - len(tree)} excluded)" if len(tree) < len(fetched) else ""
+    took = time.monotonic() - started
+    log.line(f"source: {len(tree)} files{excluded}, {tree.bytes} bytes, {tree.hash[:12]}, after {took:.2f} s")
+    plan = planned.plan
+    log.line(f"plan: {plan.framework}, {plan.entrypoint}, Python {plan.python}")
+    for directory in planned.declaration.projects:
+        log.line(f"the project in {directory or '.'} is installed itself: a change of code makes it anew")
+    base_image = settings.base_images[plan.python]
+    index = settings.private_index
+    key = dependencies_key(planned.declaration, plan.python, base_image, tree.hash, index)
+    return Sourced(tree, planned, key, base_image)

@@ -1,0 +1,1 @@
+"""Steps and clients that talk to the image registry: push, prune, credentials."""

@@ -1,0 +1,1 @@
+"""The source of a build: fetch by git or HTTP, unpack, check."""

@@ -1,0 +1,1 @@
+"""Wheels of a private package index, downloaded by a confined pip."""

@@ -1,0 +1,1 @@
+"""The commands of `crewyard`, one file per command or group."""

@@ -1,0 +1,61 @@
+"""`crewyard lint`: the plan of a source tree, as a build would make it, without one."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crewyard.cli.context import FAILED, Context, with_context
+from crewyard.cli.output import Column, field
+from crewyard.cli.source_tree import read_tree
+from crewyard.plan.errors import PlanError
+from crewyard.plan.make import Planned, make_plan
+
+PYTHONS = ("3.11", "3.12", "3.13")
+_FIELDS = (
+    field("framework"),
+    field("entrypoint"),
+    field("python"),
+    field("timeout"),
+    field("env_required", "NEEDS"),
+    Column("LEFT OUT", lambda row: f"{len(row['left_out'])} files" if row["left_out"] else "-"),
+)
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
+@click.option("--crew", metavar="NAME", help="Which [deployments.<name>] of crew.toml.")
+@click.option(
+    "--python",
+    "pythons",
+    multiple=True,
+    metavar="VERSION",
+    help="Versions that the installation offers.",
+    default=PYTHONS,
+)
+@with_context
+def lint(context: Context, directory: Path, crew: str | None, pythons: tuple[str, ...]) -> None:
+    """Says how a crew would be built and run, or what is wrong with its configuration."""
+    try:
+        planned = make_plan(read_tree(directory), crew, pythons)
+    except PlanError as error:
+        if context.as_json:
+            context.output.item({"reason": error.reason, "message": error.message, "hint": error.hint}, None)
+        else:
+            context.output.say(f"{error.reason}: {error.message}", "red")
+            if error.hint:
+                context.output.say(error.hint)
+        raise SystemExit(FAILED) from None
+    context.output.one(_row(planned), _FIELDS)
+
+
+def _row(planned: Planned) -> dict[str, Any]:
+    plan = planned.plan
+    return {
+        "framework": plan.framework,
+        "entrypoint": plan.entrypoint,
+        "python": plan.python,
+        "timeout": plan.timeout,
+        "env_required": list(plan.env_required),
+        "left_out": sorted(planned.left_out),
+    }

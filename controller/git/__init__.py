@@ -1,0 +1,1 @@
+"""Git remotes: listings and fetches in child processes, and the failures they report."""

@@ -1,0 +1,1 @@
+"""Image garbage collection in the registry: policy, decisions, the prune pod."""

@@ -1,0 +1,1 @@
+"""Health, metrics and gauges of the controller."""

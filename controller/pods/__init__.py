@@ -1,0 +1,1 @@
+"""Parts that all pods of the controller share: security context, placement, environment, egress."""

@@ -1,0 +1,105 @@
+"""The environment of our containers in build pods (docs/protocol.md). Pure; called by the pod builder.
+
+Each container gets only what it needs: credentials of git never go to `push`,
+those of the registry never to `source`, and Kaniko has none of all this.
+"""
+
+from typing import Any
+
+from controller.config import Config
+from controller.deployment.source_key import private_index
+from controller.pods import push_secret
+from controller.pods.env import from_secret, told
+from crds import durations, pod_tokens
+from crds.objects import Deployment, Project
+
+OF_A_SOURCE = ("context_bytes", "unpacked_bytes", "entries", "ratio")
+"""The limits that a build keeps, and is told with its request."""
+_GIT = (
+    ("GIT_USERNAME", "username"),
+    ("GIT_PASSWORD", "password"),
+    ("GIT_BEARER_TOKEN", "bearerToken"),
+    ("GIT_CA_CRT", "ca.crt"),
+    ("GIT_IDENTITY", "identity"),
+    ("GIT_KNOWN_HOSTS", "known_hosts"),
+)
+
+
+_INDEX = (
+    ("PIP_INDEX_URL", "index-url"),
+    ("PIP_EXTRA_INDEX_URL", "extra-index-url"),
+    ("INDEX_USERNAME", "username"),
+    ("INDEX_PASSWORD", "password"),
+)
+
+
+def timeout(project: Project, config: Config) -> int:
+    """Seconds that one pod of a build may take."""
+    asked = (project.spec.get("build") or {}).get("timeout")
+    return durations.seconds(asked) if asked else config.timing.build_timeout
+
+
+def build_request(
+    deployment: Deployment, project: Project, dependencies_key: str | None, config: Config
+) -> dict[str, Any]:
+    """CREWYARD_BUILD, as docs/protocol.md has it."""
+    git = deployment.spec["source"].get("git")
+    source = {"git": {"path": "", **git}} if git else {"archive": deployment.spec["source"]["archive"]}
+    request: dict[str, Any] = {
+        "namespace": config.namespace,
+        "project": project.name,
+        "deployment": deployment.name,
+        "source": source,
+        "crew": deployment.spec.get("crew"),
+        "registry": push_secret.registry(project, config),
+        "base_images": dict(config.base_images),
+        "seconds": timeout(project, config),
+        "network": {"allow": list(config.net_allow), "deny": list(config.net_deny)},
+        "limits": {name: getattr(config.limits, name) for name in OF_A_SOURCE},
+    }
+    if index_secret := private_index(project):
+        request["private_index"] = index_secret
+    if dependencies_key is not None:
+        request["dependencies"] = {"key": dependencies_key}
+    return request
+
+
+def base(
+    deployment: Deployment, project: Project, key: str | None, config: Config, now: float
+) -> list[dict[str, Any]]:
+    """What every container of ours has; `key` names the dependency image to build, `now` dates the token."""
+    expires = int(now) + config.timing.unschedulable + timeout(project, config) + 3600
+    token = pod_tokens.mint(
+        config.token_key, "build", config.namespace, deployment.name, deployment.uid, expires
+    )
+    request = build_request(deployment, project, key, config)
+    return [
+        {"name": "CREWYARD_INTERNAL_URL", "value": config.internal_url},
+        {"name": "CREWYARD_DEPLOYMENT", "value": deployment.name},
+        {"name": "CREWYARD_TOKEN", "value": token},
+        {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},
+        {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+        {"name": "CREWYARD_BUILD", "value": told(request)},
+    ]
+
+
+def git(deployment: Deployment, project: Project) -> list[dict[str, Any]]:
+    """The Project's git credentials, only for its own repository: no other host gets to see them."""
+    wanted = deployment.spec["source"].get("git") or {}
+    own = project.git or {}
+    secret = (own.get("secretRef") or {}).get("name")
+    if not secret or wanted.get("url") != own.get("url"):
+        return []
+    return [from_secret(variable, secret, key) for variable, key in _GIT]
+
+
+def index(project: Project) -> list[dict[str, Any]]:
+    """The private package index of the Project, only for the container that downloads from it."""
+    secret = ((project.spec.get("build") or {}).get("secretRef") or {}).get("name")
+    if not secret:
+        return []
+    found = [from_secret(variable, secret, key) for variable, key in _INDEX]
+    # Without an address there is no index: the pod says so rather than asking the public one.
+    found[0]["valueFrom"]["secretKeyRef"]["optional"] = False
+    return found

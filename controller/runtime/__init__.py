@@ -1,0 +1,1 @@
+"""Controller runtime: watch, cache, work queues, workers, apply."""

@@ -1,0 +1,83 @@
+"""The secrets of an installation that are drawn once: the first admin key and the key of all tokens.
+
+Called by `deploy`. The cluster holds only the admin key's hash; the key lies
+in a file that only its owner reads.
+"""
+
+import base64
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from crds import api_keys
+from dev.cluster.kube_client import Calls
+from dev.progress import Progress
+from dev.settings import Settings
+
+SYSTEM_NAMESPACE = "crewyard-system"
+_SECRETS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/secrets"
+
+
+def key_record(text: str) -> str:
+    """The JSON that the facade reads for the admin key `text`."""
+    entry = {
+        "id": api_keys.key_id_of(text),
+        "hash": api_keys.hash_of(text),
+        "name": "first admin key",
+        "scopes": ["admin"],
+        "projects": None,
+        "plan": "enterprise",
+    }
+    return json.dumps([entry])
+
+
+def secret(name: str, key: str, value: str, labels: Mapping[str, str]) -> dict[str, object]:
+    """A Secret with one entry."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE, "labels": dict(labels)},
+        "data": {key: base64.b64encode(value.encode()).decode()},
+    }
+
+
+def admin_key(settings: Settings) -> tuple[str, bool]:
+    """The admin key, and whether it has just been drawn."""
+    file = settings.admin_key
+    if file.exists():
+        return file.read_text().strip(), False
+    text = api_keys.draw().text
+    fresh = file.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as output:
+        output.write(text + "\n")
+    fresh.replace(file)
+    return text, True
+
+
+def ensure(
+    settings: Settings, kube: Calls, progress: Progress, labels: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Creates what is absent, Secrets with these labels; what is there stays as it is."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
+    if kube.get(f"/api/v1/namespaces/{SYSTEM_NAMESPACE}") is None:
+        kube.create("/api/v1/namespaces", namespace)
+    if kube.get(f"{_SECRETS}/crewyard-tokens") is None:
+        kube.create(_SECRETS, secret("crewyard-tokens", "key", secrets.token_hex(32), labels))
+    text, fresh = admin_key(settings)
+    if fresh:
+        progress.say(f"The first admin key, shown this once and kept in {settings.admin_key}:\n  {text}")
+    there = kube.get(f"{_SECRETS}/crewyard-admin-key") is not None
+    # Somebody else's installation may be made at the same time.
+    if not there and kube.create(
+        _SECRETS, secret("crewyard-admin-key", "keys.json", key_record(text), labels)
+    ):
+        return
+    if fresh:
+        progress.say(
+            "The cluster holds the hash of an older admin key, so the new one is not valid. To use it: "
+            f"kubectl -n {SYSTEM_NAMESPACE} delete secret crewyard-admin-key && make deploy"
+        )

@@ -1,0 +1,149 @@
+"""Installs the service: manifests/overlays/dev with the image and the addresses that only the ground knows.
+
+Called by `up` as its last step and by `make deploy`.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from dev.cluster import credentials, rollout
+from dev.cluster.kube_client import Calls, Kube
+from dev.images import service_image
+from dev.images.images import PYTHON, Images
+from dev.process import command
+from dev.progress import Progress
+from dev.registry import access
+from dev.settings import (
+    BRIDGE_ADDRESS,
+    FACADE_URL,
+    POD_NETWORK,
+    REGISTRY,
+    REPOSITORY,
+    SERVICE_NETWORK,
+    Settings,
+)
+
+MANIFESTS = REPOSITORY / "manifests"
+OVERLAY = MANIFESTS / "overlays" / "dev"
+_NAME = "crewyard/service"
+_CONFIGURATION = "crewyard-config-"
+_SERVICE_USER = 65532
+_CREWS = "crews"
+_PUSH_SECRET = "registry-push"
+_PUSH_FILE = "registry-push.json"
+
+
+def config_values(image: str, images: Images) -> dict[str, str]:
+    """The entries of ConfigMap `crewyard-config` that depend on this ground."""
+    return {
+        "CREWYARD_SERVICE_IMAGE": image,
+        "CREWYARD_KANIKO_IMAGE": images.kaniko,
+        "CREWYARD_BASE_IMAGES": json.dumps({PYTHON: images.base}),
+        "CREWYARD_REGISTRY": REGISTRY,
+        "CREWYARD_REGISTRY_INSECURE": "true",
+        "CREWYARD_REGISTRY_SECRET": _PUSH_SECRET,
+        "CREWYARD_PUBLIC_URL": FACADE_URL,
+        # The host serves git to the demonstration and the tests; the rest of pods and Services stays closed.
+        "CREWYARD_NET_ALLOW": f"{BRIDGE_ADDRESS}/32",
+        "CREWYARD_NET_DENY": f"{POD_NETWORK},{SERVICE_NETWORK}",
+    }
+
+
+def kustomization(overlay: str, image: str, values: dict[str, str], volume: Path) -> dict[str, Any]:
+    """The kustomization that is applied. `overlay` is a path relative to it, `volume` the api's directory."""
+    repository, _, digest = image.partition("@")
+    directory = [{"op": "replace", "path": "/spec/hostPath/path", "value": str(volume)}]
+    return {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [overlay, _PUSH_FILE],
+        "images": [{"name": _NAME, "newName": repository, "digest": digest}],
+        "configMapGenerator": [
+            {
+                "name": "crewyard-config",
+                "namespace": credentials.SYSTEM_NAMESPACE,
+                "behavior": "merge",
+                "literals": [f"{name}={value}" for name, value in values.items()],
+            }
+        ],
+        "patches": [
+            {"patch": json.dumps(directory), "target": {"kind": "PersistentVolume", "name": "crewyard-data"}}
+        ],
+    }
+
+
+def push_secret(settings: Settings) -> dict[str, Any]:
+    """The Secret with which builds push: it opens the repositories of crews and no others."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/dockerconfigjson",
+        "metadata": {"name": _PUSH_SECRET, "namespace": _CREWS},
+        "stringData": {".dockerconfigjson": access.docker_config(settings, _CREWS)},
+    }
+
+
+def left_over(config_maps: Iterable[str], deployments: Iterable[dict[str, Any]]) -> list[str]:
+    """Those of the service's ConfigMaps that none of its Deployments reads any more.
+
+    The name of each holds a hash of its content, so that every change of a setting makes another one.
+    """
+    read = json.dumps([one["spec"]["template"] for one in deployments])
+    return [name for name in config_maps if name.startswith(_CONFIGURATION) and f'"{name}"' not in read]
+
+
+def sweep(kube: Calls, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Deletes the service's ConfigMaps that nothing reads any more, of those that carry these labels."""
+    place = f"/api/v1/namespaces/{credentials.SYSTEM_NAMESPACE}/configmaps"
+    names = [
+        one["metadata"]["name"]
+        for one in kube.call("GET", place)["items"]
+        if labels.items() <= (one["metadata"].get("labels") or {}).items()
+    ]
+    for name in left_over(names, kube.call("GET", rollout.DEPLOYMENTS)["items"]):
+        kube.call("DELETE", f"{place}/{name}")
+
+
+def make_volume(settings: Settings) -> Path:
+    """The directory of the node that is the api's volume; its owner is the user that the service runs as."""
+    path = settings.data / "volumes" / "crewyard-data"
+    if not path.is_dir():
+        path.mkdir(parents=True)
+        path.chmod(0o750)
+        os.chown(path, _SERVICE_USER, _SERVICE_USER)
+    return path
+
+
+def deploy(settings: Settings, images: Images, progress: Progress) -> None:
+    """Builds the image if the code changed, applies the manifests, waits. Raises GroundError."""
+    if not OVERLAY.is_dir():
+        progress.say("The service is not installed: there is no manifests/overlays/dev in this repository.")
+        return
+    kube = Kube(settings.kubeconfig)
+    image = service_image.ensure(settings, kube, images, progress)
+    credentials.ensure(settings, kube, progress)
+    directory = settings.configuration / "deploy"
+    directory.mkdir(parents=True, exist_ok=True)
+    values = config_values(image, images)
+    wanted = kustomization(os.path.relpath(OVERLAY, directory), image, values, make_volume(settings))
+    (directory / "kustomization.yaml").write_text(json.dumps(wanted, indent=2))
+    secret = directory / _PUSH_FILE
+    secret.touch(mode=0o600)
+    secret.write_text(json.dumps(push_secret(settings)))
+    with progress.step("kubectl apply") as step:
+        kubectl = [str(settings.bin / "kubectl"), f"--kubeconfig={settings.kubeconfig}", "apply"]
+        kubectl += [
+            "--server-side",
+            "--force-conflicts",
+            "--field-manager=crewyard-deploy",
+            "-k",
+            str(directory),
+        ]
+        lines = command.ask(kubectl, seconds=120).splitlines()
+        step.detail = f"{len(lines)} objects"
+    rollout.wait(kube, progress)
+    sweep(kube)

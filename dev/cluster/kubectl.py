@@ -1,0 +1,69 @@
+"""The Kubernetes API by way of kubectl, which knows every kind of login that a kubeconfig may name.
+
+Used where the cluster is not the ground's own: slower than `dev.cluster.kube_client`, and
+offering the same calls.
+"""
+
+import json
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dev.cluster.kube_client import Calls, KubeError
+from dev.errors import GroundError
+
+_SECONDS = 60
+_STATUS = {"NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Forbidden": 403, "Unauthorized": 401}
+
+
+class Kubectl(Calls):
+    """Calls the API as the user of one kubeconfig, by one program."""
+
+    def __init__(self, program: str, kubeconfig: Path) -> None:
+        self._command = [program, f"--kubeconfig={kubeconfig}"]
+
+    def run(self, *arguments: str, stdin: str | None = None, seconds: float = _SECONDS) -> str:
+        """What `kubectl arguments` prints. Raises KubeError with what it says, or after `seconds`."""
+        try:
+            done = subprocess.run(
+                [*self._command, *arguments],
+                input=stdin,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise KubeError(0, f"kubectl {arguments[0]} did not answer within {seconds:.0f} s.") from error
+        except OSError as error:
+            raise GroundError(f"kubectl cannot be started: {error}") from error
+        if done.returncode != 0:
+            raise KubeError(_status(done.stderr), f"kubectl {arguments[0]}: {done.stderr.strip()[-2000:]}")
+        return done.stdout
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """The answer's JSON of a GET, POST or DELETE. Raises KubeError."""
+        return json.loads(self.run(*_raw(method, path), stdin=None if body is None else json.dumps(body)))
+
+    def text(self, path: str) -> str:
+        """The answer as text, such as a container's log."""
+        return self.run("get", "--raw", path)
+
+
+def _raw(method: str, path: str) -> Sequence[str]:
+    match method:
+        case "GET":
+            return ("get", "--raw", path)
+        case "POST":
+            return ("create", "--raw", path, "-f", "-")
+        case "DELETE":
+            return ("delete", "--raw", path)
+    raise ValueError(f"kubectl makes no raw {method}")
+
+
+def _status(said: str) -> int:
+    """The HTTP status behind `Error from server (NotFound): …`; 0 where none is told."""
+    found = re.search(r"Error from server \((\w+)\)", said)
+    return _STATUS.get(found[1], 500) if found else 0

@@ -1,0 +1,1 @@
+"""The embedded cluster: one Kubernetes node from Go modules and Debian packages."""

@@ -1,0 +1,105 @@
+"""containerd: an instance of our own, beside one that the distribution may run.
+
+Root, state, socket and namespaces lie below the state directory. The way to
+the local registry is a hosts file, so that its one name works here without
+being in the host's name service, over plain http.
+"""
+
+import json
+from collections.abc import Mapping
+
+from dev.network_policy import install
+from dev.packages import program as system
+from dev.process.probe import Unix
+from dev.process.program import Program
+from dev.settings import BRIDGE, BRIDGE_ADDRESS, POD_NETWORK, REGISTRY, REGISTRY_HOST, REGISTRY_PORT, Settings
+
+_PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+
+
+def network(settings: Settings, mtu: int) -> str:
+    """The CNI configuration. One rule of `dev.net.firewall` masquerades; a chain per pod would cost time.
+
+    The second plugin holds a pod back until the rules of its network policies are there.
+    """
+    bridge = {
+        "type": "bridge",
+        "bridge": BRIDGE,
+        "isGateway": True,
+        "hairpinMode": True,
+        "mtu": mtu,
+        "ipam": {
+            "type": "host-local",
+            "dataDir": str(settings.run / "addresses"),
+            "ranges": [[{"subnet": POD_NETWORK, "gateway": BRIDGE_ADDRESS}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        },
+    }
+    fences = {"type": install.NAME, "socket": str(settings.fences_socket)}
+    return json.dumps({"cniVersion": "0.4.0", "name": "crewyard", "plugins": [bridge, fences]}, indent=2)
+
+
+def configuration(settings: Settings, pause: str) -> str:
+    """The TOML file. `pause` is the reference of the sandbox image."""
+    return f"""version = 2
+root = "{settings.data}/containerd"
+state = "{settings.run}/containerd"
+oom_score = 0
+
+[grpc]
+  address = "{settings.containerd_socket}"
+
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{settings.data}/containerd/opt"
+
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause}"
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+  netns_mounts_under_state_dir = true
+  # Lowering a score needs CAP_SYS_RESOURCE, which virtual machines and containers often lack.
+  restrict_oom_score_adj = true
+  tolerate_missing_hugetlb_controller = true
+
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{install.directory(settings)}"
+    conf_dir = "{settings.configuration}/cni"
+
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "{settings.configuration}/registries"
+
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "overlayfs"
+    discard_unpacked_layers = true
+    default_runtime_name = "runc"
+
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        BinaryName = "{system("runc")}"
+        Root = "{settings.run}/runc"
+        SystemdCgroup = false
+"""
+
+
+def program(settings: Settings, pause: str, mtu: int, environment: Mapping[str, str]) -> Program:
+    """The process as `up` starts it. Of `environment` only a web proxy counts."""
+    file = settings.configuration / "containerd.toml"
+    mirror = f"http://{BRIDGE_ADDRESS}:{REGISTRY_PORT}"
+    hosts = f'server = "{mirror}"\n\n[host."{mirror}"]\n  capabilities = ["pull", "resolve"]\n'
+    proxies = {name: environment[name] for name in _PROXY_NAMES if environment.get(name)}
+    if proxies:
+        proxies["NO_PROXY"] = f"{BRIDGE_ADDRESS},{REGISTRY_HOST},127.0.0.1,localhost"
+    return Program(
+        name="containerd",
+        argv=(system("containerd"), "--config", str(file)),
+        files={
+            file: configuration(settings, pause),
+            settings.configuration / "cni" / "10-crewyard.conflist": network(settings, mtu),
+            settings.configuration / "registries" / REGISTRY / "hosts.toml": hosts,
+        },
+        environment=proxies,
+        probe=Unix(settings.containerd_socket),
+        grace=20,
+    )

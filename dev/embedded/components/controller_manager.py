@@ -1,0 +1,37 @@
+"""kube-controller-manager: each of its controllers under a service account of its own."""
+
+from dev.process.probe import Http
+from dev.process.program import Program
+from dev.settings import LOOPBACK, Settings
+
+_PORT = 10257
+
+
+def program(settings: Settings) -> Program:
+    """The process as `up` starts it."""
+    pki = settings.pki
+    kubeconfig = pki / "controller-manager.conf"
+    flags = {
+        "bind-address": LOOPBACK,
+        "secure-port": _PORT,
+        "kubeconfig": kubeconfig,
+        "authentication-kubeconfig": kubeconfig,
+        "authorization-kubeconfig": kubeconfig,
+        "requestheader-client-ca-file": pki / "front-proxy-ca.crt",
+        "client-ca-file": pki / "ca.crt",
+        "root-ca-file": pki / "ca.crt",
+        "service-account-private-key-file": pki / "sa.key",
+        "use-service-account-credentials": "true",
+        "cluster-signing-cert-file": pki / "ca.crt",
+        "cluster-signing-key-file": pki / "ca.key",
+        # One node, one replica: an election would only delay the start.
+        "leader-elect": "false",
+        "profiling": "false",
+    }
+    argv = [
+        str(settings.bin / "kube-controller-manager"),
+        *(f"--{name}={value}" for name, value in flags.items()),
+    ]
+    return Program(
+        name="kube-controller-manager", argv=tuple(argv), probe=Http(f"https://{LOOPBACK}:{_PORT}/healthz")
+    )

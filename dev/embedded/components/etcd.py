@@ -1,0 +1,40 @@
+"""etcd, the cluster's only store: on loopback, with client certificates, since all local users reach that."""
+
+from dev.process.probe import Http
+from dev.process.program import Program
+from dev.settings import ETCD_PORT, LOOPBACK, Settings
+
+_HEALTH = f"http://{LOOPBACK}:2381"
+
+
+def program(settings: Settings) -> Program:
+    """The process as `up` starts it."""
+    client = f"https://{LOOPBACK}:{ETCD_PORT}"
+    peer = f"https://{LOOPBACK}:2380"
+    pki = settings.pki / "etcd"
+    flags = {
+        "name": "crewyard",
+        "data-dir": settings.data / "etcd",
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
+        "listen-peer-urls": peer,
+        "initial-advertise-peer-urls": peer,
+        "initial-cluster": f"crewyard={peer}",
+        "listen-metrics-urls": _HEALTH,
+        "cert-file": pki / "server.crt",
+        "key-file": pki / "server.key",
+        "client-cert-auth": "true",
+        "trusted-ca-file": pki / "ca.crt",
+        "peer-cert-file": pki / "peer.crt",
+        "peer-key-file": pki / "peer.key",
+        "peer-client-cert-auth": "true",
+        "peer-trusted-ca-file": pki / "ca.crt",
+        # Runs come and go: without this the history alone would fill the default 2 GiB.
+        "auto-compaction-mode": "periodic",
+        "auto-compaction-retention": "10m",
+        "quota-backend-bytes": 4 * 1024**3,
+        "snapshot-count": 10000,
+        "log-level": "warn",
+    }
+    argv = [str(settings.bin / "etcd"), *(f"--{name}={value}" for name, value in flags.items())]
+    return Program(name="etcd", argv=tuple(argv), probe=Http(f"{_HEALTH}/health"))

@@ -1,0 +1,87 @@
+"""kubelet: the node `crewyard`, at the bridge address.
+
+Works on cgroup v1 and v2 alike, below a cgroup of its own, so that `down` can
+tell the pods' processes from everybody else's.
+"""
+
+import json
+
+from dev.process.probe import Http
+from dev.process.program import Program
+from dev.settings import BRIDGE_ADDRESS, CGROUP, CLUSTER_DOMAIN, LOOPBACK, NODE, Settings
+
+_HEALTH_PORT = 10248
+
+
+def configuration(settings: Settings) -> dict[str, object]:
+    """The KubeletConfiguration."""
+    home = settings.data / "kubelet"
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": BRIDGE_ADDRESS,
+        "port": 10250,
+        "readOnlyPort": 0,
+        "healthzBindAddress": LOOPBACK,
+        "healthzPort": _HEALTH_PORT,
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": str(settings.pki / "ca.crt")},
+        },
+        "authorization": {"mode": "Webhook"},
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{CGROUP}",
+        "failCgroupV1": False,
+        "enforceNodeAllocatable": [],
+        "failSwapOn": False,
+        "clusterDNS": [BRIDGE_ADDRESS],
+        "clusterDomain": CLUSTER_DOMAIN,
+        "resolvConf": str(settings.configuration / "pods-resolv.conf"),
+        "containerRuntimeEndpoint": f"unix://{settings.containerd_socket}",
+        "podLogsDir": str(settings.logs / "pods"),
+        "volumePluginDir": str(home / "volume-plugins"),
+        "maxPods": 250,
+        "podPidsLimit": 1024,
+        # A development machine's disk is often nearly full; the defaults would evict on it.
+        "evictionHard": {
+            "memory.available": "100Mi",
+            "nodefs.available": "3%",
+            "nodefs.inodesFree": "2%",
+            "imagefs.available": "3%",
+            "imagefs.inodesFree": "2%",
+        },
+        "imageGCHighThresholdPercent": 95,
+        "imageGCLowThresholdPercent": 90,
+        "registryPullQPS": 0,
+        "serializeImagePulls": False,
+        "maxParallelImagePulls": 5,
+        "eventRecordQPS": 0,
+        "kubeAPIQPS": 200,
+        "kubeAPIBurst": 400,
+    }
+
+
+def program(settings: Settings) -> Program:
+    """The process as `up` starts it."""
+    file = settings.configuration / "kubelet.json"
+    flags = {
+        "config": file,
+        "kubeconfig": settings.pki / "kubelet.conf",
+        "root-dir": settings.data / "kubelet",
+        "cert-dir": settings.pki / "kubelet",
+        "hostname-override": NODE,
+        "node-ip": BRIDGE_ADDRESS,
+    }
+    resolv = f"nameserver {BRIDGE_ADDRESS}\n"
+    return Program(
+        name="kubelet",
+        argv=(str(settings.bin / "kubelet"), *(f"--{name}={value}" for name, value in flags.items())),
+        files={
+            file: json.dumps(configuration(settings), indent=2),
+            settings.configuration / "pods-resolv.conf": resolv,
+        },
+        probe=Http(f"http://{LOOPBACK}:{_HEALTH_PORT}/healthz"),
+        # It ends where containerd listens already but has not yet looked through what it had.
+        again=5,
+    )

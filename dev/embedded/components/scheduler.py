@@ -1,0 +1,23 @@
+"""kube-scheduler with its default profile."""
+
+from dev.process.probe import Http
+from dev.process.program import Program
+from dev.settings import LOOPBACK, Settings
+
+_PORT = 10259
+
+
+def program(settings: Settings) -> Program:
+    """The process as `up` starts it."""
+    kubeconfig = settings.pki / "scheduler.conf"
+    flags = {
+        "bind-address": LOOPBACK,
+        "secure-port": _PORT,
+        "kubeconfig": kubeconfig,
+        "authentication-kubeconfig": kubeconfig,
+        "authorization-kubeconfig": kubeconfig,
+        "leader-elect": "false",
+        "profiling": "false",
+    }
+    argv = [str(settings.bin / "kube-scheduler"), *(f"--{name}={value}" for name, value in flags.items())]
+    return Program(name="kube-scheduler", argv=tuple(argv), probe=Http(f"https://{LOOPBACK}:{_PORT}/healthz"))

@@ -1,0 +1,38 @@
+"""Takes the embedded ground off the machine again, in the order that leaves nothing.
+
+Called by `down`. kubelet first, else it would start again what is stopped;
+containerd after the pods, so that it writes down how they ended.
+"""
+
+import shutil
+
+from dev.embedded import cgroups, leftovers, sysctls
+from dev.net import bridge, firewall
+from dev.network_policy import nftables
+from dev.process import program
+from dev.settings import Settings
+
+_POD_GRACE_SECONDS = 3.0
+_CONTAINERD_GRACE_SECONDS = 20.0
+
+
+def stop(settings: Settings, names: tuple[str, ...]) -> list[str]:
+    """Stops all. `names` are the programs in the order of their start. What is left after all comes back."""
+    left = []
+    others = [name for name in reversed(names) if name not in ("kubelet", "containerd")]
+    left += [name for name in ("kubelet",) if not program.stop(settings, name)]
+    left += [f"pod process {pid}" for pid in sorted(cgroups.end_members(_POD_GRACE_SECONDS))]
+    left += [name for name in others if not program.stop(settings, name)]
+    if not program.stop(settings, "containerd", _CONTAINERD_GRACE_SECONDS):
+        left.append("containerd")
+    leftovers.end_shims(settings)
+    left += [f"mount {point}" for point in leftovers.unmount(settings)]
+    left += [f"cgroup {path}" for path in cgroups.remove()]
+    bridge.down()
+    firewall.down()
+    nftables.remove()
+    sysctls.restore(settings)
+    leftovers.sweep(settings)
+    if not left:
+        shutil.rmtree(settings.run, ignore_errors=True)
+    return left

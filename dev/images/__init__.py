@@ -1,0 +1,1 @@
+"""Container images that the dev cluster needs, and Kaniko builds on it."""

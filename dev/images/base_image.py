@@ -1,0 +1,115 @@
+"""The Python base image out of Debian's packages, for machines that cannot reach an image registry.
+
+Called by `dev.images.images`. The mirror is whichever the host's own apt uses, and
+the certificates are the host's, so that pip works where the host's does.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from dev.errors import GroundError
+from dev.images import oci
+from dev.process import command
+from dev.progress import Step
+
+SUITE = "bookworm"
+PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates")
+# Raise it when `make` changes what is in the image.
+VERSION = "1"
+_SUITES = ("{0}", "{0}-updates", "{0}-security")
+_PASSED_ON = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
+
+
+def config(environment: Mapping[str, str]) -> dict[str, object]:
+    """The image's configuration. What the host sets for pip and web proxies is passed on."""
+    variables = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LANG": "C.UTF-8",
+        "PIP_CERT": _CERTIFICATES,
+        "SSL_CERT_FILE": _CERTIFICATES,
+        "REQUESTS_CA_BUNDLE": _CERTIFICATES,
+        "PIP_BREAK_SYSTEM_PACKAGES": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_ROOT_USER_ACTION": "ignore",
+    }
+    variables |= {name: environment[name] for name in (*_PASSED_ON, *_PROXIES) if environment.get(name)}
+    return {"Env": [f"{name}={value}" for name, value in variables.items()], "Cmd": ["python3"]}
+
+
+def _wanted(suite: str, codename: str) -> bool:
+    return suite in {pattern.format(codename) for pattern in _SUITES}
+
+
+def deb822(text: str, codename: str) -> list[str]:
+    """One-line entries for Debian's own suites in a `.sources` file, renamed to the image's suite."""
+    lines = []
+    for block in re.split(r"\n\s*\n", text):
+        pairs = re.findall(r"^([A-Za-z-]+):[ \t]*(.*)$", block, re.MULTILINE)
+        fields = {name.lower(): value.split() for name, value in pairs}
+        if "deb" not in fields.get("types", []) or "main" not in fields.get("components", []):
+            continue
+        if fields.get("enabled") == ["no"] or _foreign(fields.get("signed-by", [])):
+            continue
+        suites = [suite for suite in fields.get("suites", []) if _wanted(suite, codename)]
+        for address in fields.get("uris", []):
+            lines += [f"deb {address} {suite.replace(codename, SUITE, 1)} main" for suite in suites]
+    return lines
+
+
+def one_line(text: str, codename: str) -> list[str]:
+    """The same for a `.list` file."""
+    lines = []
+    for line in text.splitlines():
+        found = re.match(r"^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(.*)$", line.strip())
+        if not found or not _wanted(found[3], codename) or "main" not in found[4].split():
+            continue
+        signed = re.findall(r"signed-by=(\S+)", found[1] or "")
+        if not _foreign(signed):
+            lines.append(f"deb {found[2]} {found[3].replace(codename, SUITE, 1)} main")
+    return lines
+
+
+def _foreign(signed_by: list[str]) -> bool:
+    return any("debian-archive" not in key for key in signed_by)
+
+
+def sources(root: Path = Path("/etc")) -> str:
+    """The host's sources of Debian itself as a sources.list for the image. Raises GroundError without any."""
+    found = re.search(r"^VERSION_CODENAME=(\S+)$", (root / "os-release").read_text(), re.MULTILINE)
+    codename = found[1] if found else SUITE
+    files = [root / "apt" / "sources.list", *sorted((root / "apt" / "sources.list.d").glob("*"))]
+    lines: list[str] = []
+    for file in files:
+        if file.suffix == ".sources":
+            lines += deb822(file.read_text(), codename)
+        elif file.suffix == ".list" and file.exists():
+            lines += one_line(file.read_text(), codename)
+    if not lines:
+        raise GroundError(
+            f"{root}/apt names no source of Debian's {codename} main, which the base image is made from."
+        )
+    return "\n".join(dict.fromkeys(lines)) + "\n"
+
+
+def make(work: Path, step: Step, entries: str, certificates: Path, image: Mapping[str, object]) -> oci.Image:
+    """Makes the file system in `work`. Raises CommandFailed with the last lines of mmdebstrap."""
+    (work / "sources.list").write_text(entries)
+    tar = work / "system.tar"
+    proxy = command.ask(["apt-config", "dump", "Acquire::http::Proxy", "Acquire::https::Proxy"]).strip()
+    argv = ["mmdebstrap", "--variant=apt", f"--include={','.join(PACKAGES)}", "--mode=root"]
+    argv += [f"--aptopt={proxy}"] if proxy else []
+    argv += ["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"]
+    argv += [SUITE, str(tar), str(work / "sources.list")]
+    # Times of the epoch: the same packages give the same image.
+    environment = {"SOURCE_DATE_EPOCH": "0"}
+    command.run(argv, step=step, log=work.parent / "base-image.log", seconds=900, environment=environment)
+    step.detail = "compressing"
+    oci.write_tar(
+        work / "host.tar",
+        {"etc/ssl/certs/ca-certificates.crt": certificates, "usr/local/bin/python": "/usr/bin/python3"},
+    )
+    layers = [oci.layer(tar, work / "system.gz"), oci.layer(work / "host.tar", work / "host.gz")]
+    return oci.Image(layers, image)

@@ -1,0 +1,134 @@
+"""The images that a node without the internet's registries needs, made here and kept in the local registry.
+
+pause (holds a pod's namespaces), the Kaniko executor, and the Python base
+image. Each is made again only when what it is made from changes, or when the
+registry no longer has it.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dev.errors import GroundError
+from dev.images import base_image, oci
+from dev.packages import program as system
+from dev.progress import Progress, Step
+from dev.registry import access
+from dev.settings import KANIKO_VERSION, Settings
+
+PYTHON = "3.11"
+CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
+
+
+@dataclass(frozen=True)
+class Images:
+    """References by digest."""
+
+    pause: str
+    kaniko: str
+    base: str
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an image is made: `make` fills a directory and gives back the image."""
+
+    repository: str
+    tag: str
+    key: str
+    make: Callable[[Path, Step], oci.Image]
+
+
+def content_key(parts: Iterable[Path | str | Mapping[str, object]]) -> str:
+    """A hash over files, texts and settings."""
+    digest = hashlib.sha256()
+    for part in parts:
+        blob = part.read_bytes() if isinstance(part, Path) else json.dumps(part, sort_keys=True).encode()
+        digest.update(f"{len(blob)}\n".encode() + blob)
+    return digest.hexdigest()
+
+
+def pause_recipe() -> Recipe:
+    """catatonit waits, reaps orphans and ends on a signal: all that a pause container does."""
+    binary = Path(system("catatonit"))
+    config: dict[str, object] = {"Entrypoint": ["/pause", "-P"], "User": "65535:65535"}
+
+    def make(work: Path, step: Step) -> oci.Image:
+        oci.write_tar(work / "layer.tar", {"pause": binary})
+        return oci.Image([oci.layer(work / "layer.tar", work / "layer.gz")], config)
+
+    return Recipe("crewyard/pause", "1", content_key([binary, config]), make)
+
+
+def kaniko_recipe(executor: Path) -> Recipe:
+    """The executor, the host's certificates, and the environment that the published image has."""
+    config: dict[str, object] = {
+        "Entrypoint": ["/kaniko/executor"],
+        "WorkingDir": "/workspace",
+        "Env": [
+            "HOME=/root",
+            "USER=root",
+            "PATH=/usr/local/bin:/kaniko",
+            "SSL_CERT_DIR=/kaniko/ssl/certs",
+            "DOCKER_CONFIG=/kaniko/.docker/",
+        ],
+    }
+
+    def make(work: Path, step: Step) -> oci.Image:
+        files = {"kaniko/executor": executor, "kaniko/ssl/certs/ca-certificates.crt": CA_BUNDLE}
+        oci.write_tar(work / "layer.tar", files)
+        return oci.Image([oci.layer(work / "layer.tar", work / "layer.gz")], config)
+
+    return Recipe(
+        "crewyard/kaniko", f"v{KANIKO_VERSION}", content_key([executor.name, CA_BUNDLE, config]), make
+    )
+
+
+def base_recipe(environment: Mapping[str, str]) -> Recipe:
+    """A stand-in for the official image `python:3.11-slim`, out of Debian's packages."""
+    sources = base_image.sources()
+    config = base_image.config(environment)
+
+    def make(work: Path, step: Step) -> oci.Image:
+        return base_image.make(work, step, sources, CA_BUNDLE, config)
+
+    key = content_key([sources, CA_BUNDLE, config, *base_image.PACKAGES, base_image.VERSION])
+    return Recipe("library/python", f"{PYTHON}-slim", key, make)
+
+
+def ensure(settings: Settings, recipe: Recipe, progress: Progress) -> str:
+    """The reference by digest of the image, which is in the registry afterwards."""
+    key = f"{recipe.tag} {recipe.key}"
+    note = settings.data / "images" / f"{recipe.repository.replace('/', '-')}.json"
+    if note.exists():
+        known = json.loads(note.read_text())
+        digest = str(known["reference"]).partition("@")[2]
+        if known["key"] == key and oci.exists(recipe.repository, digest):
+            return str(known["reference"])
+    note.parent.mkdir(parents=True, exist_ok=True)
+    with progress.step(f"image {recipe.repository}:{recipe.tag}") as step:
+        with tempfile.TemporaryDirectory(dir=note.parent) as work:
+            image = recipe.make(Path(work), step)
+            step.detail = "pushing"
+            basic = access.basic(settings, recipe.repository)
+            reference = oci.push(recipe.repository, recipe.tag, image, os.uname().machine, basic)
+        step.detail = ""
+    note.write_text(json.dumps({"key": key, "reference": reference}))
+    return reference
+
+
+def note_all(settings: Settings, images: Images) -> None:
+    """Keeps the references for `deploy` and for people."""
+    (settings.data / "images.json").write_text(json.dumps(asdict(images), indent=2))
+
+
+def noted(settings: Settings) -> Images:
+    """The references of the last `up`. Raises GroundError before the first one."""
+    try:
+        return Images(**json.loads((settings.data / "images.json").read_text()))
+    except FileNotFoundError as error:
+        raise GroundError("The images have not been made yet. Run `make up`.") from error

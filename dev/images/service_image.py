@@ -1,0 +1,77 @@
+"""The service's image: the repository's Dockerfile, built on the cluster when its content has changed."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from dev.cluster.kube_client import Kube
+from dev.images import kaniko, oci
+from dev.images.images import Images
+from dev.progress import Progress
+from dev.registry import access
+from dev.settings import REGISTRY, REPOSITORY, Settings
+
+REPOSITORY_NAME = "crewyard/service"
+PACKAGES = ("api", "build", "controller", "crds", "egress", "kube", "plan", "runner")
+_FILES = ("Dockerfile", "requirements/service.txt")
+_LEFT_OUT = {"__pycache__"}
+
+
+def content(root: Path = REPOSITORY) -> Iterator[tuple[str, Path]]:
+    """All files that go into the image with their names in the context, sorted."""
+    names = list(_FILES)
+    for package in PACKAGES:
+        for path in (root / package).rglob("*"):
+            if path.is_file() and not _LEFT_OUT & set(path.parts) and path.suffix != ".pyc":
+                names.append(str(path.relative_to(root)))
+    for name in sorted(names):
+        yield name, root / name
+
+
+def key(images: Images, root: Path = REPOSITORY) -> str:
+    """A hash of all that the image is made from."""
+    digest = hashlib.sha256(f"{images.base}\n".encode())
+    for name, path in content(root):
+        blob = path.read_bytes()
+        digest.update(f"{name} {len(blob)}\n".encode() + blob)
+    return digest.hexdigest()
+
+
+def stage(target: Path, root: Path = REPOSITORY) -> None:
+    """Fills `target` with the build context, readable by all."""
+    shutil.rmtree(target, ignore_errors=True)
+    for package in PACKAGES:
+        (target / package).mkdir(parents=True, exist_ok=True)
+    for name, path in content(root):
+        copy = target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+        copy.chmod(0o644)
+
+
+def ensure(settings: Settings, kube: Kube, images: Images, progress: Progress) -> str:
+    """The reference by digest of the image of the present code. Raises GroundError if it cannot be built."""
+    note = settings.data / "images" / "crewyard-service.json"
+    wanted = key(images)
+    if note.exists():
+        known = json.loads(note.read_text())
+        if known["key"] == wanted and oci.exists(REPOSITORY_NAME, known["digest"]):
+            return f"{REGISTRY}/{REPOSITORY_NAME}@{known['digest']}"
+    context = settings.data / "context"
+    stage(context)
+    credential = settings.configuration / "service-image"
+    credential.mkdir(parents=True, exist_ok=True)
+    file = credential / "config.json"
+    file.touch(mode=0o600)
+    file.write_text(access.docker_config(settings, REPOSITORY_NAME))
+    with progress.step("service image (Kaniko, on the cluster)") as step:
+        log = settings.logs / "service-image.log"
+        digest = kaniko.build(
+            kube, step, log, context, credential, REPOSITORY_NAME, images.base, images.kaniko
+        )
+        step.detail = ""
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text(json.dumps({"key": wanted, "digest": digest}))
+    return f"{REGISTRY}/{REPOSITORY_NAME}@{digest}"

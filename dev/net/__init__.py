@@ -1,0 +1,1 @@
+"""Network of the embedded node: bridge, DNS, firewall, certificates."""

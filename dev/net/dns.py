@@ -1,0 +1,59 @@
+"""Name service for pods: dnsmasq at the bridge address.
+
+It answers the fixed names of the ground and those of the Services, which
+`dev.net.service_names` keeps in a hosts file; all else goes to the host's resolvers.
+"""
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+
+from dev.packages import program as system
+from dev.process.probe import Tcp
+from dev.process.program import Program
+from dev.settings import BRIDGE_ADDRESS, CLUSTER_DOMAIN, HOST_NAME, REGISTRY_HOST, Settings
+
+
+def fixed_hosts() -> str:
+    """The names that are always there."""
+    return f"{BRIDGE_ADDRESS} {HOST_NAME}\n{BRIDGE_ADDRESS} {REGISTRY_HOST}\n"
+
+
+def service_hosts(services: Iterable[dict[str, object]]) -> str:
+    """A hosts file with every Service that has an address, sorted; headless ones have no name here."""
+    lines = set()
+    for service in services:
+        metadata, spec = service.get("metadata"), service.get("spec")
+        if not isinstance(metadata, dict) or not isinstance(spec, dict):
+            continue
+        name = f"{metadata['name']}.{metadata['namespace']}.svc.{CLUSTER_DOMAIN}"
+        for address in spec.get("clusterIPs") or []:
+            if address and address != "None":
+                lines.add(f"{ip_address(address)} {name}\n")
+    return "".join(sorted(lines))
+
+
+def program(settings: Settings) -> Program:
+    """The process as `up` starts it."""
+    fixed = settings.configuration / "dns.hosts"
+    argv = (
+        system("dnsmasq"),
+        "--keep-in-foreground",
+        "--conf-file=/dev/null",
+        "--pid-file",
+        "--log-facility=-",
+        # Reads its files again after SIGHUP, which lie in a directory that only root enters.
+        "--user=root",
+        "--bind-interfaces",
+        "--except-interface=lo",
+        f"--listen-address={BRIDGE_ADDRESS}",
+        "--no-hosts",
+        f"--addn-hosts={fixed}",
+        f"--addn-hosts={settings.service_hosts}",
+        f"--local=/{CLUSTER_DOMAIN}/",
+        "--local=/crewyard.internal/",
+        "--cache-size=1000",
+        "--dns-forward-max=1000",
+        # A Service that is about to exist must not stay unknown.
+        "--no-negcache",
+    )
+    return Program(name="dns", argv=argv, files={fixed: fixed_hosts()}, probe=Tcp(BRIDGE_ADDRESS, 53))

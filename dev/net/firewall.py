@@ -1,0 +1,90 @@
+"""Rules of the packet filter: our own, and removing all that the node's processes made.
+
+kubelet and kube-proxy make chains whose names begin with KUBE-; ours begin
+with CREWYARD-. Nobody else's chain or rule is ever touched, nor is a table
+ever replaced as a whole.
+"""
+
+import shlex
+import subprocess
+
+from dev.process import command
+from dev.settings import BRIDGE, POD_NETWORK
+
+_PREFIXES = ("KUBE-", "CREWYARD-")
+_TABLES = ("nat", "filter", "mangle")
+_FAMILIES = ("iptables", "ip6tables")
+_FORWARD, _INPUT, _MASQUERADE = "CREWYARD-FORWARD", "CREWYARD-INPUT", "CREWYARD-MASQUERADE"
+
+# A host takes packets for each of its addresses on every interface, and forwards what it can: without the
+# two DROPs the machine's neighbours could reach registry, API and pods by a route of their own.
+RULES = f"""*nat
+:{_MASQUERADE} - [0:0]
+-A {_MASQUERADE} -s {POD_NETWORK} ! -d {POD_NETWORK} ! -o {BRIDGE} -j MASQUERADE
+COMMIT
+*filter
+:{_INPUT} - [0:0]
+-A {_INPUT} -i lo -j RETURN
+-A {_INPUT} -i {BRIDGE} -j RETURN
+-A {_INPUT} -d {POD_NETWORK} -j DROP
+:{_FORWARD} - [0:0]
+-A {_FORWARD} -i {BRIDGE} -j ACCEPT
+-A {_FORWARD} -o {BRIDGE} -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A {_FORWARD} -o {BRIDGE} -j DROP
+COMMIT
+"""
+_JUMPS = (("nat", "POSTROUTING", _MASQUERADE), ("filter", "INPUT", _INPUT), ("filter", "FORWARD", _FORWARD))
+
+
+def _rules(family: str, table: str) -> list[str]:
+    try:
+        done = subprocess.run(
+            [family, "-w", "10", "-t", table, "-S"], capture_output=True, text=True, timeout=60, check=False
+        )
+    except FileNotFoundError:
+        return []  # `up` came to nothing before the package was there
+    # A kernel without IPv6 or without a table has nothing of ours in it.
+    return done.stdout.splitlines() if done.returncode == 0 else []
+
+
+def removal(rules: list[str]) -> tuple[list[list[str]], list[str]]:
+    """What takes our chains out of one table: rules of other chains to delete, chains to flush and drop.
+
+    `rules` is the output of `iptables -S`.
+    """
+    chains = [
+        line.split()[1] for line in rules if line.startswith("-N ") and line.split()[1].startswith(_PREFIXES)
+    ]
+    jumps = []
+    for line in rules:
+        words = shlex.split(line)
+        if words[:1] != ["-A"] or words[1] in chains or "-j" not in words:
+            continue
+        if words[words.index("-j") + 1] in chains:
+            jumps.append(["-D", *words[1:]])
+    return jumps, chains
+
+
+def up() -> None:
+    """Lets pods out and their answers in, whatever the machine's policy for forwarded packets is."""
+    if all(f"-A {chain} -j {target}" in _rules("iptables", table) for table, chain, target in _JUMPS):
+        return
+    # Given chains are flushed and filled again in one step; all others stay as they are.
+    command.ask(["iptables-restore", "-w", "10", "--noflush"], stdin=RULES)
+    for table, chain, target in _JUMPS:
+        if f"-A {chain} -j {target}" not in _rules("iptables", table):
+            command.ask(["iptables", "-w", "10", "-t", table, "-I", chain, "-j", target])
+
+
+def down() -> None:
+    """Removes every chain of the node and the rules that lead to them."""
+    for family in _FAMILIES:
+        for table in _TABLES:
+            jumps, chains = removal(_rules(family, table))
+            for jump in jumps:
+                command.ask([family, "-w", "10", "-t", table, *jump])
+            if chains:
+                # First all flushed, then all dropped: they refer to one another.
+                lines = [f"-F {chain}" for chain in chains] + [f"-X {chain}" for chain in chains]
+                text = "\n".join([f"*{table}", *lines, "COMMIT", ""])
+                command.ask([f"{family}-restore", "-w", "10", "--noflush"], stdin=text)

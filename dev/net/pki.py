@@ -1,0 +1,95 @@
+"""Certificates and kubeconfigs of the node, made by kubeadm.
+
+Called by `up` before the first process. Kept until what they are made from
+changes, and renewed before kubeadm's year is over; the authorities stay, so
+that issued service-account tokens stay valid.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from dev.process import command
+from dev.progress import Progress
+from dev.settings import (
+    API_PORT,
+    BRIDGE_ADDRESS,
+    CLUSTER_DOMAIN,
+    KUBERNETES_VERSION,
+    LOOPBACK,
+    NODE,
+    POD_NETWORK,
+    SERVICE_NETWORK,
+    Settings,
+)
+
+_RENEW_AFTER_SECONDS = 300 * 24 * 3600
+_KEPT = ("ca.", "front-proxy-ca.", "sa.")
+COMPONENTS = ("controller-manager", "scheduler", "kubelet")
+
+
+def configuration(pki: Path) -> str:
+    """kubeadm's configuration: JSON documents, which are YAML too."""
+    init = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "InitConfiguration",
+        "localAPIEndpoint": {"advertiseAddress": BRIDGE_ADDRESS, "bindPort": API_PORT},
+        "nodeRegistration": {"name": NODE, "criSocket": "unix:///nowhere"},
+    }
+    cluster = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "ClusterConfiguration",
+        "kubernetesVersion": f"v{KUBERNETES_VERSION}",
+        "clusterName": NODE,
+        "certificatesDir": str(pki),
+        "controlPlaneEndpoint": f"{BRIDGE_ADDRESS}:{API_PORT}",
+        "networking": {
+            "podSubnet": POD_NETWORK,
+            "serviceSubnet": SERVICE_NETWORK,
+            "dnsDomain": CLUSTER_DOMAIN,
+        },
+        "apiServer": {"certSANs": [LOOPBACK, "localhost", BRIDGE_ADDRESS]},
+    }
+    return "\n---\n".join(json.dumps(document, indent=2) for document in (init, cluster)) + "\n"
+
+
+def is_current(stamp: str, wanted: str, now: float) -> bool:
+    """Whether a stamp `<hash> <epoch seconds>` means that the certificates are the wanted ones and young."""
+    have, _, made = stamp.partition(" ")
+    return have == wanted and made.isdigit() and 0 <= now - int(made) < _RENEW_AFTER_SECONDS
+
+
+def ensure(settings: Settings, progress: Progress, clock: Callable[[], float] = time.time) -> None:
+    """Makes what is missing. Raises CommandFailed with kubeadm's message."""
+    text = configuration(settings.pki)
+    wanted = hashlib.sha256(text.encode()).hexdigest()
+    stamp = settings.pki / "stamp"
+    if stamp.exists() and is_current(stamp.read_text(), wanted, clock()):
+        return
+    with progress.step("certificates"):
+        settings.pki.mkdir(parents=True, exist_ok=True)
+        settings.pki.chmod(0o700)
+        for path in settings.pki.rglob("*"):
+            if path.is_file() and not path.name.startswith(_KEPT):
+                path.unlink()
+        file = settings.configuration / "kubeadm.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        kubeadm = str(settings.bin / "kubeadm")
+        command.ask([kubeadm, "init", "phase", "certs", "all", "--config", str(file)])
+        for component in COMPONENTS:
+            phase = [kubeadm, "init", "phase", "kubeconfig", component]
+            command.ask([*phase, "--config", str(file), "--kubeconfig-dir", str(settings.pki)])
+        user = [kubeadm, "kubeconfig", "user", "--config", str(file), "--validity-period", "8760h"]
+        _write(settings.pki / "proxy.conf", command.ask([*user, "--client-name", "system:kube-proxy"]))
+        admin = command.ask([*user, "--client-name", "crewyard-admin", "--org", "system:masters"])
+        _write(settings.kubeconfig, admin)
+        stamp.write_text(f"{wanted} {int(clock())}")
+
+
+def _write(path: Path, text: str) -> None:
+    path.touch(mode=0o600)
+    path.chmod(0o600)
+    path.write_text(text)

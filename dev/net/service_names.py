@@ -1,0 +1,97 @@
+"""Keeps the names of the cluster's Services for dnsmasq. Run by `up` as a process of its own.
+
+Lists, then watches; on every change it writes the hosts file and sends SIGHUP
+to dnsmasq, which then forgets what is gone.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from dev.cluster.kube_client import Kube, KubeError
+from dev.net import dns
+from dev.process import program
+from dev.process.program import Program
+from dev.settings import REPOSITORY, Settings
+
+_WATCH_SECONDS = 300
+_PAUSE_MAX = 5.0
+_PATH = "/api/v1/services"
+
+
+def changed(services: dict[str, dict[str, Any]], event: dict[str, Any]) -> bool:
+    """Applies a watch event to the known Services. Raises KubeError for an error, such as an old version."""
+    kind, item = event["type"], event["object"]
+    if kind == "ERROR":
+        raise KubeError(int(item.get("code") or 0), str(item.get("message")))
+    if kind not in ("ADDED", "MODIFIED", "DELETED"):
+        return False
+    uid = item["metadata"]["uid"]
+    if kind == "DELETED":
+        services.pop(uid, None)
+    else:
+        services[uid] = item
+    return True
+
+
+def publish(settings: Settings, text: str) -> None:
+    """Makes `text` the hosts file, and dnsmasq read it if that is news."""
+    file = settings.service_hosts
+    if file.exists() and file.read_text() == text:
+        return
+    fresh = file.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.replace(file)
+    record = program.running(settings, "dns")
+    if record:
+        os.kill(record.pid, signal.SIGHUP)
+
+
+def follow(settings: Settings, kube: Kube) -> None:
+    """One list and the watch after it, until the watch ends. Raises KubeError."""
+    listing = kube.call("GET", _PATH)
+    services = {item["metadata"]["uid"]: item for item in listing["items"]}
+    publish(settings, dns.service_hosts(services.values()))
+    version = listing["metadata"]["resourceVersion"]
+    query = (
+        f"{_PATH}?watch=1&allowWatchBookmarks=true&timeoutSeconds={_WATCH_SECONDS}&resourceVersion={version}"
+    )
+    for line in kube.lines(query, _WATCH_SECONDS + 30):
+        if changed(services, json.loads(line)):
+            publish(settings, dns.service_hosts(services.values()))
+
+
+def main(state: str) -> None:
+    """Follows for ever, with a growing pause while the API is away."""
+    settings = Settings(Path(state))
+    kube = Kube(settings.kubeconfig)
+    pause = 0.1
+    while True:
+        try:
+            follow(settings, kube)
+            pause = 0.1
+        except KubeError as error:
+            print(f"services: {error}", file=sys.stderr, flush=True)
+            time.sleep(pause)
+            pause = min(pause * 2, _PAUSE_MAX)
+
+
+def process(settings: Settings) -> Program:
+    """The process as `up` starts it; the code counts into its fingerprint."""
+    code = "".join((REPOSITORY / "dev" / name).read_text() for name in ("services.py", "dns.py", "kube.py"))
+    return Program(
+        name="services",
+        argv=(sys.executable, "-m", "dev.net.service_names", str(settings.state)),
+        files={settings.run / "services.code": code},
+        cwd=REPOSITORY,
+        probe=None,
+        grace=2,
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

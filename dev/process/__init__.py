@@ -1,0 +1,1 @@
+"""Processes and commands of the dev cluster: start, probe, stop."""

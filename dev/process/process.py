@@ -1,0 +1,95 @@
+"""Which process is meant, and how it is ended.
+
+Used by `dev.process.program`. A process id alone may belong to somebody else by the
+time it is used: ids are reused, after a reboot all of them. So a process is
+known by its id and its start time, and signals go through a pidfd, which
+never means another process.
+"""
+
+import json
+import os
+import select
+import signal
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_STATE_FIELD = 0
+_START_TIME_FIELD = 19
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One process of this boot. `started` is in clock ticks since the boot."""
+
+    pid: int
+    started: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a pid file says: the process, and a hash of what it was started with."""
+
+    pid: int
+    started: int
+    fingerprint: str
+
+    @property
+    def identity(self) -> Identity:
+        """The process that was recorded."""
+        return Identity(self.pid, self.started)
+
+
+def identity_of(pid: int) -> Identity | None:
+    """The identity of the live process with this id; None if there is none or only its zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    # The second field is the program's name in brackets and may hold anything, brackets included.
+    fields = text[text.rindex(")") + 2 :].split()
+    if fields[_STATE_FIELD] in ("Z", "X"):
+        return None
+    return Identity(pid, int(fields[_START_TIME_FIELD]))
+
+
+def write(path: Path, record: Record) -> None:
+    """Writes a pid file; a reader sees the old or the new one, never a part."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(asdict(record)))
+    fresh.replace(path)
+
+
+def read(path: Path) -> Record | None:
+    """What the pid file says of a process that is alive; None for a missing, broken or stale file."""
+    try:
+        record = Record(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    return record if identity_of(record.pid) == record.identity else None
+
+
+def stop(identity: Identity, grace: float, last: float = 5.0) -> bool:
+    """SIGTERM, after `grace` seconds SIGKILL, then at most `last` seconds. True once the process is gone."""
+    try:
+        handle = os.pidfd_open(identity.pid)
+    except OSError:
+        return True
+    try:
+        if identity_of(identity.pid) != identity:
+            return True
+        for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, last)):
+            try:
+                signal.pidfd_send_signal(handle, number)
+            except ProcessLookupError:
+                return True
+            if _ended(handle, seconds):
+                return True
+        return False
+    finally:
+        os.close(handle)
+
+
+def _ended(handle: int, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))

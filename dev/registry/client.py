@@ -1,0 +1,94 @@
+"""Requests to a registry that may ask for a token, by the standard library alone.
+
+Called by `dev.images.oci`, which pushes the ground's own images, and by all on this machine that read images.
+"""
+
+import http.client
+import json
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+_PARAMETER = re.compile(r'([a-z]+)="([^"]*)"')
+_SECONDS = 120.0
+_TOKEN_SECONDS = 20.0
+_TOKEN_BYTES = 1 << 20
+# The ground's own registry is never behind a proxy.
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+def token_address(challenge: str) -> str:
+    """Where to ask for the token that a registry's answer 401 wants; empty where it wants none."""
+    scheme, _, rest = challenge.partition(" ")
+    told = dict(_PARAMETER.findall(rest))
+    if scheme.lower() != "bearer" or not told.get("realm"):
+        return ""
+    return f"{told['realm']}?{urlencode({name: told[name] for name in ('service', 'scope') if name in told})}"
+
+
+def token(address: str, basic: str = "") -> str:
+    """The token of that address. Raises OSError, ValueError."""
+    headers = {"Authorization": f"Basic {basic}"} if basic else {}
+    request = urllib.request.Request(address, headers=headers)
+    with _DIRECT.open(request, timeout=_TOKEN_SECONDS) as answer:
+        return str(json.loads(answer.read(_TOKEN_BYTES))["token"])
+
+
+def opened(url: str, accept: str = "*/*", seconds: float = _SECONDS) -> Any:
+    """The answer to a GET, with a token for nobody in particular where one is asked for. Raises OSError."""
+    request = urllib.request.Request(url, headers={"Accept": accept})
+    try:
+        return _DIRECT.open(request, timeout=seconds)
+    except urllib.error.HTTPError as error:
+        address = token_address(error.headers.get("WWW-Authenticate", "")) if error.code == 401 else ""
+        error.close()
+        if not address:
+            raise
+    # Not sent on where the registry redirects to.
+    request.add_unredirected_header("Authorization", f"Bearer {token(address)}")
+    return _DIRECT.open(request, timeout=seconds)
+
+
+class Client:
+    """Reads and writes one registry at `url` (plain http). `basic` are user and password, or empty."""
+
+    def __init__(self, url: str, basic: str = "") -> None:
+        self._url = url
+        self._basic = basic
+        self._token = ""
+
+    def call(
+        self, method: str, target: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, str]:
+        """Status and `Location` of one request; a body that is a file must be seekable.
+
+        `target` is a path or an address of the registry. Raises OSError, HTTPException, ValueError.
+        """
+        start = body.tell() if hasattr(body, "tell") else 0
+        status, location, challenge = self._once(method, target, body, headers)
+        address = token_address(challenge) if status == 401 else ""
+        if not address:
+            return status, location
+        self._token = token(address, self._basic)
+        if hasattr(body, "seek"):
+            body.seek(start)
+        return self._once(method, target, body, headers)[:2]
+
+    def _once(
+        self, method: str, target: str, body: Any, headers: Mapping[str, str] | None
+    ) -> tuple[int, str, str]:
+        parts = urlsplit(target if "://" in target else self._url + target)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS)
+        sent = {**(headers or {}), **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
+        try:
+            address = f"{parts.path}?{parts.query}" if parts.query else parts.path
+            connection.request(method, address, body, sent)
+            answer = connection.getresponse()
+            answer.read()
+            told = answer.headers
+            return answer.status, told.get("Location", ""), told.get("WWW-Authenticate", "")
+        finally:
+            connection.close()

@@ -1,0 +1,54 @@
+"""The image registry of the embedded ground: Debian's docker-registry at the bridge address, plain http.
+
+Everybody pulls, and pushing takes a password: it believes the tokens of `dev.registry.token_server`.
+"""
+
+import json
+
+from dev.packages import program as system
+from dev.process.probe import Http
+from dev.process.program import Program
+from dev.registry import signing, token_server
+from dev.settings import BRIDGE_ADDRESS, REGISTRY_PORT, Settings
+
+URL = f"http://{BRIDGE_ADDRESS}:{REGISTRY_PORT}"
+
+
+def configuration(settings: Settings, secret: str) -> str:
+    """The configuration file: JSON, which is YAML too. `secret` signs the state of uploads."""
+    return json.dumps(
+        {
+            "version": "0.1",
+            "log": {"level": "warn", "accesslog": {"disabled": True}},
+            "storage": {
+                "filesystem": {"rootdirectory": str(settings.data / "registry"), "maxthreads": 100},
+                "delete": {"enabled": True},
+                "cache": {"blobdescriptor": "inmemory"},
+                "maintenance": {
+                    "uploadpurging": {"enabled": True, "age": "24h", "interval": "6h", "dryrun": False}
+                },
+            },
+            "auth": {
+                "token": {
+                    "realm": f"{token_server.URL}/token",
+                    "service": token_server.SERVICE,
+                    "issuer": token_server.ISSUER,
+                    "rootcertbundle": str(signing.certificate_file(settings)),
+                }
+            },
+            "http": {"addr": f"{BRIDGE_ADDRESS}:{REGISTRY_PORT}", "secret": secret, "relativeurls": True},
+        },
+        indent=2,
+    )
+
+
+def program(settings: Settings, secret: str) -> Program:
+    """The process as `up` starts it."""
+    file = settings.configuration / "registry.yaml"
+    return Program(
+        name="registry",
+        argv=(system("docker-registry"), "serve", str(file)),
+        files={file: configuration(settings, secret)},
+        environment={"OTEL_TRACES_EXPORTER": "none"},
+        probe=Http(f"{URL}/"),
+    )

@@ -1,0 +1,117 @@
+"""Signs tokens as the registry reads them: RS256, with a key that openssl makes once.
+
+The standard library has no signatures, but arithmetic of great numbers; the ground's processes get by without
+other packages. Called by `dev.registry.token_server`.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dev.packages import program as system
+from dev.process import command
+from dev.settings import Settings
+
+_DAYS = 36500
+_SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")
+"""What stands before a SHA-256 that is signed (PKCS #1, version 1.5)."""
+
+
+@dataclass(frozen=True)
+class Signer:
+    """An RSA key, ready for the Chinese remainder theorem, and the name by which the registry knows it."""
+
+    name: str
+    modulus: int
+    primes: tuple[int, int]
+    exponents: tuple[int, int]
+    coefficient: int
+
+    def signature(self, data: bytes) -> bytes:
+        """The signature of `data`."""
+        size = (self.modulus.bit_length() + 7) // 8
+        end = _SHA256 + hashlib.sha256(data).digest()
+        padded = b"\0\1" + b"\xff" * (size - len(end) - 3) + b"\0" + end
+        message, (p, q) = int.from_bytes(padded, "big"), self.primes
+        one, other = pow(message, self.exponents[0], p), pow(message, self.exponents[1], q)
+        signed = other + q * (self.coefficient * (one - other) % p)
+        return signed.to_bytes(size, "big")
+
+    def token(self, claims: Mapping[str, object]) -> str:
+        """A JSON Web Token with these claims."""
+        header = {"typ": "JWT", "alg": "RS256", "kid": self.name}
+        body = ".".join(
+            _encoded(json.dumps(part, separators=(",", ":")).encode()) for part in (header, claims)
+        )
+        return f"{body}.{_encoded(self.signature(body.encode()))}"
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def certificate_file(settings: Settings) -> Path:
+    """The certificate by which the registry knows the key."""
+    return settings.data / "registry-tokens.crt"
+
+
+def key_file(settings: Settings) -> Path:
+    """The private key."""
+    return settings.data / "registry-tokens.key"
+
+
+def ensure(settings: Settings) -> Signer:
+    """The signer of this ground; key and certificate are made where there are none. Raises CommandFailed."""
+    certificate, key = certificate_file(settings), key_file(settings)
+    if not (certificate.exists() and key.exists()):
+        settings.data.mkdir(parents=True, exist_ok=True)
+        make(certificate, key)
+    return read(certificate, key)
+
+
+def make(certificate: Path, key: Path) -> None:
+    """Draws a key and makes a certificate of it that it signed itself. Raises CommandFailed."""
+    openssl = system("openssl")
+    key.unlink(missing_ok=True)
+    key.touch(mode=0o600)
+    command.ask([openssl, "genrsa", "-traditional", "-out", str(key), "2048"])
+    subject = ["-subj", "/CN=crewyard registry tokens", "-days", str(_DAYS)]
+    command.ask([openssl, "req", "-x509", "-new", "-key", str(key), *subject, "-out", str(certificate)])
+
+
+def read(certificate: Path, key: Path) -> Signer:
+    """The signer of a key in a file and its certificate. Raises CommandFailed."""
+    public = command.ask([system("openssl"), "x509", "-pubkey", "-noout", "-in", str(certificate)])
+    _, modulus, _, _, p, q, d_p, d_q, coefficient = _integers(_der(key.read_text()))
+    return Signer(key_name(_der(public)), modulus, (p, q), (d_p, d_q), coefficient)
+
+
+def key_name(public: bytes) -> str:
+    """The name of a public key (DER): 240 bits of its hash, twelve groups of four letters."""
+    text = base64.b32encode(hashlib.sha256(public).digest()[:30]).decode()
+    return ":".join(text[start : start + 4] for start in range(0, len(text), 4))
+
+
+def _der(pem: str) -> bytes:
+    lines = [line for line in pem.splitlines() if line and not line.startswith("-----")]
+    return base64.b64decode("".join(lines))
+
+
+def _integers(der: bytes) -> Iterator[int]:
+    """The numbers of a sequence of numbers."""
+    _, content, _ = _element(der)
+    while content:
+        _, number, content = _element(content)
+        yield int.from_bytes(number, "big")
+
+
+def _element(der: bytes) -> tuple[int, bytes, bytes]:
+    """Kind and content of the first element, and what comes after it."""
+    size, start = der[1], 2
+    if size & 0x80:
+        start = 2 + (size & 0x7F)
+        size = int.from_bytes(der[2:start], "big")
+    return der[0], der[start : start + size], der[start + size :]

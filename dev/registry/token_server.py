@@ -1,0 +1,179 @@
+"""Gives tokens to those who use the ground's registry. Run by `up` as a process of its own.
+
+The registry sends whoever comes without a token here, and believes what is signed here. `GET /token` with the
+parameters of the distribution project's token protocol; user and password by Basic, none for who only pulls.
+"""
+
+import base64
+import binascii
+import json
+import secrets
+import socketserver
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from dev.process.probe import Http
+from dev.process.program import Program
+from dev.registry import access, signing
+from dev.registry.access import Scope
+from dev.registry.signing import Signer
+from dev.settings import BRIDGE_ADDRESS, REGISTRY_TOKENS_PORT, REPOSITORY, Settings
+
+URL = f"http://{BRIDGE_ADDRESS}:{REGISTRY_TOKENS_PORT}"
+ISSUER = "crewyard-ground"
+SERVICE = "crewyard-registry"
+LIFETIME = 900
+_CODE = ("registry_tokens.py", "registry_access.py", "registry_signing.py")
+_AT_ONCE = 64
+_SECONDS = 10.0
+_KEPT = 512
+
+
+class Issuer:
+    """Makes tokens, and gives one again while it is young: a signature takes milliseconds."""
+
+    def __init__(self, key: str, signer: Signer, clock: Callable[[], float] = time.time) -> None:
+        self._key = key
+        self._signer = signer
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._made: dict[tuple[str, tuple[Scope, ...]], tuple[int, str]] = {}
+
+    def user(self, authorization: str) -> str | None:
+        """Who asks: empty for nobody in particular, None where the password is wrong."""
+        if not authorization:
+            return ""
+        scheme, _, coded = authorization.partition(" ")
+        try:
+            name, colon, shown = base64.b64decode(coded, validate=True).decode().partition(":")
+        except (ValueError, binascii.Error):
+            return None
+        right = scheme.lower() == "basic" and colon and access.known(self._key, name, shown)
+        return name if right else None
+
+    def token(self, user: str, wanted: tuple[Scope, ...]) -> tuple[str, int]:
+        """A token for what the user may do of it, and when it was made."""
+        scopes, now = access.granted(wanted, user), int(self._clock())
+        with self._lock:
+            made, text = self._made.get((user, scopes), (0, ""))
+            if now - made < LIFETIME // 2:
+                return text, made
+            if len(self._made) >= _KEPT:
+                self._made.clear()
+        text = self._signer.token(self._claims(user, scopes, now))
+        with self._lock:
+            self._made[user, scopes] = now, text
+        return text, now
+
+    def _claims(self, user: str, scopes: tuple[Scope, ...], now: int) -> dict[str, Any]:
+        return {
+            "iss": ISSUER,
+            "sub": user,
+            "aud": SERVICE,
+            "iat": now,
+            "nbf": now - 5,
+            "exp": now + LIFETIME,
+            "jti": secrets.token_hex(8),
+            "access": [{"type": one.kind, "name": one.name, "actions": list(one.actions)} for one in scopes],
+        }
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: "Server"
+    timeout = _SECONDS
+
+    def do_GET(self) -> None:
+        """A token, or what is wrong."""
+        parts = urlsplit(self.path)
+        if parts.path == "/":
+            self._answer(200, {"service": SERVICE})
+            return
+        if parts.path != "/token":
+            self._answer(404, {"details": "ask for /token"})
+            return
+        issuer = self.server.issuer
+        user = issuer.user(self.headers.get("Authorization", ""))
+        if user is None:
+            self._answer(401, {"details": "user or password is wrong"})
+            return
+        asked = parse_qs(parts.query, max_num_fields=20).get("scope", [])
+        token, made = issuer.token(user, access.parse_scopes(asked))
+        since = datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        left = LIFETIME - int(time.time() - made)
+        self._answer(200, {"token": token, "access_token": token, "expires_in": left, "issued_at": since})
+
+    def _answer(self, status: int, body: dict[str, object]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        if status == 401:
+            self.send_header("WWW-Authenticate", f'Basic realm="{SERVICE}"')
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: Any) -> None:
+        """Says nothing: whoever pulls comes by here."""
+
+
+class Server(ThreadingHTTPServer):
+    """One thread a request, at most 64 at once; who comes then is sent away."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], issuer: Issuer) -> None:
+        self.issuer = issuer
+        self._places = threading.BoundedSemaphore(_AT_ONCE)
+        super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Takes a place first."""
+        if self._places.acquire(timeout=1.0):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Gives it back."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who hangs up in the middle is no news."""
+        if not isinstance(sys.exception(), (OSError, ValueError)):
+            socketserver.BaseServer.handle_error(self, request, client_address)
+
+
+def process(settings: Settings) -> Program:
+    """The process as `up` starts it; code, key and certificate count into its fingerprint."""
+    code = "".join((REPOSITORY / "dev" / name).read_text() for name in _CODE)
+    return Program(
+        name="registry-tokens",
+        argv=(sys.executable, "-m", "dev.registry.token_server", str(settings.state)),
+        files={settings.run / "registry-tokens.code": code},
+        cwd=REPOSITORY,
+        probe=Http(f"{URL}/"),
+        grace=2,
+    )
+
+
+def main(state: str) -> None:
+    """Serves for ever."""
+    settings = Settings(Path(state))
+    issuer = Issuer(access.key(settings), signing.ensure(settings))
+    Server((BRIDGE_ADDRESS, REGISTRY_TOKENS_PORT), issuer).serve_forever()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,1 @@
+"""Loopback relays that check each outbound connection: HTTP and SSH."""

@@ -1,0 +1,1 @@
+"""Kubernetes client shared by API server and controller."""

@@ -1,0 +1,1 @@
+"""CrewAI and LangChain hooks that report agent, tool and usage events."""

@@ -1,0 +1,1 @@
+"""HTTP client of process 1 for the internal API."""

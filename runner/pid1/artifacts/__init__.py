@@ -1,0 +1,1 @@
+"""Artifacts of the crew: scan, upload, transfer."""

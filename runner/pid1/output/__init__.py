@@ -1,0 +1,1 @@
+"""Output of the crew: pipes, lines, masks, and the queue of events."""

@@ -1,0 +1,1 @@
+"""The crew's process and its limits: launch, signals, memory, disk usage."""

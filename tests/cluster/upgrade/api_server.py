@@ -1,0 +1,169 @@
+"""A facade of any release as a process, on a control plane of the test's own: to record, and to upgrade."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from tests.testbed.ports import free_port
+
+TOKEN_KEY = "the key of tokens in these tests"
+# Recorded once, whenever the tests run: nothing may be due for deletion.
+_CENTURY = str(100 * 365 * 24 * 3600)
+_SECONDS = 120
+
+
+@dataclass
+class Facade:
+    """Runs within `with`: the code in `tree`, with its state in `data`, as the user of `kubeconfig`."""
+
+    tree: Path
+    data: Path
+    kubeconfig: Path
+    admin: dict[str, Any]
+    key: str
+    settings: dict[str, str] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self._log = (self.data.parent / "api.log").open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "api"],
+            cwd=self.tree,
+            env={
+                **os.environ,
+                "PYTHONPATH": str(self.tree),
+                "KUBECONFIG": str(self.kubeconfig),
+                "CREWYARD_DATA": str(self.data),
+                "CREWYARD_NAMESPACE": "crews",
+                "CREWYARD_TOKEN_KEY": TOKEN_KEY,
+                "CREWYARD_PUBLIC_URL": "http://yard.example",
+                "CREWYARD_PORT": str(port),
+                "CREWYARD_ADMIN_KEYS": json.dumps([self.admin]),
+                "CREWYARD_RUN_TTL": _CENTURY,
+                "CREWYARD_RECORD_TTL": _CENTURY,
+                **self.settings,
+            },
+            stdout=self._log,
+            stderr=self._log,
+        )
+        deadline = time.monotonic() + _SECONDS
+        while self.call("GET", "/readyz")[0] != 200:
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                log = (self.data.parent / "api.log").read_text()[-4000:]
+                raise AssertionError(f"the facade does not get ready:\n{log}")
+            time.sleep(0.2)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=30)
+        self.process.kill()
+        self.process.wait(timeout=30)
+        self._log.close()
+
+    def call(
+        self, method: str, path: str, body: Any = None, key: str | None = None, **headers: str
+    ) -> tuple[int, Any]:
+        """Status and JSON (or bytes) of a call; status 0 where nobody answers."""
+        raw = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+        sent = {"Authorization": f"Bearer {key or self.key}", "Content-Type": "application/json"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(self.url + path, data=raw, method=method, headers=sent)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, _body(answer.headers.get("Content-Type", ""), answer.read())
+        except urllib.error.HTTPError as error:
+            return error.code, _body(error.headers.get("Content-Type", ""), error.read())
+        except OSError:
+            return 0, None
+
+    def data_of(self, method: str, path: str, body: Any = None, **more: str) -> Any:
+        """The data of a call that succeeds."""
+        status, found = self.call(method, path, body, **more)
+        assert 200 <= status < 300, f"{method} {path}: {status} {found}"
+        return found["data"] if isinstance(found, dict) else found
+
+    def eventually(self, path: str, holds: Any) -> Any:
+        """What a GET gives, once it is as wanted; bounded."""
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            status, found = self.call("GET", path)
+            if status == 200 and holds(found["data"]):
+                return found["data"]
+            assert time.monotonic() < deadline, f"{path} is still {status}: {found}"
+            time.sleep(0.2)
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A run's pod as the facade knows it."""
+
+    facade: Facade
+    run: str
+    uid: str
+    token: str
+    nonce: str = "a nonce of the runner"
+
+    @property
+    def name(self) -> str:
+        """The Run object's name."""
+        return self.run.replace("_", "-", 1)
+
+    def posts(self, what: str, **body: Any) -> tuple[int, Any]:
+        """A call of the runner: claim, events, result."""
+        holder = {"pod_uid": f"pod of {self.name}", "nonce": self.nonce}
+        if what == "claim":
+            holder |= {"protocol": 1, "run_uid": self.uid}
+        return self.facade.call(
+            "POST", f"/internal/v1/runs/{self.name}/{what}", {**holder, **body}, key=self.token
+        )
+
+    def says(self, first: int, *lines: str) -> tuple[int, Any]:
+        """Posts lines of the crew's output, numbered from `first`."""
+        events = [
+            {"seq": first + place, "type": "log", "time": None, "data": {"message": line, "level": "info"}}
+            for place, line in enumerate(lines)
+        ]
+        return self.posts("events", events=events)
+
+    def stores(self, name: str, content: bytes, digest: str) -> int:
+        """Puts a file."""
+        return self.facade.call(
+            "PUT",
+            f"/internal/v1/runs/{self.name}/artifacts/{name}",
+            content,
+            key=self.token,
+            Content_Type="text/markdown",
+            X_Crewyard_Pod=f"pod of {self.name}",
+            X_Crewyard_Nonce=self.nonce,
+            X_Crewyard_Sha256=digest,
+        )[0]
+
+    def ends(self, outcome: str, last_event: int, output: Any = None, files: tuple[int, int] = (0, 0)) -> int:
+        """Reports how the crew ended."""
+        failed = outcome == "failed"
+        return self.posts(
+            "result",
+            outcome=outcome,
+            reason="CrewError" if failed else None,
+            message="ValueError: no tides today" if failed else None,
+            duration_ms=1500,
+            output=output,
+            output_artifact=None,
+            last_event=last_event,
+            artifacts={"count": files[0], "bytes": files[1]},
+        )[0]
+
+
+def _body(kind: str, raw: bytes) -> Any:
+    return json.loads(raw) if "json" in kind and raw else raw

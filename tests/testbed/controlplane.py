@@ -1,0 +1,235 @@
+"""A control plane of a test's own: etcd, apiserver and controller manager without a node.
+
+For tests that change what a whole cluster shares (kinds, roles, namespaces).
+Objects are stored, validated and collected as anywhere; no pod ever runs. It
+takes the programs that `make up` built, from PATH.
+"""
+
+import base64
+import json
+import shutil
+import ssl
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from tests.testbed.ports import free_port
+
+_SECONDS = 180
+_TOKEN = "a-token-of-this-test"
+_PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+
+
+def missing() -> list[str]:
+    """The programs that PATH lacks."""
+    return [name for name in _PROGRAMS if shutil.which(name) is None]
+
+
+class ControlPlane:
+    """Runs within `with`; all its files lie in `directory`, all its ports on loopback."""
+
+    def __init__(self, directory: Path, context: str = "test") -> None:
+        self.directory = directory
+        self.context = context
+        self.kubeconfig = directory / "kubeconfig"
+        self._processes: list[tuple[str, subprocess.Popen[bytes]]] = []
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        for _, process in reversed(self._processes):
+            process.terminate()
+        for _, process in reversed(self._processes):
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(timeout=20)
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """What kubectl prints; its message is in the failure."""
+        done = subprocess.run(
+            ["kubectl", f"--kubeconfig={self.kubeconfig}", *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def established(self) -> None:
+        """Returns once all kinds are: `kubectl wait` takes one whose conditions are null yet for an error."""
+        deadline = time.monotonic() + _SECONDS
+        while lacking := [
+            one["metadata"]["name"]
+            for one in json.loads(self.kubectl("get", "crd", "-o", "json"))["items"]
+            if not any(
+                condition["type"] == "Established" and condition["status"] == "True"
+                for condition in (one.get("status") or {}).get("conditions") or ()
+            )
+        ]:
+            assert time.monotonic() < deadline, f"not established: {lacking}"
+            time.sleep(0.1)
+
+    def stored(self, prefix: str) -> dict[str, Any]:
+        """What etcd holds below `prefix`, key by key: custom resources are JSON there."""
+        key = prefix.encode()
+        end = key[:-1] + bytes([key[-1] + 1])
+        found = self._etcd("range", key=_coded(key), range_end=_coded(end))
+        return {
+            base64.b64decode(one["key"]).decode(): json.loads(base64.b64decode(one["value"]))
+            for one in found.get("kvs", [])
+        }
+
+    def revisions(self) -> dict[str, tuple[str, str]]:
+        """All that etcd holds, by key: when it was made and when it was last written, as its revisions."""
+        found = self._etcd(
+            "range", key=_coded(b"/registry/"), range_end=_coded(b"/registry0"), keys_only=True
+        )
+        return {
+            base64.b64decode(one["key"]).decode(): (one["create_revision"], one["mod_revision"])
+            for one in found["kvs"]
+        }
+
+    def store(self, objects: Mapping[str, Any]) -> None:
+        """Puts objects into etcd as an older apiserver left them there, with their uids, past all checks."""
+        for key, value in objects.items():
+            text = json.dumps(value, separators=(",", ":"))
+            self._etcd("put", key=_coded(key.encode()), value=_coded(text.encode()))
+
+    def _etcd(self, call: str, **body: str | bool) -> Any:
+        request = urllib.request.Request(f"{self._store}/v3/kv/{call}", json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.loads(answer.read())
+
+    def _start(self) -> None:
+        client, peer, secure, manager = free_ports(4)
+        etcd, server = f"http://127.0.0.1:{client}", f"https://127.0.0.1:{secure}"
+        self._store = etcd
+        pair = self.directory / "sa.key"
+        _write_key(pair)
+        tokens = self.directory / "tokens.csv"
+        tokens.write_text(f'{_TOKEN},admin,admin,"system:masters"\n')
+        self._run(
+            "etcd",
+            data_dir=self.directory / "etcd",
+            listen_client_urls=etcd,
+            advertise_client_urls=etcd,
+            listen_peer_urls=f"http://127.0.0.1:{peer}",
+            initial_advertise_peer_urls=f"http://127.0.0.1:{peer}",
+            initial_cluster=f"default=http://127.0.0.1:{peer}",
+            unsafe_no_fsync="true",
+            log_level="warn",
+        )
+        self._ready("etcd", lambda: _answers(f"{etcd}/health", None))
+        certificates = self.directory / "certificates"
+        self._run(
+            "kube-apiserver",
+            bind_address="127.0.0.1",
+            advertise_address="127.0.0.1",
+            secure_port=secure,
+            cert_dir=certificates,
+            etcd_servers=etcd,
+            token_auth_file=tokens,
+            authorization_mode="RBAC",
+            service_account_issuer="https://kubernetes.default.svc",
+            service_account_key_file=pair,
+            service_account_signing_key_file=pair,
+            service_cluster_ip_range="10.199.0.0/24",
+            endpoint_reconciler_type="none",
+            profiling="false",
+        )
+        authority = certificates / "apiserver.crt"
+        self._ready("kube-apiserver", lambda: authority.exists() and _answers(f"{server}/readyz", authority))
+        self.kubeconfig.write_text(_kubeconfig(self.context, server, authority))
+        self._run(
+            "kube-controller-manager",
+            kubeconfig=self.kubeconfig,
+            bind_address="127.0.0.1",
+            secure_port=manager,
+            cert_dir=certificates,
+            leader_elect="false",
+            use_service_account_credentials="false",
+            service_account_private_key_file=pair,
+            controllers="namespace-controller,garbage-collector-controller,serviceaccount-controller,"
+            "clusterrole-aggregation-controller,persistentvolumeclaim-protection-controller",
+        )
+
+    def _run(self, name: str, **flags: object) -> None:
+        program = shutil.which(name)
+        assert program, f'{name} is not on PATH: run `make up`, then eval "$(make -s env)"'
+        argv = [program, *(f"--{key.replace('_', '-')}={value}" for key, value in flags.items())]
+        with (self.directory / f"{name}.log").open("wb") as log:
+            self._processes.append((name, subprocess.Popen(argv, stdout=log, stderr=log)))
+
+    def _ready(self, name: str, asked: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _SECONDS
+        process = dict(self._processes)[name]
+        while not asked():
+            if process.poll() is not None or time.monotonic() > deadline:
+                log = (self.directory / f"{name}.log").read_text(errors="replace")
+                raise AssertionError(f"{name} does not answer; its log ends:\n{log[-3000:]}")
+            time.sleep(0.2)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now, each another one."""
+    found: set[int] = set()
+    while len(found) < count:
+        found.add(free_port())
+    return list(found)
+
+
+def _coded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _write_key(path: Path) -> None:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
+        )
+    )
+
+
+def _answers(url: str, authority: Path | None) -> bool:
+    headers = {"Authorization": f"Bearer {_TOKEN}"}
+    context = ssl.create_default_context(cafile=authority) if authority else None
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=5, context=context):
+            return True
+    except OSError:
+        return False
+
+
+def _kubeconfig(context: str, server: str, authority: Path) -> str:
+    return f"""apiVersion: v1
+kind: Config
+clusters:
+- name: {context}
+  cluster: {{server: "{server}", certificate-authority: "{authority}"}}
+users:
+- name: {context}
+  user: {{token: {_TOKEN}}}
+contexts:
+- name: {context}
+  context: {{cluster: {context}, user: {context}}}
+current-context: {context}
+"""

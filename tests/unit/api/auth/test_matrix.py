@@ -1,0 +1,167 @@
+"""Each operation by scope, own or foreign project and state of the key, generated from the document.
+
+What an operation needs stands in its security requirement; what belongs to a project is told by its
+examples: the names of the example's project, deployment and run in a path, a query or a body.
+"""
+
+import json
+from datetime import timedelta
+
+import pytest
+from yarl import URL
+
+from api.openapi import examples
+from crds import api_keys
+from tests.unit.api.auth.issuer import rsa_key
+from tests.unit.api.conftest import NOW
+from tests.unit.api.described import DESCRIPTION
+
+OPERATIONS = [
+    (method, path, found["security"][0]["key"][0])
+    for method, path, found in DESCRIPTION.operations()
+    if found["security"]
+]
+SCOPES = ("read", "run", "deploy", "admin")
+OWN = [examples.PATH[name] for name in ("name", "deployments", "runs", "api-keys")]
+FOREIGN = ["theirs", "dep_theirs", "run_theirs", "F0r31gn000"]
+
+
+def foreign(text: str) -> str:
+    for own, other in zip(OWN, FOREIGN, strict=True):
+        text = text.replace(own, other)
+    return text
+
+
+def request(method: str, path: str, other: bool) -> tuple[URL, object]:
+    """The example of an operation, or the same of a foreign project."""
+    found = DESCRIPTION.operation(method, path)
+    query = {p["name"]: p["example"] for p in found.get("parameters", ()) if "example" in p}
+    for parameter in DESCRIPTION.whole["paths"][path].get("parameters", ()):
+        path = path.replace("{" + parameter["name"] + "}", parameter["example"])
+    body = found.get("requestBody", {}).get("content", {}).get("application/json", {}).get("example")
+    url, text = str(URL(path).with_query(query)), json.dumps(body)
+    return (URL(foreign(url)), json.loads(foreign(text))) if other else (URL(url), body)
+
+
+def may(held: str, scope: str) -> bool:
+    """Whether a caller with one scope may; all but tokens of the cluster may read besides."""
+    bare = held.removeprefix("only ")
+    return bare in (scope, "admin") or (scope == "read" and bare == held)
+
+
+def expected(method: str, path: str, scope: str, held: str, other: bool) -> int | None:
+    """The status that must come; None for any that is neither 401, 403 nor 404."""
+    if not may(held, scope):
+        return 403
+    if not other:
+        return None
+    if "{" in path:
+        return 404
+    url, body = request(method, path, False)
+    named = (str(url), json.dumps(body)) != tuple(map(foreign, (str(url), json.dumps(body))))
+    return 403 if named else None
+
+
+@pytest.fixture
+async def two(yard):
+    """The example's project with all there is, and a foreign one with the same."""
+    await yard.example()
+    await yard.example(foreign)
+    return yard
+
+
+@pytest.fixture
+def settings(issuer):
+    return {"CREWYARD_OIDC_ISSUER": issuer.url}
+
+
+HOLDING = {
+    "one of two": ([OWN[0]], {OWN[0]}),
+    "all": (None, {OWN[0], FOREIGN[0]}),
+    "one that is not there": (["absent"], set()),
+}
+
+
+@pytest.mark.parametrize("holding", HOLDING)
+async def test_scopes_and_projects(two, holding):
+    projects, holds = HOLDING[holding]
+    bearers = {held: two.key(held, projects=projects) for held in SCOPES}
+    assert await tried(two, bearers, holds) > 270
+
+
+async def test_scopes_and_projects_of_workflows(two, issuer):
+    bearers = {}
+    for held in ("read", "run", "deploy"):
+        bearers[held] = issuer.token(NOW, repository=f"octo/{held}")
+    entries = [{"repository": f"octo/{held}", "scopes": [held]} for held in bearers]
+    await two.spec(OWN[0], oidc=entries)
+    assert await tried(two, bearers, {OWN[0]}) > 200
+
+
+async def tried(two, bearers, holds):
+    """Tries every operation, on the example's project and on a foreign one, with these callers, by scope.
+
+    `holds` are the projects that they hold. Gives how many cells there were.
+    """
+    cells = 0
+    for held, bearer in bearers.items():
+        for method, path, scope in OPERATIONS:
+            two.forget_requests()
+            for other in (False, True):
+                url, body = request(method, path, other)
+                unseen = (FOREIGN if other else OWN)[0] not in holds
+                if method == "DELETE" and "api-keys" in path and not unseen and held.endswith("admin"):
+                    continue  # The example's key is needed by the next cells; its end is tested elsewhere.
+                status, answer, _ = await two.call(method, url, body, bearer=bearer)
+                wanted = expected(method, path, scope, held, unseen)
+                cell = (held, method, str(url), status, answer)
+                if wanted is None:
+                    assert status not in (401, 403, 404), cell
+                else:
+                    assert status == wanted, cell
+                if wanted == 403 and not may(held, scope) and method != "HEAD":
+                    assert answer["error"]["details"]["required_scope"] == scope, cell
+                cells += 1
+    print(f"cells of the table: {cells}")
+    return cells
+
+
+async def test_lists_show_nothing_of_a_foreign_project(two):
+    bearer = two.key("admin", projects=[OWN[0]])
+    for path in ("/v1/projects", "/v1/runs", "/v1/api-keys"):
+        text = json.dumps(await two.get(path, bearer=bearer))
+        assert OWN[0] in text and not any(name in text for name in FOREIGN), path
+
+
+STATES = {
+    "absent": lambda yard: "",
+    "malformed": lambda yard: "crw_not-a-key",
+    "cut": lambda yard: yard.admin[:-1],
+    "unknown": lambda yard: api_keys.draw().text,
+    "expired": lambda yard: yard.key("admin", expires_at=NOW - timedelta(seconds=1)),
+    "revoked": lambda yard: yard.key("admin", revoked=True),
+    "token of nobody's workflow": lambda yard: yard.issuer.token(NOW),
+    "expired token": lambda yard: yard.issuer.token(NOW - timedelta(hours=1)),
+    "forged token": lambda yard: yard.issuer.token(NOW, key=rsa_key(2048, 1)),
+    "token of an unknown issuer": lambda yard: yard.issuer.token(NOW, iss="https://other.example"),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_no_operation_is_for_a_bad_key(two, issuer, state):
+    two.issuer = issuer
+    bearer, answers = STATES[state](two), set()
+    for method, path, _ in OPERATIONS:
+        two.forget_requests()  # Sixty a minute is all that an address without a key gets.
+        url, body = request(method, path, False)
+        status, answer, headers = await two.call(method, url, body, bearer=bearer)
+        assert status == 401, (method, path, answer)
+        answers.add(b"" if method == "HEAD" else json.dumps(answer))
+        assert headers["WWW-Authenticate"].startswith("Bearer ")
+    assert len(answers) == 2, "the answer tells more than that the key is bad"
+
+
+async def test_what_needs_no_key_needs_none(two):
+    for method, path, found in DESCRIPTION.operations():
+        if not found["security"] and path != "/v1/uploads/{id}/content" and "/hooks/" not in path:
+            assert (await two.call(method, path, bearer=""))[0] == 200, path

@@ -1,0 +1,243 @@
+"""Who may do what, and the state of a key; every operation by itself is in `test_matrix.py`."""
+
+from datetime import timedelta
+
+import pytest
+
+from api.auth.api_keys import Keyring, parse_fixed
+from crds import api_keys
+from tests.unit.api.conftest import NOW, key
+
+
+@pytest.fixture
+async def two(yard):
+    """Two projects with all there is, and a key for one of them."""
+    for name in ("mine", "theirs"):
+        await yard.project(name, activeDeployment=f"dep-{name}")
+        await yard.deployment(f"dep-{name}", name)
+        await yard.run(f"run-{name}", name, f"dep-{name}")
+    return yard.key("read", "run", "deploy", projects=["mine"])
+
+
+async def test_a_bound_key_sees_only_its_projects(yard, two):
+    for path, expected in (("/v1/runs", ["run_mine"]), ("/v1/projects", ["mine"])):
+        found = await yard.get(path, bearer=two)
+        assert [item.get("id") or item["name"] for item in found["data"]] == expected
+        assert found["pagination"]["total"] == 1
+    assert (await yard.get("/v1/runs?deployment=dep_theirs", bearer=two))["data"] == []
+    for path in (
+        "/v1/projects/theirs",
+        "/v1/projects/theirs/env",
+        "/v1/deployments/dep_theirs",
+        "/v1/deployments/dep_theirs/logs",
+        "/v1/runs/run_theirs",
+        "/v1/runs/run_theirs/events",
+        "/v1/runs/run_theirs/logs",
+        "/v1/runs/run_theirs/artifacts",
+        "/v1/runs/run_theirs/artifacts/x",
+    ):
+        foreign = await yard.call("GET", path, bearer=two)
+        absent = await yard.call("GET", path.replace("theirs", "absent"), bearer=two)
+        assert (foreign[0], absent[0]) == (404, 404), path
+        said = foreign[1]["error"]["message"].replace("theirs", "absent")
+        assert said == absent[1]["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["theirs", "absent"])
+async def test_naming_a_foreign_project_is_forbidden_whether_it_is_there_or_not(yard, two, name):
+    calls = [
+        ("GET", f"/v1/runs?project={name}", None, "project"),
+        ("GET", f"/v1/deployments?project={name}", None, "project"),
+        ("POST", "/v1/projects", {"name": name}, "name"),
+        ("POST", "/v1/uploads", {"project": name, "size": 1}, "project"),
+        ("POST", "/v1/deployments", {"project": name, "build_context_url": "x"}, "project"),
+        ("POST", "/v1/runs", {"deployment": name}, "deployment"),
+    ]
+    for method, path, body, field in calls:
+        status, answer, _ = await yard.call(method, path, body, bearer=two)
+        assert (status, answer["error"]["details"]["field"]) == (403, field), path
+
+
+async def test_running_a_foreign_deployment_is_not_found(yard, two):
+    for identifier in ("dep_theirs", "dep_absent"):
+        status, _, _ = await yard.call("POST", "/v1/runs", {"deployment": identifier}, bearer=two)
+        assert status == 404
+
+
+async def test_who_may_only_run_calls_what_was_deployed(yard, two):
+    # `os:environ.copy` would answer with the values of all variables.
+    body = {"deployment": "mine", "entrypoint": "os:environ.copy"}
+    runner = yard.key("run", projects=["mine"])
+    for deployment in ("mine", "dep_mine"):
+        status, answer, _ = await yard.call(
+            "POST", "/v1/runs", {**body, "deployment": deployment}, bearer=runner
+        )
+        assert (status, answer["error"]["details"]) == (
+            403,
+            {"field": "entrypoint", "required_scope": "deploy"},
+        )
+    assert (await yard.get("/v1/runs"))["data"][0]["id"] == "run_theirs"
+    # Without an apiserver nothing is made; the permission is there.
+    for bearer, sent in ((two, body), (yard.admin, body), (runner, {"deployment": "mine"})):
+        assert (await yard.call("POST", "/v1/runs", sent, bearer=bearer))[0] == 503
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"plan": "pro"}, "plan"),
+        (
+            {"source": {"git": {"url": "https://x.example/y", "secret_ref": {"name": "z"}}}},
+            "source.git.secret_ref",
+        ),
+        ({"oidc": [{"repository": "a/b", "scopes": ["run"]}]}, "oidc"),
+        ({"pod": {"image_pull_secrets": [{"name": "z"}]}}, "pod.image_pull_secrets"),
+    ],
+)
+async def test_what_gives_permissions_is_for_admin(yard, body, field):
+    status, answer, _ = await yard.call(
+        "POST", "/v1/projects", {"name": "a", **body}, bearer=yard.key("deploy")
+    )
+    assert (status, answer["error"]["details"]["field"]) == (403, field)
+
+
+HELD = {
+    "source": {"git": {"url": "https://git.example.com/a", "secretRef": {"name": "git"}}},
+    "github": {"repository": "team/a", "secretRef": {"name": "github"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"source": {"git": {"url": "https://evil.example.com/a"}}}, "source.git.url"),
+        ({"source": {"git": {"url": "https://git.example.com/a/"}}}, "source.git.url"),
+        ({"github": {"repository": "team/b"}}, "github.repository"),
+    ],
+)
+async def test_what_a_secret_is_sent_to_is_for_admin(yard, body, field):
+    await yard.project("held", HELD)
+    await yard.project("bare", {"source": {"git": {"url": "https://git.example.com/a"}}})
+    bearer = yard.key("deploy")
+    status, answer, _ = await yard.call("PATCH", "/v1/projects/held", body, bearer=bearer)
+    assert (status, answer["error"]["details"]) == (403, {"field": field, "required_scope": "admin"})
+    # Without an apiserver nothing is changed; the permission is there.
+    allowed = [
+        ("held", body, yard.admin),
+        ("held", {"source": {"git": {"url": "https://git.example.com/a", "path": "b"}}}, bearer),
+        ("held", {"github": {"repository": "team/a"}}, bearer),
+        ("held", {"source": None}, bearer),
+        *([("bare", body, bearer)] if "source" in body else []),
+    ]
+    for project, sent, key_ in allowed:
+        assert (await yard.call("PATCH", f"/v1/projects/{project}", sent, bearer=key_))[0] == 503, sent
+
+
+async def test_a_key_that_expired_or_was_revoked_is_no_key(yard):
+    bearer = yard.key("read", expires_at=NOW + timedelta(minutes=1))
+    assert (await yard.call("GET", "/v1/runs", bearer=bearer))[0] == 200
+    yard.clock[0] += timedelta(minutes=1)
+    assert (await yard.call("GET", "/v1/runs", bearer=bearer))[0] == 401
+    assert (await yard.call("GET", "/v1/runs", bearer=yard.key("read", revoked=True)))[0] == 401
+
+
+async def test_the_minute_of_a_key_is_its_own(yard):
+    first, second = yard.key("read", plan="free"), yard.key("read", plan="free")
+    left = []
+    for _ in range(61):
+        status, body, headers = await yard.call("GET", "/v1/projects", bearer=first)
+        left.append(int(headers["X-RateLimit-Remaining"]))
+    assert left == [*range(59, -1, -1), 0]
+    assert headers["X-RateLimit-Limit"] == "60"
+    assert (status, body["error"]["code"]) == (429, "rate_limited")
+    assert 1 <= int(headers["Retry-After"]) <= 60
+    assert (await yard.call("GET", "/v1/projects", bearer=second))[0] == 200
+    assert (await yard.call("GET", "/healthz", bearer=""))[0] == 200
+
+
+async def test_guessing_is_limited_by_address(yard):
+    codes = [(await yard.call("GET", "/v1/runs", bearer=f"crw_{n}"))[0] for n in range(62)]
+    assert codes == [401] * 60 + [429] * 2
+
+
+@pytest.mark.parametrize(
+    "kind", ["good", "unknown", "other secret", "revoked", "expired", "malformed", "empty"]
+)
+async def test_every_key_costs_one_look_up_and_one_hash(kind, monkeypatch):
+    text, record = key("read", revoked=kind == "revoked", expires_at=NOW if kind == "expired" else None)
+    presented = {
+        "unknown": api_keys.draw().text,
+        "malformed": text[:-1],
+        "empty": "",
+        "other secret": text,
+    }.get(kind, text)
+    if kind == "other secret":
+        record = key("read")[1].__class__(**{**record.__dict__, "hash": api_keys.hash_of("another")})
+    counted = {"look": 0, "hash": 0}
+
+    async def look_up(key_id):
+        counted["look"] += 1
+        return record if key_id == record.key_id else None
+
+    def hashed(whole, real=api_keys.hash_of):
+        counted["hash"] += 1
+        return real(whole)
+
+    monkeypatch.setattr(api_keys, "hash_of", hashed)
+    found = await Keyring({}, look_up).find(presented, NOW)
+    assert (found is not None) is (kind == "good")
+    assert counted == {"look": 1, "hash": 1}
+    if kind not in ("good", "revoked", "expired"):
+        counted.update(look=0, hash=0)
+        assert await Keyring({record.key_id: record}, look_up).find(presented, NOW) is None
+        assert counted == {"look": 1, "hash": 1}
+
+
+async def test_a_good_key_is_looked_up_once_until_the_index_changes():
+    text, record = key("read", expires_at=NOW)
+    rows, generation, looked = {record.key_id: record}, [7], []
+
+    async def look_up(key_id):
+        looked.append(key_id)
+        return rows.get(key_id)
+
+    ring = Keyring({}, look_up, lambda: generation[0])
+    before = NOW - timedelta(seconds=1)
+    assert [await ring.find(text, before) for _ in range(3)] == [record] * 3
+    assert len(looked) == 1
+    other = api_keys.draw().text
+    assert [await ring.find(other, before) for _ in range(2)] == [None] * 2
+    assert [await ring.find(text, NOW) for _ in range(2)] == [None] * 2, "it has expired"
+    assert len(looked) == 5, "what is not good is looked up each time"
+    rows.clear()
+    generation[0] = None
+    assert await ring.find(text, before) is None, "something is being changed"
+    generation[0] = 8
+    assert await ring.find(text, before) is None
+    rows[record.key_id] = record
+    assert await ring.find(text, before) == record
+
+
+async def test_a_key_that_was_revoked_while_it_was_looked_up_is_not_remembered():
+    text, record = key("read")
+    rows, generation = {record.key_id: record}, [1]
+
+    async def look_up(key_id):
+        found = rows.pop(key_id, None)
+        generation[0] += 1
+        return found
+
+    ring = Keyring({}, look_up, lambda: generation[0])
+    assert await ring.find(text, NOW) == record
+    assert await ring.find(text, NOW) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "{}", "[1]", '[{"id": "a"}]', '[{"id": "a", "hash": "b", "scopes": []}]',
+     '[{"id": "a", "hash": "swordfish", "scopes": ["root"]}]'],
+)  # fmt: skip
+def test_wrong_first_keys_are_refused_without_showing_them(text):
+    with pytest.raises(ValueError, match="CREWYARD_ADMIN_KEYS") as caught:
+        parse_fixed(text)
+    assert "swordfish" not in str(caught.value)

@@ -1,0 +1,203 @@
+"""What is known of callers without asking anybody: settings, texts, memories, permissions."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from api.auth import workflows
+from api.auth.jwks import parse_keys
+from api.auth.oidc import proved
+from api.auth.scopes import Grants
+from api.auth.ttl_cache import Recent
+from api.auth.unverified import glance
+from api.config import ConfigError, parse
+from tests.unit.api.auth.issuer import AUDIENCE, Issuer, rsa_key
+from tests.unit.api.conftest import NOW
+
+BASE = {"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_PUBLIC_URL": "https://yard.example/"}
+UNHURRIED = settings(max_examples=60, deadline=None)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["repository", "ref", "scopes", "keys", "kid", "kty", "n", "e", "x"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+def test_what_is_taken_by_default():
+    found = parse(BASE).identity
+    assert (found.kubernetes_audience, found.oidc_issuer) == ("crewyard", None)
+    assert found.oidc_audience == "https://yard.example"
+    assert parse(BASE).rate_limit_url is None
+
+
+def test_what_can_be_set():
+    more = {
+        "CREWYARD_KUBERNETES_TOKENS": "Off",
+        "CREWYARD_OIDC_ISSUER": "https://token.actions.githubusercontent.com",
+        "CREWYARD_OIDC_AUDIENCE": "yard",
+        "CREWYARD_RATE_LIMIT_URL": "valkey://valkey",
+    }
+    found = parse({**BASE, **more})
+    assert found.identity.kubernetes_audience is None
+    assert found.identity.oidc_issuer == more["CREWYARD_OIDC_ISSUER"]
+    assert (found.identity.oidc_audience, found.rate_limit_url) == ("yard", "valkey://valkey")
+    assert "valkey" not in repr(found), "it may have a password in it"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CREWYARD_KUBERNETES_TOKENS", "yes"),
+        ("CREWYARD_TOKEN_AUDIENCE", "two words"),
+        ("CREWYARD_OIDC_AUDIENCE", "a\n"),
+        ("CREWYARD_OIDC_ISSUER", "http://issuer.example"),
+        ("CREWYARD_OIDC_ISSUER", "issuer.example"),
+        ("CREWYARD_OIDC_ISSUER", "https://issuer.example/?a=b"),
+        ("CREWYARD_OIDC_ISSUER", "https://[issuer"),
+        ("CREWYARD_RATE_LIMIT_URL", "memcached://x"),
+    ],
+)
+def test_a_wrong_setting_is_named(name, value):
+    with pytest.raises(ConfigError, match=name):
+        parse({**BASE, name: value})
+
+
+@UNHURRIED
+@given(st.text(max_size=200) | st.lists(st.text("abcXYZ019-_", max_size=90), max_size=4).map(".".join))
+def test_any_text_can_be_glanced_at(text):
+    glance(text)
+
+
+@UNHURRIED
+@given(JSON, JSON)
+def test_no_spec_and_no_claims_break_the_matching(spec, claims):
+    workflow = workflows.of_claims(claims if isinstance(claims, dict) else {})
+    found = workflows.entries("tides", spec)
+    if workflow is not None:
+        workflows.grants(found, workflow)
+
+
+@UNHURRIED
+@given(JSON)
+def test_no_key_set_breaks_the_reading(found):
+    try:
+        parse_keys({"keys": found})
+    except ValueError as error:
+        assert "no keys" in str(error)
+
+
+@UNHURRIED
+@given(st.data())
+def test_a_token_with_one_letter_changed_proves_nothing(data):
+    token = jwt_of()
+    place = data.draw(st.integers(0, len(token) - 1))
+    letter = data.draw(st.sampled_from("AZaz09-_."))
+    changed = token[:place] + letter + token[place + 1 :]
+    public = rsa_key().public_key()
+    good = proved(token, public, "RS256", "https://issuer.example", AUDIENCE)
+    found = proved(changed, public, "RS256", "https://issuer.example", AUDIENCE)
+    assert good is not None
+    # The last letter of a part has bits that mean nothing.
+    assert found is None or found == good
+
+
+def jwt_of():
+    return Issuer.token(Fixed(), NOW, iss="https://issuer.example")
+
+
+class Fixed:
+    """An issuer that does not listen."""
+
+    url = "https://issuer.example"
+    claims = Issuer.claims
+
+
+ANY = frozenset({"read", "run"})
+
+
+@pytest.mark.parametrize(
+    ("grants", "scope", "project", "wanted"),
+    [
+        (Grants(ANY), "run", "a", True),
+        (Grants(ANY), "deploy", "a", False),
+        (Grants(frozenset({"admin"})), "deploy", None, True),
+        (Grants(frozenset()), "read", None, False),
+        (Grants(None, {"a": ANY}), "run", "a", True),
+        (Grants(None, {"a": ANY}), "run", "b", False),
+        (Grants(None, {"a": ANY, "b": frozenset({"read"})}), "run", "b", False),
+        (Grants(None, {"a": ANY, "b": frozenset({"read"})}), "run", None, True),
+        (Grants.of_key(["deploy"], None), "read", "a", True),
+        (Grants.of_key(["deploy"], ["a"]), "read", "b", False),
+    ],
+)
+def test_scopes_are_held_by_project(grants, scope, project, wanted):
+    assert grants.may(scope, project) is wanted
+
+
+def test_where_a_scope_is_held():
+    both = Grants(None, {"a": frozenset({"admin"}), "b": frozenset({"read"})})
+    assert (both.where("run"), both.where("read")) == ({"a"}, {"a", "b"})
+    assert (Grants(ANY).where("run"), Grants(ANY).where("admin")) == (None, frozenset())
+    assert both.projects == {"a", "b"} and Grants(ANY).projects is None
+
+
+class Asked:
+    """Somebody who is asked, and how often."""
+
+    def __init__(self):
+        self.times, self.answers, self.gate = 0, {}, asyncio.Event()
+
+    def about(self, key):
+        async def ask():
+            self.times += 1
+            await self.gate.wait()
+            answer = self.answers.get(key)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return ask
+
+
+async def test_what_many_ask_at_once_is_asked_once_although_one_gives_up():
+    asked, recent = Asked(), Recent[str](10, 3)
+    asked.answers["a"] = "yes"
+    waiting = [asyncio.create_task(recent.get("a", asked.about("a"))) for _ in range(5)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    await asyncio.sleep(0)
+    asked.gate.set()
+    assert await asyncio.gather(*waiting[1:]) == ["yes"] * 4
+    assert asked.times == 1 and recent.known("a")
+
+
+async def test_a_flood_of_bad_ones_leaves_the_good_ones_known():
+    now = [0.0]
+    asked, recent = Asked(), Recent[str](10, 3, lambda: now[0])
+    asked.gate.set()
+    asked.answers["good"] = "yes"
+    await recent.get("good", asked.about("good"))
+    for number in range(20):
+        assert await recent.get(f"bad-{number}", asked.about("bad")) is None
+    assert recent.known("good") and recent.known("bad-19") and not recent.known("bad-1")
+    now[0] = 10.0
+    assert not recent.known("good") and not recent.known("bad-19")
+
+
+async def test_a_failure_is_not_remembered():
+    asked, recent = Asked(), Recent[str](10, 3)
+    asked.gate.set()
+    asked.answers["a"] = ValueError("away")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="away"):
+            await recent.get("a", asked.about("a"))
+    assert asked.times == 2 and not recent.known("a")

@@ -1,0 +1,252 @@
+"""Workflows call with the tokens of their identity, which projects map to scopes."""
+
+import asyncio
+import json
+from datetime import timedelta
+
+import jwt
+import pytest
+from aiohttp import web
+
+from api.auth import workflows
+from api.auth.oidc import timely
+from api.auth.unverified import glance
+from api.v1.idempotency import use
+from tests.unit.api.auth.issuer import AUDIENCE, REPOSITORY, ec_key, rsa_key
+from tests.unit.api.conftest import NOW
+
+
+@pytest.fixture
+def settings(issuer):
+    return {"CREWYARD_OIDC_ISSUER": issuer.url}
+
+
+def entry(*scopes, repository=REPOSITORY, **more):
+    return {"repository": repository, "scopes": list(scopes), **more}
+
+
+async def status(yard, bearer, path="/v1/runs", method="GET", body=None):
+    yard.forget_requests()
+    return (await yard.call(method, path, body, bearer=bearer))[0]
+
+
+async def test_a_workflow_may_in_each_project_what_its_entries_say(yard, issuer):
+    main = {"ref": "refs/heads/main"}
+    await yard.project("tides", {"oidc": [entry("run"), entry("deploy", **main)]})
+    await yard.project("dunes", {"oidc": [entry("run", repository="OCTO/Tides")]})
+    await yard.project("moons", {"oidc": [entry("run", repository="octo/other")]})
+    token = issuer.token(NOW)
+    listed = await yard.get("/v1/projects", bearer=token)
+    assert [item["name"] for item in listed["data"]] == ["dunes", "tides"]
+    upload = {"size": 5}
+    for project, wanted in (("tides", 201), ("dunes", 403), ("moons", 403)):
+        assert await status(yard, token, "/v1/uploads", "POST", {"project": project, **upload}) == wanted
+    _, answer, _ = await yard.call("POST", "/v1/uploads", {"project": "dunes", **upload}, bearer=token)
+    assert answer["error"]["details"] == {"required_scope": "deploy", "scopes": ["read", "run"]}
+    assert await status(yard, token, "/v1/projects/moons") == 404
+    assert await status(yard, token, "/v1/projects/dunes/env/A", "PUT", {"value": "x"}) == 403
+    branch = issuer.token(NOW, ref="refs/heads/topic")
+    assert await status(yard, branch, "/v1/uploads", "POST", {"project": "tides", **upload}) == 403
+    assert await status(yard, token, "/v1/api-keys") == 403, "no workflow is admin"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ref", "matches"),
+    [
+        (None, "refs/heads/topic", True),
+        (None, "refs/tags/v1", True),
+        (None, None, True),
+        (None, "refs/pull/7/merge", False),
+        ("refs/pull/*", "refs/pull/7/merge", True),
+        ("refs/pull/7/merge", "refs/pull/7/merge", True),
+        ("refs/pull/*", "refs/pullers", False),
+        ("refs/heads/*", "refs/heads/a/b", True),
+        ("refs/heads/*", "refs/heads", False),
+        ("refs/heads/*", "refs/tags/v1", False),
+        ("refs/heads/*", None, False),
+        ("refs/heads/main", "refs/heads/main2", False),
+    ],
+)
+def test_on_which_references_an_entry_counts(wanted, ref, matches):
+    entry = workflows.Entry("tides", REPOSITORY, wanted, None, frozenset({"deploy"}))
+    assert entry.matches(workflows.Workflow(REPOSITORY, ref, None)) is matches
+
+
+async def test_an_answer_is_not_given_again_to_who_may_no_longer_ask(yard, issuer, monkeypatch):
+    monkeypatch.setattr("api.auth.oidc.SETTLED_SECONDS", 0.0)
+    await yard.project("tides", {"oidc": [entry("run")]}, activeDeployment="dep-a")
+    await yard.deployment("dep-a", "tides")
+    await yard.run("run-a", "tides")
+    token, body = issuer.token(NOW), {"deployment": "tides"}
+    owner = f"workflow:{REPOSITORY}:refs/heads/main"
+    await yard.store.idempotency.put(use("once", owner, "/v1/runs", body), "run-a", NOW)
+    again = {"Idempotency-Key": "once"}
+    code, answer, _ = await yard.call("POST", "/v1/runs", body, bearer=token, headers=again)
+    assert (code, answer["data"]["id"]) == (201, "run_a")
+    await yard.spec("tides", oidc=[entry("read")])
+    code, _, _ = await yard.call("POST", "/v1/runs", body, bearer=token, headers=again)
+    assert code == 403
+
+
+async def test_what_a_project_says_holds_a_moment_later(yard, issuer, monkeypatch):
+    uid = await yard.project("tides", {"oidc": [entry("run")]})
+    token = issuer.token(NOW)
+    assert await status(yard, token) == 200
+    monkeypatch.setattr("api.auth.oidc.SETTLED_SECONDS", 0.0)
+    await yard.store.projects.remove("tides", uid, NOW)
+    assert await status(yard, token) == 401
+
+
+BAD = {
+    "expired": lambda i: i.token(NOW - timedelta(seconds=331)),
+    "not begun": lambda i: i.token(NOW, nbf=int(NOW.timestamp()) + 31),
+    "issued later": lambda i: i.token(NOW, iat=int(NOW.timestamp()) + 31),
+    "endless": lambda i: i.token(NOW, exp=int(NOW.timestamp()) + 86_401),
+    "without exp": lambda i: i.token(NOW, exp=None),
+    "without iat": lambda i: i.token(NOW, iat=None),
+    "with a text for exp": lambda i: i.token(NOW, exp="9999999999"),
+    "other issuer": lambda i: i.token(NOW, iss="https://other.example"),
+    "issuer with a slash": lambda i: i.token(NOW, iss=f"{i.url}/"),
+    "other audience": lambda i: i.token(NOW, aud="http://yard.example/"),
+    "several audiences": lambda i: i.token(NOW, aud=[AUDIENCE, "other"]),
+    "without audience": lambda i: i.token(NOW, aud=None),
+    "other repository": lambda i: i.token(NOW, repository="octo/others"),
+    "no repository": lambda i: i.token(NOW, repository=None),
+    "odd repository": lambda i: i.token(NOW, repository="octo/tides\n"),
+    "odd ref": lambda i: i.token(NOW, ref=["refs/heads/main"]),
+    "unknown key": lambda i: i.token(NOW, kid="three"),
+    "no key": lambda i: i.token(NOW, kid=""),
+    "other key": lambda i: i.token(NOW, key=rsa_key(2048, 1)),
+    "key of another algorithm": lambda i: i.token(NOW, key=ec_key(), algorithm="ES256"),
+    "other algorithm": lambda i: i.token(NOW, algorithm="RS512"),
+    "public key as secret": lambda i: jwt.encode(
+        i.claims(NOW), "x" * 64, "HS256", headers={"kid": "one"}
+    ),
+    "unsigned": lambda i: jwt.encode(i.claims(NOW), None, "none", headers={"kid": "one"}),
+    "cut": lambda i: i.token(NOW)[:-4],
+    "changed": lambda i: _changed(i.token(NOW)),
+    "critical": lambda i: jwt.encode(
+        i.claims(NOW), rsa_key(), "RS256", headers={"kid": "one", "crit": ["x"], "x": 1}
+    ),
+}  # fmt: skip
+
+
+def _changed(token):
+    head, claims, signature = token.split(".")
+    return f"{head}.{claims[:-2]}AA.{signature}"
+
+
+@pytest.mark.parametrize("kind", BAD)
+async def test_every_bad_token_is_refused_alike(yard, issuer, kind):
+    await yard.project("tides", {"oidc": [entry("run")]})
+    code, answer, headers = await yard.call("GET", "/v1/runs", bearer=BAD[kind](issuer))
+    unknown, other, _ = await yard.call("GET", "/v1/runs", bearer="crw_unknown")
+    assert (code, answer) == (unknown, other) and code == 401
+    assert headers["X-RateLimit-Limit"] == "60"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"nbf": None},
+        {"sub": None},
+        {"environment": "production"},
+        {"kid": "two", "algorithm": "ES256", "key": "ec"},
+    ],
+)
+async def test_a_good_token_is_taken(yard, issuer, more):
+    await yard.project("tides", {"oidc": [entry("run", ref="refs/heads/main")]})
+    if more.get("key"):
+        more = {**more, "key": ec_key()}
+    assert await status(yard, issuer.token(NOW, **more)) == 200
+    assert await status(yard, issuer.token(NOW - timedelta(seconds=329), **more)) == 200
+
+
+async def test_a_stream_ends_with_its_workflows_place_in_the_project(yard, issuer, monkeypatch):
+    monkeypatch.setattr("api.auth.oidc.SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr("api.auth.revocation.LOOK_SECONDS", 0.05)
+    uid = await yard.project("tides", {"oidc": [entry("run")]})
+    await yard.project("dunes", {"oidc": [entry("run")]})
+    await yard.claim(await yard.run("run-a", "dunes"))
+    headers = {"Authorization": f"Bearer {issuer.token(NOW)}", "Accept": "text/event-stream"}
+    async with yard.client.get("/v1/runs/run_a/events", headers=headers) as answer:
+        assert answer.status == 200
+        await answer.content.readuntil(b"\n\n")
+        await yard.store.projects.remove("tides", uid, NOW)
+        assert b"run.completed" not in await asyncio.wait_for(answer.content.read(), 60)
+    async with yard.client.get("/v1/runs/run_a/events", headers=headers) as answer:
+        assert answer.status == 200, "what it still holds can be followed anew"
+
+
+async def test_requests_of_a_repository_count_together(yard, issuer):
+    await yard.project("tides", {"oidc": [entry("run")]})
+    left = []
+    for ref in ("refs/heads/a", "refs/heads/b"):
+        _, _, headers = await yard.call("GET", "/v1/runs", bearer=issuer.token(NOW, ref=ref))
+        left.append(int(headers["X-RateLimit-Remaining"]))
+    assert left == [59, 58]
+
+
+async def test_an_issuer_that_is_away_is_503_and_asked_ever_more_seldom(issuer, yard):
+    issuer.broken = web.Response(status=500)
+    await yard.project("tides", {"oidc": [entry("run")]})
+    for _ in range(3):
+        code, answer, headers = await yard.call("GET", "/v1/runs", bearer=issuer.token(NOW))
+        assert (code, answer["error"]["code"]) == (503, "unavailable")
+        assert headers["Retry-After"] and headers["X-RateLimit-Limit"]
+    assert len(issuer.asked) == 1
+
+
+def workflow(**claims):
+    return workflows.of_claims({"repository": REPOSITORY, **claims})
+
+
+@pytest.mark.parametrize(
+    ("spec", "claims", "wanted"),
+    [
+        ([entry("run")], {}, {"read", "run"}),
+        ([entry("run"), entry("deploy")], {}, {"read", "run", "deploy"}),
+        ([entry("read")], {"ref": "refs/heads/x", "environment": "y"}, {"read"}),
+        ([entry("run", ref="refs/heads/main")], {"ref": "refs/heads/main"}, {"read", "run"}),
+        ([entry("run", ref="refs/heads/main")], {"ref": "refs/heads/Main"}, None),
+        ([entry("run", ref="refs/heads/main")], {"ref": "refs/heads/main2"}, None),
+        ([entry("run", ref="refs/heads/*")], {"ref": "refs/heads/main"}, {"read", "run"}),
+        ([entry("run")], {"ref": "refs/pull/7/merge"}, None),
+        ([entry("run", ref="refs/heads/main")], {}, None),
+        ([entry("run", ref="")], {}, None),
+        ([entry("run", ref="")], {"ref": ""}, None),
+        ([entry("run", environment="prod")], {"environment": "prod"}, {"read", "run"}),
+        ([entry("run", environment="prod")], {}, None),
+        ([entry("run", environment="prod", ref="a")], {"environment": "prod", "ref": "b"}, None),
+        ([entry("run", repository="octo/tides2")], {}, None),
+        ([entry("admin", "run")], {}, {"read", "run"}),
+        ([{"repository": 1, "scopes": ["run"]}, {"repository": REPOSITORY}, None, "x"], {}, None),
+        ({"repository": REPOSITORY}, {}, None),
+        (None, {}, None),
+    ],
+)
+def test_what_entries_give_a_workflow(spec, claims, wanted):
+    found = workflows.grants(workflows.entries("tides", spec), workflow(**claims))
+    assert (None if found is None else found.within("tides")) == (wanted and frozenset(wanted))
+
+
+@pytest.mark.parametrize(
+    ("change", "good"),
+    [({}, True), ({"exp": 1000}, True), ({"exp": 969}, False), ({"iat": 1030}, True), ({"iat": 1031}, False),
+     ({"nbf": 1031}, False), ({"nbf": None}, False), ({"exp": True}, False), ({"exp": 1e9}, False),
+     ({"iat": -1}, False), ({"exp": 1000 + 86_400}, True), ({"exp": 1001 + 86_400}, False)],
+)  # fmt: skip
+def test_a_token_holds_in_its_time(change, good):
+    now = NOW.fromtimestamp(1000, NOW.tzinfo)
+    assert timely({"iat": 1000, "nbf": 1000, "exp": 1300, **change}, now) is good
+
+
+def test_what_is_no_token_is_not_looked_at(issuer):
+    good = issuer.token(NOW)
+    assert glance(good) is not None
+    deep = "W" * 5999
+    for text in ("", "a.b.c", good[:-400], good + "=", f" {good}", good.replace(".", ",", 1), "x" * 8000,
+                 f"{good}.{good}", ".".join(("W10", "W10", "x" * 60)), f"eyJ9.{deep}.{'x' * 60}",
+                 json.dumps({"a": 1}), "crw_abc.def.ghi"):  # fmt: skip
+        assert glance(text) is None, text[:40]

@@ -1,0 +1,106 @@
+"""A build context on another server, as a client gives it: `build_context_url`."""
+
+import dataclasses
+import socket
+
+import pytest
+from aiohttp import web
+from sqlalchemy import select
+
+from api.build_context import upload
+from api.build_context.upload import Contexts
+from api.services import SERVICES
+from api.store.sql.schema import uploads
+from crds.installation_limits import Limits
+
+HERE = "127.0.0.2"
+
+
+@pytest.fixture
+async def port(yard):
+    """Another server, which the installation fetches from; gives its port."""
+
+    async def serve(request: web.Request) -> web.Response:
+        return web.Response(body=b"x" * int(request.query["size"]))
+
+    application = web.Application()
+    application.router.add_get("/archive", serve)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    with socket.socket() as free:
+        free.bind((HERE, 0))
+        found = free.getsockname()[1]
+    await web.TCPSite(runner, HERE, found).start()
+    services = yard.client.server.app[SERVICES]
+    config = dataclasses.replace(
+        services.config,
+        context_hosts=f"{HERE}:{found}",
+        net_allow=(f"{HERE}/32",),
+        limits=Limits(context_bytes=1000),
+    )
+    object.__setattr__(services, "contexts", Contexts(config, yard.store))
+    await yard.project("crew")
+    yield found
+    await runner.cleanup()
+
+
+async def post(yard, url, **more):
+    return await yard.call("POST", "/v1/deployments", {"project": "crew", "build_context_url": url, **more})
+
+
+async def kept(yard):
+    async with yard.store.database.read() as connection:
+        return (await connection.execute(select(uploads))).all()
+
+
+async def test_it_is_kept_as_an_upload_before_the_object_is_made(yard, port):
+    status, _, _ = await post(yard, f"http://{HERE}:{port}/archive?size=1000")
+    assert status == 503  # There is no apiserver here to make the object at.
+    (row,) = await kept(yard)
+    assert (row.project, row.size, row.stored_at) == ("crew", 1000, yard.clock[0])
+    assert b"".join([part async for part in yard.store.blobs.read(row.blob)]) == b"x" * 1000
+
+
+@pytest.mark.parametrize(
+    ("url", "status", "words"),
+    [
+        ("http://{at}/archive?size=1001", 413, "more than 1000 bytes"),
+        ("http://{at}/archive?size=0", 400, "0 bytes"),
+        ("http://{at}/absent", 400, "answered with 404"),
+        (
+            "http://elsewhere.example/archive",
+            400,
+            "elsewhere.example:80, which this installation does not fetch",
+        ),
+        ("http://user:word@{at}/archive", 400, "must not carry a user or a password"),
+        ("file:///etc/passwd", 400, "must begin with https://"),
+    ],
+)
+async def test_what_cannot_be_fetched_names_the_field_and_the_next_step(yard, port, url, status, words):
+    got, answer, _ = await post(yard, url.format(at=f"{HERE}:{port}"))
+    assert (got, answer["error"]["details"]["field"]) == (status, "build_context_url")
+    assert words in answer["error"]["message"] and "word@" not in answer["error"]["message"]
+    if status == 400:
+        assert "POST /v1/uploads" in answer["error"]["message"]
+    assert await kept(yard) == []
+
+
+async def test_a_followed_project_is_not_fetched_for(yard, port):
+    await yard.project("followed", {"source": {"git": {"url": "https://git.example/x"}}})
+    url = f"http://{HERE}:{port}/archive?size=9"
+    status, answer, _ = await yard.call(
+        "POST", "/v1/deployments", {"project": "followed", "build_context_url": url}
+    )
+    assert (status, answer["error"]["details"]["field"]) == (409, "build_context_url")
+    assert await kept(yard) == []
+
+
+async def test_only_a_few_are_fetched_at_once(yard, port, monkeypatch):
+    monkeypatch.setattr(upload, "WAIT_SECONDS", 0.05)
+    contexts = yard.client.server.app[SERVICES].contexts
+    for _ in range(upload.AT_ONCE):
+        await contexts._turns.acquire()
+    status, _, headers = await post(yard, f"http://{HERE}:{port}/archive?size=9")
+    assert status == 503 and headers["Retry-After"]
+    contexts._turns.release()
+    assert (await post(yard, f"http://{HERE}:{port}/archive?size=2000"))[0] == 413

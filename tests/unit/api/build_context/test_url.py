@@ -1,0 +1,122 @@
+"""Which addresses of other servers are read as what, and what is refused before anything is looked up."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from yarl import URL
+
+from api.build_context.url import Host, Refused, parse_hosts, read, redirected
+
+HOSTS = parse_hosts("github.com, files.example.com:8443, xn--bcher-kva.example, 127.0.0.1:8080, [::1]:8080")
+
+
+def test_the_list_of_hosts():
+    assert Host("github.com", None) in HOSTS and Host("files.example.com", 8443) in HOSTS
+    assert parse_hosts("") == parse_hosts(" , ") == frozenset()
+    assert parse_hosts("GitHub.com") == {Host("github.com", None)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["https://github.com", "*", "*.example.com", "a b", "a/b", "a@b", "a:0", "a:99999", "a:", "a..b", "-a",
+     "a.",
+     "127.1", "0x7f.1", "2130706433", "127.0.0.01", "[::0:1]", "[::1", "büch.er", "a_b"],
+)  # fmt: skip
+def test_what_is_no_host_is_named(text):
+    with pytest.raises(ValueError, match="is no host; write for example"):
+        parse_hosts(f"github.com,{text}")
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("https://github.com/a/b.tar.gz?x=1&y=%20", "https://github.com/a/b.tar.gz?x=1&y=%20"),
+        ("HTTPS://GitHub.COM", "https://github.com/"),
+        ("https://github.com:443/a", "https://github.com/a"),
+        ("http://github.com:80?x", "http://github.com/?x"),
+        ("https://files.example.com:8443/a", "https://files.example.com:8443/a"),
+        ("https://xn--bcher-kva.example/a", "https://xn--bcher-kva.example/a"),
+        ("http://127.0.0.1:8080/a", "http://127.0.0.1:8080/a"),
+        ("http://[::1]:8080/a", "http://[::1]:8080/a"),
+    ],
+)
+def test_an_address_of_a_named_host_has_one_spelling(address, url):
+    assert read(address, HOSTS).url == url
+
+
+REFUSED = [
+    # other schemes, and what is none
+    "file:///etc/passwd", "ext::sh -c id", "gopher://github.com/", "ftp://github.com/", "github.com/a",
+    "//github.com/a",
+    "https:/github.com", "https:github.com", "https:///github.com", "", "javascript:1",
+    "ssh://github.com/a", "data:,a",
+    "http+unix://github.com/", "HTTPSS://github.com",
+    # other hosts, also where only a part of the name is the same
+    "https://github.com.evil.example/", "https://evil.example/github.com", "https://evilgithub.com/",
+    "https://evil.example?github.com/", "https://evil.example#github.com/", "https://github.com.",
+    "https://.github.com/", "https://github..com/",
+    # users, passwords and backslashes, which parsers read differently
+    "https://github.com@evil.example/", "https://evil.example@github.com/", "https://a:b@github.com/",
+    "https://github.com:80@evil.example/", "https://evil.example\\@github.com/",
+    "https://github.com\\.evil.example/",
+    "https:\\\\github.com/", "https://github.com\\a", "https://github.com%2f@evil.example/",
+    "https://github.com%00/",
+    "https://git\thub.com/", "https://github.com /", " https://github.com/",
+    "https://github.com/\r\nHost: evil",
+    "https://github.com/#a", "https://github.com/\x00",
+    # ports
+    "https://github.com:8443/", "https://github.com:22/", "https://github.com:0/", "https://github.com:/",
+    "https://github.com:443443/", "https://github.com:+443/", "https://github.com:0443/",
+    "https://github.com:4 43/",
+    "https://files.example.com/", "https://files.example.com:443/", "http://github.com:443/",
+    # this machine, in spellings of an address that is allowed, and in others
+    "http://127.1:8080/", "http://0x7f.1:8080/", "http://0x7f000001:8080/", "http://2130706433:8080/",
+    "http://017700000001:8080/", "http://0177.0.0.1:8080/", "http://127.0.0.01:8080/",
+    "http://127.0.0.1.:8080/",
+    "http://127.0.0.1/", "http://localhost:8080/", "http://[::ffff:127.0.0.1]:8080/",
+    "http://[0:0:0:0:0:0:0:1]:8080/",
+    "http://[::1%25lo]:8080/", "http://[::1]/", "http://0:8080/", "http://[::]:8080/",
+    "http://169.254.169.254/",
+    # IDN: not as it is displayed, nor with signs that become dots or letters
+    "https://bücher.example/", "https://github。com/", "https://ｇithub.com/", "https://gıthub.com/",
+    "https://xn--bcher-kva.example.evil/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", REFUSED)
+def test_everything_else_is_refused_before_anything_is_looked_up(address):
+    with pytest.raises(Refused):
+        read(address, HOSTS)
+
+
+@pytest.mark.parametrize(
+    "location", [one for one in REFUSED if one.startswith(("http", "HTTP", "file", "ext"))]
+)
+def test_a_redirect_is_read_like_an_address(location):
+    if location.startswith(("https:/github", "https:github", "https:///github")):
+        return  # To a browser, and to urljoin, these are paths of the same server.
+    with pytest.raises(Refused):
+        redirected(read("http://127.0.0.1:8080/a", HOSTS), location, HOSTS)
+
+
+def test_where_redirects_lead():
+    begin = read("https://github.com/a/b?x", HOSTS)
+    assert redirected(begin, "c", HOSTS).url == "https://github.com/a/c"
+    assert redirected(begin, "/c?y", HOSTS).url == "https://github.com/c?y"
+    assert redirected(begin, "//files.example.com:8443/c", HOSTS).url == "https://files.example.com:8443/c"
+    with pytest.raises(Refused, match="from https to http"):
+        redirected(begin, "http://github.com/", HOSTS)
+    with pytest.raises(Refused):
+        redirected(begin, "http://[::1", HOSTS)
+
+
+@given(st.text(st.characters(codec="ascii"), max_size=12), st.sampled_from(["https://", "http://", "//", ""]))
+def test_what_is_read_is_the_same_to_whoever_connects(rest, scheme):
+    for text in (f"{scheme}github.com{rest}", f"{scheme}{rest}github.com/", f"{scheme}github.com/{rest}"):
+        try:
+            place = read(text, HOSTS)
+        except Refused:
+            continue
+        url = URL(place.url, encoded=True)
+        assert (url.scheme, url.host, url.port) == (place.scheme, place.host, place.port)
+        assert place.host == "github.com" and url.user is None and url.password is None

@@ -1,0 +1,75 @@
+"""Answers that are given again: never an old one, never somebody else's."""
+
+import pytest
+
+from api.http.response_cache import LARGEST, MOST, Answer, Remembered
+
+A = Answer(b"{}", {})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "asked", "known"),
+    [(1, 1, 1, True), (1, 1, 2, False), (1, 2, 2, False), (None, None, None, False), (1, None, 1, False)],
+)
+def test_an_answer_holds_for_the_generation_it_was_made_in(before, after, asked, known):
+    told = Remembered()
+    told.put(before, after, "q", A)
+    assert (told.get(asked, "q") is A) is known
+    assert told.get(asked, "other") is None
+
+
+def test_what_is_kept_is_bounded():
+    told = Remembered()
+    for number in range(MOST + 1):
+        told.put(1, 1, number, A)
+    assert told.get(1, 0) is None and told.get(1, MOST) is A
+    told.put(1, 1, "large", Answer(b"x" * (LARGEST + 1), {}))
+    assert told.get(1, "large") is None
+
+
+async def test_a_change_is_seen_by_the_next_question(yard):
+    await yard.project("shop")
+    for path in (
+        "/v1/runs",
+        "/v1/runs?status=pending",
+        "/v1/runs/run_1",
+        "/v1/projects",
+        "/v1/deployments/dep_a",
+    ):
+        await yard.call("GET", path)
+    raw = await yard.run("run-1", "shop")
+    for _ in range(2):
+        assert [run["status"] for run in (await yard.get("/v1/runs"))["data"]] == ["pending"]
+        assert (await yard.get("/v1/runs/run_1"))["data"]["status"] == "pending"
+    await yard.end(raw, "Succeeded", durationMs=5)
+    assert [run["status"] for run in (await yard.get("/v1/runs"))["data"]] == ["succeeded"]
+    assert (await yard.get("/v1/runs?status=pending"))["data"] == []
+    assert (await yard.get("/v1/runs/run_1"))["data"]["status"] == "succeeded"
+
+
+async def test_the_same_answer_again_is_the_same_to_the_byte_but_for_the_headers_of_the_call(yard):
+    await yard.project("shop")
+    await yard.run("run-1", "shop")
+    (_, first, before), (_, again, after) = [await yard.call("GET", "/v1/runs?per_page=1") for _ in range(2)]
+    assert first == again
+    for name in ("Link", "Content-Type", "Content-Length", "X-Content-Type-Options"):
+        assert before[name] == after[name]
+    assert before["X-Request-Id"] != after["X-Request-Id"]
+    status, body, headers = await yard.call("HEAD", "/v1/runs?per_page=1")
+    assert (status, body) == (200, b"")
+    assert headers["Content-Length"] == before["Content-Length"]
+
+
+async def test_nobody_is_given_the_answer_of_another_key(yard):
+    await yard.project("shop")
+    await yard.project("shed")
+    await yard.run("run-1", "shop")
+    await yard.run("run-2", "shed")
+    one, other = yard.key("read", projects=["shop"]), yard.key("run", projects=["shed"])
+    for _ in range(2):
+        assert [run["id"] for run in (await yard.get("/v1/runs", bearer=one))["data"]] == ["run_1"]
+        assert [run["id"] for run in (await yard.get("/v1/runs", bearer=other))["data"]] == ["run_2"]
+        assert (await yard.call("GET", "/v1/runs/run_1", bearer=one))[0] == 200
+        assert (await yard.call("GET", "/v1/runs/run_1", bearer=other))[0] == 404
+    assert len((await yard.get("/v1/runs"))["data"]) == 2
+    assert (await yard.call("GET", "/v1/runs", headers={"Accept": "text/csv"}))[0] == 406

@@ -1,0 +1,250 @@
+"""Clients that are slow, endless or no clients at all: others are answered beside them, and nothing stays."""
+
+import asyncio
+import contextlib
+import gzip
+import json
+import time
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import http_parser
+
+from api.http import request_body as body
+from api.http import server
+from api.http.request_body import LEAST_BODY
+
+FIELDS = "Host: x\r\nAuthorization: Bearer {key}\r\n"
+POST = f"POST /v1/projects HTTP/1.1\r\n{FIELDS}Content-Type: application/json\r\n"
+GET = f"GET /v1/projects HTTP/1.1\r\n{FIELDS}"
+
+
+class Door:
+    """A listener with our connections, and somebody ordinary who calls beside the others."""
+
+    def __init__(self, site: server.Site, port: int, key: str, session: aiohttp.ClientSession) -> None:
+        self.open, self.port, self.key, self._session = site.connections, port, key, session
+
+    async def ordinary(self) -> None:
+        """An ordinary request is answered."""
+        async with self._session.get("/v1/projects") as answer:
+            assert answer.status == 200
+
+    async def connect(self, head: str, sent: bytes = b""):
+        """A connection that sends this much of a request."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
+        writer.write(head.format(key=self.key).encode() + sent)
+        await writer.drain()
+        return reader, writer
+
+    async def alone(self) -> None:
+        """Only the ordinary caller's connection is left."""
+        async with asyncio.timeout(60):
+            while len(self.open) > 1:
+                await asyncio.sleep(0.02)
+
+
+def descriptors() -> int:
+    """How many files this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture
+async def door(yard, monkeypatch):
+    monkeypatch.setattr(server, "HEAD_SECONDS", 0.4)
+    monkeypatch.setattr(server, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(body, "BODY_SECONDS", 0.5)
+    server.raise_file_limit()
+    site = server.Site(yard.client.server.runner, "127.0.0.1", 0, 3000)
+    await site.start()
+    port = int(site.name.rsplit(":", 1)[1])
+    headers = {"Authorization": f"Bearer {yard.admin}"}
+    async with (
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session,
+        asyncio.timeout(180),
+    ):
+        found = Door(site, port, yard.admin, session)
+        await found.ordinary()
+        await asyncio.sleep(0)
+        files, tasks = descriptors(), len(asyncio.all_tasks())
+        yield found
+        await found.alone()
+        await found.ordinary()
+        # Whatever they did, they leave nothing open here.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(20):
+                while descriptors() > files or len(asyncio.all_tasks()) > tasks:
+                    await asyncio.sleep(0.05)
+        assert descriptors() <= files
+        assert len(asyncio.all_tasks()) <= tasks
+
+
+async def test_a_thousand_heads_that_never_end_keep_nobody_out(door):
+    slow = [await door.connect("GET / HTTP/1.1\r\nX-Slow: ") for _ in range(1000)]
+    await door.ordinary()
+    for reader, writer in slow:
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_who_waits_longest_makes_room(door):
+    door.open._most = 50
+    idle = [await door.connect("") for _ in range(200)]
+    await door.ordinary()
+    assert len(door.open) <= 50
+    for _, writer in idle:
+        writer.close()
+
+
+async def test_a_head_that_drips_or_swells_is_cut(door):
+    async def drip(piece: bytes, pause: float) -> None:
+        reader, writer = await door.connect("GET / HTTP/1.1\r\n")
+        try:
+            while not reader.at_eof():
+                writer.write(piece)
+                await writer.drain()
+                await asyncio.sleep(pause)
+        except ConnectionError:
+            pass
+        writer.close()
+
+    fields = b"".join(b"X-%d: %s\r\n" % (n, b"x" * 8000) for n in range(20))
+    await asyncio.gather(drip(b"x", 0.05), drip(fields, 0.05), door.ordinary())
+
+
+async def test_a_large_body_that_comes_at_once_is_taken_also_where_the_loop_was_held_up(door, monkeypatch):
+    taken = server.Connection.data_received
+
+    def held_up(self, data: bytes) -> None:
+        taken(self, data)
+        if len(data) > server.HEAD_BYTES:
+            time.sleep(3 * server.BEAT_SECONDS)
+
+    monkeypatch.setattr(server.Connection, "data_received", held_up)
+    body = json.dumps({"name": "tides", "description": "x" * 100_000}).encode()
+    reader, writer = await door.connect(POST + f"Content-Length: {len(body)}\r\n\r\n", body)
+    assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 4")
+    writer.close()
+
+
+def chunked(data: bytes, size: int) -> bytes:
+    """A body in chunks."""
+    parts = [data[at : at + size] for at in range(0, len(data), size)]
+    return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+
+BIG = json.dumps({"name": "x" * (LEAST_BODY + 1)}).encode()
+BOMB = gzip.compress(b" " * 20_000_000, 9)
+CHUNKS = "Transfer-Encoding: chunked\r\n"
+ODD = {
+    "a body that is too long by its length": (POST + f"Content-Length: {len(BIG)}\r\n\r\n", b"", 413),
+    "a body that is too long": (POST + CHUNKS + "\r\n", chunked(BIG, 65536), 413),
+    "a body that grows": (POST + CHUNKS + "Content-Encoding: gzip\r\n\r\n", chunked(BOMB, 65536), 415),
+    "a body of chunks of one byte": (
+        POST + CHUNKS + "\r\n",
+        chunked(b'{"name": "?"}' + b" " * 30_000, 1),
+        400,
+    ),
+    "a body that does not come": (POST + "Content-Length: 20\r\n\r\n", b'{"name":', 408),
+    "chunks that do not come": (POST + CHUNKS + "\r\n", b'5\r\n{"na', 408),
+    "a chunk of no size": (POST + CHUNKS + "\r\n", b"zz\r\n{}\r\n", 400),
+    "a chunk that claims everything": (POST + CHUNKS + "\r\n", b"ffffffffffffffffffff\r\n{}\r\n", 400),
+    "two lengths": (POST + "Content-Length: 5\r\nContent-Length: 6\r\n\r\n", b"{}", 400),
+    "length and chunks": (POST + CHUNKS + "Content-Length: 5\r\n\r\n", b"0\r\n\r\n", 400),
+    "a length with a sign": (POST + "Content-Length: +2\r\n\r\n", b"{}", 400),
+    "a list of lengths": (POST + "Content-Length: 2, 2\r\n\r\n", b"{}", 400),
+    "a space in a field's name": (POST + "Transfer-Encoding : chunked\r\n\r\n", b"0\r\n\r\n", 400),
+    "chunks that are not last": (POST + "Transfer-Encoding: chunked, identity\r\n\r\n", b"0\r\n\r\n", 400),
+    "a field over two lines": (POST + "X: y\r\n Content-Length: 2\r\n\r\n", b"{}", 400),
+    "lines without CR": (POST.replace("\r", "") + "Content-Length: 2\n\n", b"{}", 400),
+    "a bare CR": (POST + "X: y\rContent-Length: 2\r\n\r\n", b"{}", 400),
+    "two hosts": (GET + "Host: y\r\n\r\n", b"", 400),
+    "a long field": (GET + "X: " + "x" * 9000 + "\r\n\r\n", b"", 400),
+    "a long address": ("GET /" + "x" * 9000 + " HTTP/1.1\r\n\r\n", b"", 400),
+    "many fields": (GET + "".join(f"X-{n}: x\r\n" for n in range(200)) + "\r\n", b"", 400),
+    "no HTTP": ("\x16\x03\x01 hello\r\n\r\n", b"", 400),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+async def test_odd_requests_get_their_answer(door, case):
+    head, sent, status = ODD[case]
+    reader, writer = await door.connect(head)
+    try:
+        writer.write(sent)
+        await writer.drain()
+    except ConnectionError:
+        pass
+    await door.ordinary()
+    line = await reader.readline()
+    assert line.split()[1] == str(status).encode()
+    writer.close()
+
+
+UNPACKED = {
+    "without a key": ("POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n", 401),
+    "to no path": ("POST /nothing HTTP/1.1\r\nHost: x\r\n", 404),
+    "to a webhook": ("POST /v1/hooks/git/x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n", 404),
+    "to an upload": ("PUT /v1/uploads/upl_x/content?token=x HTTP/1.1\r\nHost: x\r\n", 403),
+    "with a key": (POST, 415),
+}
+
+
+@pytest.mark.parametrize("case", UNPACKED)
+async def test_what_is_sent_compressed_is_not_unpacked(door, monkeypatch, case):
+    unpacked = []
+    taken = http_parser.DeflateBuffer.feed_data
+
+    def seen(self, chunk, *more):
+        unpacked.append(len(chunk))
+        return taken(self, chunk, *more)
+
+    monkeypatch.setattr(http_parser.DeflateBuffer, "feed_data", seen)
+    head, status = UNPACKED[case]
+    bomb = gzip.compress(b" " * 1_000_000, 9)
+    reader, writer = await door.connect(
+        f"{head}Content-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n"
+    )
+    writer.write(bomb)
+    assert (await reader.readline()).split()[1] == str(status).encode()
+    # What is left of the body is read away after the answer.
+    await door.ordinary()
+    writer.close()
+    await door.alone()
+    assert unpacked == []
+
+
+async def test_a_body_that_drips_is_ended(door):
+    reader, writer = await door.connect(POST + CHUNKS + "\r\n")
+    for _ in range(20):
+        writer.write(b"1\r\n \r\n")
+        await asyncio.sleep(0.05)
+    assert b" 408 " in await reader.readline()
+    await door.ordinary()
+    writer.close()
+
+
+async def test_requests_in_a_row_are_answered_in_their_order(door):
+    # More than are taken in at once; the rest waits in the connection, not in memory.
+    reader, writer = await door.connect((GET + "X-Request-Id: {{n}}\r\n\r\n").replace("{{n}}", "first"))
+    rows = "".join(GET.format(key=door.key) + f"X-Request-Id: row-{n}\r\n\r\n" for n in range(500))
+    writer.write(rows.encode())
+    await door.ordinary()
+    seen = []
+    while len(seen) < 501:
+        line = await reader.readline()
+        if line.lower().startswith(b"x-request-id:"):
+            seen.append(line.split()[1].decode())
+    assert seen == ["first", *(f"row-{n}" for n in range(500))]
+    writer.close()
+
+
+async def test_half_closed_connections_end(door):
+    for head, sent in ((GET, b"\r\n"), (GET, b""), (POST + CHUNKS + "\r\n", b"5\r\n{"), ("", b"")):
+        reader, writer = await door.connect(head, sent)
+        writer.write_eof()
+        async with asyncio.timeout(60):
+            await reader.read()
+        await door.ordinary()
+        writer.close()

@@ -1,0 +1,126 @@
+"""The pods' routes over a real store, with an apiserver that shows Runs and takes no write."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+from kubernetes.aio import client
+
+from api.config import Config
+from api.internal import routes
+from api.store.store import Store
+from crds import pod_tokens
+from crds.installation_limits import Limits
+from kube.client import Kube
+
+KEY = "a key that is only used here"
+Pods = TestClient[web.Request, web.Application]
+Mint = Callable[..., dict[str, str]]
+
+
+class _Server(TestServer):
+    """As installed: a call goes on when its sender is gone."""
+
+    async def _make_runner(self, **options: Any) -> web.BaseRunner:
+        return await super()._make_runner(**{**options, "handler_cancellation": False})
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = await Store.open(tmp_path / "data", "crews")
+    yield opened
+    await opened.close()
+
+
+class Objects:
+    """The Runs that the apiserver has, by name: by default one that nobody has changed since."""
+
+    def __init__(self) -> None:
+        self.changed: dict[str, dict[str, Any]] = {}
+        self.away = self.absent = False
+        self.looks = 0
+
+    async def run(self, request: web.Request) -> web.Response:
+        """A Run, with what was changed of it."""
+        self.looks += 1
+        name = request.match_info["name"]
+        metadata = {"name": name, "namespace": "crews", "uid": "run-uid", "resourceVersion": "900"}
+        metadata["creationTimestamp"] = "2026-11-21T10:00:00Z"
+        found: dict[str, Any] = {"metadata": metadata, "spec": {"project": "demo", "deployment": "dep-a"}}
+        return self._refusal() if self.away else web.json_response(found | self.changed.get(name, {}))
+
+    async def deployment(self, request: web.Request) -> web.Response:
+        """A Deployment that nobody has built yet."""
+        if self.absent:
+            return web.json_response({"reason": "NotFound", "message": "no"}, status=404)
+        metadata = {"name": request.match_info["name"], "namespace": "crews", "uid": "run-uid"}
+        times = {"resourceVersion": "900", "creationTimestamp": "2026-11-21T10:00:00Z"}
+        spec = {"project": "demo", "source": {"archive": {"upload": "upl_1"}}}
+        return web.json_response({"metadata": metadata | times, "spec": spec})
+
+    async def other(self, _request: web.Request) -> web.Response:
+        """Anything else."""
+        return self._refusal()
+
+    def _refusal(self) -> web.Response:
+        return web.json_response({"reason": "ServiceUnavailable", "message": "not now"}, status=503)
+
+
+@pytest.fixture
+def objects() -> Objects:
+    return Objects()
+
+
+@pytest.fixture
+async def apiserver(objects: Objects) -> AsyncIterator[str]:
+    """Its address."""
+    app = web.Application()
+    app.router.add_get("/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/{name}", objects.run)
+    app.router.add_get("/apis/crewyard.dev/v1alpha1/namespaces/crews/deployments/{name}", objects.deployment)
+    app.router.add_route("*", "/{rest:.*}", objects.other)
+    async with TestServer(app) as server:
+        yield str(server.make_url("")).rstrip("/")
+
+
+@pytest.fixture
+async def kube(apiserver: str) -> AsyncIterator[Kube]:
+    opened = Kube(client.ApiClient(client.Configuration(host=apiserver)), "crews")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def limits() -> Limits:
+    """Those of the installation; a test that wants others is parametrized with them."""
+    return Limits()
+
+
+@pytest.fixture
+async def pods(store: Store, kube: Kube, tmp_path: Path, limits: Limits) -> AsyncIterator[Pods]:
+    config = Config("crews", "http://public", "http://internal", KEY, tmp_path, limits=limits)
+    app = web.Application()
+    routes.add(app, config, store, kube)
+    async with TestClient(_Server(app)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def bearer() -> Mint:
+    """Makes the header of a token."""
+
+    def mint(name: str, **other: Any) -> dict[str, str]:
+        values = {
+            "key": KEY,
+            "kind": "run",
+            "namespace": "crews",
+            "uid": "run-uid",
+            "expires": int(time.time()) + 600,
+            **other,
+        }
+        return {"Authorization": "Bearer " + pod_tokens.mint(name=name, **values)}
+
+    return mint

@@ -1,0 +1,78 @@
+"""What is written to a Run, and when there is nothing left to write. Pure."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from api.internal.context import Refusal
+from api.internal.result import status_result
+from api.store.index.claims.claims import ClaimRow
+from api.v1.runs.status_outbox import BRIEF, patch, settled, young
+
+CLAIM = ClaimRow("run-a", "uid", "pod", datetime(2026, 11, 21, 10, 0, 0, 5, UTC), None)
+SENT = {"outcome": "failed", "duration_ms": 7, "artifacts": {"count": 0, "bytes": 0}}
+
+
+def test_a_patch_holds_the_uid_as_precondition() -> None:
+    claim = {"podUid": "pod", "time": "2026-11-21T10:00:00.000005Z"}
+    assert patch(CLAIM) == {"metadata": {"uid": "uid"}, "status": {"claim": claim}}
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (None, True),
+        ({"metadata": {"uid": "other"}}, True),
+        ({"metadata": {"uid": "uid"}, "status": {"phase": "Failed"}}, True),
+        ({"metadata": {"uid": "uid"}, "status": {"phase": "Running"}}, False),
+        ({"metadata": {"uid": "uid"}}, False),
+    ],
+)
+def test_an_object_that_takes_no_more_is_settled(found: Any, expected: bool) -> None:
+    assert settled(CLAIM, found) is expected
+
+
+@pytest.mark.parametrize(
+    ("age", "result", "expected"),
+    [
+        (timedelta(0), None, True),
+        (BRIEF, None, False),
+        (timedelta(0), {"outcome": "succeeded"}, False),
+        (timedelta(hours=-1), None, False),
+    ],
+)
+def test_a_claim_waits_a_moment_for_its_result(age: timedelta, result: Any, expected: bool) -> None:
+    assert young(replace(CLAIM, result=result), CLAIM.granted_at + age) is expected
+
+
+def test_a_result_is_cut_to_what_the_object_takes() -> None:
+    sent = {**SENT, "reason": "R" * 99, "message": "m" * 9999, "output": {"a": "ä"}}
+    assert status_result(sent, 32768) == {
+        "outcome": "failed",
+        "durationMs": 7,
+        "artifacts": {"count": 0, "bytes": 0},
+        "reason": "R" * 64,
+        "message": "m" * 4096,
+        "output": '{"a":"ä"}',
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"outcome": "great"},
+        {"duration_ms": -1},
+        {"duration_ms": True},
+        {"artifacts": None},
+        {"artifacts": {"count": 1}},
+        {"output": "x" * 32768},
+        {"output": json.loads("[" * 300 + "]" * 300)},
+    ],
+)
+def test_a_malformed_result_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Refusal) as refusal:
+        status_result({**SENT, **wrong}, 32768)
+    assert refusal.value.status == 400

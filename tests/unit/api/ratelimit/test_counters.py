@@ -1,0 +1,113 @@
+"""Replicas that count requests together, in a real Redis, and what happens while that is away."""
+
+import asyncio
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from api.ratelimit import counters
+from api.ratelimit.counters import MAX_PAUSE, check_url
+from api.ratelimit.limiter import RateLimiter, place
+from tests.unit.api.ratelimit import redis_server
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[redis_server.Server]:
+    yield from redis_server.serving()
+
+
+@pytest.fixture
+def redis(running, monkeypatch) -> Iterator[redis_server.Server]:
+    """The server, empty."""
+    # Two cores and many tests: what is slow here is not away.
+    monkeypatch.setattr(counters, "PATIENCE", 60.0)
+    running.stop()
+    running.start()
+    yield running
+    if running.process is None:
+        running.start()
+
+
+@pytest.fixture
+async def two(redis):
+    """The limiters of two replicas."""
+    made = RateLimiter(redis.url), RateLimiter(redis.url.replace("redis://", "valkey://"))
+    yield made
+    for limiter in made:
+        await limiter.close()
+
+
+async def test_replicas_share_a_window(two):
+    seen = [await two[number % 2].count("key:a", 5) for number in range(7)]
+    assert [allowance.remaining for allowance in seen] == [4, 3, 2, 1, 0, 0, 0]
+    assert [allowance.exceeded for allowance in seen] == [False] * 5 + [True] * 2
+    assert max(one.reset for one in seen) - min(one.reset for one in seen) <= 1
+    assert (await two[0].count("key:b", 5)).remaining == 4
+    assert (await two[1].look("key:a", 5)).exceeded
+    assert not (await two[1].look("key:b", 5)).exceeded
+
+
+async def test_of_many_at_once_no_more_than_the_limit_pass(two):
+    seen = await asyncio.gather(*(two[number % 2].count("key:a", 50) for number in range(300)))
+    assert sum(not allowance.exceeded for allowance in seen) == 50
+
+
+async def test_while_it_is_away_each_replica_counts_by_itself(two, redis, monkeypatch, capsys):
+    now = [1000.0]
+    for limiter in two:
+        limiter._counter._clock = lambda: now[0]
+    assert (await two[0].count("key:a", 2)).remaining == 1
+    redis.stop()
+    for limiter in two:
+        seen = [await limiter.count("key:a", 2) for _ in range(3)]
+        assert [allowance.exceeded for allowance in seen] == [False, False, True]
+    redis.start()
+    assert (await two[0].count("key:a", 2)).exceeded, "it is not asked again at once"
+    now[0] += MAX_PAUSE
+    assert (await two[0].count("key:a", 2)).remaining == 1, "it is back, empty"
+    said = capsys.readouterr().out
+    assert said.count("shared_rate_limit_away") == 2, "each replica says it once a minute"
+    assert redis_server.PASSWORD not in said
+
+
+async def test_one_that_hangs_is_waited_for_a_moment_only(two, redis, monkeypatch):
+    assert (await two[0].count("key:a", 9)).remaining == 8
+    monkeypatch.setattr(counters, "PATIENCE", 0.05)
+    redis.signal(signal.SIGSTOP)
+    try:
+        async with asyncio.timeout(30):
+            assert (await two[0].count("key:a", 9)).remaining == 8
+            assert (await two[0].count("key:a", 9)).remaining == 7
+    finally:
+        redis.signal(signal.SIGCONT)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://localhost", "redis://:secret@10.0.0.1:6379/3", "rediss://user:secret@redis.example:6380",
+     "valkey://valkey.crewyard-system.svc", "valkeys://[::1]:6379/0"],
+)  # fmt: skip
+def test_addresses_of_a_redis_or_valkey_are_taken(url):
+    check_url(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis", "redis://", "http://swordfish@x", "redis://:swordfish@x:port", "redis://x:swordfish@y/zero",
+     "redis://swordfish@x/0?db=1", "redis+unix:///swordfish", "redis://:swordfish@x:0"],
+)  # fmt: skip
+def test_other_addresses_are_refused_without_showing_the_password(url):
+    with pytest.raises(ValueError, match="redis://") as caught:
+        check_url(url)
+    assert "swordfish" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("remote", "stands_for"),
+    [("10.0.0.1", "10.0.0.1"), ("2001:db8::1", "2001:db8::/64"), ("2001:db8::ffff:2", "2001:db8::/64"),
+     ("2001:db8:0:1::1", "2001:db8:0:1::/64"), ("::ffff:10.0.0.1", "10.0.0.1"), ("fe80::1%eth0", "fe80::/64"),
+     (None, ""), ("", ""), ("odd", "odd")],
+)  # fmt: skip
+def test_an_address_stands_for_its_network(remote, stands_for):
+    assert place(remote) == stands_for

@@ -1,0 +1,224 @@
+"""Blobs, uploads, artifacts and build logs: what is acknowledged is there, and exactly it."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from api.store.blobs import direct_upload
+from api.store.blobs.backends import in_bucket, in_folder
+from api.store.blobs.blobs import Blobs
+from api.store.errors import Full, Mismatch, Missing, Taken, TooLarge
+from api.store.logs.build_logs import Chunk, FileBuildLogs
+from api.store.sql.notifier import Signals
+from api.store.store import Store
+from tests.unit.api.store import builders
+
+DATA = bytes(range(256)) * 10_000
+SHA = hashlib.sha256(DATA).hexdigest()
+
+
+async def chunks(data: bytes, size: int = 70_000) -> AsyncIterator[bytes]:
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+async def whole(parts: AsyncIterator[bytes]) -> bytes:
+    return b"".join([part async for part in parts])
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Where the bytes end as files: in a directory of ours, or in that of an S3 server."""
+    return tmp_path / "blobs" if request.param == "folder" else request.getfixturevalue("bucket").new()
+
+
+@pytest.fixture
+def blobs(place: Path, request: pytest.FixtureRequest) -> Blobs:
+    if request.node.callspec.params["place"] == "folder":
+        return in_folder(place)
+    return in_bucket(f"s3://{place.name}/some/prefix")
+
+
+async def test_a_blob_comes_back_whole_and_in_ranges(blobs: Blobs) -> None:
+    stored = await blobs.put("crews/a/b", chunks(DATA), len(DATA), SHA)
+    assert (stored.size, stored.sha256) == (len(DATA), SHA)
+    assert await whole(blobs.read("crews/a/b")) == DATA
+    assert await whole(blobs.read("crews/a/b", 5, 700_000)) == DATA[5:700_000]
+    assert await whole(blobs.read("crews/a/b", len(DATA) - 3)) == DATA[-3:]
+    await blobs.put("crews/empty", chunks(b""), 0, None)
+    assert await whole(blobs.read("crews/empty")) == b""
+    await blobs.delete("crews/a/b")
+    await blobs.delete("crews/a/b")
+    with pytest.raises(Missing):
+        await whole(blobs.read("crews/a/b"))
+
+
+async def test_who_reads_a_blob_has_it_to_its_end(blobs: Blobs) -> None:
+    """Also where it is replaced or deleted meanwhile: never one beginning with another end."""
+    await blobs.put("crews/a", chunks(DATA), len(DATA), SHA)
+    replaced, deleted = blobs.read("crews/a"), blobs.read("crews/a")
+    read = [await anext(replaced), await anext(deleted)]
+    await blobs.put("crews/a", chunks(DATA[::-1]), len(DATA), None)
+    read[0] += await whole(replaced)
+    await blobs.delete("crews/a")
+    read[1] += await whole(deleted)
+    assert [one == DATA for one in read] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("size", "sha256", "error"),
+    [
+        (len(DATA) - 1, SHA, TooLarge),
+        (len(DATA) + 1, SHA, Mismatch),
+        (len(DATA), "0" * 64, Mismatch),
+    ],
+)
+async def test_other_bytes_than_announced_leave_nothing(
+    blobs: Blobs, place: Path, size: int, sha256: str, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        await blobs.put("crews/a", chunks(DATA), size, sha256)
+    assert not [path for path in place.rglob("*") if path.is_file()]
+
+
+async def test_an_upload_is_stored_once(store: Store) -> None:
+    row = await store.uploads.create("demo", len(DATA), SHA, builders.NOW, builders.later(60))
+    with pytest.raises(Mismatch):
+        await store.receive(row.id, chunks(DATA[:-1] + b"x"), builders.NOW)
+    stored = await store.receive(row.id, chunks(DATA), builders.later(5))
+    assert (stored.sha256, stored.stored_at) == (SHA, builders.later(5))
+    assert await store.receive(row.id, chunks(DATA), builders.later(90)) == stored
+    with pytest.raises(Taken):
+        await store.receive(row.id, chunks(DATA[::-1]), builders.later(6))
+    assert await whole(store.blobs.read(stored.blob)) == DATA
+
+
+async def test_of_two_senders_with_different_bytes_the_first_to_end_wins_whole(store: Store) -> None:
+    row = await store.uploads.create("demo", len(DATA), None, builders.NOW, builders.later(60))
+    other, gate = DATA[::-1], asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield other[:100]
+        await gate.wait()
+        yield other[100:]
+
+    late = asyncio.create_task(store.receive(row.id, slow(), builders.NOW))
+    await asyncio.sleep(0)
+    stored = await store.receive(row.id, chunks(DATA), builders.NOW)
+    gate.set()
+    with pytest.raises(Taken):
+        await late
+    assert await whole(store.blobs.read(stored.blob)) == DATA
+    assert (await store.uploads.get(row.id)) == stored
+    assert [len(page) async for page in store.blobs.below(f"{store.namespace}/uploads")] == [1]
+
+
+async def test_a_project_keeps_no_more_uploads_than_it_may(store: Store) -> None:
+    async def announce(project: str, size: int, now: float = 0) -> str:
+        begun, until = builders.later(now), builders.later(now + 60)
+        row = await store.uploads.create(project, size, None, begun, until, 100)
+        return row.id
+
+    first = await announce("demo", 60)
+    with pytest.raises(Full) as refusal:
+        await announce("demo", 41)
+    assert (refusal.value.held, refusal.value.most) == (60, 100)
+    await announce("demo", 40)
+    await announce("other", 100)
+    await store.uploads.remove([first])
+    await announce("demo", 60)
+    # What nobody sent in time is no longer in the way; what was sent is, until it is deleted.
+    sent = await announce("other", 3, 61)
+    await store.receive(sent, chunks(b"abc"), builders.later(62))
+    with pytest.raises(Full):
+        await announce("other", 98, 200)
+    await announce("other", 97, 200)
+
+
+async def test_an_expired_or_unknown_upload_is_missing(store: Store) -> None:
+    row = await store.uploads.create("demo", 3, None, builders.NOW, builders.later(60))
+    for name, now in ((row.id, builders.later(61)), ("upl_nowhere", builders.NOW)):
+        with pytest.raises(Missing):
+            await store.receive(name, chunks(b"abc"), now)
+
+
+async def test_artifacts_keep_the_latest_version_of_each_name(store: Store) -> None:
+    await builders.yard(store)
+    run = await builders.claimed(store)
+
+    async def put(name: str, sha: str, partial: bool = False) -> int:
+        row = await store.artifacts.put(run, name, 3, sha, "text/plain", partial, "b/" + sha, builders.NOW)
+        return row.version
+
+    assert [await put("a", "1"), await put("b", "2"), await put("a", "1")] == [1, 2, 1]
+    assert [await put("a", "3"), await put("a", "3", partial=True)] == [3, 4]
+    page = await store.artifacts.page(run, 0, 10)
+    assert [(row.name, row.sha256, row.partial) for row in page.items] == [
+        ("a", "3", True),
+        ("b", "2", False),
+    ]
+    assert await store.artifacts.held(run) == await store.artifacts.held(run, without="c")
+    assert (await store.artifacts.held(run, without="a")).count == 1
+    assert await store.artifacts.uses(run, "b/2")
+    assert not await store.artifacts.uses(run, "b/1")
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "partial"),
+    [
+        ("Succeeded", None, False),
+        ("Failed", "CrewError", False),
+        ("Failed", "DeadlineExceeded", True),
+        ("Failed", "OOMKilled", True),
+        ("Canceled", None, True),
+    ],
+)
+async def test_artifacts_of_a_run_that_did_not_end_by_itself_are_partial(
+    store: Store, phase: str, reason: str | None, partial: bool
+) -> None:
+    await builders.yard(store)
+    run = await builders.claimed(store)
+    await store.artifacts.put(run, "a", 3, "1", "text/plain", False, "blob", builders.NOW)
+    assert (await store.artifacts.get(run, "a")).partial is False  # type: ignore[union-attr]
+    status = {"error": {"reason": reason, "message": ""}} if reason else {}
+    await store.record.observe(builders.run(run, phase, **status), builders.NOW)
+    assert (await store.artifacts.get(run, "a")).partial is partial  # type: ignore[union-attr]
+
+
+async def test_build_logs_take_each_chunk_once_per_container(tmp_path: Path) -> None:
+    logs = FileBuildLogs(tmp_path, Signals())
+    assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(1, "one\n"), Chunk(2, "two\n")]) == 2
+    assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(2, "two\n"), Chunk(3, "three\n")]) == 3
+    assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(5, "five\n")]) == 3
+    assert await logs.append("dep-a", "pod-2", "kaniko", [Chunk(1, "built\n")]) == 1
+    reopened = FileBuildLogs(tmp_path, Signals())
+    assert await reopened.append("dep-a", "pod-1", "assemble", [Chunk(3, "three\n")]) == 3
+    page = await reopened.read("dep-a")
+    assert page.text == "one\ntwo\nthree\nbuilt\n"
+    first = await reopened.read("dep-a", 0, 2)
+    assert first.text + (await reopened.read("dep-a", first.next)).text == page.text
+    assert (await reopened.read("dep-unknown")).text == ""
+
+
+async def test_a_build_log_is_followed(tmp_path: Path) -> None:
+    logs = FileBuildLogs(tmp_path, Signals())
+    page = await logs.read("dep-a")
+    waiting = asyncio.create_task(logs.wait("dep-a", page.mark, 30))
+    await asyncio.sleep(0)
+    await logs.append("dep-a", "pod", "kaniko", [Chunk(1, "line\n")])
+    await asyncio.wait_for(waiting, 20)
+    assert (await logs.read("dep-a", page.next)).text == "line\n"
+
+
+async def test_of_two_who_take_over_the_same_upload_both_find_it(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path, "crews")
+    row = await store.uploads.create("demo", 4, None, builders.NOW, builders.later(60))
+    await store.blobs.put(direct_upload.key(row), chunks(b"code"), 4, None)
+    first = await direct_upload.arrived(store.uploads, store.blobs, row, builders.NOW)
+    # The second one read the row before the first was done.
+    assert await direct_upload.arrived(store.uploads, store.blobs, row, builders.later(1)) == first
+    assert first.stored_at == builders.NOW
+    await store.close()

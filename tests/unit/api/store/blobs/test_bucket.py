@@ -1,0 +1,100 @@
+"""Blobs in a bucket: seen whole or not at all, and 503 while the bucket is away."""
+
+import hashlib
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from api.config import ConfigError, parse
+from api.store.blobs.backends import BUCKET_PART, in_bucket
+from api.store.errors import Mismatch, Missing, StoreUnavailable
+from api.store.store import Store
+from tests.unit.api.store import builders
+from tests.unit.api.store.blobs.test_blobs import chunks, whole
+from tests.unit.api.store.bucket import CREDENTIALS, Server
+
+LARGE = bytes(range(256)) * (3 * BUCKET_PART // 256) + b"the end"
+SHA = hashlib.sha256(LARGE).hexdigest()
+
+
+async def test_many_parts_are_one_object_that_is_seen_when_it_is_whole(bucket: Server) -> None:
+    blobs = in_bucket(f"s3://{bucket.new().name}")
+
+    async def watched() -> AsyncIterator[bytes]:
+        async for chunk in chunks(LARGE, 1_000_000):
+            yield chunk
+        with pytest.raises(Missing):
+            await whole(blobs.read("crews/a"))
+
+    stored = await blobs.put("crews/a", watched(), len(LARGE), SHA)
+    assert (stored.size, stored.sha256) == (len(LARGE), SHA)
+    assert await whole(blobs.read("crews/a")) == LARGE
+    edge = BUCKET_PART
+    assert await whole(blobs.read("crews/a", edge - 3, edge + 3)) == LARGE[edge - 3 : edge + 3]
+
+
+async def test_a_wrong_end_after_many_parts_leaves_what_was_there_before(bucket: Server) -> None:
+    blobs = in_bucket(f"s3://{bucket.new().name}")
+    await blobs.put("crews/a", chunks(b"before"), 6, None)
+    with pytest.raises(Mismatch):
+        await blobs.put("crews/a", chunks(LARGE, 1_000_000), len(LARGE), "0" * 64)
+
+    async def broken() -> AsyncIterator[bytes]:
+        yield LARGE[: 2 * BUCKET_PART]
+        raise ConnectionResetError("the sender has gone")
+
+    with pytest.raises(StoreUnavailable):
+        await blobs.put("crews/a", broken(), len(LARGE), SHA)
+    assert await whole(blobs.read("crews/a")) == b"before"
+
+
+async def test_an_upload_of_a_store_with_a_bucket_is_in_the_bucket(bucket: Server, tmp_path: Path) -> None:
+    place = bucket.new()
+    store = await Store.open(tmp_path / "data", "crews", blobs_url=f"s3://{place.name}/prefix")
+    row = await store.uploads.create("demo", 3, None, builders.NOW, builders.later(60))
+    row = await store.receive(row.id, chunks(b"abc"), builders.NOW)
+    assert (place / "prefix" / row.blob).read_bytes() == b"abc"
+    assert await whole(store.blobs.read(row.blob)) == b"abc"
+    await store.close()
+
+
+@pytest.mark.parametrize("how", ["gone", "silent"])
+async def test_a_bucket_that_is_away_is_unavailable_and_tells_no_secret(bucket: Server, how: str) -> None:
+    blobs = in_bucket(f"s3://{bucket.new().name}")
+    await blobs.put("crews/a", chunks(b"abc"), 3, None)
+    if how == "gone":
+        bucket.stop()
+    else:
+        bucket.signal(signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable) as raised:
+            await whole(blobs.read("crews/a"))
+        assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(raised.value)
+        assert time.monotonic() - began < 5
+        if how == "gone":
+            with pytest.raises(StoreUnavailable):
+                await blobs.put("crews/b", chunks(b"abc"), 3, None)
+            with pytest.raises(StoreUnavailable):
+                await blobs.delete("crews/a")
+            assert time.monotonic() - began < 15
+    finally:
+        if how == "gone":
+            bucket.start()
+        else:
+            bucket.signal(signal.SIGCONT)
+    assert await whole(blobs.read("crews/a")) == b"abc"
+
+
+async def test_a_bucket_that_is_not_there_is_unavailable(bucket: Server) -> None:
+    with pytest.raises(StoreUnavailable):
+        await in_bucket("s3://no-such-bucket").put("crews/a", chunks(b"abc"), 3, None)
+
+
+@pytest.mark.parametrize("url", ["file:///tmp/x", "s3://", "s3://key:secret@bucket", "bucket"])
+def test_another_address_is_refused_with_the_way_to_say_it(url: str) -> None:
+    with pytest.raises(ConfigError, match="CREWYARD_BLOBS_URL: must be s3://bucket/prefix"):
+        parse({"CREWYARD_TOKEN_KEY": "k" * 32, "CREWYARD_BLOBS_URL": url})

@@ -1,0 +1,116 @@
+"""Addresses into a bucket: as S3's documentation signs them, and as a real S3 server takes them or not."""
+
+import hashlib
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import aiohttp
+import pytest
+from yarl import URL
+
+from api.config import ConfigError, parse
+from api.store.blobs.presign import Signer, signer
+from tests.unit.api.store.bucket import CREDENTIALS, Server
+
+BODY = b"an archive" * 100
+SHA = hashlib.sha256(BODY).hexdigest()
+
+
+def test_an_address_is_the_one_of_the_documentation() -> None:
+    # Amazon S3 API reference, "Authenticating Requests: Using Query Parameters"; its bucket is the host.
+    one = Signer(
+        "https://examplebucket.s3.amazonaws.com", "", "", "us-east-1",
+        "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    )  # fmt: skip
+    url = one.get("test.txt", {}, datetime(2013, 5, 24, tzinfo=UTC), 86400)
+    assert url.endswith("=aeeed9bbccd4d02ee5c0109b86d86835f995330da4c265957d157751f604d404")
+
+
+@pytest.fixture
+def signing(bucket: Server) -> Signer:
+    url = f"s3://{bucket.new().name}/some/prefix"
+    return signer(bucket.environment, url, bucket.environment["AWS_ENDPOINT_URL"])
+
+
+async def call(method: str, url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any, bytes]:
+    # The length is that of what is sent, whatever was announced.
+    sent = {name.replace("_", "-"): value for name, value in headers.items() if name != "Content-Length"}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, URL(url, encoded=True), data=data, headers=sent) as answer,
+    ):
+        return answer.status, answer.headers, await answer.read()
+
+
+async def test_what_was_announced_is_stored_and_read_with_the_headers_that_were_signed(
+    signing: Signer,
+) -> None:
+    now = datetime.now(UTC)
+    allowed = signing.put("crews/a b+ü%2F", len(BODY), SHA, now, 60)
+    assert allowed.headers["Content-Length"] == str(len(BODY))
+    assert (await call("PUT", allowed.url, BODY, **allowed.headers))[0] == 200
+    answer = {
+        "Content-Type": "text/x; a=b",
+        "Content-Disposition": "attachment; filename*=UTF-8''a%20b%C3%BC",
+    }
+    url = signing.get("crews/a b+ü%2F", answer, now, 60)
+    status, headers, body = await call("GET", url)
+    assert (status, body) == (200, BODY)
+    assert answer.items() <= dict(headers).items()
+    status, _, body = await call("GET", url, Range="bytes=3-5")
+    assert (status, body) == (206, BODY[3:6])
+
+
+async def test_other_bytes_another_length_name_or_time_are_refused(signing: Signer) -> None:
+    now = datetime.now(UTC)
+    allowed = signing.put("crews/a", len(BODY), SHA, now, 60)
+    other = bytes([BODY[0] ^ 1]) + BODY[1:]
+    late = signing.put("crews/a", len(BODY), SHA, now - timedelta(hours=1), 60)
+    unknown = signing.put("crews/a", len(BODY), None, now, 60)
+    for url, headers, body in (
+        (allowed.url, allowed.headers, other),
+        (allowed.url, allowed.headers, BODY[:-1]),
+        (allowed.url, allowed.headers, BODY + b"x"),
+        (allowed.url.replace("crews/a", "crews/b"), allowed.headers, BODY),
+        (allowed.url, {**allowed.headers, "Content-Type": "text/html"}, BODY),
+        (late.url, late.headers, BODY),
+        (unknown.url, unknown.headers, BODY + b"x"),
+    ):
+        status, _, said = await call("PUT", url, body, **headers)
+        assert 400 <= status < 500, said
+        assert (await call("GET", signing.get("crews/a", {}, now, 60)))[0] == 404
+    assert (await call("GET", allowed.url))[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("url", "endpoint", "environ", "words"),
+    [
+        ("s3://b", "ftp://x", CREDENTIALS, "must be"),
+        (None, "https://x", CREDENTIALS, "CREWYARD_BLOBS_URL"),
+        ("gs://b", "https://x", CREDENTIALS, "CREWYARD_BLOBS_URL"),
+        ("s3://b", "https://x", {}, "AWS_ACCESS_KEY_ID"),
+    ],
+)
+def test_what_cannot_sign_says_what_is_missing(
+    url: str | None, endpoint: str, environ: dict[str, str], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        signer(environ, url, endpoint)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"CREWYARD_BLOBS_DIRECT": "true"}, "CREWYARD_BLOBS_DIRECT: needs CREWYARD_BLOBS_PUBLIC_URL"),
+        ({"CREWYARD_BLOBS_DIRECT": "yes"}, "CREWYARD_BLOBS_DIRECT: must be true or false"),
+        ({"CREWYARD_BLOBS_PUBLIC_URL": "https://x"}, "CREWYARD_BLOBS_PUBLIC_URL: needs CREWYARD_BLOBS_URL"),
+    ],
+)
+def test_wrong_settings_are_named(settings: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse({"CREWYARD_TOKEN_KEY": "k" * 32, **settings})
+
+
+def test_no_secret_is_shown() -> None:
+    made = signer({**CREDENTIALS, "AWS_SESSION_TOKEN": "of-a-session"}, "s3://b", "https://x")
+    assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in repr(made) and "of-a-session" not in repr(made)

@@ -1,0 +1,98 @@
+"""Which inputs stand in an object, and which are kept aside and named there."""
+
+import hashlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.store.index.runs.inputs import canonical, held, names, reference, same
+from api.store.store import Store
+from api.v1.runs.create import manifest
+from tests.unit.api.store import builders as some
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+INLINE = 16 * 1024
+FILLED = INLINE - len(canonical({"a": ""}))
+
+
+@pytest.mark.parametrize(
+    ("value", "inline"),
+    [
+        ({}, True),
+        ({"a": "x" * FILLED}, True),
+        ({"a": "x" * (FILLED + 1)}, False),
+        ({"a": "é" * (FILLED // 2 + 1)}, False),
+        ({"a": 2**63 - 1, "b": -(2**63)}, True),
+        ({"a": [{"b": 2**63}]}, False),
+        ({"a": -(2**63) - 1}, False),
+        ({"a": "18446744073709551616", "b": 1e300}, True),
+    ],
+)
+def test_an_input_stands_in_the_object_where_it_fits_and_stays_itself(value, inline):
+    found = reference(value, INLINE)
+    assert (found is None) == inline
+    if found:
+        text = canonical(value)
+        assert found == {"sha256": hashlib.sha256(text).hexdigest(), "size": len(text)}
+
+
+@given(VALUES)
+def test_the_reference_of_a_value_is_that_of_what_was_stored(value):
+    whole = {"a": value, "fill": "x" * INLINE}
+    assert reference(json.loads(json.dumps(whole)), INLINE) == reference(
+        dict(reversed(whole.items())), INLINE
+    )
+
+
+def test_a_deep_value_is_no_trouble():
+    deep = json.loads("[" * 900 + "]" * 900)
+    assert reference({"a": deep}, INLINE) is None
+    assert same({"a": deep}, {"a": deep})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ({"a": 2**53 + 1}, {"a": 2**53 + 1}, True),
+        ({"a": 2**53 + 1}, {"a": 2**53}, False),
+        ({"a": 1.0, "b": 1e20}, {"b": 100000000000000000000, "a": 1}, True),
+        ({"a": None}, {}, False),
+    ],
+)
+def test_values_are_compared_as_kubernetes_keeps_them(one, other, equal):
+    assert same(one, other) == equal
+
+
+def test_an_object_that_others_made_gives_its_input_or_none():
+    most = 256 * 1024
+    assert held({}, most) == {}
+    assert held({"input": {"a": 1}}, most) == {"a": 1}
+    assert held({"inputRef": {"sha256": "0" * 64, "size": 20000}}, most) is None
+    assert held({"input": {"a": "x" * (most - 100)}}, most) is not None
+    assert held({"input": {"a": "x" * most}}, most) is None
+    assert held({"input": {"a": "x" * 100}}, 100) is None
+
+
+def test_a_name_of_an_input_holds_whatever_stands_in_objects_now():
+    found = reference({"a": 1}, 2)
+    assert found is not None and reference({"a": 1}, 100) is None
+    assert names(found, {"a": 1}) and not names(found, {"a": 2})
+
+
+async def test_a_large_input_is_whole_in_its_row_whatever_the_object_shows(store: Store) -> None:
+    await some.yard(store)
+    whole = {"text": "x" * 100_000, "number": 2**80}
+    name = await some.accepted(store, input=whole)
+    row = await store.runs.get(name)
+    assert row is not None
+    spec = manifest(row, "project-1", INLINE)["spec"]
+    assert spec == {"project": "demo", "deployment": "dep-a", "inputRef": reference(whole, INLINE)}
+    await store.record.observe(some.run(name, "Running", spec=spec), some.later(1))
+    row = await store.runs.get(name)
+    assert row is not None and row.input == whole

@@ -1,0 +1,35 @@
+"""What was appended last is read from memory: the same as from the disk, or nothing."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from api.store.logs.journal import NEWEST_BYTES, Journal
+
+
+@settings(max_examples=40, deadline=None)
+@given(appends=st.lists(st.lists(st.integers(0, 3000), min_size=1, max_size=4), max_size=6))
+def test_what_is_remembered_is_what_is_on_the_disk(
+    tmp_path_factory: pytest.TempPathFactory, appends: list[list[int]]
+) -> None:
+    journal, number = Journal(tmp_path_factory.mktemp("journal"), segment_bytes=5000), 0
+    assert journal.recent(0, 10) is None
+    for sizes in appends:
+        records = [{"n": number + offset, "x": "x" * size} for offset, size in enumerate(sizes)]
+        number = journal.append(records)
+        small = sum(sizes) < NEWEST_BYTES - 40 * len(sizes)
+        for after in range(number + 1):
+            for limit in (1, 2, 9):
+                found = journal.recent(after, limit)
+                assert found is None or found == journal.read(after, limit)
+                assert (found is not None) >= (small and number - len(sizes) <= after < number)
+
+
+def test_a_removed_journal_remembers_nothing(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "a" / "b" / "c")
+    journal.append([{"n": 1}])
+    assert journal.recent(0, 1) == [{"n": 1}]
+    journal.remove()
+    assert journal.recent(0, 1) is None

@@ -1,0 +1,120 @@
+"""One replica leads; another takes over when it is gone, stopped, or has lost the database."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from api.store.sql.leader import Alone
+from api.store.sql.postgres.leader import PostgresLeader
+from tests.unit.api.store.postgres_server import Server
+
+REPLICA = """
+import asyncio, sys
+from api.store.sql.postgres.leader import PostgresLeader
+
+async def work():
+    print("leads", flush=True)
+    await asyncio.sleep(600)
+
+asyncio.run(PostgresLeader(sys.argv[1], "crews").lead(work))
+"""
+
+
+@pytest.fixture
+def url(postgres: Server) -> str:
+    return postgres.database()
+
+
+class Replica:
+    """A replica of this process: `led` counts how often it began to lead."""
+
+    def __init__(self, url: str, namespace: str = "crews") -> None:
+        self.leader = PostgresLeader(url, namespace)
+        self.leads = asyncio.Event()
+        self.led = 0
+        self.task = asyncio.create_task(self.leader.lead(self._work))
+
+    async def _work(self) -> None:
+        self.led += 1
+        self.leads.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            self.leads.clear()
+
+    async def close(self) -> None:
+        self.task.cancel()
+        await asyncio.wait((self.task,))
+
+
+async def leading(*replicas: Replica, led: int = 0) -> Replica:
+    """The one that leads, once there is one and they led `led` times in all."""
+    end = time.monotonic() + 120
+    while True:
+        found = [one for one in replicas if one.leads.is_set()]
+        if found and sum(one.led for one in replicas) >= led:
+            assert len(found) == 1
+            return found[0]
+        assert time.monotonic() < end
+        await asyncio.sleep(0.05)
+
+
+async def test_one_of_several_leads_and_the_next_takes_over_when_it_ends(url: str) -> None:
+    replicas = [Replica(url) for _ in range(3)]
+    elsewhere = Replica(url, "another-namespace")
+    await leading(elsewhere)
+    while replicas:
+        first = await leading(*replicas)
+        await asyncio.sleep(0.3)
+        assert await leading(*replicas) is first and not first.leader.elsewhere
+        await first.close()
+        replicas.remove(first)
+    await elsewhere.close()
+
+
+async def test_who_loses_the_session_stops_working_and_one_leads_again(url: str, postgres: Server) -> None:
+    one = Replica(url)
+    await leading(one)
+    other = Replica(url)
+    async with asyncio.timeout(60):
+        while not other.leader.elsewhere:
+            await asyncio.sleep(0.05)
+    name = url.split("@/")[1].split("?")[0]
+    postgres.sql(
+        "postgres",
+        "select pg_terminate_backend(pid) from pg_locks join pg_stat_activity using (pid) "
+        f"where locktype = 'advisory' and granted and datname = '{name}'",
+    )
+    await leading(one, other, led=2)
+    await one.close()
+    await other.close()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+async def test_a_killed_or_stopped_leader_is_followed_by_another(url: str, how: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", REPLICA, url], stdout=subprocess.PIPE) as first:
+        try:
+            assert first.stdout is not None
+            while await asyncio.to_thread(first.stdout.readline) != b"leads\n":
+                assert first.poll() is None
+            other = Replica(url)
+            await asyncio.sleep(0.2)
+            assert other.led == 0
+            first.send_signal(how)
+            await leading(other)
+        finally:
+            first.kill()
+    await other.close()
+
+
+async def test_work_that_ends_or_fails_ends_leading(url: str) -> None:
+    async def fail() -> None:
+        raise LookupError("the work's own")
+
+    for leader in (PostgresLeader(url, "crews"), Alone()):
+        with pytest.raises(LookupError):
+            await leader.lead(fail)

@@ -1,0 +1,178 @@
+"""PostgreSQL as the store's: what it promises, and what is said when it is away."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from api.config import ConfigError, parse
+from api.store.errors import StoreUnavailable
+from api.store.sql.postgres.engine import address
+from api.store.store import Store
+from crds.objects import Deployment
+from tests.unit.api.store import builders as some
+from tests.unit.api.store.postgres_server import PASSWORD, Server
+
+
+@pytest.fixture
+def url(postgres: Server) -> str:
+    return postgres.database("filled")
+
+
+@pytest.fixture
+async def store(tmp_path: Path, url: str) -> AsyncIterator[Store]:
+    opened = await Store.open(tmp_path, "crews", url)
+    yield opened
+    await opened.close()
+
+
+async def test_commits_survive_the_loss_of_power_and_waits_are_bounded(store: Store) -> None:
+    async with store.database.write() as connection:
+        found = {
+            name: (await connection.execute(text(f"show {name}"))).scalar_one()
+            for name in ("synchronous_commit", "statement_timeout", "lock_timeout")
+        }
+    assert found == {"synchronous_commit": "on", "statement_timeout": "2s", "lock_timeout": "1500ms"}
+
+
+async def test_what_postgres_has_no_characters_for_is_kept_and_found(store: Store) -> None:
+    await some.yard(store)
+    odd = "a\0b\ud800c\ue000"
+    run = await some.claimed(store, input={odd: odd})
+    assert (await store.runs.get(run)).input == {odd: odd}  # type: ignore[union-attr]
+    assert await store.runs.get(odd) is None
+    await store.artifacts.put(run, odd, 3, "1", "text/plain", False, "b", some.NOW)
+    error = {"reason": "CrewError", "message": odd}
+    await store.record.observe(some.run(run, "Failed", error=error), some.NOW)
+    artifact = await store.artifacts.get(run, odd)
+    assert artifact is not None and (artifact.name, artifact.partial) == (odd, False)
+    assert (await store.events.read(run, 1, 9)).events[-1].data["error"] == error
+
+
+async def test_what_cannot_be_kept_is_no_trouble_of_the_database(store: Store) -> None:
+    whole = some.deployment().raw
+    with pytest.raises(ValueError, match="cannot keep"):
+        await store.deployments.observe(Deployment({**whole, "spec": {**whole["spec"], "activation": 2**70}}))
+
+
+async def test_another_one_who_writes_makes_it_unavailable_in_bounded_time_and_readers_go_on(
+    store: Store, tmp_path: Path, url: str
+) -> None:
+    await some.yard(store)
+    other = await Store.open(tmp_path, "crews", url)
+    began = time.monotonic()
+    async with other.database.write():
+        with pytest.raises(StoreUnavailable):
+            await store.ready()
+        assert time.monotonic() - began < 5
+        assert (await store.projects.page(0, 1)).total == 1
+    await store.ready()
+    await other.close()
+
+
+async def test_a_database_that_is_gone_is_unavailable_and_back_again_without_a_restart(
+    tmp_path: Path,
+) -> None:
+    server = Server()
+    try:
+        store = await Store.open(tmp_path, "crews", server.database())
+        await some.yard(store)
+        run = await some.claimed(store)
+        server.stop(signal.SIGQUIT)
+        began = time.monotonic()
+        for call in (store.ready(), store.projects.get("demo"), store.events.read(run, 0, 9)):
+            with pytest.raises(StoreUnavailable) as raised:
+                await call
+            assert PASSWORD not in str(raised.value)
+        assert time.monotonic() - began < 5
+        server.start()
+        await store.ready()
+        assert await store.claims.holds(run, "pod", "nonce")
+        await store.close()
+    finally:
+        server.close()
+
+
+async def test_a_network_that_swallows_all_is_unavailable_within_five_seconds(
+    tmp_path: Path, postgres: Server
+) -> None:
+    open_ = asyncio.Event()  # Closed, bytes are read and never arrive.
+    open_.set()
+    lines: list[asyncio.StreamWriter] = []
+
+    async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            await open_.wait()
+            target.write(data)
+        target.close()
+
+    async def through(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        up, down = await asyncio.open_unix_connection(postgres.directory / ".s.PGSQL.5432")
+        lines.extend((writer, down))
+        await asyncio.gather(pump(reader, down), pump(up, writer), return_exceptions=True)
+
+    socket = tmp_path / "s"
+    socket.mkdir()
+    proxy = await asyncio.start_unix_server(through, socket / ".s.PGSQL.5432")
+    name = postgres.database("filled").split("/@/")[-1].split("@/")[-1].split("?")[0]
+    store = await Store.open(tmp_path, "crews", postgres.url(name, socket))
+    await store.ready()
+    await store.projects.page(0, 1)
+    open_.clear()
+    for call in (store.ready, lambda: store.projects.page(0, 1)):
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable):
+            await call()
+        assert time.monotonic() - began < 5
+    open_.set()
+    await store.ready()
+    await store.close()
+    proxy.close()
+    for line in lines:
+        line.close()
+
+
+async def test_a_database_that_cannot_be_reached_does_not_tell_its_password(tmp_path: Path) -> None:
+    for url in (
+        f"postgresql://me:{PASSWORD}@127.0.0.1:9/x",
+        f"postgresql://me:{PASSWORD}@/x?host={tmp_path}",
+    ):
+        with pytest.raises(StoreUnavailable) as raised:
+            await Store.open(tmp_path, "crews", url)
+        assert PASSWORD not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["mysql://a:secret@b/c", "postgresql://b", "nonsense secret", ""])
+def test_an_address_of_something_else_is_refused(text: str) -> None:
+    with pytest.raises(ValueError) as raised:
+        address(text)
+    assert "secret" not in str(raised.value)
+
+
+def test_the_setting_is_checked_and_its_password_not_shown() -> None:
+    key = {"CREWYARD_TOKEN_KEY": "k" * 32}
+    assert parse(key).database_url is None
+    config = parse({**key, "CREWYARD_DATABASE_URL": "postgresql+asyncpg://me:secret@db/crewyard"})
+    assert config.database_url is not None and "secret" not in repr(config)
+    with pytest.raises(ConfigError, match="CREWYARD_DATABASE_URL: must be") as raised:
+        parse({**key, "CREWYARD_DATABASE_URL": "mysql://me:secret@db/crewyard"})
+    assert "secret" not in str(raised.value)
+
+
+async def test_a_caller_that_gives_up_leaves_nothing_busy(store: Store, tmp_path: Path, url: str) -> None:
+    await some.yard(store)
+    other = await Store.open(tmp_path, "crews", url)
+    async with other.database.write():
+        for call in (store.ready, lambda: store.projects.observe(some.project())):
+            waiting = asyncio.create_task(call())
+            await asyncio.sleep(0.1)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+    await store.ready()
+    assert (await store.projects.page(0, 1)).total == 1
+    await other.close()

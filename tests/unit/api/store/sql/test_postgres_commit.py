@@ -1,0 +1,152 @@
+"""A connection that dies while COMMIT is under way: what was committed is told, what was not is not there."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from kubernetes.aio import client
+
+from api.store.errors import StoreUnavailable
+from api.store.index.runs.runs import RunRequest
+from api.store.store import Store
+from api.v1.runs.create import accept_run
+from kube.client import Kube
+from tests.unit.api.store import builders
+from tests.unit.api.store.postgres_server import Server
+
+REQUEST = RunRequest("demo", "dep-a", {})
+COMMIT = b"COMMIT;\0"
+
+
+class Cut:
+    """A way to the server that cuts one connection at its COMMIT."""
+
+    def __init__(self, server: Path) -> None:
+        self._server = server
+        self.at = ""
+        """What does not arrive of the next COMMIT: `question`, `question, unnoticed`, `answer`, or `answer,
+        and all others`: then nobody can be asked.
+        """
+        self.cuts = 0
+        self.open = True
+        """Whether others get through."""
+        self._lines: list[asyncio.StreamWriter] = []
+
+    async def through(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.open:
+            writer.close()
+            return
+        up, down = await asyncio.open_unix_connection(self._server)
+        self._lines += [writer, down]
+
+        async def answers() -> None:
+            while data := await up.read(65536):
+                writer.write(data)
+            writer.close()
+
+        back = asyncio.create_task(answers())
+        while data := await reader.read(65536):
+            if self.at and data.endswith(COMMIT):
+                self.cuts += 1
+                self.open = self.at != "answer, and all others"
+                how, self.at = self.at, ""
+                back.cancel()
+                if how.startswith("answer"):
+                    down.write(data)
+                    await up.read(65536)
+                writer.close()
+                if how != "question, unnoticed":
+                    down.close()
+                return
+            down.write(data)
+        down.close()
+
+    def close(self) -> None:
+        for line in self._lines:
+            line.close()
+
+
+@pytest.fixture
+async def kube() -> AsyncIterator[Kube]:
+    """A line to an apiserver that is not there."""
+    made = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def cut(tmp_path: Path, postgres: Server) -> AsyncIterator[Cut]:
+    made = Cut(postgres.directory / ".s.PGSQL.5432")
+    (tmp_path / "s").mkdir()
+    server = await asyncio.start_unix_server(made.through, tmp_path / "s" / ".s.PGSQL.5432")
+    yield made
+    server.close()
+    made.close()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, cut: Cut, postgres: Server) -> AsyncIterator[Store]:
+    name = postgres.database("filled").split("@/")[-1].split("?")[0]
+    opened = await Store.open(tmp_path, "crews", postgres.url(name, tmp_path / "s"))
+    await builders.yard(opened)
+    yield opened
+    await opened.close()
+
+
+async def total(store: Store) -> int:
+    return (await store.runs.page(0, 10)).total
+
+
+async def test_a_commit_whose_answer_is_lost_is_acknowledged(store: Store, cut: Cut) -> None:
+    cut.at = "answer"
+    name, _ = await asyncio.wait_for(store.runs.accept(REQUEST, builders.NOW, None), 30)
+    assert (cut.cuts, await total(store)) == (1, 1)
+    assert await store.runs.get(name) is not None
+
+
+@pytest.mark.parametrize("how", ["question", "question, unnoticed"])
+async def test_a_commit_that_did_not_arrive_leaves_nothing(store: Store, cut: Cut, how: str) -> None:
+    cut.at = how
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(store.runs.accept(REQUEST, builders.NOW, None), 30)
+    assert (cut.cuts, await total(store)) == (1, 0)
+    await store.runs.accept(REQUEST, builders.NOW, None)
+    assert await total(store) == 1
+
+
+async def test_the_first_and_every_later_commit_is_told_apart(store: Store, cut: Cut) -> None:
+    kept = 0
+    for how in ("answer", "question", "", "answer", "question, unnoticed", "answer"):
+        cut.at = how
+        try:
+            await store.runs.accept(REQUEST, builders.NOW, None)
+            kept += 1
+        except StoreUnavailable:
+            assert how.startswith("question")
+        assert await total(store) == kept
+    assert (cut.cuts, kept) == (5, 4)
+
+
+async def test_a_transaction_that_changed_nothing_asks_for_no_flush(store: Store, cut: Cut) -> None:
+    cut.at = "answer"
+    with pytest.raises(StoreUnavailable):
+        async with store.database.write():
+            pass
+    assert cut.cuts == 1
+    async with store.database.write():
+        pass
+
+
+async def test_a_run_that_nobody_can_tell_of_is_refused_and_taken_back_when_that_is_known(
+    store: Store, cut: Cut, kube: Kube
+) -> None:
+    cut.at = "answer, and all others"
+    with pytest.raises(StoreUnavailable):
+        await asyncio.wait_for(accept_run(store, kube, REQUEST, builders.NOW), 30)
+    cut.open = True
+    async with asyncio.timeout(60):
+        while not (await store.runs.unsettled(builders.later(1)))[0]:
+            await asyncio.sleep(0.1)
+    assert await total(store) == 0
+    assert (await store.runs.unsettled(builders.later(1)))[1] == []

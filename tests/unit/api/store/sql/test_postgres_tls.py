@@ -1,0 +1,71 @@
+"""A database whose certificate is checked, by every connection, against the system's authorities."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from api.config import ConfigError, parse
+from api.store.errors import StoreUnavailable
+from api.store.store import Store
+from tests.testbed.certificates import certificate
+from tests.testbed.ports import free_port
+from tests.unit.api.store import builders as some
+from tests.unit.api.store.postgres_server import PASSWORD, Server
+
+SECONDS = 60
+
+
+@pytest.fixture
+def port(postgres: Server, tmp_path: Path) -> Iterator[int]:
+    """Where a second server listens by TLS; its authority is the file `server.crt`."""
+    number = free_port()
+    made = certificate("localhost")
+    (tmp_path / "server.key").write_text(made.key)
+    (tmp_path / "server.crt").write_text(made.text)
+    server = Server({"port": str(number), "listen_addresses": "localhost", "ssl": "on"}, tmp_path)
+    try:
+        server.database()
+        yield number
+    finally:
+        server.close()
+
+
+def url(port: int, mode: str, host: str = "localhost") -> str:
+    return f"postgresql+asyncpg://crewyard:{PASSWORD}@{host}:{port}/postgres?{mode}"
+
+
+@pytest.mark.parametrize("mode", ["ssl=verify-full", "ssl=verify-ca", "sslmode=verify-full", "ssl=require"])
+async def test_each_connection_is_by_tls(port, tmp_path, monkeypatch, mode):
+    if "verify" in mode:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.crt"))
+    store = await Store.open(tmp_path, "crews", url(port, mode))
+    leads = asyncio.Event()
+
+    async def work() -> None:
+        leads.set()
+        await asyncio.Event().wait()
+
+    leading = asyncio.create_task(store.leader.lead(work))
+    try:
+        await some.yard(store)
+        await asyncio.wait_for(leads.wait(), SECONDS)
+    finally:
+        leading.cancel()
+        await asyncio.wait((leading,))
+        await store.close()
+
+
+async def test_a_server_that_no_known_authority_vouches_for_is_refused(port, tmp_path, monkeypatch):
+    with pytest.raises(StoreUnavailable, match="certificate verify failed"):
+        await Store.open(tmp_path, "crews", url(port, "ssl=verify-full"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.crt"))
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
+        await Store.open(tmp_path, "crews", url(port, "ssl=verify-full", host="127.0.0.1"))
+
+
+def test_an_unknown_mode_is_named_without_the_password():
+    with pytest.raises(ConfigError, match=r"CREWYARD_DATABASE_URL: ssl must be one of .*verify-full") as said:
+        parse({"CREWYARD_TOKEN_KEY": "k" * 32, "CREWYARD_DATABASE_URL": url(5432, "ssl=true")})
+    assert PASSWORD not in str(said.value)

@@ -1,0 +1,161 @@
+"""Each step of keeping the store finds its rows by an index, and does a bounded part: nobody waits for it."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from api.maintenance import garbage, retention
+from api.maintenance.round import Keeper
+from api.store.sql.migrate import migrate
+from api.store.sql.schema import artifacts, claims, run_counts, runs
+from api.store.store import Store
+from tests.unit.api.store import builders
+
+COUNT = 4000
+
+
+def row(number: int, **changed: Any) -> dict[str, Any]:
+    return {
+        "namespace": "crews",
+        "name": f"run-{number:07}",
+        "uid": f"uid-{number}",
+        "ord": number,
+        "version": 1,
+        "project": f"p{number % 40}",
+        "project_uid": None,
+        "deployment": "dep-a",
+        "status": "succeeded",
+        "hidden": False,
+        "withdrawn": False,
+        "present": False,
+        "created_at": builders.NOW,
+        "completed_at": builders.NOW + timedelta(seconds=number),
+        "input": {},
+        "cancel": False,
+        "terminal": {"type": "run.completed", "data": {}},
+        "terminal_id": 3,
+        "accounted": True,
+        "sealed": True,
+        **changed,
+    }
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of many runs, all ended and sealed, in many projects."""
+    import sqlalchemy
+
+    place = tmp_path_factory.mktemp("filled")
+    migrate(place / "index.sqlite3")
+    engine = sqlalchemy.create_engine(f"sqlite:///{place / 'index.sqlite3'}")
+    with engine.begin() as connection:
+        for start in range(0, COUNT, 1000):
+            numbers = range(start, start + 1000)
+            connection.execute(runs.insert(), [row(number) for number in numbers])
+            connection.execute(
+                claims.insert(),
+                [
+                    {
+                        "namespace": "crews",
+                        "run": f"run-{number:07}",
+                        "run_uid": "u",
+                        "pod_uid": "p",
+                        "nonce": "n",
+                        "granted_at": builders.NOW,
+                        "answer": {},
+                        "written": True,
+                        "result_written": True,
+                    }
+                    for number in numbers
+                ],
+            )
+            connection.execute(
+                artifacts.insert(),
+                [
+                    {
+                        "namespace": "crews",
+                        "run": f"run-{number:07}",
+                        "name": "a",
+                        "version": 1,
+                        "size": 3,
+                        "sha256": "x",
+                        "content_type": "text/plain",
+                        "partial": False,
+                        "created_at": builders.NOW,
+                        "blob": f"crews/runs/run-{number:07}/x",
+                    }
+                    for number in numbers
+                ],
+            )
+        counted = {"namespace": "crews", "deployment": "dep-a", "status": "succeeded", "count": COUNT // 40}
+        connection.execute(run_counts.insert(), [{**counted, "project": f"p{n}"} for n in range(40)])
+    engine.dispose()
+    return place
+
+
+@pytest.fixture
+async def store(filled: Path) -> AsyncIterator[Store]:
+    opened = await Store.open(filled, "crews")
+    yield opened
+    await opened.close()
+
+
+def watch(store: Store, said: list[tuple[str, Any]]) -> Callable[[], None]:
+    """Notes every statement that the store runs."""
+    engines = [store.database._readers.sync_engine, store.database._writer.sync_engine]  # type: ignore[attr-defined]
+
+    def note(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
+        said.append((statement, parameters[0] if many else parameters))
+
+    for engine in engines:
+        event.listen(engine, "before_cursor_execute", note)
+
+    def stop() -> None:
+        for engine in engines:
+            event.remove(engine, "before_cursor_execute", note)
+
+    return stop
+
+
+async def test_every_query_of_keeping_finds_its_rows_by_an_index(store: Store) -> None:
+    said: list[tuple[str, Any]] = []
+    stop = watch(store, said)
+    now = builders.NOW + timedelta(days=30)
+    await Keeper(store, 30 * 24 * 3600 - 500, 300).round(now)
+    await store.runs.prunable(now, 9, project="p1")
+    await store.runs.prunable(now, 9, but=["p1", "p2"])
+    await store.records.blobs(["run-0000001", "run-0000002"])
+    await store.uploads.known(["upl_1"])
+    await store.idempotency.forget(now)
+    stop()
+    scans = []
+    async with store.database.read() as connection:
+        for statement, parameters in said:
+            if not statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE")):
+                continue
+            plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(parameters))
+            for step in plan.all():
+                # A constraint on the namespace alone is none: there is one.
+                whole = step.detail.startswith("SCAN") or step.detail.endswith("(namespace=?)")
+                if whole and not any(
+                    f" {table} " in f"{step.detail} " for table in ("projects", "remains", "run_counts")
+                ):
+                    scans.append((step.detail, statement))
+    assert len(said) > 40
+    assert scans == []
+
+
+async def test_a_round_does_a_bounded_part_whatever_there_is_to_do(store: Store) -> None:
+    said: list[tuple[str, Any]] = []
+    keeper, now = Keeper(store, 30 * 24 * 3600 - 2000, 300), builders.NOW + timedelta(days=31)
+    stop = watch(store, said)
+    # Of each project a batch at most, in a transaction of its own; then what is left of some runs.
+    done = await keeper.round(now)
+    assert 1500 < done <= 40 * retention.BATCH + garbage.BATCH
+    stop()
+    assert sum(statement.startswith("BEGIN IMMEDIATE") for statement, _ in said) <= 40 + garbage.BATCH + 5
+    assert len(said) < 2500

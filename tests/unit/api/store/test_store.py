@@ -1,0 +1,98 @@
+"""The store as a whole: schema, restarts, keys."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from api.store.backend import INDEX
+from api.store.errors import StoreUnavailable
+from api.store.index.api_keys import KeyRow
+from api.store.sql.schema import journal_metadata, metadata
+from api.store.store import Store
+from crds import ulid
+from tests.unit.api.store import builders as some
+
+
+async def test_the_migrations_give_the_schema(tmp_path: Path, empty_database: str | None) -> None:
+    whole = metadata if empty_database is None else [metadata, journal_metadata]
+    for _ in range(2):
+        await (await Store.open(tmp_path, "crews", empty_database)).close()
+    made = create_async_engine(empty_database or f"sqlite+aiosqlite:///{tmp_path / INDEX}")
+    async with made.connect() as connection:
+        found = await connection.run_sync(lambda c: compare_metadata(MigrationContext.configure(c), whole))
+    assert found == []
+    await made.dispose()
+
+
+async def test_a_migration_that_was_killed_halfway_begins_anew(
+    tmp_path: Path, empty_database: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_arguments: object, **_more: object) -> None:
+        raise OSError("killed")
+
+    with monkeypatch.context() as patched:
+        # After tables were made, in the last of the migrations that change rows.
+        patched.setattr(Operations, "drop_index", killed)
+        with pytest.raises(StoreUnavailable):
+            await Store.open(tmp_path, "crews", empty_database)
+    await (await Store.open(tmp_path, "crews", empty_database)).close()
+
+
+async def test_all_is_there_after_a_restart(tmp_path: Path, database_url: str | None) -> None:
+    store = await Store.open(tmp_path, "crews", database_url)
+    await some.yard(store)
+    run = await some.claimed(store, input={"topic": "ants"})
+    await store.close()
+    store = await Store.open(tmp_path, "crews", database_url)
+    assert (await store.runs.get(run)).input == {"topic": "ants"}  # type: ignore[union-attr]
+    assert await store.claims.holds(run, "pod", "nonce")
+    assert [event.type for event in (await store.events.read(run, 0, 9)).events] == ["run.started"]
+    await store.close()
+
+
+async def test_a_reader_sees_one_commit(store: Store) -> None:
+    await some.yard(store)
+    stop = asyncio.Event()
+
+    async def write() -> None:
+        number = 0
+        while not stop.is_set():
+            await store.record.observe(some.run(f"run-n{number}"), some.NOW)
+            number += 1
+
+    writing = asyncio.create_task(write())
+    for _ in range(50):
+        page = await store.runs.page(0, 10_000)
+        assert page.total == len(page.items)
+    stop.set()
+    await writing
+
+
+async def test_keys_are_kept_and_replaced(store: Store) -> None:
+    key = KeyRow("id", "hash", "ci", frozenset({"run", "read"}), frozenset({"demo"}), "pro", some.NOW)
+    await store.keys.put(key)
+    assert await store.keys.get("id") == key
+    admin = KeyRow(
+        "id", "hash2", "ci", frozenset({"admin"}), None, None, some.later(1), revoked_at=some.later(2)
+    )
+    assert await store.keys.all() == (key,)
+    await store.keys.put(admin)
+    assert await store.keys.get("id") == admin
+    assert await store.keys.all() == ()
+    assert await store.keys.get("other") is None
+
+
+@settings(max_examples=50)
+@given(clock=st.lists(st.integers(0, 2**47), max_size=200))
+def test_ulids_grow_whatever_the_clock_does(clock: list[int]) -> None:
+    source = ulid.Ulids()
+    made = [source.next(now) for now in clock]
+    assert made == sorted(set(made))
+    assert all(len(name) == 26 and name.isalnum() and name == name.lower() for name in made)

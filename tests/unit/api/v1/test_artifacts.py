@@ -1,0 +1,149 @@
+"""Artifacts: listed, and downloaded whole or in part."""
+
+import hashlib
+
+import pytest
+
+from api.http import ranges
+from api.v1.artifacts import view
+
+CONTENT = b"0123456789"
+SHA = hashlib.sha256(CONTENT).hexdigest()
+NAMES = [
+    "nested/report.md",
+    "a b.txt",
+    "ü ✓.json",
+    'quote".txt',
+    "100%.csv",
+    "%2F",
+    "semi;colon",
+    "...",
+    "a\nb.txt",
+    "\r\n\n",
+]
+
+
+async def bytes_of(content):
+    yield content
+
+
+async def store(yard, name, content=CONTENT, kind="text/plain"):
+    blob = f"artifacts/{hashlib.sha256(name.encode()).hexdigest()}"
+    stored = await yard.store.blobs.put(blob, bytes_of(content), len(content), None)
+    await yard.store.artifacts.put(
+        "run-a", name, stored.size, stored.sha256, kind, False, blob, yard.clock[0]
+    )
+
+
+@pytest.fixture
+async def run(yard):
+    await yard.project("crew")
+    raw = await yard.run("run-a", "crew")
+    await yard.claim(raw)
+    return raw
+
+
+async def test_files_are_listed_and_each_address_gives_its_bytes(yard, run):
+    for name in NAMES:
+        await store(yard, name, name.encode())
+    listed = await yard.get("/v1/runs/run_a/artifacts")
+    assert [item["name"] for item in listed["data"]] == NAMES[::-1]
+    assert listed["pagination"]["total"] == len(NAMES)
+    for item in listed["data"]:
+        assert set(item) == {"name", "size", "content_type", "sha256", "partial", "created_at", "url"}
+        address = item["url"].removeprefix("http://yard.example")
+        from yarl import URL
+
+        status, raw, headers = await yard.call("GET", URL(address, encoded=True))
+        assert (status, raw) == (200, item["name"].encode()), address
+        assert headers["ETag"] == f'"{item["sha256"]}"'
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Content-Disposition"].startswith("attachment;")
+
+
+async def test_a_file_that_is_replaced_while_it_is_asked_for_is_there(yard, run, monkeypatch):
+    await store(yard, "data.bin", b"first")
+    known = await yard.store.artifacts.get("run-a", "data.bin")
+    real, asked = yard.store.artifacts.get, []
+
+    async def get(*names):
+        row = await real(*names)
+        asked.append(row)
+        if len(asked) == 1:
+            # As a newer version is stored: its bytes, its row, and the bytes before go.
+            await yard.store.artifacts.put(
+                "run-a", "data.bin", 3, SHA, "text/plain", False, "b", yard.clock[0]
+            )
+            await yard.store.blobs.put("b", bytes_of(b"new"), 3, None)
+            await yard.store.blobs.delete(known.blob)
+        return row
+
+    monkeypatch.setattr(yard.store.artifacts, "get", get)
+    status, raw, sent = await yard.call("GET", "/v1/runs/run_a/artifacts/data.bin")
+    assert (status, raw, sent["ETag"]) == (200, b"new", f'"{SHA}"')
+    # Bytes that are gone for good are not looked for without end.
+    await yard.store.blobs.delete("b")
+    assert (await yard.call("GET", "/v1/runs/run_a/artifacts/data.bin"))[0] == 404
+
+
+async def test_ranges_and_validators(yard, run):
+    await store(yard, "data.bin")
+    path = "/v1/runs/run_a/artifacts/data.bin"
+
+    async def get(method="GET", **headers):
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        status, raw, sent = await yard.call(method, path, headers=names)
+        return status, raw, sent
+
+    assert (await get(Range="bytes=2-4"))[:2] == (206, b"234")
+    assert (await get(Range="bytes=-3"))[:2] == (206, b"789")
+    status, raw, headers = await get(Range="bytes=7-")
+    assert (status, raw, headers["Content-Range"]) == (206, b"789", "bytes 7-9/10")
+    status, body, headers = await get(Range="bytes=10-")
+    assert (status, headers["Content-Range"]) == (416, "bytes */10")
+    assert body["error"]["code"] == "range_not_satisfiable"
+    assert (await get(If_None_Match=f'"{SHA}"'))[:2] == (304, b"")
+    assert (await get(If_None_Match='"other"'))[:2] == (200, CONTENT)
+    assert (await get(Range="bytes=0-0", If_Range=f'"{SHA}"'))[:2] == (206, b"0")
+    assert (await get(Range="bytes=0-0", If_Range='"other"'))[:2] == (200, CONTENT)
+    status, raw, headers = await get("HEAD")
+    assert (status, raw, headers["Content-Length"]) == (200, b"", "10")
+
+
+async def test_an_empty_file_and_one_that_is_not_there(yard, run):
+    await store(yard, "empty", b"")
+    status, raw, headers = await yard.call("GET", "/v1/runs/run_a/artifacts/empty")
+    assert (status, raw, headers["Content-Length"]) == (200, b"", "0")
+    status, body, _ = await yard.call("GET", "/v1/runs/run_a/artifacts/none")
+    assert (status, body["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        (None, None),
+        ("bytes=0-", (0, 10)),
+        ("bytes=0-99", (0, 10)),
+        ("bytes=-99", (0, 10)),
+        ("BYTES=3-3", (3, 4)),
+        ("bytes=5-2", None),
+        ("bytes=0-1,3-4", None),
+        ("items=0-1", None),
+        ("bytes=-", None),
+        ("bytes=٣-", None),
+    ],
+)
+def test_what_a_range_asks_for(header, expected):
+    assert ranges.span(header, 10) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a/b.txt", "attachment; filename=\"b.txt\"; filename*=UTF-8''b.txt"),
+        ('x"\r\n.txt', "attachment; filename=\"x___.txt\"; filename*=UTF-8''x%22%0D%0A.txt"),
+        ("ü.txt", "attachment; filename=\"_.txt\"; filename*=UTF-8''%C3%BC.txt"),
+    ],
+)
+def test_a_name_cannot_leave_its_header(name, expected):
+    assert view.disposition(name) == expected

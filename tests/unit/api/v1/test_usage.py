@@ -1,0 +1,259 @@
+"""Usage: each run and each build once, on the day it ended, whatever happens in between."""
+
+import asyncio
+import csv
+import io
+import sqlite3
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from api.maintenance import accounting
+from api.store.backend import INDEX
+from api.store.index.build_times import EndedBuild, build_ms, ended_at
+from api.store.index.usage import Measures
+from api.store.logs.event_log import EventLog, Said
+from api.store.sql.migrate import migrate
+from api.store.sql.schema import tombstones
+from api.store.store import Store
+from api.v1.usage import view
+from api.v1.usage.prices import Prices, parse_prices
+from crds import objects
+from tests.unit.api.conftest import NOW
+
+DAY = NOW.date()
+
+
+async def settle(yard):
+    while await accounting.account(yard.store):
+        pass
+
+
+async def use(yard, run, *tokens):
+    """A run of 90 s with a file and these usage events ends."""
+    raw = await yard.run(run, "crew")
+    await yard.claim(raw)
+    async with yard.store.events.hold(run) as log:
+        data = [{"model": "m", "prompt_tokens": p, "completion_tokens": c} for p, c in tokens]
+        await log.say([Said(n, "usage", one) for n, one in enumerate(data, 1)])
+    await yard.file(run, "report.md", b"x" * 100)
+    await yard.end(raw, "Succeeded", result={"output": "{}"}, durationMs=90_000)
+
+
+async def test_what_ended_is_counted_once(yard):
+    await yard.project("crew")
+    await use(yard, "run-a", (100, 20), (1, 2))
+    await use(yard, "run-b")
+    await yard.run("run-c", "crew")
+    await settle(yard)
+    await settle(yard)
+    shown = (await yard.get("/v1/projects/crew/usage"))["data"]
+    assert [shown["from"], shown["to"]] == [str(DAY - timedelta(days=29)), str(DAY)]
+    assert len(shown["days"]) == 30 and shown["days"][-1]["date"] == str(DAY)
+    assert {k: v for k, v in shown["days"][-1].items() if k != "date"} == shown["total"]
+    assert shown["total"] == {
+        "runs": 2,
+        "run_seconds": 180.0,
+        "build_seconds": 0.0,
+        "artifact_bytes": 200,
+        "prompt_tokens": 101,
+        "completion_tokens": 22,
+        "cost": None,
+    }
+
+
+async def test_a_day_ends_at_midnight_utc(yard):
+    await yard.project("crew")
+    for run, at in (("run-a", "2026-11-21T23:59:59+00:00"), ("run-b", "2026-11-22T00:00:00+00:00")):
+        yard.clock[0] = NOW.fromisoformat(at)
+        await use(yard, run)
+    await settle(yard)
+    shown = (await yard.get("/v1/projects/crew/usage?from=2026-11-21&to=2026-11-22"))["data"]
+    assert [(day["date"], day["runs"]) for day in shown["days"]] == [("2026-11-21", 1), ("2026-11-22", 1)]
+
+
+async def test_a_project_made_anew_shows_nothing_of_the_old_one(yard):
+    uid = await yard.project("crew")
+    await use(yard, "run-a")
+    await settle(yard)
+    await yard.run("run-b", "crew")
+    await yard.store.projects.remove("crew", uid, NOW)
+    await yard.project("crew")
+    await settle(yard)
+    assert (await yard.get("/v1/projects/crew/usage"))["data"]["total"]["runs"] == 0
+
+
+async def test_a_build_counts_from_its_beginning_and_a_reused_image_not_at_all(yard, tmp_path):
+    await yard.project("crew")
+    failed = {"type": "Built", "status": "False", "reason": "BuildFailed", "message": ""}
+    conditions = [{**failed, "lastTransitionTime": "2099-01-01T00:00:00Z"}]
+    for name in ("dep-built", "dep-reused"):
+        raw = await yard.deployment(name, "crew", "Pending")
+        between = "Building" if name == "dep-built" else "Pending"
+        for change in ({"phase": between}, {"phase": "Failed", "conditions": conditions}):
+            await settle(yard)
+            raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
+            raw["status"] |= change
+            await yard.store.deployments.observe(objects.Deployment(raw))
+    await settle(yard)
+    index = sqlite3.connect(tmp_path / INDEX)
+    rows = index.execute("select name, building_at is not null, accounted from deployments order by name")
+    assert rows.fetchall() == [("dep-built", 1, 1), ("dep-reused", 0, 1)]
+    index.close()
+    shown = (await yard.get("/v1/projects/crew/usage?from=2099-01-01&to=2099-01-01"))["data"]
+    assert shown["total"]["build_seconds"] > 0
+
+
+async def test_a_build_that_is_deleted_before_it_ends_counts_until_then(yard):
+    uid = await yard.project("crew")
+    raw = await yard.deployment("dep-closed", "crew", "Building")
+    await asyncio.sleep(0.05)
+    await yard.store.deployments.remove("dep-closed", raw["metadata"]["uid"])
+    today = datetime.now(UTC).date()
+    days = await yard.store.usage.days(uid, today, today)
+    assert days[today].build_ms >= 50
+    await settle(yard)
+    assert await yard.store.usage.days(uid, today, today) == days
+
+
+def test_a_build_ends_when_its_condition_says_so():
+    built = {"type": "Built", "lastTransitionTime": "2026-11-21T11:00:00Z"}
+    ready = {"type": "Ready", "lastTransitionTime": "2026-11-22T00:00:00Z"}
+    build = EndedBuild("dep-a", NOW, (built, ready))
+    ended = ended_at(build)
+    assert (ended, build_ms(build, ended)) == (NOW + timedelta(hours=1), 3_600_000)
+    assert ended_at(EndedBuild("dep-a", NOW, (ready,))) == NOW.replace(hour=0) + timedelta(days=1)
+    assert build_ms(EndedBuild("dep-a", None, ()), ended) == 0
+    assert build_ms(build, NOW - timedelta(hours=1)) == 0
+
+
+async def test_what_a_crew_says_of_tokens_cannot_spoil_the_sum(yard, tmp_path):
+    log = EventLog(tmp_path / "log")
+    data = [
+        {"prompt_tokens": 5, "completion_tokens": 7},
+        {"prompt_tokens": -5, "completion_tokens": True},
+        {"prompt_tokens": "5", "completion_tokens": 1e3},
+        {"prompt_tokens": 10**30},
+        {},
+    ]
+    log.say([Said(n, "usage", one) for n, one in enumerate(data, 1)])
+    log.say([Said(6, "log", {"message": '"t":"usage"', "t": "usage", "prompt_tokens": 9})])
+    assert log.tokens() == (5, 7)
+    assert EventLog(tmp_path / "nothing").tokens() == (0, 0)
+
+
+async def test_csv(yard):
+    await yard.project("crew")
+    await use(yard, "run-a", (10, 20))
+    await settle(yard)
+    status, body, headers = await yard.call(
+        "GET", f"/v1/projects/crew/usage?from={DAY}", headers={"Accept": "text/csv"}
+    )
+    assert (status, headers["Content-Type"]) == (200, "text/csv; charset=utf-8")
+    rows = list(csv.DictReader(io.StringIO(body.decode())))
+    assert [(row["date"], row["runs"], row["prompt_tokens"], row["cost"]) for row in rows] == [
+        (str(DAY), "1", "10", "")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("from=2026-11-22&to=2026-11-21", "from"),
+        ("from=2025-11-20&to=2026-11-21", "from"),
+        ("from=yesterday", "from"),
+        ("from=2026-02-30", "from"),
+        ("from=20261121", "from"),
+        ("to=2026-W01-1", "to"),
+        ("to=0000-01-01", "to"),
+    ],
+)
+async def test_an_impossible_span_is_named(yard, query, field):
+    await yard.project("crew")
+    status, body, _ = await yard.call("GET", f"/v1/projects/crew/usage?{query}")
+    assert (status, body["error"]["details"]["field"]) == (400, field)
+
+
+@pytest.mark.parametrize("query", ["to=0001-01-01", "to=9999-12-31", "from=2025-11-21&to=2026-11-21"])
+async def test_a_span_at_the_edge_is_answered(yard, query):
+    await yard.project("crew")
+    assert (await yard.get(f"/v1/projects/crew/usage?{query}"))["data"]["total"]["runs"] == 0
+
+
+measures = st.builds(Measures, *[st.integers(0, 10**12)] * 6)
+
+
+@given(st.lists(measures, max_size=5))
+def test_the_sum_of_the_days_is_the_total(days):
+    first = date(2026, 11, 1)
+    used = {first + timedelta(days=n): one for n, one in enumerate(days)}
+    shown = view.report("a", first, first + timedelta(days=9), used, None)
+    for name in ("runs", "artifact_bytes", "prompt_tokens", "completion_tokens"):
+        assert sum(day[name] for day in shown["days"]) == shown["total"][name]
+
+
+def test_cost_by_a_table_of_prices():
+    prices = parse_prices('{"currency": "EUR", "per_run_hour": 0.1, "per_million_prompt_tokens": 3}')
+    assert prices == Prices("EUR", {"per_run_hour": Decimal("0.1"), "per_million_prompt_tokens": Decimal(3)})
+    assert prices.cost(Measures(runs=5, run_ms=3 * 3_600_000, prompt_tokens=1_000)) == 0.303
+    assert parse_prices("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("{", "JSON"),
+        ("[]", "currency"),
+        ("{}", "currency"),
+        ('{"currency": "USD", "per_hour": 1}', "per_hour"),
+        ('{"currency": "USD", "per_run": -1}', "per_run"),
+        ('{"currency": "USD", "per_run": true}', "per_run"),
+        ('{"currency": "USD", "per_run": "1"}', "per_run"),
+        ('{"currency": "USD", "per_run": NaN}', "per_run"),
+        ('{"currency": "USD", "per_run": 1e30}', "per_run"),
+    ],
+)
+def test_a_wrong_table_of_prices_is_refused(text, word):
+    with pytest.raises(ValueError, match=word):
+        parse_prices(text)
+
+
+async def test_an_index_of_the_first_version_keeps_its_rows_and_is_accounted(tmp_path):
+    migrate(tmp_path / INDEX, "0001")
+    old = sqlite3.connect(tmp_path / INDEX)
+    ended = int(NOW.timestamp() * 1_000_000)
+    old.execute(
+        "insert into projects values ('crews', 'crew', 'uid-1', 1, 1, ?, null, null, '{}', '{}')", (ended,)
+    )
+    columns = "namespace name uid ord version project project_uid deployment status hidden withdrawn present"
+    rest = "created_at completed_at duration_ms input cancel terminal terminal_id"
+    values = ("crews", "run-a", "u", 2, 2, "crew", "uid-1", "dep-a", "succeeded", 0, 0, 0, ended, ended, 1500)
+    names = f"{columns} {rest}".replace(" ", ", ")
+    marks = ", ".join("?" * 19)
+    terminal = '{"type": "run.completed", "data": {}}'
+    old.execute(f"insert into runs ({names}) values ({marks})", (*values, "{}", 0, terminal, 1))
+    # What the removal of a project wrote into its live runs, once.
+    text = "2026-11-21 10:00:00.123456"
+    removed = (*values[:1], "run-b", *values[2:9], 1, 0, 0, ended, text, None)
+    old.execute(f"insert into runs ({names}) values ({marks})", (*removed, "{}", 0, None, None))
+    old.execute(
+        "insert into api_keys (namespace, id, hash, name, scopes, plan, created_at) "
+        "values ('crews', 'k', 'h', 'ci', '[\"read\"]', 'pro', ?)",
+        (ended,),
+    )
+    old.commit()
+    old.close()
+    store = await Store.open(tmp_path, "crews")
+    assert (await store.runs.get("run-a")).duration_ms == 1500
+    assert (await store.keys.get("k")).plan == "pro"
+    assert await accounting.account(store) == 1
+    assert await accounting.account(store) == 0
+    assert await store.usage.days("uid-1", DAY, DAY) == {DAY: Measures(runs=1, run_ms=1500)}
+    async with store.database.read() as connection:
+        stones = (await connection.execute(select(tombstones.c.name, tombstones.c.ended_at))).all()
+    assert stones == [("run-b", datetime(2026, 11, 21, 10, tzinfo=UTC))]
+    await store.close()

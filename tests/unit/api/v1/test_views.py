@@ -1,0 +1,201 @@
+"""The pure parts, by tables and properties."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api import errors
+from api.http import casing, negotiation, query, request_body, validation
+from api.http.json_encoding import encode
+from api.routing import middleware
+from api.streaming import sse
+from api.v1.env import view as env
+from api.v1.projects.view import admin_fields
+from api.v1.schemas import NAME_PATTERN, PROJECT_SPEC, VARIABLE_NAME
+from api.v1.uploads import view as uploads
+from kube import errors as kube
+from tests.unit.api.conftest import NOW
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.from_regex(r"\A[a-z]{1,5}([A-Z][a-z]{1,5}){0,3}\Z"))
+def test_a_name_in_snake_case_has_one_way_back(name):
+    assert casing.camel(casing.snake(name)) == name
+
+
+def values(schema):
+    """Any value that a structural schema describes."""
+    if "properties" in schema:
+        return st.fixed_dictionaries({}, optional={k: values(v) for k, v in schema["properties"].items()})
+    if schema.get("type") == "array":
+        return st.lists(values(schema.get("items") or {}), max_size=2)
+    if schema.get("type") == "object":
+        return st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=2)
+    return st.text(max_size=5)
+
+
+@given(values(PROJECT_SPEC))
+def test_a_spec_goes_to_the_api_and_back_unchanged(spec):
+    assert casing.to_camel(PROJECT_SPEC, casing.to_snake(PROJECT_SPEC, spec)) == spec
+
+
+@given(JSON)
+def test_json_that_was_taken_is_given_back(value):
+    assert request_body.parse(encode(value)) == value
+
+
+@given(JSON, st.integers(1, 10**9))
+def test_data_never_leaves_its_line(value, identifier):
+    frame = sse.frame("log", {"message": value}, identifier)
+    first, second, third, *rest = frame.split(b"\n")
+    assert (first, second, rest) == (f"id: {identifier}".encode(), b"event: log", [b"", b""])
+    assert third.startswith(b"data: ") and b"\r" not in frame
+    assert json.loads(third[6:]) == {"message": value}
+
+
+def test_half_a_character_from_a_crew_does_not_break_an_answer():
+    assert json.loads(encode({"message": "\ud800"})) == {"message": "\ud800"}
+
+
+@pytest.mark.parametrize(
+    ("accept", "offered", "chosen"),
+    [
+        (None, ["a/b", "c/d"], "a/b"),
+        ("", ["a/b"], "a/b"),
+        ("*/*", ["a/b", "c/d"], "a/b"),
+        ("c/d", ["a/b", "c/d"], "c/d"),
+        ("c/*", ["a/b", "c/d"], "c/d"),
+        ("a/b;q=0.1, c/d;q=0.9", ["a/b", "c/d"], "c/d"),
+        ("a/b;q=0, */*", ["a/b", "c/d"], "c/d"),
+        ("C/D ; charset=utf-8", ["a/b", "c/d"], "c/d"),
+        ("x/y", ["*/*"], "*/*"),
+        ("x/y", ["a/b"], None),
+        ("a/b;q=0", ["a/b"], None),
+        ("a/b;q=high", ["a/b"], None),
+        ("a/b;q=nan", ["a/b"], None),
+        ("a/b;q=nan, c/d;q=0.1", ["a/b", "c/d"], "c/d"),
+        ("a/b;q=inf", ["a/b"], "a/b"),
+    ],
+)
+def test_which_media_type_is_answered(accept, offered, chosen):
+    if chosen is None:
+        with pytest.raises(errors.ApiError) as refused:
+            negotiation.choose(accept, offered)
+        assert refused.value.status == 406
+    else:
+        assert negotiation.choose(accept, offered) == chosen
+
+
+CAUSES = {"causes": [{"field": "spec.source.git.secretRef", "message": 'Invalid value: "object": set one'}]}
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "field"),
+    [
+        (kube.Invalid(422, "Invalid", "no", CAUSES), 400, "source.git.secret_ref"),
+        (kube.Invalid(422, "Invalid", "no", {"causes": [{"field": "<nil>"}]}), 400, None),
+        (kube.Invalid(400, "BadRequest", "no"), 400, None),
+        (kube.AlreadyExists(409, "AlreadyExists", "no"), 409, None),
+        (kube.Conflict(409, "Conflict", "no"), 409, None),
+        (kube.NotFound(404, "NotFound", "no"), 404, None),
+        (kube.Unavailable(0, "Unreachable", "10.0.0.1 refused"), 503, None),
+        (kube.Expired(410, "Expired", "no"), 503, None),
+        (kube.Forbidden(403, "Forbidden", "serviceaccount x cannot"), 500, None),
+        (kube.KubeError(418, "Teapot", "no"), 500, None),
+    ],
+)
+def test_what_an_answer_of_the_apiserver_means(error, status, field):
+    found = middleware.of_exception(error, "req_1")
+    assert (found.status, found.details.get("field")) == (status, field)
+    assert ("Retry-After" in found.headers) is (status == 503)
+    assert "serviceaccount" not in found.message and "10.0.0.1" not in found.message
+    if field:
+        assert found.message == "set one"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 416, 429, 500, 503])
+def test_every_status_has_a_code_and_the_same_shape(status):
+    shape = errors.ApiError(status, "no").body()["error"]
+    assert set(shape) == {"code", "message", "details"} and shape["code"].islower()
+
+
+@pytest.mark.parametrize("good", ["A", "_a", "TIDE_2", "PATHS", "HOMER", "PYTHO"])
+@pytest.mark.parametrize(
+    "bad", ["", "1", "a-b", "a.b", "PATH", "HOME", "PYTHONPATH", "CREWYARD_X", "Ü", "A\n"]
+)
+def test_which_variables_a_project_may_set(good, bad):
+    checker = validation.validator(VARIABLE_NAME)
+    assert checker.is_valid(good) and not checker.is_valid(bad)
+
+
+@given(st.text(max_size=12))
+def test_a_pattern_means_the_whole_text(text):
+    checker = validation.validator({"pattern": NAME_PATTERN})
+    plain = bool(text) and all(c in "abcdefghijklmnopqrstuvwxyz0123456789-" for c in text)
+    assert checker.is_valid(text) is (plain and text[0] != "-" and text[-1] != "-")
+
+
+@given(st.integers())
+def test_an_integer_parameter_is_itself_or_refused(number):
+    page = query.Parameter("page", {"type": "integer", "minimum": 1, "maximum": 1000}, default=1)
+    try:
+        assert query.parse([page], [("page", str(number))]) == {"page": number}
+        assert 1 <= number <= 1000
+    except errors.ApiError as error:
+        assert error.details == {"field": "page"} and not 1 <= number <= 1000
+
+
+@pytest.mark.parametrize(
+    ("public", "address", "upload"),
+    [
+        ("http://y.example", "http://y.example/v1/uploads/upl_1/content", "upl_1"),
+        ("http://y.example", "http://Y.example/v1/uploads/upl_1/content?token=x", "upl_1"),
+        ("https://y.example/crews", "https://y.example/crews/v1/uploads/upl_1/content", "upl_1"),
+        ("https://y.example/crews", "https://y.example/v1/uploads/upl_1/content", None),
+        ("http://y.example", "https://y.example/v1/uploads/upl_1/content", None),
+        ("http://y.example", "http://y.example:81/v1/uploads/upl_1/content", None),
+        ("http://y.example", "http://y.example/v1/uploads/upl_1/content/../../x", None),
+    ],
+)
+def test_which_addresses_are_uploads_of_ours(public, address, upload):
+    assert uploads.named_by(address, public) == upload
+
+
+@given(
+    st.dictionaries(st.sampled_from("ABCD"), st.text(max_size=3)),
+    st.dictionaries(st.sampled_from("ABCD"), st.text(max_size=3)),
+)
+def test_replacing_variables_leaves_exactly_the_new_ones(before, after):
+    secret = env.new("crew", "uid", before, NOW)
+    secret["metadata"]["resourceVersion"] = "7"
+    patch = env.replaced(secret, "crew", after, NOW)
+    merged = {name: value for name, value in {**secret["data"], **patch["data"]}.items() if value is not None}
+    assert merged == env.new("crew", "uid", after, NOW)["data"]
+    assert patch["metadata"]["resourceVersion"] == "7"
+    shown = env.listed({"metadata": {**secret["metadata"], **patch["metadata"]}, "data": merged})
+    assert [item["name"] for item in shown] == sorted(after)
+
+
+def test_every_reference_to_a_secret_is_for_admin():
+    def references(schema, path=()):
+        for name, inner in (schema.get("properties") or {}).items():
+            here = (*path, casing.snake(name))
+            if name in ("secretRef", "imagePullSecrets"):
+                yield here
+            else:
+                yield from references(inner, here)
+
+    found = list(references(PROJECT_SPEC))
+    assert ("source", "git", "secret_ref") in found and len(found) >= 5
+    for path in found:
+        asked: object = {"name": "x"}
+        for part in reversed(path):
+            asked = {part: asked}
+        assert list(admin_fields(asked)) == [".".join(path)]

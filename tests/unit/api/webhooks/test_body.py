@@ -1,0 +1,53 @@
+"""Deliveries whose bodies come slowly: what they hold up, and what they do not."""
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer
+
+from api import errors
+from api.webhooks import body
+
+
+@pytest.fixture
+async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+    monkeypatch.setattr(body, "AT_ONCE", 2)
+    monkeypatch.setattr(body, "PATIENCE", 0.2)
+    reader = body.Reader()
+
+    async def take(request: web.Request) -> web.Response:
+        try:
+            found = await reader.read(request, "secret")
+        except errors.ApiError as error:
+            return web.Response(status=error.status)
+        return web.Response(text=found.hmac)
+
+    app = web.Application()
+    app.router.add_post("/", take)
+    async with TestServer(app) as server:
+        yield str(server.make_url("/"))
+
+
+async def test_slow_large_bodies_hold_up_large_ones_but_no_push(address: str) -> None:
+    gate = asyncio.Event()
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b"{"
+        await gate.wait()
+        yield b"}"
+
+    async with ClientSession() as http:
+        # Without a length they may become large.
+        slow = [asyncio.create_task(http.post(address, data=slowly())) for _ in range(2)]
+        while (await http.post(address, data=b"x" * (body.SMALL + 1))).status != 503:
+            await asyncio.sleep(0.05)
+        push = await http.post(address, data=b"{}")
+        assert push.status == 200
+        assert await push.text() == hmac.new(b"secret", b"{}", hashlib.sha256).hexdigest()
+        gate.set()
+        assert [(await answer).status for answer in slow] == [200, 200]
+        assert (await http.post(address, data=b"x" * (body.SMALL + 1))).status == 200

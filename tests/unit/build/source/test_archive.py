@@ -1,0 +1,332 @@
+"""Archives: what is taken, and that everything hostile is refused with bounded work."""
+
+import gzip
+import io
+import stat
+import struct
+import tarfile
+import zipfile
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from build.errors import Refused
+from build.settings import Limits
+from build.source.archive import read_archive
+from build.source.tree import SourceTree
+
+LIMITS = Limits(context_bytes=1 << 20, unpacked_bytes=4 << 20, entries=50, ratio=100)
+
+
+def read(data: bytes, limits: Limits = LIMITS) -> SourceTree:
+    return read_archive(io.BytesIO(data), len(data), limits)
+
+
+def refusal(data: bytes, limits: Limits = LIMITS) -> Refused:
+    with pytest.raises(Refused) as raised:
+        read(data, limits)
+    return raised.value
+
+
+def tar(*members: tuple[str, bytes] | tarfile.TarInfo, form: int = tarfile.PAX_FORMAT) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", format=form) as archive:
+        for member in members:
+            if isinstance(member, tarfile.TarInfo):
+                archive.addfile(member, io.BytesIO(bytes(member.size)))
+            else:
+                header = tarfile.TarInfo(member[0])
+                header.size = len(member[1])
+                archive.addfile(header, io.BytesIO(member[1]))
+    return packed.getvalue()
+
+
+def special(name: str, kind: bytes, link: str = "", size: int = 0, mode: int = 0o644) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(name)
+    header.type, header.linkname, header.size, header.mode = kind, link, size, mode
+    return header
+
+
+def zipped(*members: tuple[str | zipfile.ZipInfo, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members:
+            archive.writestr(name, data)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
+def test_a_tar_of_every_form(form: int) -> None:
+    long = f"{'d' * 90}/{'e' * 60}/x.py"
+    tree = read(
+        tar(
+            special("./", tarfile.DIRTYPE),
+            special("./bin", tarfile.DIRTYPE),
+            ("./main.py", b"print(1)\n"),
+            (long, b"2"),
+            special("bin/run", tarfile.REGTYPE, mode=0o755),
+            form=form,
+        )
+    )
+    assert dict(tree) == {"main.py": b"print(1)\n", long: b"2", "bin/run": b""}
+    assert tree.entry("bin/run").executable
+    assert not tree.entry("main.py").executable
+
+
+def test_a_name_that_only_pax_can_hold() -> None:
+    name = "ü" * 100 + ".py"
+    assert list(read(tar((name, b"")))) == [name]
+
+
+def test_a_zip() -> None:
+    run = zipfile.ZipInfo("bin/run")
+    run.external_attr = (stat.S_IFREG | 0o755) << 16
+    tree = read(zipped(("main.py", b"1"), (run, b"2"), ("empty/", b"")))
+    assert dict(tree) == {"main.py": b"1", "bin/run": b"2"}
+    assert tree.entry("bin/run").executable
+
+
+def test_the_same_content_has_the_same_hash_whatever_the_wrapping() -> None:
+    assert read(tar(("a", b"1"), ("b", b"2"))).hash == read(zipped(("b", b"2"), ("a", b"1"))).hash
+
+
+def test_version_control_is_left_out() -> None:
+    assert list(read(tar((".git/config", b"secret"), ("main.py", b"")))) == ["main.py"]
+
+
+EVIL_NAMES = [
+    "../x",
+    "a/../../x",
+    "/etc/passwd",
+    "..",
+    "a\\..\\b",
+    "C:/x",
+    "a\nb",
+    "a\x7f",
+    "x/" + "n" * 256,
+    ".wh.x",
+]
+
+
+@pytest.mark.parametrize("name", EVIL_NAMES)
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_hostile_names(name: str, kind: str) -> None:
+    error = refusal(tar((name, b"")) if kind == "tar" else zipped((name, b"")))
+    assert error.reason == "ContextInvalid"
+
+
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        (special("l", tarfile.SYMTYPE, "/etc/passwd"), "a symbolic link"),
+        (special("l", tarfile.SYMTYPE, "main.py"), "a symbolic link"),
+        (special("l", tarfile.LNKTYPE, "main.py"), "a hard link"),
+        (special("l", tarfile.CHRTYPE), "a device"),
+        (special("l", tarfile.BLKTYPE), "a device"),
+        (special("l", tarfile.FIFOTYPE), "a pipe"),
+        (special("l", b"Z"), "no regular file"),
+    ],
+)
+def test_links_and_devices(member: tarfile.TarInfo, words: str) -> None:
+    error = refusal(tar(("main.py", b""), member))
+    assert error.reason == "ContextInvalid"
+    assert f"l is {words}" in error.message
+
+
+def test_links_and_encryption_in_a_zip() -> None:
+    link = zipfile.ZipInfo("l")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    assert "link" in refusal(zipped((link, b"/etc/passwd"))).message
+    data = bytearray(zipped(("a", b"1")))
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    assert "encrypted" in refusal(bytes(data)).message
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("a", b"1"), ("a", b"2")],
+        [("a", b"1"), ("./a", b"2")],
+        [("a", b"1"), ("a/b", b"2")],
+        [("a/b", b"1"), ("a", b"2")],
+    ],
+)
+def test_the_same_place_twice(members: list[tuple[str, bytes]]) -> None:
+    assert refusal(tar(*members)).reason == "ContextInvalid"
+
+
+def test_too_many_entries() -> None:
+    error = refusal(tar(*[(f"f{number}", b"") for number in range(51)]))
+    assert (error.reason, "more than 50 entries" in error.message) == ("ContextTooLarge", True)
+    assert refusal(zipped(*[(f"f{number}", b"") for number in range(51)])).reason == "ContextTooLarge"
+    assert refusal(zipped(*[(f"f{number}", b"") for number in range(2000)])).reason == "ContextTooLarge"
+
+
+def test_too_large_unpacked() -> None:
+    import random
+
+    noise = random.Random(1).randbytes(64 << 10) * 80  # compresses, but not like a bomb
+    assert refusal(tar(("a", noise))).reason == "ContextTooLarge"
+    assert refusal(zipped(("a", noise))).reason == "ContextTooLarge"
+
+
+def test_a_bomb() -> None:
+    limits = Limits(unpacked_bytes=1 << 30, entries=50, ratio=100)
+    zeros = bytes(64 << 20)
+    for data in (tar(("a", zeros)), zipped(("a", zeros))):
+        error = refusal(data, limits)
+        assert error.reason == "ContextTooLarge"
+        assert "100 times" in error.message
+
+
+def test_a_gzip_that_never_ends_inside_a_header() -> None:
+    header = special("x", b"x", size=0)
+    block = bytearray(header.tobuf(tarfile.USTAR_FORMAT))
+    block[124:136] = b"77777777777\0"
+    block[148:156] = b" " * 8
+    block[148:156] = f"{sum(block):06o}\0 ".encode()
+    assert "extended headers" in refusal(gzip.compress(bytes(block) + bytes(10 << 20))).message
+
+
+def test_headers_upon_headers() -> None:
+    block = special("x", b"x").tobuf(tarfile.USTAR_FORMAT)
+    block = bytearray(block[:512])
+    assert "extended headers" in refusal(gzip.compress(bytes(block) * 5000)).message
+
+
+def test_a_negative_size() -> None:
+    block = bytearray(special("x", tarfile.REGTYPE).tobuf(tarfile.USTAR_FORMAT)[:512])
+    block[124:136] = b"\xff" * 12
+    block[148:156] = b" " * 8
+    block[148:156] = f"{sum(block):06o}\0 ".encode()
+    assert refusal(gzip.compress(bytes(block) + bytes(1024))).reason == "ContextInvalid"
+
+
+def test_a_directory_that_only_the_record_of_large_zips_tells() -> None:
+    data = bytearray(zipped(*[(f"f{number}", b"") for number in range(2000)]))
+    end = data.rindex(b"PK\x05\x06")
+    length, start = struct.unpack_from("<LL", data, end + 12)
+    record = struct.pack("<4sQHHLLQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, 2000, 2000, length, start)
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, end, 1)
+    struct.pack_into("<L", data, end + 12, 100)
+    data[end:end] = record + locator
+    assert len(zipfile.ZipFile(io.BytesIO(data)).infolist()) == 2000
+    assert "directory is too long" in refusal(bytes(data)).message
+
+
+def test_zip_entries_that_share_their_bytes() -> None:
+    data = bytearray(zipped(("a", b"1" * 100), ("b", b"2" * 100)))
+    second = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 1)
+    struct.pack_into("<L", data, second + 42, 5)
+    assert "overlaps" in refusal(bytes(data)).message
+
+
+def test_a_zip_whose_directory_lies_about_a_size() -> None:
+    data = bytearray(zipped(("a", b"1" * 100)))
+    struct.pack_into("<L", data, data.index(b"PK\x01\x02") + 24, 10)
+    assert refusal(bytes(data)).reason == "ContextInvalid"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"PK\x03\x04", b"\x1f\x8b", b"hello", tar(("a", b"1" * 5000))[:-20]],
+    ids=["nothing", "zip", "gzip", "words", "cut"],
+)
+def test_what_is_no_archive(data: bytes) -> None:
+    assert refusal(data).reason == "ContextInvalid"
+
+
+def test_an_empty_archive() -> None:
+    assert "no file in it" in refusal(tar()).message
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_damage_anywhere_ends_in_an_answer(data: st.DataObject) -> None:
+    make = data.draw(st.sampled_from([tar, zipped]))
+    whole = bytearray(make(("main.py", b"print(1)\n" * 20), ("a/b.txt", b"x")))
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        tree = read(bytes(whole))
+    except Refused as error:
+        assert error.reason in ("ContextInvalid", "ContextTooLarge")
+    else:
+        assert tree.bytes <= LIMITS.unpacked_bytes
+
+
+@settings(deadline=None)
+@given(st.binary(max_size=2048))
+def test_a_tar_of_noise_ends_in_an_answer(noise: bytes) -> None:
+    try:
+        read(gzip.compress(noise, mtime=0))
+    except Refused as error:
+        assert error.reason in ("ContextInvalid", "ContextTooLarge")
+
+
+def pax(name: str, **records: str) -> tarfile.TarInfo:
+    header = special(name, tarfile.REGTYPE)
+    header.pax_headers = records
+    return header
+
+
+# Known attacks on extraction all need a link, a name that climbs, or a header that misleads the reader.
+HOSTILE: dict[str, bytes] = {
+    "a chain of links past PATH_MAX (CVE-2025-4517)": tar(
+        *[special("/".join(["d" * 200] * depth), tarfile.DIRTYPE) for depth in range(1, 18)],
+        special("/".join(["d" * 200] * 17) + "/up", tarfile.SYMTYPE, "../" * 17 + "etc"),
+        ("flag", b""),
+    ),
+    "a link to a link (CVE-2025-4330, CVE-2025-4138)": tar(
+        special("a", tarfile.SYMTYPE, "b/../.."), special("b", tarfile.SYMTYPE, "a")
+    ),
+    "a hard link to a symbolic one (CVE-2025-4435)": tar(
+        special("s", tarfile.SYMTYPE, "../x"), special("h", tarfile.LNKTYPE, "s")
+    ),
+    "a directory that climbs (CVE-2024-12718)": tar(special("a/../..", tarfile.DIRTYPE)),
+    "a negative size (CVE-2025-8194)": tar(pax("x", size="-512")),
+    "a size beyond all": tar(pax("x", size="9" * 30)),
+    "a climbing name by pax": tar(pax("x", path="../x")),
+    "an absolute name by GNU": tar(("/" + "n" * 150, b""), form=tarfile.GNU_FORMAT),
+    "a sparse file by pax": tar(pax("x", **{"GNU.sparse.major": "1", "GNU.sparse.name": "x"})),
+    "a sparse file by GNU": tar(special("x", b"S")),
+    "a name with NUL by pax": tar(pax("x", path="a\0b")),
+    "case collision": tar(("Main.py", b""), ("main.py", b"")),
+    "case collision in a zip": zipped(("Main.py", b""), ("main.py", b"")),
+    "duplicates in a zip": zipped(("a", b"1"), ("./a", b"2")),
+    "depth": tar(("a/" * 101 + "x", b"")),
+    "pax records without number": tar(pax("x", **{f"k{number}": "v" for number in range(300)})),
+    "half a gzip member": tar(("a", b"1" * 5000))[:-400],
+    "garbage after gzip": gzip.compress(bytes(512)[:100]) + b"garbage",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_archives(what: str) -> None:
+    assert refusal(HOSTILE[what]).reason == "ContextInvalid"
+
+
+def test_gzip_members_follow_one_another_but_not_without_end() -> None:
+    plain = gzip.decompress(tar(("a", b"1" * 2000)))
+    members = b"".join(gzip.compress(plain[at : at + 100]) for at in range(0, len(plain), 100))
+    assert dict(read(members)) == {"a": b"1" * 2000}
+    assert dict(read(members + bytes(100))) == {"a": b"1" * 2000}
+    assert "gzip members" in refusal(gzip.compress(b"") * 20_000).message
+
+
+def test_directories_that_no_entry_names_count_too() -> None:
+    error = refusal(tar(*[(f"{number}/{'d/' * 40}x", b"") for number in range(3)]))
+    assert (error.reason, "directories" in error.message) == ("ContextTooLarge", True)
+
+
+def test_many_small_bombs_in_one_zip() -> None:
+    limits = Limits(unpacked_bytes=1 << 30, entries=500, ratio=100)
+    data = zipped(*[(f"f{number}", bytes(1 << 20)) for number in range(40)])
+    assert len(data) * 100 + (1 << 20) < 40 << 20
+    assert refusal(data, limits).reason == "ContextTooLarge"
+
+
+def test_an_archive_in_an_archive_is_a_file_like_any_other() -> None:
+    inner = zipped(("x", bytes(1 << 20)))
+    assert dict(read(tar(("inner.zip", inner)))) == {"inner.zip": inner}

@@ -1,0 +1,462 @@
+"""What is done about one Deployment, from what its pods say: each reason and each way on."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from controller.deployment import status
+from controller.deployment.decide import Observed, decide
+from controller.deployment.pod_rejected import refused
+from controller.deployment.steps import ANNOTATION_STEP, attempts
+
+NEEDS = {
+    "outcome": "dependencies",
+    "plan": {},
+    "dependencies_key": "k" * 64,
+    "dependencies_image": "registry:5000/team/crews/demo:deps-k",
+    "base_image": "b",
+}
+BUILT = {
+    "outcome": "built",
+    "image": "registry:5000/team/crews/demo@sha256:ab",
+    "plan": {"framework": "python", "timeout": None},
+    "tree": "t",
+    "build_key": "k",
+}
+
+
+class Steps:
+    """Build pods, one after the other."""
+
+    def __init__(self, make):
+        self.make, self.pods = make, []
+
+    def pod(self, kind, *, phase="Succeeded", containers=(), ago=60, lost=False, **more):
+        number = 1 + sum(f"-{kind}" in pod.name for pod in self.pods)
+        name = f"dep-a-{kind}{number}"
+        meta = {
+            "ownerReferences": [{"uid": "uid-dep-a"}],
+            "annotations": {ANNOTATION_STEP: str(len(self.pods) + 1)},
+        }
+        statuses = [
+            {"name": n, "state": {"terminated": {"finishedAt": self.make.ago(ago), **state}}}
+            for n, state in containers
+        ]
+        made = self.make.pod(name, metadata=meta, phase=phase, containerStatuses=statuses, **more)
+        self.pods.append(made)
+        return self
+
+    def assemble(self, message=None, code=0, phase="Succeeded", **more):
+        text = json.dumps(message) if isinstance(message, dict) else (message or "")
+        return self.pod(
+            "a", phase=phase, containers=[("assemble", {"exitCode": code, "message": text})], **more
+        )
+
+    def dependencies(self, container="push", code=0, message="", phase="Succeeded", **more):
+        order = ("source", "kaniko", "push")
+        states = [(n, {"exitCode": 0}) for n in order[: order.index(container)]]
+        states.append((container, {"exitCode": code, "message": message}))
+        return self.pod("d", phase=phase, containers=states, **more)
+
+
+@pytest.fixture
+def steps(make):
+    return Steps(make)
+
+
+@pytest.fixture
+def look(make, config):
+    def look(pods=(), project="there", recorded=None, queue="", before=None, **status):
+        found = {"buildPod": recorded} if recorded else {}
+        deployment = make.deployment(built=False, status={**found, **status})
+        seen = Observed(deployment, make.project() if project else None, list(pods), queue, **(before or {}))
+        return decide(seen, make.now, config)
+
+    return look
+
+
+def created(decision):
+    return [child.name for child in decision.create]
+
+
+def told(decision):
+    """Of the pods, whatever becomes of the status."""
+    return [note.reason for child in (*decision.create, *decision.delete) for note in child.events]
+
+
+def test_a_build_begins_with_assemble(look):
+    decision = look()
+    assert created(decision) == ["dep-a-a1"]
+    assert decision.status["phase"] == "Building"
+    assert decision.status["buildPod"] == "dep-a-a1"
+    assert told(decision) == ["Building"]
+
+
+def test_it_waits_for_its_turn_and_for_its_project(look):
+    queued = look(queue="Waiting for another build of project demo.")
+    assert not queued.create
+    assert queued.status["phase"] == "Pending"
+    assert queued.status["conditions"][0]["reason"] == "Queued"
+    alone = look(project=None)
+    assert alone.status["conditions"][0]["reason"] == "ProjectNotFound"
+
+
+def test_an_image_of_the_same_source_is_taken_over_without_a_pod(look, make):
+    taken = {"plan": {"framework": "python"}, "tree": "t", "buildKey": "b", "dependenciesKey": "d"}
+    twin = make.deployment("dep-b", status={**taken, "sourceKey": "k", "order": 3})
+    decision = look(before={"key": "k", "twin": twin})
+    assert not decision.create and decision.enqueue == (("projects", "demo"),)
+    assert {**taken, "image": twin.image, "sourceKey": "k"}.items() <= decision.status.items()
+    assert "order" not in decision.status
+    built = next(c for c in decision.status["conditions"] if c["type"] == "Built")
+    assert (built["status"], built["reason"]) == ("True", "Reused") and "dep-b" in built["message"]
+
+
+def test_one_that_is_being_built_from_the_same_source_is_waited_for(look, make):
+    decision = look(before={"key": "k", "same": make.deployment("dep-b", built=False)})
+    assert not decision.create
+    assert decision.status["phase"] == "Pending" and decision.status["sourceKey"] == "k"
+    assert decision.status["conditions"][0]["reason"] == "SameSourceBuilding"
+    assert "dep-b" in decision.status["conditions"][0]["message"]
+
+
+def test_what_it_is_built_from_is_recorded_when_it_begins_and_not_later(look, steps):
+    assert look(before={"key": "k"}).status["sourceKey"] == "k"
+    assert look(sourceKey="old").status["sourceKey"] is None
+    assert "sourceKey" not in look(steps.assemble(NEEDS).pods, before={"key": "new"}).status
+    first = look(before={"key": "k"}).create[0].body["metadata"]["annotations"]
+    steps.pods[0].raw["metadata"]["annotations"].update(first)
+    assert look(steps.pods).status["sourceKey"] == "k"
+    assert "sourceKey" not in look(steps.pods, sourceKey="k").status
+
+
+def test_pods_of_a_deployment_that_goes_or_has_lost_its_project_are_stopped(make, config, steps):
+    steps.pod("a", phase="Running", conditions=make.scheduled(5))
+    going = make.deployment(built=False, metadata={"deletionTimestamp": make.ago(1)})
+    decision = decide(Observed(going, make.project(), steps.pods), make.now, config)
+    assert [(gone.name, gone.grace_seconds) for gone in decision.delete] == [("dep-a-a1", 5)]
+    alone = make.deployment(built=False, status={"buildPod": "dep-a-a1"})
+    decision = decide(Observed(alone, None, steps.pods), make.now, config)
+    assert len(decision.delete) == 1
+    assert decision.status["phase"] == "Pending" and decision.status["buildPod"] is None
+
+
+@pytest.mark.parametrize(
+    ("status", "seconds", "words"),
+    [
+        ([{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}], 3601, "no node had room"),
+        ("ImagePullBackOff", 91, "cannot be pulled"),
+        ("CreateContainerConfigError", 91, "cannot start"),
+    ],
+)
+def test_a_pod_that_can_never_start_fails_the_build_with_its_reason(
+    look, config, make, status, seconds, words
+):
+    meta = {"creationTimestamp": make.ago(seconds)}
+    stuck = isinstance(status, str)
+    conditions = make.scheduled(seconds) if stuck else status
+    state = {"waiting": {"reason": status, "message": "said the node"}} if stuck else {"waiting": {}}
+    pod = make.pod(
+        "dep-a-a1",
+        metadata={**meta, "ownerReferences": [{"uid": "uid-dep-a"}], "annotations": {ANNOTATION_STEP: "1"}},
+        phase="Pending",
+        conditions=conditions,
+        containerStatuses=[{"name": "assemble", "state": state}],
+    )
+    decision = look([pod])
+    assert decision.status["phase"] == "Failed"
+    assert words in decision.status["error"]["message"] and decision.status["error"]["hint"]
+    assert [gone.grace_seconds for gone in decision.delete] == [0]
+    soon = decide(
+        Observed(make.deployment(built=False), make.project(), [pod]),
+        make.now - timedelta(seconds=10),
+        config,
+    )
+    assert soon.status["phase"] == "Building" and not soon.delete
+
+
+def test_a_pod_that_the_apiserver_refuses_is_waited_for_and_then_given_up(make, config):
+    # It has been in the queue for hours: the hour begins with the first refusal.
+    long_ago = {"creationTimestamp": make.ago(9000)}
+
+    def at(seconds, status, final=False):
+        seen = Observed(make.deployment(built=False, metadata=long_ago, status=status), make.project(), [])
+        return refused(seen, "exceeded quota", final, make.now + timedelta(seconds=seconds), config)
+
+    first = at(0, {})
+    assert first.status["phase"] == "Pending" and 0 < first.requeue_after <= 10
+    assert [note.reason for note in first.events] == ["PodRefused"]
+    again = at(3590, first.status)
+    assert again.status["phase"] == "Pending" and not again.events
+    given_up = at(3601, again.status)
+    assert given_up.status["error"]["reason"] == "BuildFailed"
+    assert "exceeded quota" in given_up.status["error"]["message"]
+    # Whatever came between begins the hour anew.
+    building = make.deployment(built=False, status=first.status)
+    between = status.building(building, "dep-a-a1", "Assembling", "m", make.now)
+    assert at(9999, between).status["phase"] == "Building"
+    assert at(0, {}, final=True).status["phase"] == "Failed"
+
+
+@pytest.mark.parametrize("more", [{"reason": "DeadlineExceeded"}, {}])
+def test_limits_that_were_met_keep_the_end_of_the_log(look, steps, more):
+    ended = {"exitCode": 137, "message": "the last line\n"}
+    if not more:
+        ended["reason"] = "OOMKilled"
+    steps.assemble(NEEDS).pod("d", phase="Failed", containers=[("kaniko", ended)], **more)
+    error = look(steps.pods).status["error"]
+    assert error["log"] == "the last line\n" and error["hint"]
+    assert error["reason"] == ("BuildTimeout" if more else "BuildOutOfMemory")
+
+
+def test_a_plan_that_cannot_be_written_ends_the_deployment(look, steps):
+    decision = look(steps.assemble({**BUILT, "plan": {"framework": "f" * 99}}).pods)
+    assert decision.instead["phase"] == "Failed"
+    assert decision.instead["error"]["reason"] == "ConfigInvalid"
+
+
+def test_a_missing_dependency_image_is_built_and_then_assembled_again(look, steps):
+    steps.assemble(NEEDS)
+    first = look(steps.pods)
+    assert created(first) == ["dep-a-d1"]
+    request = json.loads(
+        next(
+            e["value"]
+            for e in first.create[0].body["spec"]["containers"][0]["env"]
+            if e["name"] == "CREWYARD_BUILD"
+        )
+    )
+    assert request["dependencies"] == {"key": "k" * 64}
+    steps.dependencies()
+    assert created(look(steps.pods)) == ["dep-a-a2"]
+    steps.assemble(BUILT)
+    done = look(steps.pods)
+    assert done.status["image"] == BUILT["image"]
+    assert done.status["plan"] == {"framework": "python"}
+    assert done.status["phase"] == "Building"
+    assert {c["type"]: c["status"] for c in done.status["conditions"]}["Built"] == "True"
+    assert done.enqueue == (("projects", "demo"),)
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ({"outcome": "failed", "reason": "GitAuthFailed", "message": "m", "hint": "h"}, "GitAuthFailed"),
+        ({"outcome": "failed", "reason": "ContextTooLarge", "message": "m"}, "ContextTooLarge"),
+        ({"outcome": "failed", "reason": "EntrypointNotFound", "message": "m"}, "EntrypointNotFound"),
+        ({"outcome": "failed", "reason": "Strange", "message": "m"}, "BuildFailed"),
+    ],
+)
+def test_what_assemble_refuses_fails_at_once_with_its_reason_and_hint(look, steps, message, reason):
+    decision = look(steps.assemble(message).pods)
+    assert decision.status["phase"] == "Failed"
+    assert decision.status["error"]["reason"] == reason
+    assert decision.status["error"].get("hint") == message.get("hint")
+    assert {c["type"]: c["status"] for c in decision.status["conditions"]} == {
+        "Ready": "False",
+        "Built": "False",
+        "Stalled": "True",
+    }
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        ("ERROR: No matching distribution found for nosuch==1", "DependencyResolution"),
+        ("ERROR: ResolutionImpossible", "DependencyResolution"),
+        ("error building image: exit status 137", "BuildOutOfMemory"),
+        ("cp: No space left on device", "BuildFailed"),
+        ("error building image: something else", "BuildFailed"),
+    ],
+)
+def test_what_kaniko_says_is_told_apart_and_kept(look, steps, log, reason):
+    steps.assemble(NEEDS).dependencies("kaniko", 1, f"\x1b[36mINFO\x1b[0m\n{log}\n", phase="Failed")
+    decision = look(steps.pods)
+    assert decision.status["error"]["reason"] == reason
+    assert decision.status["error"]["log"].startswith("INFO\n")
+    assert log in decision.status["error"]["log"]
+    assert decision.status["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"reason": "DeadlineExceeded"}, "BuildTimeout"),
+        ({"reason": "Evicted", "message": "ephemeral local storage usage exceeds"}, "BuildFailed"),
+    ],
+)
+def test_what_the_node_says_is_told_apart(look, steps, more, reason):
+    decision = look(steps.pod("a", phase="Failed", **more).pods)
+    assert decision.status["error"]["reason"] == reason
+
+
+NOTHING = "was at work and had said nothing"
+
+
+@pytest.mark.parametrize(
+    ("containers", "log"),
+    [
+        ([("source", {"exitCode": 0}), ("kaniko", {"exitCode": 1, "message": "Collecting"})], "Collecting"),
+        ([("source", {"exitCode": 0}), ("kaniko", {"exitCode": 137})], f"kaniko {NOTHING}"),
+        ([("source", {"exitCode": 143})], f"source {NOTHING}"),
+        ([], "no container was at work yet"),
+    ],
+)
+def test_a_build_that_takes_too_long_says_what_was_at_work(look, steps, containers, log):
+    steps.assemble(NEEDS).pod("d", phase="Failed", reason="DeadlineExceeded", containers=containers)
+    assert look(steps.pods).status["error"]["log"] == log
+
+
+def test_a_container_out_of_memory(look, steps):
+    steps.assemble(NEEDS).pod(
+        "d", phase="Failed", containers=[("kaniko", {"exitCode": 1, "reason": "OOMKilled"})]
+    )
+    assert look(steps.pods).status["error"]["reason"] == "BuildOutOfMemory"
+
+
+def test_a_push_that_breaks_is_repeated_and_then_named(look, steps):
+    steps.assemble(NEEDS)
+    for attempt in range(3):
+        steps.dependencies("push", 1, "registry said no", phase="Failed")
+        assert created(look(steps.pods)) == [f"dep-a-d{attempt + 2}"]
+    steps.dependencies("push", 1, "registry said no", phase="Failed")
+    decision = look(steps.pods)
+    assert decision.status["error"]["reason"] == "RegistryPush"
+    assert "registry said no" in decision.status["error"]["log"]
+
+
+def test_a_pod_that_broke_is_followed_after_a_while_by_another_three_times(look, steps):
+    steps.assemble("Traceback", code=1, phase="Failed", ago=1)
+    waiting = look(steps.pods)
+    assert not waiting.create and waiting.requeue_after == pytest.approx(4)
+    steps.pods.clear()
+    for attempt in range(1, 4):
+        steps.assemble("Traceback", code=1, phase="Failed")
+        assert created(look(steps.pods)) == [f"dep-a-a{attempt + 1}"]
+    steps.assemble("Traceback\nModuleNotFoundError: x", code=1, phase="Failed")
+    decision = look(steps.pods)
+    assert decision.status["error"]["reason"] == "BuildFailed"
+    assert "ModuleNotFoundError: x (after 4 attempts)" in decision.status["error"]["message"]
+
+
+def test_trouble_that_a_pod_tells_of_is_told_in_its_words(look, steps):
+    for _ in range(4):
+        steps.assemble({"outcome": "trouble", "message": "the registry is away"}, code=75, phase="Failed")
+    error = look(steps.pods).status["error"]
+    assert error["message"] == "assemble ended with exit code 75: the registry is away (after 4 attempts)"
+    assert error["reason"] == "BuildFailed" and "log" not in error
+
+
+def test_trouble_comes_with_the_last_lines_of_the_log(look, steps):
+    words = {"outcome": "trouble", "reason": "RegistryPush", "message": "full", "log": "pushing\nfull"}
+    for _ in range(4):
+        steps.assemble(words, code=75, phase="Failed")
+    assert look(steps.pods).status["error"]["log"] == "pushing\nfull"
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"), [("RegistryPush", "RegistryPush"), ("NoSuchWord", "BuildFailed")]
+)
+def test_trouble_with_a_reason_of_its_own_fails_so_in_the_end(look, steps, told, reason):
+    for _ in range(4):
+        steps.assemble({"outcome": "trouble", "reason": told, "message": "x"}, code=75, phase="Failed")
+    assert look(steps.pods).status["error"]["reason"] == reason
+
+
+def test_a_pod_taken_away_from_outside_is_made_again_under_a_new_name(look, steps):
+    assert created(look(recorded="dep-a-a1")) == ["dep-a-a2"]
+    steps.assemble(NEEDS)
+    assert created(look(steps.pods, recorded="dep-a-d1")) == ["dep-a-d2"]
+    assert created(look([], recorded="dep-a-d1")) == ["dep-a-a1"]
+    assert look([], recorded="dep-a-a4").status["phase"] == "Failed"
+
+
+def test_a_dependency_image_that_vanishes_is_not_built_for_ever(look, steps):
+    for _ in range(2):
+        steps.assemble(NEEDS).dependencies()
+        assert created(look(steps.pods))
+    steps.assemble(NEEDS)
+    decision = look(steps.pods)
+    assert decision.status["error"]["reason"] == "RegistryPush"
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "dial tcp: connection refused",
+        "error pulling: Connection Refused",
+        "WARNING: Retrying: NewConnectionError('Failed to establish a new connection: [Errno 111]')\n"
+        "ERROR: No matching distribution found for langgraph",
+    ],
+)
+def test_a_network_that_fails_is_no_fault_of_the_crew(look, steps, log):
+    steps.assemble(NEEDS).dependencies("kaniko", 1, log, phase="Failed")
+    decision = look(steps.pods)
+    assert (created(decision), told(decision)) == (["dep-a-d2"], ["BuildRetried"])
+
+
+@pytest.mark.parametrize(
+    ("conditions", "began", "deleted"),
+    [
+        ("scheduled-10", False, False),
+        ("scheduled-301", False, True),
+        ("scheduled-301", True, False),
+        ("scheduled-1861", True, True),
+        ("unscheduled", False, False),
+    ],
+)
+def test_a_pod_that_does_not_start_or_end_is_taken_away(look, steps, make, conditions, began, deleted):
+    _kind, _, seconds = conditions.partition("-")
+    found = make.scheduled(float(seconds)) if seconds else [{"type": "PodScheduled", "status": "False"}]
+    steps.pod("a", phase="Pending", conditions=found, spec={"activeDeadlineSeconds": 1800})
+    state = {"running": {}} if began else {"waiting": {}}
+    steps.pods[0].status["containerStatuses"] = [{"name": "assemble", "state": state}]
+    decision = look(steps.pods)
+    assert (bool(decision.delete), told(decision)) == (deleted, ["BuildPodStuck"] if deleted else [])
+    assert decision.requeue_after > 0
+    assert decision.status["buildPod"] == "dep-a-a1"
+
+
+@pytest.mark.parametrize(("ago", "forced"), [(-30, False), (30, False), (61, True)])
+def test_a_build_pod_that_does_not_stop_is_given_up_with_its_node(look, steps, make, ago, forced):
+    gone = {"deletionTimestamp": make.ago(ago), "ownerReferences": [{"uid": "uid-dep-a"}]}
+    steps.pod("a", phase="Running", conditions=make.scheduled(4000), spec={"activeDeadlineSeconds": 1800})
+    steps.pods[0].raw["metadata"].update(gone)
+    decision = look(steps.pods)
+    assert [delete.grace_seconds for delete in decision.delete] == ([0] if forced else [])
+    assert decision.requeue_after > 0
+
+
+def test_build_pods_are_deleted_an_hour_after_their_end(make, config, steps):
+    steps.assemble(NEEDS, ago=4000).assemble(BUILT, ago=100)
+    decision = decide(Observed(make.deployment(), make.project(), steps.pods), make.now, config)
+    assert [gone.name for gone in decision.delete] == ["dep-a-a1"]
+    assert decision.requeue_after == pytest.approx(3501)
+    assert decision.status is None
+
+
+def test_a_lost_pod_counts_as_the_latest_step(steps):
+    steps.assemble(NEEDS)
+    found = attempts(steps.pods, "dep-a-d1")
+    assert (found.latest.kind, found.latest.pod, found.total) == ("d", None, 2)
+    assert attempts(steps.pods, "dep-a-a1").latest.pod is steps.pods[0]
+    assert attempts([], None).latest is None
+
+
+@pytest.mark.parametrize("words", ["[" * 4096, '{"a":' * 800, "9" * 4096, "null"])
+def test_whatever_an_installation_left_as_last_words_the_build_ends(look, steps, words):
+    steps.assemble(NEEDS).dependencies("kaniko", 1, words, phase="Failed")
+    assert look(steps.pods).status["phase"] == "Failed"
+
+
+def test_an_image_that_is_being_removed_is_made_anew_once_it_is_gone(look, steps):
+    going = {"removed": frozenset({BUILT["image"]})}
+    found = look(steps.assemble(BUILT).pods, recorded="dep-a-a1", before=going)
+    assert "image" not in found.status and found.requeue_after
+    assert [gone.name for gone in found.delete] == ["dep-a-a1"] and not found.create
+    waiting = look([], recorded="dep-a-a1", before=going)
+    assert not waiting.create and waiting.requeue_after
+    assert created(look([], recorded="dep-a-a1")) == ["dep-a-a2"]
+    other = {"removed": frozenset({"registry:5000/team/crews/demo@sha256:cd"})}
+    assert look(steps.pods, before=other).status["image"] == BUILT["image"]

@@ -1,0 +1,175 @@
+"""The build pods: who gets which credential, and who may do what."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from controller.config import Timing
+from controller.deployment import pod
+from crds.installation_limits import Limits
+
+NOW = 1_800_000_000
+GIT = {"url": "https://git.example.org/crew.git", "commit": "1" * 40}
+
+
+@pytest.fixture
+def bodies(make, secured):
+    def bodies(config=secured, url=GIT["url"], **project):
+        git = {"url": url, "secretRef": {"name": "git"}}
+        owner = make.project(source={"git": git}, **project)
+        deployment = make.deployment(built=False, source={"git": GIT})
+        return {
+            "assemble": pod.assemble(deployment, owner, "dep-a-a1", 1, config, NOW),
+            "dependencies": pod.dependencies(
+                deployment, owner, "dep-a-d1", 2, "key", "image:deps", config, NOW
+            ),
+        }
+
+    return bodies
+
+
+def containers(body):
+    spec = body["spec"]
+    return {c["name"]: c for c in (*spec.get("initContainers", ()), *spec["containers"])}
+
+
+def names(container):
+    return {entry["name"] for entry in container.get("env", ())}
+
+
+def test_credentials_reach_only_whom_they_are_for(bodies):
+    made = bodies()
+    (assemble,) = containers(made["assemble"]).values()
+    git = {
+        "GIT_USERNAME",
+        "GIT_PASSWORD",
+        "GIT_BEARER_TOKEN",
+        "GIT_CA_CRT",
+        "GIT_IDENTITY",
+        "GIT_KNOWN_HOSTS",
+    }
+    assert git | {"REGISTRY_AUTH", "CREWYARD_TOKEN"} <= names(assemble)
+    parts = containers(made["dependencies"])
+    assert git <= names(parts["source"]) and "REGISTRY_AUTH" not in names(parts["source"])
+    assert "REGISTRY_AUTH" in names(parts["push"]) and not git & names(parts["push"])
+    assert names(parts["kaniko"]) == set()
+    assert not any("envFrom" in part for part in parts.values())
+
+
+def test_git_credentials_are_not_shown_to_another_host(bodies):
+    (assemble,) = containers(bodies(url="https://elsewhere.example.org/crew.git")["assemble"]).values()
+    assert not [name for name in names(assemble) if name.startswith("GIT_")]
+
+
+def test_without_a_push_secret_none_is_named(bodies, config):
+    (assemble,) = containers(bodies(config)["assemble"]).values()
+    assert "REGISTRY_AUTH" not in names(assemble)
+
+
+@pytest.mark.parametrize(
+    ("installation", "own", "used"),
+    [
+        ("push", None, "push"),
+        ("push", "tides-push", "tides-push"),
+        ("push-{project}", None, "push-demo"),
+        ("push-{project}", "tides-push", "tides-push"),
+        ("", "tides-push", "tides-push"),
+        ("", None, ""),
+    ],
+)
+def test_the_push_secret_is_the_projects_own_else_the_installations(bodies, config, installation, own, used):
+    build = {"build": {"push": {"secretRef": {"name": own}}}} if own else {}
+    made = bodies(replace(config, registry_secret=installation), **build)
+    parts = {**containers(made["assemble"]), **containers(made["dependencies"])}
+    for name, part in parts.items():
+        env = {entry["name"]: entry for entry in part.get("env", ())}
+        shown = (env.get("REGISTRY_AUTH") or {}).get("valueFrom", {}).get("secretKeyRef", {}).get("name", "")
+        assert shown == (used if name in ("assemble", "push") else "")
+        if name != "kaniko":
+            told = json.loads(env["CREWYARD_BUILD"]["value"])["registry"]
+            assert told.get("secret", "") == used
+
+
+def test_only_kaniko_is_root_with_three_capabilities_and_no_way_to_more(bodies):
+    made = bodies()
+    for name, container in {**containers(made["assemble"]), **containers(made["dependencies"])}.items():
+        security = container["securityContext"]
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+        if name == "kaniko":
+            assert security["runAsUser"] == 0
+            assert security["capabilities"] == {"drop": ["ALL"], "add": ["CHOWN", "FOWNER", "DAC_OVERRIDE"]}
+        else:
+            assert security["runAsNonRoot"] is True
+            assert security["capabilities"] == {"drop": ["ALL"]}
+    for body in made.values():
+        assert body["spec"]["automountServiceAccountToken"] is False
+        assert body["spec"]["enableServiceLinks"] is False
+        assert body["spec"]["restartPolicy"] == "Never"
+
+
+def test_assemble_has_no_volume_and_all_of_dependencies_share_one(bodies):
+    made = bodies()
+    assert "volumes" not in made["assemble"]["spec"]
+    assert made["dependencies"]["spec"]["securityContext"]["fsGroup"] == 65532
+    for container in containers(made["dependencies"]).values():
+        assert container["volumeMounts"] == [{"name": "workspace", "mountPath": "/workspace"}]
+
+
+def test_kaniko_is_insecure_only_for_our_own_registry_and_only_if_told(bodies, config):
+    plain = containers(bodies(config)["dependencies"])["kaniko"]["args"]
+    assert "--insecure-registry=registry:5000" in plain
+    assert "--skip-tls-verify-registry=registry:5000" in plain
+    assert "--destination=image:deps" in plain and "--no-push" in plain
+    secured = containers(bodies()["dependencies"])["kaniko"]["args"]
+    assert not [flag for flag in secured if "insecure" in flag or "skip-tls" in flag]
+
+
+def test_the_request_names_source_registry_and_limits(bodies, config):
+    made = bodies(config)
+    env = {e["name"]: e.get("value") for e in containers(made["assemble"])["assemble"]["env"]}
+    request = json.loads(env["CREWYARD_BUILD"])
+    assert request["source"] == {"git": {**GIT, "path": ""}}
+    assert request["registry"] == {"prefix": "registry:5000/team", "insecure": True}
+    assert request["base_images"] == config.base_images
+    assert "dependencies" not in request and request["crew"] is None
+    assert request["limits"]["entries"] == 50_000
+
+
+def test_the_installations_own_limits_reach_the_build(bodies, config):
+    limits = Limits(context_bytes=1, unpacked_bytes=2, entries=3, ratio=4, build_seconds=77)
+    made = bodies(replace(config, limits=limits, timing=Timing.of(limits)))
+    for body, container in (("assemble", "assemble"), ("dependencies", "source")):
+        env = {e["name"]: e.get("value") for e in containers(made[body])[container]["env"]}
+        told = json.loads(env["CREWYARD_BUILD"])["limits"]
+        assert told == {"context_bytes": 1, "unpacked_bytes": 2, "entries": 3, "ratio": 4}
+        assert made[body]["spec"]["activeDeadlineSeconds"] == 77
+
+
+def test_limits_are_the_projects(bodies):
+    made = bodies(build={"timeout": "5m", "resources": {"limits": {"memory": "8Gi"}}})
+    assert made["assemble"]["spec"]["activeDeadlineSeconds"] == 300
+    kaniko = containers(made["dependencies"])["kaniko"]
+    assert kaniko["resources"]["limits"]["memory"] == "8Gi"
+    assert bodies()["assemble"]["spec"]["activeDeadlineSeconds"] == 1800
+
+
+def test_a_private_index_is_for_the_container_alone_that_downloads_from_it(bodies):
+    made = bodies(build={"secretRef": {"name": "index"}})
+    parts = {**containers(made["assemble"]), **containers(made["dependencies"])}
+    having = {name for name, part in parts.items() if {"PIP_INDEX_URL", "INDEX_PASSWORD"} & names(part)}
+    assert having == {"source"}
+    for name in ("assemble", "source", "push"):
+        env = {e["name"]: e.get("value") for e in parts[name]["env"]}
+        assert json.loads(env["CREWYARD_BUILD"])["private_index"] == "index"
+    without = containers(bodies()["dependencies"])["source"]
+    assert "PIP_INDEX_URL" not in names(without)
+    assert "private_index" not in json.loads(
+        next(e["value"] for e in without["env"] if e["name"] == "CREWYARD_BUILD")
+    )
+
+
+def test_kaniko_is_told_to_spare_memory(bodies):
+    flags = containers(bodies()["dependencies"])["kaniko"]["args"]
+    assert {"--compressed-caching=false", "--snapshot-mode=redo", "--cache=false"} <= set(flags)

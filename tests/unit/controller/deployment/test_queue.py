@@ -1,0 +1,150 @@
+"""Who may begin a build, and who waits."""
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from controller.deployment.queue import busy, first, place, why
+from controller.deployment.queue_view import Line
+from controller.deployment.reuse import building_twin, built_twin
+from controller.deployment.source_key import recorded_tree, source_key
+from controller.runtime.cache import Known
+from crds import kinds
+
+ENTRIES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=12)
+
+
+def waiting(make, name, project, age=60):
+    meta = {"creationTimestamp": make.ago(age)}
+    return make.deployment(name, project, built=False, phase="Pending", metadata=meta)
+
+
+@given(entries=ENTRIES, most=st.integers(1, 3), most_each=st.integers(1, 2), data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_the_queue_is_fair_within_the_caps(make, config, entries, most, most_each, data):
+    config = replace(config, max_builds=most, max_builds_per_project=most_each)
+    line = [waiting(make, f"dep-{i}", project, age) for i, (project, age) in enumerate(entries)]
+    running = data.draw(st.integers(0, most))
+    taken = {f"dep-r{i}": f"p{i}" for i in range(running)}
+    may = first(line, taken, config)
+    begin = [d for d in line if d.name in may]
+    assert len(begin) + running <= most
+    assert all(sum(d.project == p for d in begin) <= most_each for p in "abc")
+    waits = sorted((d for d in line if d.name not in may), key=place)
+    # Nobody waits although there is room for it, and nobody is overtaken by the same project.
+    for deployment in waits:
+        own = [d for d in begin if d.project == deployment.project]
+        assert len(begin) + running == most or len(own) == most_each
+        assert all(place(d) < place(deployment) for d in own)
+
+
+def test_a_project_at_its_cap_holds_up_nobody_behind_it(make, config):
+    one, two, three = (
+        waiting(make, "dep-1", "a", 30),
+        waiting(make, "dep-2", "b", 20),
+        waiting(make, "dep-3", "c", 10),
+    )
+    assert first([one, two, three], {"dep-0": "a"}, config) == {"dep-2"}
+    assert why("a", config) == (
+        "Waiting in the queue of builds: 2 builds at once in the installation, 1 build of project a."
+    )
+
+
+def test_a_long_line_is_looked_through_once_for_each_change(make, config):
+    known = Known()
+    for raw in (make.project("a"), make.project("b")):
+        known.put(kinds.PROJECT, raw.raw)
+    for number in range(20):
+        known.put(kinds.DEPLOYMENT, waiting(make, f"dep-{number:02d}", "ab"[number % 2], 90 - number).raw)
+    line = Line(known, config)
+    view = line.view()
+    assert (line.view() is view, view.first) == (True, {"dep-00", "dep-01"})
+    known.put(kinds.POD, make.pod().raw)
+    assert line.view() is view
+    building = waiting(make, "dep-00", "a", 90).raw
+    known.put(kinds.DEPLOYMENT, {**building, "status": {"buildPod": "dep-00-a1"}})
+    assert line.view().first == {"dep-01"}
+    known.remove(kinds.PROJECT, "b")
+    assert line.view().first == set()
+
+
+def test_places_are_taken_by_what_builds_and_by_pods_that_were_not_recorded(make):
+    building = make.deployment("dep-1", "a", built=False, status={"buildPod": "dep-1-a1"})
+    ended = make.deployment("dep-2", "b", built=False, phase="Failed", status={"buildPod": "dep-2-a1"})
+    crashed = waiting(make, "dep-3", "c")
+    known = {d.name: d for d in (building, ended, crashed)}
+
+    def pod(name, **more):
+        meta = {"labels": {"crewyard.dev/deployment": name}, **more}
+        return make.pod(
+            f"{name}-a1", owner=f"uid-{name}", metadata={**meta, "ownerReferences": [{"uid": f"uid-{name}"}]}
+        )
+
+    pods = [pod("dep-2"), pod("dep-3"), pod("dep-gone")]
+    assert busy(known.values(), pods, known) == {"dep-1": "a", "dep-3": "c"}
+    stopping = [pod("dep-3", deletionTimestamp=make.ago(1))]
+    assert busy(known.values(), stopping, known) == {"dep-1": "a"}
+
+
+def test_a_twin_is_of_the_same_project_and_key(make):
+    def twin(name, key="k", project="demo", built=True, age=100, **more):
+        meta = {"creationTimestamp": make.ago(age), **more.pop("metadata", {})}
+        return make.deployment(name, project, built=built, metadata=meta, status={"sourceKey": key}, **more)
+
+    mine = twin("dep-z", built=False, age=1)
+    none = [twin("dep-1", "other"), twin("dep-2", project="b"), mine]
+    assert built_twin(mine, "k", none, frozenset()) is None
+    old, new, going = (
+        twin("dep-3", age=90),
+        twin("dep-4", age=80),
+        twin("dep-5", age=70, metadata={"deletionTimestamp": make.ago(1)}),
+    )
+    assert built_twin(mine, "k", [*none, old, new, going], frozenset()).name == "dep-4"
+    assert built_twin(mine, "k", [*none, old, new], frozenset({"dep-4"})).name == "dep-3"
+    unbuilt = [twin("dep-6", built=False, age=50), twin("dep-7", built=False, age=0, phase="Pending")]
+    assert building_twin(mine, "k", [*none, *unbuilt]).name == "dep-6"
+    assert building_twin(unbuilt[0], "k", [mine, unbuilt[1]]) is None
+    assert building_twin(mine, "k", [twin("dep-8", built=False, phase="Failed")]) is None
+
+
+def test_the_key_holds_all_that_goes_into_an_image(make, config):
+    project = make.project()
+    archive = {"archive": {"upload": "upl_1", "sha256": "a" * 64}}
+    one = make.deployment(built=False, source=archive)
+    key = source_key(one, project, None, config)
+    again = make.deployment("dep-b", built=False, source={"archive": {"upload": "upl_2", "sha256": "a" * 64}})
+    assert source_key(again, project, None, config) == key
+    others = [
+        source_key(
+            make.deployment(source={"archive": {"upload": "u", "sha256": "b" * 64}}), project, None, config
+        ),
+        source_key(make.deployment(source=archive, crew="x"), project, None, config),
+        source_key(one, make.project(build={"secretRef": {"name": "index"}}), None, config),
+        source_key(one, make.project(build={"secretRef": {"name": "other"}}), None, config),
+        source_key(one, project, None, replace(config, service_image="another")),
+        source_key(one, project, None, replace(config, base_images={"3.11": "another"})),
+        source_key(make.deployment(source={"git": {"url": "u", "commit": "c"}}), project, "a" * 64, config),
+    ]
+    assert len({key, *others}) == len(others) + 1
+    assert source_key(make.deployment(source={"archive": {"upload": "u"}}), project, None, config) is None
+    assert (
+        source_key(make.deployment(source={"git": {"url": "u", "commit": "c"}}), project, None, config)
+        is None
+    )
+
+
+def test_a_recorded_tree_counts_only_for_what_was_looked_at(make):
+    git = {"url": "https://example.org/x.git", "path": "a"}
+    status = {"source": {"commit": "c", "tree": "t"}, "observedGeneration": 1}
+    project = make.project(source={"git": git}, status=status)
+    mine = make.deployment(source={"git": {**git, "commit": "c"}})
+    assert recorded_tree(mine, project) == "t"
+    assert recorded_tree(make.deployment(source={"git": {**git, "commit": "d"}}), project) is None
+    assert (
+        recorded_tree(make.deployment(source={"git": {**git, "path": "b", "commit": "c"}}), project) is None
+    )
+    newer = make.project(source={"git": git}, status=status, metadata={"generation": 2})
+    assert recorded_tree(mine, newer) is None
+    suspended = make.project(source={"git": {**git, "suspend": True}}, status=status)
+    assert recorded_tree(mine, suspended) is None

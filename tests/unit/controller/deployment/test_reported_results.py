@@ -1,0 +1,86 @@
+"""What a build pod says by HTTP counts as what the kubelet will tell, and for nobody else."""
+
+import json
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from controller.deployment.build_result import Built, Done, of_assemble, of_dependencies
+from controller.deployment.pod_as_ended import as_ended
+from controller.deployment.reported_results import MOST, Answers, Heard, routes
+from controller.observability.health import Vitals, application
+from controller.observability.metrics import Metrics
+from controller.runtime import event_map
+from crds import pod_tokens
+from crds.objects import Pod
+
+KEY = "k" * 32
+WORDS = {
+    "outcome": "built",
+    "image": "r/p@sha256:ab",
+    "plan": {"framework": "python"},
+    "tree": "t",
+    "build_key": "b",
+}
+RUNNING = Pod({"metadata": {"name": "dep-a-a1", "uid": "u"}, "status": {"phase": "Running"}})
+
+
+def test_a_pod_that_has_answered_is_seen_as_ended():
+    said = of_assemble(as_ended(RUNNING, Heard("assemble", WORDS, 0.0)))
+    assert said == Built("r/p@sha256:ab", {"framework": "python"}, "t", "b")
+    assert of_dependencies(as_ended(RUNNING, Heard("push", {"outcome": "pushed"}, 0.0))) == Done()
+
+
+def test_nothing_said_changes_nothing_and_the_truth_wins():
+    assert as_ended(RUNNING, None) is RUNNING
+    ended = Pod({**RUNNING.raw, "status": {"phase": "Failed"}})
+    assert as_ended(ended, Heard("assemble", WORDS, 0.0)) is ended
+
+
+def test_the_first_answer_of_a_pod_stays_and_memory_is_bounded():
+    answers = Answers()
+    for number in range(MOST + 5):
+        answers.put(f"u{number}", Heard("assemble", {"n": number}, 0.0))
+    answers.put("u10", Heard("assemble", {"n": -1}, 1.0))
+    assert answers.get("u0") is None
+    assert answers.get("u10").words == {"n": 10}
+
+
+@pytest.fixture
+async def said():
+    """A client of the call, with what it kept and what it asked to look at."""
+    answers, looked = Answers(), []
+    app = application(
+        lambda: Vitals(0.0, "", 0.0, (), 0.0),
+        Metrics().registry,
+        routes(answers, KEY, "crews", looked.append),
+    )
+    async with TestClient(TestServer(app)) as client:
+        client.answers, client.looked = answers, looked
+        yield client
+
+
+async def post(client, token, body):
+    answer = await client.post(
+        "/internal/v1/builds/dep-a/answer",
+        data=json.dumps(body),
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    return answer.status
+
+
+async def test_a_build_token_of_this_deployment_is_needed(said):
+    body = {"pod_uid": "u", "container": "assemble", "words": WORDS}
+    for kind, namespace, name in (
+        ("run", "crews", "dep-a"),
+        ("build", "other", "dep-a"),
+        ("build", "crews", "dep-b"),
+    ):
+        assert await post(said, pod_tokens.mint(KEY, kind, namespace, name, "x", 1 << 40), body) == 401
+    assert await post(said, "nonsense", body) == 401
+    good = pod_tokens.mint(KEY, "build", "crews", "dep-a", "x", 1 << 40)
+    assert await post(said, good, {"pod_uid": "u"}) == 400
+    assert said.answers.get("u") is None and said.looked == []
+    assert await post(said, good, body) == 200
+    assert said.answers.get("u").words == WORDS and said.looked == [event_map.deployment("dep-a")]
+    assert await post(said, good, {**body, "words": {"x": "y" * 20_000}}) == 413

@@ -1,0 +1,98 @@
+"""What goes wrong with a repository is told with a stable word and the next step, and nothing secret."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from controller.git.failure import check, meaning
+from controller.git.repository import GitProblem, Remote
+from egress.git.errors import Kind, Trouble
+
+HTTPS = Remote("https://git.example.org/x.git", "me", "hunter2")
+SSH = Remote("ssh://git@git.example.org:2222/x.git", identity="hunter2", known_hosts="hunter2")
+KEY = "SHA256:abc (ssh-ed25519)"
+SECRET = "the Secret of spec.source.git.secretRef"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "remote", "reason", "words"),
+    [
+        (Trouble(Kind.AUTH), HTTPS, "GitAuthFailed", ["git.example.org refused access", f"check {SECRET}"]),
+        (
+            Trouble(Kind.AUTH),
+            Remote(HTTPS.url),
+            "GitAuthFailed",
+            ["name a Secret with username and password"],
+        ),
+        (Trouble(Kind.AUTH), SSH, "GitAuthFailed", ["did not take the key", "public half"]),
+        (
+            Trouble(Kind.AUTH),
+            Remote(SSH.url),
+            "GitAuthFailed",
+            ["refused access", "private key into identity"],
+        ),
+        (Trouble(Kind.IDENTITY), SSH, "GitAuthFailed", ["cannot be read", "without a passphrase"]),
+        (Trouble(Kind.REPOSITORY), SSH, "GitNotFound", ["no repository at ssh://git.example.org:2222/x.git"]),
+        (Trouble(Kind.NO_GIT), HTTPS, "GitNotFound", ["is no git repository", "spec.source.git.url"]),
+        (Trouble(Kind.NO_HOST), HTTPS, "GitNotFound", ["no host git.example.org"]),
+        (Trouble(Kind.SHA256), HTTPS, "UnsupportedRepository", ["sha256", "40 digits"]),
+        (
+            Trouble(Kind.ADDRESS, "x is at 10.0.0.1"),
+            HTTPS,
+            "AddressRefused",
+            ["x is at", "CREWYARD_NET_ALLOW"],
+        ),
+        (Trouble(Kind.CERTIFICATE, "x: expired"), HTTPS, "CertificateInvalid", ["x: expired", "ca.crt"]),
+        (
+            Trouble(Kind.HOST_KEY_UNKNOWN, KEY),
+            SSH,
+            "HostKeyUnknown",
+            [KEY, "ssh-keyscan -p 2222 git.example.org"],
+        ),
+        (Trouble(Kind.HOST_KEY_CHANGED, KEY), SSH, "HostKeyMismatch", [KEY, "not the one in known_hosts"]),
+        (Trouble(Kind.LATE), HTTPS, "Unreachable", ["within 60 s"]),
+        (Trouble(Kind.AWAY), HTTPS, "Unreachable", ["tried again"]),
+        (Trouble(Kind.COMMIT), HTTPS, "Unreachable", ["tried again"]),
+    ],
+)
+def test_trouble_is_told_with_the_next_step(trouble, remote, reason, words):
+    problem = meaning(trouble, remote, 60)
+    assert (problem.reason, problem.passing) == (reason, reason == "Unreachable")
+    assert [word for word in words if word not in problem.message] == []
+    assert "hunter2" not in problem.message and len(problem.message) < 800
+
+
+def test_every_kind_of_trouble_is_told():
+    assert all(meaning(Trouble(kind, KEY), SSH, 60).message for kind in Kind)
+
+
+@pytest.mark.parametrize(
+    ("url", "ref", "reason"),
+    [
+        ("file:///etc", {}, "UnsupportedScheme"),
+        ("ext::sh -c true", {}, "UnsupportedScheme"),
+        ("https://git.example.org/a b", {}, "InvalidUrl"),
+        ("ssh://-oProxyCommand=x@git.example.org/a", {}, "InvalidUrl"),
+        (HTTPS.url, {"commit": "a" * 64}, "UnsupportedRepository"),
+        (HTTPS.url, {"commit": "--upload-pack=true"}, "GitNotFound"),
+    ],
+)
+def test_what_is_not_even_asked(url, ref, reason):
+    with pytest.raises(GitProblem) as error:
+        check(Remote(url), ref)
+    assert error.value.reason == reason and not error.value.passing
+    check(HTTPS, {"commit": "a" * 40})
+
+
+def test_every_reason_is_explained():
+    root = Path(__file__).parents[4]
+    places = [
+        *root.glob("controller/git*.py"),
+        root / "controller/git/repository.py",
+        root / "controller/source/poller.py",
+    ]
+    given = {word for place in places for word in re.findall(r'GitProblem\(\s*"(\w+)"', place.read_text())}
+    given |= {"HostKeyUnknown", "HostKeyMismatch", "InvalidUrl", "TagNotFound", "BranchNotFound"}
+    page = (root / "docs/troubleshooting.md").read_text()
+    assert len(given) > 12 and [reason for reason in sorted(given) if f"\n### {reason}\n" not in page] == []

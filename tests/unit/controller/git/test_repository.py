@@ -1,0 +1,48 @@
+"""Choosing a head, and what is shown of a commit."""
+
+import pytest
+
+from controller.git.repository import GitProblem, Head, choose, subject
+
+HEADS = {
+    "HEAD": "1" * 40,
+    "refs/heads/main": "1" * 40,
+    "refs/heads/next": "2" * 40,
+    "refs/tags/v1": "3" * 40,
+    "refs/tags/v1^{}": "4" * 40,
+}
+
+
+@pytest.mark.parametrize(
+    ("ref", "head"),
+    [
+        ({}, Head("HEAD", "1" * 40)),
+        ({"branch": "next"}, Head("refs/heads/next", "2" * 40)),
+        ({"tag": "v1"}, Head("refs/tags/v1", "4" * 40)),
+    ],
+)
+def test_a_reference_is_found_and_a_tag_means_its_commit(ref, head):
+    assert choose(HEADS, ref) == head
+
+
+@pytest.mark.parametrize(
+    ("heads", "ref", "reason", "words"),
+    [
+        ({}, {}, "EmptyRepository", "push one"),
+        (HEADS, {"branch": "x"}, "BranchNotFound", "branches: main, next"),
+        (HEADS, {"tag": "x"}, "TagNotFound", "no tag x"),
+        ({"refs/heads/other": "1" * 40}, {}, "BranchNotFound", "no default branch"),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_is(heads, ref, reason, words):
+    with pytest.raises(GitProblem) as problem:
+        choose(heads, ref)
+    assert problem.value.reason == reason
+    assert words in problem.value.message
+    assert not problem.value.passing
+
+
+def test_a_subject_is_one_printable_line():
+    assert subject("\n\nFix\x1b[31m it\u2028\nbody") == "Fix [31m it"
+    assert len(subject("x" * 5000)) == 500
+    assert subject("") == ""

@@ -1,0 +1,83 @@
+"""What GitHub's answers mean, spoken over a real connection."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from controller.github import client
+from controller.github.client import GitHub, GitHubProblem
+from controller.github.credentials import App, Token
+from controller.github.reconcile import Memory
+from controller.github.report import Report
+from tests.testbed.github_server import APP, INSTALLATION, REPOSITORY, TOKEN, github_server
+
+REPORT = Report(REPOSITORY, "a" * 40, "dep-a", "demo", "demo", False, "success", "Active", None)
+SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+
+
+@pytest.fixture
+async def github():
+    async with github_server() as server:
+        yield server
+
+
+@pytest.fixture
+async def hub(github):
+    hub = GitHub(github.url)
+    yield hub
+    await hub.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "message", "passing", "after"),
+    [
+        (403, {}, "Resource not accessible by integration", False, 0),
+        (403, {"Retry-After": "7"}, SECONDARY, True, 7),
+        (403, {}, SECONDARY, True, client.QUIET),
+        (429, {}, "too many", True, client.QUIET),
+        (429, {"Retry-After": "3"}, "too many", True, 3),
+        (502, {}, "no", True, 0),
+    ],
+)
+async def test_what_passes_and_when_to_come_again(github, hub, status, headers, message, passing, after):
+    github.failing, github.headers, github.message = [status], headers, message
+    with pytest.raises(GitHubProblem) as found:
+        await hub.tell_commit(Token(TOKEN), REPORT)
+    assert (found.value.passing, found.value.after, found.value.status) == (passing, after, status)
+
+
+async def test_a_token_that_was_lent_and_holds_no_longer_is_asked_for_again(github, hub):
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    github.public_key = public.decode()
+    app = App(APP, INSTALLATION, pem.decode())
+    await hub.tell_commit(app, REPORT)
+    github.outdated.add("token lent 1")
+    with pytest.raises(GitHubProblem, match="401"):
+        await hub.tell_commit(app, REPORT)
+    await hub.tell_commit(app, REPORT)
+    assert (github.lent, len(github.statuses)) == (2, 2)
+
+
+async def test_a_payload_that_comes_back_as_text_is_found_again(github, hub):
+    made = await hub.deployment(Token(TOKEN), REPORT)
+    github.deployments[0]["payload"] = json.dumps(github.deployments[0]["payload"])
+    assert await hub.deployment(Token(TOKEN), REPORT) == made
+    assert len(github.deployments) == 1
+
+
+def test_silence_ends():
+    memory, now = Memory(), datetime.now(UTC)
+    memory.hush("demo", now + timedelta(seconds=60))
+    memory.hush("demo", now + timedelta(seconds=5))
+    assert (memory.silence("demo", now), memory.silence("other", now)) == (60, 0)
+    assert memory.silence("demo", now + timedelta(seconds=60)) == 0
+    assert not memory.quiet

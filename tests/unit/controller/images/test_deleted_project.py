@@ -1,0 +1,91 @@
+"""What becomes of the images of a Project that is gone."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from controller.images import deleted_project
+from controller.images import pod as prune_pod
+from controller.images.decide import ATTEMPTS
+from crds.objects import Pod
+from crds.times import format_second
+
+DIGEST = "registry:5000/team/crews/demo@sha256:"
+KEY = "d" * 64
+
+
+@pytest.fixture
+def left(make, config):
+    built = make.deployment("dep-a")
+    built.raw["status"]["image"] = f"{DIGEST}aa"
+    elsewhere = make.deployment("dep-b")
+    elsewhere.raw["status"]["image"] = "registry:5000/team/crews/other@sha256:bb"
+    project = make.project(status={"dependencies": [{"key": KEY, "usedAt": "2026-11-21T00:00:00Z"}]})
+    return deleted_project.remains(project, [built, elsewhere, built], config)
+
+
+def pod(body, now, works=None, uid="uid-1"):
+    status = {"phase": "Pending"}
+    if works is not None:
+        words = {"outcome": "pruned", "removed": 1} if works else {"outcome": "trouble"}
+        ended = {"exitCode": 0 if works else 75, "message": json.dumps(words)}
+        status = {
+            "phase": "Succeeded" if works else "Failed",
+            "containerStatuses": [{"name": "prune", "state": {"terminated": ended}}],
+        }
+    meta = {**body["metadata"], "uid": uid, "creationTimestamp": format_second(now)}
+    return Pod({"metadata": meta, "spec": {**body["spec"], "nodeName": "one"}, "status": status})
+
+
+def test_only_what_lies_in_its_own_repository_is_named(left):
+    assert left.removal.images == (f"{DIGEST}aa",) and left.removal.dependencies == (KEY,)
+
+
+def test_a_pod_that_nobody_owns_removes_the_images_and_goes(left, make, config):
+    (child,) = deleted_project.decide(left, [], make.now, config).create
+    assert child.body["metadata"]["ownerReferences"] == []
+    assert prune_pod.images_of(pod(child.body, make.now)) == [f"{DIGEST}aa"]
+    running = pod(child.body, make.now)
+    waits = deleted_project.decide(left, [running], make.now, config)
+    assert (waits.create, waits.delete) == ((), ()) and waits.requeue_after
+    done = deleted_project.decide(None, [pod(child.body, make.now, works=True)], make.now, config)
+    assert [gone.name for gone in done.delete] == [child.name] and not done.create
+
+
+def test_a_project_that_was_never_built_leaves_nothing(make, config):
+    nothing = deleted_project.remains(make.project(), [make.deployment("dep-a", built=False)], config)
+    assert deleted_project.decide(nothing, [], make.now, config) == deleted_project.Decision()
+    assert deleted_project.decide(None, [], make.now, config) == deleted_project.Decision()
+
+
+def test_what_fails_is_tried_three_times_ever_later_and_then_given_up(left, make, config):
+    now, pods, pauses = make.now, [], []
+    (child,) = deleted_project.decide(left, [], now, config).create
+    for attempt in range(1, ATTEMPTS + 1):
+        pods.append(pod(child.body, now, works=False, uid=f"uid-{attempt}"))
+        decision = deleted_project.decide(None, pods, now, config)
+        if attempt == ATTEMPTS:
+            break
+        pauses.append(decision.requeue_after)
+        now += timedelta(seconds=decision.requeue_after)
+        (child,) = deleted_project.decide(None, pods, now, config).create
+        assert child.name not in {one.name for one in pods}
+        assert "nodeName" not in child.body["spec"]
+        assert prune_pod.images_of(pod(child.body, now)) == [f"{DIGEST}aa"]
+    assert pauses == [60.0, 120.0]
+    assert len(decision.delete) == ATTEMPTS and not decision.create
+
+
+def test_pods_that_go_with_the_project_are_left_alone(left, make, config):
+    body = prune_pod.build(left.project, left.removal, 1, config)
+    (child,) = deleted_project.decide(left, [pod(body, make.now, works=False)], make.now, config).create
+    assert child.body["metadata"]["ownerReferences"] == []
+
+
+def test_one_that_finds_no_node_is_taken_away(left, make, config):
+    (child,) = deleted_project.decide(left, [], make.now, config).create
+    stuck = pod(child.body, make.now - timedelta(seconds=config.timing.unschedulable + 1))
+    assert [gone.name for gone in deleted_project.decide(None, [stuck], make.now, config).delete] == [
+        child.name
+    ]

@@ -1,0 +1,316 @@
+"""What is kept of Deployments and images, and in which order the rest goes."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from build.registry.prune_settings import read_prune_settings
+from controller.images import decide, policy
+from controller.images import pod as prune_pod
+from controller.images.decide import Kept
+from crds.names import ANNOTATION_CLOSED
+from crds.objects import Pod
+from crds.times import format_second
+
+DAY = 24 * 3600
+KINDS = st.sampled_from(["active", "superseded", "failed", "building", "needed", "preview", "asked", "head"])
+
+
+def one(make, name, kind, age, order=0):
+    meta = {"creationTimestamp": make.ago(age)}
+    status = {"image": f"r/crews/demo@sha256:{name}"}
+    more = {"preview": {}} if kind == "preview" else {}
+    phase = {"active": "Active", "failed": "Failed", "building": "Building"}.get(kind, "Superseded")
+    if kind == "asked":
+        more["activation"] = 1
+    if kind == "head":
+        more["source"] = {"git": {"url": "u", "commit": "c" * 40}}
+    made = make.deployment(
+        name, built=kind not in ("failed", "building"), order=order, phase=phase, metadata=meta, **more
+    )
+    if made.built:
+        made.raw["status"] |= status
+    return made
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(kinds=st.lists(KINDS, max_size=14), kept=st.integers(1, 5))
+def test_only_what_is_over_and_too_old_and_needed_by_nobody_goes(make, kinds, kept):
+    kinds = [k if k != "active" or kinds.index(k) == i else "superseded" for i, k in enumerate(kinds)]
+    all_of_them = [one(make, f"dep-{i}", kind, 1000 - i, i + 1) for i, kind in enumerate(kinds)]
+    kind_of = {d.name: kind for d, kind in zip(all_of_them, kinds, strict=True)}
+    active = next((d.name for d in all_of_them if kind_of[d.name] == "active"), None)
+    needed = {name for name, kind in kind_of.items() if kind == "needed"}
+    status = {"activeDeployment": active, "source": {"commit": "c" * 40}}
+    project = make.project(retention={"deployments": kept}, status=status)
+    gone = policy.beyond(project, all_of_them, needed)
+    assert {kind_of[d.name] for d in gone} <= {"superseded", "failed", "preview"}
+    for previews, most in ((False, kept), (True, 20)):
+        group = [d for d in all_of_them if d.preview is previews]
+        left = [d for d in group if d not in gone]
+        able = [d for d in left if kind_of[d.name] in ("superseded", "failed", "preview")]
+        assert len(left) <= most or not able
+        went = [d for d in gone if d.preview is previews]
+        assert len(group) - len(went) >= min(most, len(group))
+        assert all(d.order < other.order for d in went for other in able)
+
+
+def test_what_was_rolled_back_to_is_younger_than_its_creation(make):
+    old = one(make, "dep-0", "superseded", 900, order=9)
+    others = [one(make, f"dep-{i}", "superseded", 800 - i, order=i) for i in (1, 2)]
+    unordered = one(make, "dep-3", "failed", 850)
+    project = make.project(retention={"deployments": 2})
+    gone = policy.beyond(project, [old, *others, unordered], ())
+    assert [d.name for d in gone] == ["dep-1", "dep-2"] or [d.name for d in gone] == ["dep-3", "dep-1"]
+    assert old not in gone
+
+
+class World:
+    """A project with 3 kept, 6 built; what the Decisions say is done."""
+
+    def __init__(self, make, config):
+        self.make, self.config, self.now = make, config, make.now
+        self.deployments = {
+            f"dep-{i}": one(make, f"dep-{i}", "active" if i == 5 else "superseded", 1000 - i, i + 1)
+            for i in range(6)
+        }
+        self.pods, self.needed, self.dependencies = {}, set(), []
+        self.events = []
+
+    @property
+    def kept(self):
+        status = {"activeDeployment": "dep-5", "dependencies": self.dependencies}
+        project = self.make.project(retention={"deployments": 3}, status=status)
+        return Kept(project, list(self.deployments.values()), self.needed, list(self.pods.values()))
+
+    def step(self):
+        """One Decision; after an announcement the one that follows it too."""
+        decision = self.decided()
+        if any(child.body["spec"].get("schedulingGates") for child in decision.create):
+            self.now += timedelta(seconds=31)
+            return self.decided()
+        return decision
+
+    def decided(self):
+        decision = decide.decide(self.kept, self.now, self.config)
+        for child in decision.create:
+            meta = {
+                **child.body["metadata"],
+                "uid": f"uid-{child.name}",
+                "creationTimestamp": format_second(self.now),
+            }
+            self.pods[child.name] = Pod(
+                {"metadata": meta, "spec": child.body["spec"], "status": {"phase": "Pending"}}
+            )
+        for gone in decision.delete:
+            (self.pods if gone.kind.name == "Pod" else self.deployments).pop(gone.name)
+        self.dependencies = (decision.status or {}).get("dependencies", self.dependencies)
+        self.events += [note.reason for note in decision.events]
+        return decision
+
+    def end(self, works=True):
+        for name, pod in list(self.pods.items()):
+            if not pod.finished and not prune_pod.announces(pod):
+                words = {"outcome": "pruned", "removed": 1} if works else {"outcome": "trouble"}
+                ended = {"exitCode": 0 if works else 75, "message": json.dumps(words)}
+                status = {
+                    "phase": "Succeeded" if works else "Failed",
+                    "containerStatuses": [{"name": "prune", "state": {"terminated": ended}}],
+                }
+                self.pods[name] = Pod({**pod.raw, "status": status})
+
+    @property
+    def at_work(self):
+        return [pod for pod in self.pods.values() if not pod.finished and not prune_pod.announces(pod)]
+
+    @property
+    def asked(self):
+        (pod,) = self.at_work
+        env = {e["name"]: e.get("value") for e in pod.spec["containers"][0]["env"]}
+        return json.loads(env["CREWYARD_PRUNE"])
+
+
+@pytest.fixture
+def world(make, config):
+    return World(make, config)
+
+
+def test_the_registry_is_cleaned_before_the_objects_go(world):
+    world.step()
+    assert len(world.deployments) == 6
+    assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
+    assert world.asked["registry"] == {"prefix": "registry:5000/team", "insecure": True}
+    assert prune_pod.going(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.going(world.pods.values()).images == set(world.asked["images"])
+    assert not world.step().create and len(world.deployments) == 6
+    world.end()
+    world.step()
+    assert set(world.deployments) == {"dep-3", "dep-4", "dep-5"}
+    world.step()
+    assert not world.pods and not world.step().create
+
+
+def test_what_is_to_go_is_announced_and_looked_at_again_before_it_goes(world):
+    world.decided()
+    assert not world.at_work
+    # Who knows of the announcement takes none of these over.
+    assert prune_pod.going(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    world.now += timedelta(seconds=20)
+    assert world.decided().requeue_after > 5 and not world.at_work
+    # Another controller, which did not know yet, has given the image of dep-0 to a newer one meanwhile.
+    taken = world.deployments["dep-0"].image
+    world.deployments["dep-4"].raw["status"]["image"] = taken
+    world.now += timedelta(seconds=15)
+    world.decided()
+    assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in (1, 2)]
+    world.end()
+    for _ in range(3):
+        world.step()
+    assert not world.pods and "dep-4" in world.deployments
+
+
+def test_an_announcement_of_what_nobody_wants_to_go_any_more_is_taken_back(world):
+    world.decided()
+    world.needed = {"dep-0", "dep-1", "dep-2"}
+    world.now += timedelta(seconds=31)
+    world.decided()
+    assert not world.pods
+
+
+def test_an_image_that_another_deployment_names_stays(world):
+    world.deployments["dep-0"].raw["status"]["image"] = world.deployments["dep-5"].image
+    world.step()
+    assert "dep-0" not in world.deployments
+    assert world.deployments["dep-5"].image not in world.asked["images"]
+
+
+def test_a_failed_removal_is_tried_three_times_with_pauses_and_then_given_up(world):
+    for attempt in range(1, 4):
+        world.step()
+        assert len(world.at_work) == 1
+        world.end(works=False)
+        if attempt < 3:
+            assert world.step().requeue_after > 0 and len(world.deployments) == 6
+            world.now += timedelta(seconds=300)
+    world.step()
+    assert len(world.deployments) == 3 and world.events[-1] == "PruneGivenUp"
+    assert world.events.count("PruneRetried") == 2
+    world.step()
+    assert not world.pods
+    assert not world.step().create
+
+
+def test_what_a_failed_removal_may_have_removed_comes_back_by_no_rollback(world):
+    world.step()
+    world.end(works=False)
+    world.step()
+    world.deployments["dep-1"].raw["spec"]["activation"] = 1
+    world.needed = {"dep-2"}
+    world.now += timedelta(seconds=300)
+    world.step()
+    assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
+    assert prune_pod.going(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+
+
+def test_dependency_images_go_after_14_days_and_not_during_a_build(world, make):
+    for name in ("dep-0", "dep-1", "dep-2", "dep-3"):
+        del world.deployments[name]
+    old, new = make.ago(15 * DAY), make.ago(13 * DAY)
+    world.dependencies = [{"key": "new", "usedAt": new}, {"key": "old", "usedAt": old}]
+    building = make.deployment("dep-9", built=False)
+    world.deployments["dep-9"] = building
+    assert not world.step().create
+    del world.deployments["dep-9"]
+    world.step()
+    assert (world.asked["dependencies"], world.asked["images"]) == (["old"], [])
+    world.end()
+    world.step()
+    assert world.dependencies == [{"key": "new", "usedAt": new}]
+    world.step()
+    assert not world.pods
+
+
+def test_the_use_of_a_dependency_image_is_written_once_a_day(make):
+    def built(name, key, ago):
+        when = {"type": "Built", "status": "True", "lastTransitionTime": make.ago(ago)}
+        return make.deployment(name, status={"dependenciesKey": key}, metadata={}), when
+
+    found = []
+    for name, key, ago in (("dep-a", "one", 60), ("dep-b", "two", 3 * DAY), ("dep-c", "old", 20 * DAY)):
+        deployment, when = built(name, key, ago)
+        deployment.raw["status"]["conditions"] = [when]
+        found.append(deployment)
+    listed = policy.used(make.project(), found, make.now)
+    assert [entry["key"] for entry in listed] == ["one", "two"]
+    assert listed[0]["usedAt"] == "2026-11-21T00:00:00Z"
+    again = make.project(status={"dependencies": listed})
+    assert policy.used(again, found, make.now) is None
+    assert policy.used(again, [], make.now) is None
+
+
+def _with_key(make, number, ago):
+    when = {"type": "Built", "status": "True", "lastTransitionTime": make.ago(ago)}
+    made = make.deployment(f"dep-{number}", status={"dependenciesKey": f"{number:03d}"})
+    made.raw["status"]["conditions"] = [when]
+    return made
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(ages=st.lists(st.integers(0, 20 * DAY), max_size=80))
+def test_what_was_removed_is_not_noted_again(make, ages):
+    deployments = [_with_key(make, number, ago) for number, ago in enumerate(ages)]
+    project = make.project(status={"dependencies": policy.used(make.project(), deployments, make.now) or []})
+    gone = policy.unused(project, deployments, make.now)
+    left = policy.without(project, gone)
+    after = make.project(status={"dependencies": left})
+    noted = policy.used(after, deployments, make.now) or left
+    assert not {entry["key"] for entry in noted} & set(gone)
+    assert policy.unused(make.project(status={"dependencies": noted}), deployments, make.now) == []
+
+
+def test_no_more_dependency_images_are_remembered_than_there_is_room_for(make):
+    full = [{"key": f"{i:03d}", "usedAt": make.ago(i * 60)} for i in range(64)]
+    project = make.project(status={"dependencies": full})
+    assert len(policy.unused(project, [], make.now)) == 4
+    assert len(policy.without(project, {"000"})) == 63
+
+
+def test_the_pod_is_restricted_and_has_no_more_than_it_needs(make, secured):
+    removal = prune_pod.Removal({"dep-a": "uid"}, ("image",), ("key",))
+    body = prune_pod.build(make.project(), removal, 1, secured)
+    (container,) = body["spec"]["containers"]
+    names = {entry["name"] for entry in container["env"]}
+    assert "REGISTRY_AUTH" in names and "CREWYARD_TOKEN" not in names and "CREWYARD_DEPLOYMENT" not in names
+    assert container["command"] == ["python3", "-m", "build", "prune"]
+    assert body["spec"]["automountServiceAccountToken"] is False and "volumes" not in body["spec"]
+    assert container["securityContext"]["runAsNonRoot"] is True
+    assert (
+        body["metadata"]["name"] == prune_pod.build(make.project(), removal, 1, secured)["metadata"]["name"]
+    )
+    assert prune_pod.removal_of(Pod(body)).deployments == {"dep-a": "uid"}
+    assert prune_pod.removal_of(make.pod()).deployments == {}
+
+
+def test_the_pod_is_told_what_its_program_reads(make, secured):
+    removal = prune_pod.Removal({"dep-a": "uid"}, (f"r/crews/demo@sha256:{'0' * 64}",), ("ab" * 32,))
+    (container,) = prune_pod.build(make.project(), removal, 1, secured)["spec"]["containers"]
+    told = read_prune_settings({e["name"]: e["value"] for e in container["env"] if "value" in e})
+    assert told.repository == "registry:5000/team/crews/demo"
+    assert (told.images, told.dependencies) == (removal.images, removal.dependencies)
+
+
+def test_previews_of_closed_pull_requests_go_whatever_their_number(make):
+    previews = [one(make, f"dep-{i}", "preview", 100 - i, i + 1) for i in range(3)]
+    previews[2].raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
+    gone = policy.beyond(make.project(), previews, set())
+    assert [d.name for d in gone] == ["dep-2"]
+    assert policy.beyond(make.project(), previews, {"dep-2"}) == []
+
+
+def test_the_mark_of_a_closed_pull_request_on_another_deployment_means_nothing(make):
+    plain = one(make, "dep-0", "superseded", 100, 1)
+    plain.raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
+    assert policy.beyond(make.project(), [plain], set()) == []

@@ -1,0 +1,117 @@
+"""What the controller shows at each scrape, read from what it remembers."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller.observability.gauges import add_gauges
+from controller.observability.health import Vitals
+from controller.observability.metrics import Gauges
+from controller.runtime.cache import Known
+from controller.runtime.queues import Lanes
+from controller.runtime.workqueue import Key
+from crds import kinds
+from crds.times import format_second
+
+CALM = Vitals(resync_age=3.0, resync_problem="", oldest_ready=0.0, missing_watchers=(), uptime=100.0)
+
+
+@pytest.fixture
+def known():
+    return Known()
+
+
+@pytest.fixture
+def clock():
+    return [1000.0]
+
+
+def shown(known, clock, vitals=CALM, lanes=None):
+    gauges, registry = Gauges(), CollectorRegistry()
+    registry.register(gauges)
+    add_gauges(gauges, known, lanes or Lanes(lambda: clock[0]), lambda: vitals)
+    return registry.get_sample_value
+
+
+def remember(known, kind, name, phase, seconds):
+    made = format_second(datetime.now(UTC) - timedelta(seconds=seconds))
+    metadata = {"name": name, "uid": name, "resourceVersion": "1", "creationTimestamp": made}
+    known.put(kind, {"metadata": metadata, "spec": {}, "status": {"phase": phase} if phase else {}})
+
+
+def test_what_is_unfinished_is_counted_by_phase_with_the_age_of_the_oldest(known, clock):
+    remember(known, kinds.RUN, "run-a", "Running", 50)
+    remember(known, kinds.RUN, "run-b", "Pending", 7000)
+    remember(known, kinds.RUN, "run-c", None, 20)
+    remember(known, kinds.RUN, "run-d", "Succeeded", 90000)
+    remember(known, kinds.DEPLOYMENT, "dep-a", "Active", 90000)
+    value = shown(known, clock)
+    count, oldest = "crewyard_unfinished", "crewyard_unfinished_oldest_seconds"
+    pending, running = {"kind": "runs", "phase": "pending"}, {"kind": "runs", "phase": "running"}
+    building = {"kind": "deployments", "phase": "building"}
+    assert (value(count, pending), value(count, running), value(count, building)) == (2, 1, 0)
+    assert 7000 <= value(oldest, pending) < 8000 and 50 <= value(oldest, running) < 1000
+    assert value(oldest, building) == 0
+    assert value(count, {"kind": "runs", "phase": "succeeded"}) is None
+
+
+def test_a_run_that_queued_for_long_is_not_old_by_it(known, clock):
+    started = format_second(datetime.now(UTC) - timedelta(seconds=60))
+    made = format_second(datetime.now(UTC) - timedelta(days=2))
+    metadata = {"name": "run-a", "uid": "a", "resourceVersion": "1", "creationTimestamp": made}
+    status = {"phase": "Running", "startTime": started}
+    known.put(kinds.RUN, {"metadata": metadata, "spec": {}, "status": status})
+    oldest = shown(known, clock)("crewyard_unfinished_oldest_seconds", {"kind": "runs", "phase": "running"})
+    assert 60 <= oldest < 3600
+
+
+def test_sources_are_counted_by_what_the_last_look_found(known, clock):
+    states = {
+        "resolved": ["SourceResolved"],
+        "unreachable": ["Reconciling"],
+        "unreachable too": ["Reconciling"],
+        "refused": ["Stalled"],
+        "new": [],
+    }
+    for name, true in states.items():
+        found = [{"type": one, "status": "True"} for one in true] + [{"type": "Ready", "status": "False"}]
+        project(known, name, {"url": "https://git.example.com/a.git"}, found)
+    # Nobody looks at these.
+    project(known, "uploads", None, [{"type": "Ready", "status": "True"}])
+    project(known, "suspended", {"url": "x", "suspend": True}, [{"type": "Ready", "status": "True"}])
+    value = shown(known, clock)
+    counted = {state: value("crewyard_sources", {"state": state}) for state in ("resolved", "unreachable")}
+    assert counted == {"resolved": 1, "unreachable": 2}
+    assert (value("crewyard_sources", {"state": "refused"}), value("crewyard_sources", {"state": "new"})) == (
+        1,
+        1,
+    )
+
+
+def project(known, name, git, found):
+    spec = {"source": {"git": git}} if git else {}
+    metadata = {"name": name, "uid": name, "resourceVersion": "1"}
+    known.put(kinds.PROJECT, {"metadata": metadata, "spec": spec, "status": {"conditions": found}})
+
+
+def test_a_key_that_nobody_takes_grows_old(known, clock):
+    lanes = Lanes(lambda: clock[0])
+    lanes.add(Key(kinds.RUN.plural, "run-a"))
+    clock[0] += 90
+    value = shown(known, clock, lanes=lanes)
+    assert value("crewyard_queue_depth", {"queue": "main"}) == 1
+    assert value("crewyard_queue_oldest_seconds", {"queue": "main"}) == 90
+    assert value("crewyard_queue_oldest_seconds", {"queue": "sources"}) == 0
+
+
+@pytest.mark.parametrize(("age", "seen"), [(3.0, 3.0), (None, 100.0)])
+def test_before_the_first_list_its_age_is_that_of_the_process(known, clock, age, seen):
+    vitals = Vitals(age, "", 0.0, (), 100.0)
+    assert shown(known, clock, vitals)("crewyard_resync_age_seconds") == seen
+
+
+def test_a_watch_that_ended_shows(known, clock):
+    value = shown(known, clock, Vitals(3.0, "", 0.0, ("runs",), 100.0))
+    assert value("crewyard_watches", {"kind": "runs"}) == 0
+    assert value("crewyard_watches", {"kind": "pods"}) == 1

@@ -1,0 +1,73 @@
+"""Proxies and authorities of an installation, in build pods and nowhere else."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from controller.config import ConfigError, parse
+from controller.deployment import pod
+from controller.images import pod as prune_pod
+from controller.pods.egress import WayOut, parse_proxies
+from controller.run import pod as run_pod
+from tests.unit.controller.test_config import GOOD
+
+PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+PROXIES = {"http": "http://proxy:3128", "https": "http://proxy:3129", "except": "10.0.0.0/8, .example.com"}
+NOW = 1_800_000_000
+
+
+@pytest.fixture
+def behind(config):
+    return replace(config, way_out=WayOut(parse_proxies(json.dumps(PROXIES)), PEM))
+
+
+def env(container):
+    return {entry["name"]: entry.get("value") for entry in container.get("env", ())}
+
+
+def test_all_of_a_build_gets_out_and_no_run_does(make, behind):
+    project, deployment = make.project(), make.deployment(built=False)
+    assemble = pod.assemble(deployment, project, "a", 1, behind, NOW)["spec"]
+    dependencies = pod.dependencies(deployment, project, "d", 2, "key", "image", behind, NOW)["spec"]
+    removal = prune_pod.build(project, prune_pod.Removal({}, ("image",), ()), 1, behind)["spec"]
+    source, kaniko = dependencies["initContainers"]
+    for ours in (*assemble["containers"], source, *dependencies["containers"], *removal["containers"]):
+        assert ours["command"][:5] == ["python3", "-m", "egress.ca_bundle", "python3", "-m"]
+        found = env(ours)
+        assert (found["CREWYARD_CA"], found["HTTPS_PROXY"]) == (PEM, "http://proxy:3129")
+        assert found["NO_PROXY"] == "localhost,127.0.0.1,.svc,.cluster.local,10.0.0.0/8,.example.com"
+    assert env(kaniko)["SSL_CERT_FILE"] == "/workspace/ca.crt" and "CREWYARD_CA" not in env(kaniko)
+    assert "--build-arg=HTTP_PROXY=http://proxy:3128" in kaniko["args"]
+    assert [volume["name"] for volume in dependencies["volumes"]] == ["workspace"]
+    run = run_pod.build(make.run(), project, make.deployment(), frozenset(), behind, NOW)["spec"]
+    assert not {"CREWYARD_CA", "HTTP_PROXY", "HTTPS_PROXY"} & set(env(run["containers"][0]))
+
+
+def test_without_them_nothing_is_added(make, config):
+    project, deployment = make.project(), make.deployment(built=False)
+    body = pod.dependencies(deployment, project, "d", 2, "key", "image", config, NOW)
+    _, kaniko = body["spec"]["initContainers"]
+    assert "env" not in kaniko and "--build-arg" not in " ".join(kaniko["args"])
+    assert body["spec"]["containers"][0]["command"][:3] == ["python3", "-m", "build"]
+    assert "PROXY" not in json.dumps(body)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("CREWYARD_BUILD_PROXIES", "[]", "JSON object"),
+        ("CREWYARD_BUILD_PROXIES", '{"https": 1}', "JSON object"),
+        ("CREWYARD_BUILD_PROXIES", '{"ftp": "http://proxy"}', "'ftp'"),
+        ("CREWYARD_BUILD_PROXIES", '{"https": "proxy:3128"}', "no http address"),
+        ("CREWYARD_CA", "nonsense", "no certificate"),
+    ],
+)
+def test_what_is_wrong_is_named(name, text, words):
+    with pytest.raises(ConfigError, match=name) as refused:
+        parse({**GOOD, name: text})
+    assert words in str(refused.value)
+
+
+def test_no_proxy_alone_is_none():
+    assert parse_proxies('{"http": "", "https": "", "except": "10.0.0.0/8"}') == {}

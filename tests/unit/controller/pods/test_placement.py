@@ -1,0 +1,118 @@
+"""Where pods run and what they get: the installation's word, the plan's and the Project's."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from controller.config import ConfigError, parse
+from controller.pods.placement import Place, Places, merged, parse_places
+from controller.run import pod
+from tests.unit.controller.test_config import GOOD
+
+GPU = {
+    "run": {
+        "nodeSelector": {"pool": "crews"},
+        "tolerations": [{"key": "crews", "operator": "Exists"}],
+        "runtimeClassName": "gvisor",
+        "imagePullSecrets": [{"name": "pull"}],
+        "resources": {"limits": {"memory": "2Gi"}},
+    },
+    "build": {"nodeSelector": {"pool": "builds"}},
+    "plans": {
+        "pro": {
+            "nodeSelector": {"accelerator": "nvidia"},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+            "resources": {"limits": {"nvidia.com/gpu": 1}},
+        }
+    },
+}
+
+
+def built(make, config, places=GPU, **spec):
+    project = make.project(**spec)
+    found = config_with(config, places)
+    return pod.build(make.run(), project, make.deployment(), frozenset(), found, 1_800_000_000)["spec"]
+
+
+def config_with(config, places):
+    return replace(config, pods=parse_places(json.dumps(places)))
+
+
+def test_nothing_said_adds_nothing(make, config):
+    assert parse_places("") == parse_places("{}") == Places()
+    assert Place().spec() == {}
+    assert not {"nodeSelector", "tolerations", "runtimeClassName", "imagePullSecrets"} & set(
+        built(make, config, {})
+    )
+
+
+def test_a_run_gets_what_all_runs_get(make, config):
+    spec = built(make, config, plan="free")
+    assert spec["nodeSelector"] == {"pool": "crews"}
+    assert spec["runtimeClassName"] == "gvisor"
+    assert spec["tolerations"] == [{"key": "crews", "operator": "Exists"}]
+    assert spec["imagePullSecrets"] == [{"name": "pull"}]
+    assert spec["containers"][0]["resources"]["limits"]["memory"] == "2Gi"
+
+
+def test_a_plan_adds_a_gpu(make, config):
+    spec = built(make, config, plan="pro")
+    assert spec["nodeSelector"] == {"pool": "crews", "accelerator": "nvidia"}
+    assert {one["key"] for one in spec["tolerations"]} == {"crews", "nvidia.com/gpu"}
+    assert spec["runtimeClassName"] == "gvisor"
+    limits = spec["containers"][0]["resources"]["limits"]
+    assert limits == {"cpu": "1", "memory": "2Gi", "ephemeral-storage": "3Gi", "nvidia.com/gpu": 1}
+
+
+def test_a_project_chooses_its_size_and_not_its_fence(make, config):
+    spec = built(
+        make,
+        config,
+        plan="pro",
+        run={"resources": {"limits": {"memory": "8Gi", "nvidia.com/gpu": 2}}},
+        pod={
+            "nodeSelector": {"pool": "services", "zone": "a"},
+            "tolerations": [{"key": "mine", "operator": "Exists"}],
+            "imagePullSecrets": [{"name": "pull"}, {"name": "own"}],
+        },
+    )
+    assert spec["nodeSelector"] == {"pool": "crews", "accelerator": "nvidia", "zone": "a"}
+    assert spec["containers"][0]["resources"]["limits"]["memory"] == "8Gi"
+    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 2
+    assert [one["name"] for one in spec["imagePullSecrets"]] == ["pull", "own"]
+    assert [one["key"] for one in spec["tolerations"]][-1] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([], "it must be an object"),
+        ({"runs": {}}, "'runs'"),
+        ({"run": []}, "run must be an object"),
+        ({"run": {"nodeSelektor": {}}}, "'nodeSelektor'"),
+        ({"run": {"nodeSelector": {"a": 1}}}, "run.nodeSelector"),
+        ({"run": {"tolerations": {}}}, "run.tolerations"),
+        ({"run": {"imagePullSecrets": [{}]}}, "run.imagePullSecrets"),
+        ({"run": {"runtimeClassName": 1}}, "run.runtimeClassName"),
+        ({"build": {"resources": {}}}, "'resources'"),
+        ({"plans": []}, "plans"),
+        ({"plans": {"pro": {"resources": {"limit": {}}}}}, "plans.pro.resources"),
+        ({"plans": {"pro": {"resources": {"limits": []}}}}, "plans.pro.resources.limits"),
+        ({"plans": {"pro": {"resources": {"limits": {"nvidia.com/gpu": True}}}}}, "nvidia.com/gpu"),
+    ],
+)
+def test_what_is_wrong_is_named(given, words):
+    with pytest.raises(ConfigError, match="CREWYARD_PODS") as refused:
+        parse({**GOOD, "CREWYARD_PODS": json.dumps(given)})
+    assert words in str(refused.value)
+
+
+def test_a_request_from_below_is_left_out_where_a_limit_above_may_be_less():
+    below = {"requests": {"memory": "2Gi", "cpu": "1"}, "limits": {"memory": "4Gi"}}
+    assert merged(below, {"limits": {"memory": "512Mi"}}) == {
+        "requests": {"cpu": "1"},
+        "limits": {"memory": "512Mi"},
+    }
+    own = {"requests": {"memory": "256Mi"}, "limits": {"memory": "512Mi"}}
+    assert merged(below, own)["requests"] == {"memory": "256Mi", "cpu": "1"}

@@ -1,0 +1,177 @@
+"""Pushes in quick succession: which heads wait, which are skipped, and what is said of them."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.project.coalesce import Pace
+from controller.project.decide import decide
+from controller.source.observed import Look, Looks, Problem
+from crds import conditions
+from crds.deployment_name import git_name
+from tests.unit.controller.conftest import NOW, Make
+
+URL = "https://example.org/x.git"
+GIT = {"url": URL}
+TEN = Pace(10.0)
+
+
+def sha(number: int) -> str:
+    return f"{number:040x}"
+
+
+def look_at(number: int, skipped: tuple[str, ...] = ()) -> Look:
+    return Look(GIT, "", "HEAD", sha(number), f"tree-{number}", "Subject", skipped=skipped)
+
+
+def made(make, number, seconds, order=1, built=True, **more):
+    """A Deployment of a commit, made so long ago."""
+    spec = {"source": {"git": {"url": URL, "commit": sha(number)}}, "gitSha": sha(number), "attempt": 1}
+    name = git_name("uid-demo", spec, 1)
+    polled = {"crewyard.dev/polled": "true"} if more.pop("polled", True) else {}
+    metadata = {"creationTimestamp": make.ago(seconds), "annotations": polled}
+    return make.deployment(name, built=built, order=order, metadata=metadata, **spec, **more)
+
+
+def project_at(make, number, order=1, **status):
+    source = {"commit": sha(number), "tree": f"tree-{number}", "order": order}
+    return make.project(source={"git": GIT}, status={"source": source, "lastOrder": order, **status})
+
+
+def ready(decision) -> str:
+    return conditions.find(decision.status["conditions"], "Ready")["message"]
+
+
+@pytest.mark.parametrize(("age", "waits"), [(0, True), (9, True), (10, True), (11, False), (60, False)])
+def test_a_head_waits_while_the_last_deployment_is_new(make, age, waits):
+    project, deployments = project_at(make, 1), [made(make, 1, age)]
+    decision = decide(project, deployments, look_at(2), NOW, TEN)
+    assert bool(decision.create) is not waits
+    assert (decision.requeue_after is not None) is waits
+    assert ("deployed in some seconds" in ready(decision)) is waits
+    # It is not acted upon, so that the next look finds it as new as this one.
+    assert not any("source" in patch.body["status"] for patch in decision.before)
+
+
+def test_a_head_whose_image_is_there_waits_for_nothing(make):
+    decision = decide(
+        project_at(make, 1), [made(make, 1, 0)], look_at(2), NOW, Pace(10.0, lambda create: True)
+    )
+    assert decision.create
+
+
+def test_uploads_previews_and_what_was_taken_over_hold_up_no_head(make):
+    reused = [{"type": "Built", "status": "True", "reason": "Reused", "message": ""}]
+    deployments = [
+        make.deployment("dep-upload", metadata={"creationTimestamp": make.ago(0)}),
+        made(make, 5, 0, preview={"pullRequest": 1}),
+        made(make, 6, 0, status={"conditions": reused}, built=False),
+    ]
+    assert decide(project_at(make, 1), deployments, look_at(2), NOW, TEN).create
+
+
+def test_the_skipped_are_named_by_an_event_and_by_the_condition_until_the_head_moves(make):
+    looks = Looks()
+    looks.put("demo", look_at(1))
+    looks.took("demo", sha(1))
+    # Nobody needs to have come by between them.
+    for number in (2, 3, 4):
+        looks.put("demo", look_at(number))
+    look = looks.get("demo")
+    assert look.skipped == (sha(2), sha(3))
+    project = project_at(make, 1)
+    decision = decide(project, [made(make, 1, 60)], look, NOW, TEN)
+    assert decision.create
+    (note,) = [note for note in decision.create[0].events if note.reason == "CommitsSkipped"]
+    assert sha(2)[:12] in note.message and sha(3)[:12] in note.message and sha(4)[:12] in note.message
+    looks.took("demo", sha(4))
+    after = project_at(make, 4, 2, conditions=decision.status["conditions"], observedGeneration=1)
+    deployments = [made(make, 4, 5, order=2)]
+    assert "Not built, since newer ones followed: " in ready(decision)
+    again = decide(after, deployments, look, NOW, TEN)
+    assert ready(again) == ready(decision)
+    # Another controller remembers nothing, and leaves the sentence as it is.
+    fresh = decide(after, deployments, replace(look, skipped=()), NOW, TEN)
+    assert ready(fresh) == ready(decision)
+    looks.put("demo", look_at(5))
+    assert looks.get("demo").skipped == ()
+
+
+def test_a_push_back_to_a_skipped_commit_is_skipped_no_longer():
+    looks = Looks()
+    for number in (2, 3, 2):
+        looks.put("demo", look_at(number))
+    assert looks.get("demo").skipped == (sha(3),)
+
+
+def test_a_problem_in_between_forgets_nothing_that_waits():
+    looks = Looks()
+    looks.put("demo", look_at(1))
+    looks.took("demo", sha(1))
+    looks.put("demo", look_at(2))
+    away = Look(GIT, "", problem=Problem("Unreachable", "away", True))
+    looks.put("demo", away)
+    looks.put("demo", look_at(3))
+    assert looks.get("demo").skipped == (sha(2),)
+    looks.put("demo", look_at(1))
+    assert looks.get("demo").skipped == (sha(2), sha(3))
+    looks.took("demo", sha(1))
+    looks.put("demo", look_at(4))
+    assert looks.get("demo").skipped == ()
+
+
+def test_what_has_not_begun_ends_when_a_newer_head_gets_its_place(make):
+    project = project_at(make, 1, 1)
+    waiting = {"built": False, "phase": "Pending"}
+    deployments = [
+        made(make, 1, 90, order=1, built=False, status={"buildPod": "pod"}),
+        made(make, 2, 60, order=2, **waiting),
+        made(make, 3, 30, order=0, **waiting),
+    ]
+    project = project_at(make, 2, 2)
+    decision = decide(project, deployments, look_at(3), NOW, TEN)
+    (end,) = [patch for patch in decision.after if patch.body["status"].get("phase") == "Failed"]
+    assert end.name == deployments[1].name
+    assert end.resource_version == deployments[1].resource_version
+    assert end.body["status"]["error"]["reason"] == "Superseded"
+    assert sha(3)[:12] in end.body["status"]["error"]["message"]
+    assert [note.reason for note in end.events] == ["CommitsSkipped"]
+
+
+def test_what_somebody_asked_for_an_upload_and_what_waits_for_an_image_are_not_overtaken(make):
+    same = [{"type": "Built", "status": "Unknown", "reason": "SameSourceBuilding", "message": ""}]
+    waiting = {"built": False, "phase": "Pending"}
+    deployments = [
+        make.deployment("dep-upload", order=1, **waiting),
+        made(make, 1, 90, order=9, **waiting),
+        made(make, 2, 60, order=2, built=False, status={"conditions": same}),
+        made(make, 4, 50, order=2, polled=False, **waiting),
+        made(make, 3, 30, order=3, **waiting),
+    ]
+    decision = decide(project_at(make, 3, 3), deployments, look_at(3), NOW, TEN)
+    assert not [patch for patch in decision.after if patch.body["status"].get("phase") == "Failed"]
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.floats(0.0, 10.0), min_size=20, max_size=20), st.floats(0.0, 1.0))
+def test_of_twenty_pushes_in_ten_seconds_at_most_two_are_built(moments, offset):
+    """Whatever the builds take: even one that takes no time begins at most twice."""
+    make, pushes, clock = Make(), sorted(moments), 0.0
+    project, looks, created = project_at(make, 1000), Looks(), []
+    while clock < 40.0:
+        number = sum(at <= clock for at in pushes)
+        if number:
+            looks.put("demo", look_at(number))
+            # The apiserver stamps whole seconds.
+            ages = [made(make, n, int(clock + offset) - stamp, order=n) for n, stamp in created]
+            now = NOW.replace(microsecond=int((clock + offset) % 1 * 1e6))
+            decision = decide(project, ages, looks.get("demo"), now, TEN)
+            if not decision.requeue_after:
+                looks.took("demo", sha(number))
+            if decision.create:
+                created.append((number, int(clock + offset)))
+                project = project_at(make, number, number)
+        clock += 0.25
+    assert len(created) <= 2 and created[-1][0] == 20

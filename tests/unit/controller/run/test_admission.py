@@ -1,0 +1,199 @@
+"""The admission against an apiserver that says what a test lets it say."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from controller.observability.metrics import Metrics
+from controller.run.admission import AdmissionReconciler
+from controller.runtime import event_map
+from controller.runtime.apply import Actor
+from controller.runtime.cache import Known
+from controller.runtime.event_handlers import Observer
+from controller.runtime.queues import Lanes
+from controller.runtime.recorder import Recorder
+from crds import kinds
+from crds.times import format_second
+from kube import errors
+from tests.testbed.apiserver import serving
+
+PODS = "/api/v1/namespaces/crews/pods"
+STATUS = "/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/run-a/status"
+VERSION = {"resourceVersion": "900"}
+
+
+class Cluster:
+    """What the apiserver says, as far as the admission asks."""
+
+    def __init__(self) -> None:
+        self.pods: list[dict[str, Any]] = []
+        self.refuse: tuple[int, str] | None = None
+        self.conflict = False
+        self.made: list[str] = []
+        self.lists = 0
+        metadata = {"name": "run-a", "uid": "uid-run-a", "generation": 1, "resourceVersion": 950}
+        created = {"creationTimestamp": "2026-11-21T12:00:00Z"}
+        self.run: dict[str, Any] = {
+            "metadata": metadata | created,
+            "spec": {"project": "demo"},
+            "status": {"phase": "Pending"},
+        }
+        self.patches: list[dict[str, Any]] = []
+
+    def routes(self) -> list[web.RouteDef]:
+        """The five calls."""
+        return [
+            web.get(PODS, self.listed),
+            web.get(PODS + "/run-a", self.one),
+            web.post(PODS, self.create),
+            web.patch(STATUS, self.patch),
+            web.patch(STATUS.removesuffix("/status"), self.adopt),
+        ]
+
+    async def listed(self, request: web.Request) -> web.Response:
+        self.lists += 1
+        if "as=Table" not in request.headers["Accept"]:
+            return web.json_response({"items": self.pods, "metadata": VERSION})
+        columns = [{"name": "Ready", "format": ""}, {"name": "Name", "format": "name"}]
+        rows = [{"cells": ["1/1", pod["metadata"]["name"]]} for pod in self.pods]
+        return web.json_response({"columnDefinitions": columns, "rows": rows, "metadata": VERSION})
+
+    async def one(self, _: web.Request) -> web.Response:
+        foreign = {"name": "run-a", "uid": "uid-foreign", "resourceVersion": "5"}
+        return web.json_response({"metadata": foreign, "spec": {}, "status": {}})
+
+    async def create(self, request: web.Request) -> web.Response:
+        if self.refuse is not None:
+            status, reason = self.refuse
+            return web.json_response({"reason": reason, "message": "exceeded quota"}, status=status)
+        body = await request.json()
+        self.made.append(body["metadata"]["name"])
+        made = {"uid": "uid-pod", "resourceVersion": "901", "creationTimestamp": "2026-11-21T12:00:00Z"}
+        return web.json_response({**body, "metadata": {**body["metadata"], **made}}, status=201)
+
+    async def patch(self, request: web.Request) -> web.Response:
+        if self.conflict:
+            return web.json_response({"reason": "Conflict", "message": "it has changed"}, status=409)
+        self.patches.append((await request.json())["status"])
+        return self._merged(status=self.patches[-1])
+
+    async def adopt(self, request: web.Request) -> web.Response:
+        metadata = (await request.json())["metadata"]
+        return self._merged(metadata={"ownerReferences": metadata["ownerReferences"]})
+
+    def _merged(self, **change: dict[str, Any]) -> web.Response:
+        for part, fields in change.items():
+            self.run[part] |= fields
+        self.run["metadata"]["resourceVersion"] += 1
+        version = str(self.run["metadata"]["resourceVersion"])
+        return web.json_response(
+            {**self.run, "metadata": self.run["metadata"] | {"resourceVersion": version}}
+        )
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+@pytest.fixture
+async def kube(cluster):
+    async with serving(cluster.routes()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ahead() -> list[float]:
+    return [0.0]
+
+
+@pytest.fixture
+def actor(make, kube, ahead) -> Actor:
+    known, lanes, metrics = Known(), Lanes(lambda: time.monotonic() + ahead[0]), Metrics()
+    known.put(kinds.PROJECT, make.project(status={"activeDeployment": "dep-a"}).raw)
+    known.put(kinds.DEPLOYMENT, make.deployment().raw)
+    known.put(kinds.RUN, make.run(project="demo").raw)
+    return Actor(kube, known, Observer(known, lanes), lanes, Recorder(kube, metrics), metrics)
+
+
+async def test_a_pod_is_made_and_its_run_looked_at_without_a_write(actor, config, cluster):
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert (cluster.made, cluster.patches) == (["run-a"], [])
+    async with asyncio.timeout(2):
+        assert await actor.queue.main.take() == event_map.run("run-a")
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert cluster.made == ["run-a"]
+
+
+async def test_a_pod_made_before_a_restart_is_found_and_shown_to_its_run(actor, config, cluster, make):
+    cluster.pods = [make.pod().raw]
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert (cluster.made, cluster.patches) == ([], [])
+    assert actor.known.get(kinds.POD, "run-a") is not None
+    async with asyncio.timeout(2):
+        assert await actor.queue.main.take() == event_map.run("run-a")
+
+
+async def test_a_run_that_changed_while_it_was_queued_is_looked_at_again_soon(
+    actor, config, cluster, make, ahead
+):
+    cluster.pods = [make.pod(name, owner=f"uid-{name}").raw for name in ("run-x", "run-y")]
+    cluster.conflict = True
+    with pytest.raises(errors.Conflict):
+        await AdmissionReconciler(actor, config).reconcile("demo")
+    # What was believed of it is forgotten, so that only a look at the Run itself brings it back.
+    assert actor.known.get(kinds.RUN, "run-a") is None
+    ahead[0] = 5.0
+    taken = []
+    async with asyncio.timeout(2):
+        while event_map.run("run-a") not in taken:
+            taken.append(await actor.queue.main.take())
+
+
+@pytest.mark.parametrize(
+    ("refuse", "reason", "limit"),
+    [((403, "Forbidden"), "PodRefused", 3600), ((409, "AlreadyExists"), "PodNameTaken", 300)],
+)
+async def test_a_pod_that_cannot_be_made_is_waited_for_within_limits(
+    actor, config, cluster, make, refuse, reason, limit
+):
+    cluster.refuse = refuse
+    reconciler = AdmissionReconciler(actor, config)
+    await reconciler.reconcile("demo")
+    (first,) = cluster.patches
+    admitted = next(c for c in first["conditions"] if c["type"] == "Admitted")
+    assert (admitted["status"], admitted["reason"]) == ("Unknown", reason)
+
+    def refused_for(seconds: float) -> None:
+        since = datetime.now(UTC) - timedelta(seconds=seconds)
+        actor.known.remove(kinds.RUN, "run-a")
+        conditions = [{**admitted, "lastTransitionTime": format_second(since)}]
+        actor.known.put(kinds.RUN, make.run(project="demo", status={"conditions": conditions}).raw)
+
+    refused_for(limit - 30)
+    await reconciler.reconcile("demo")
+    assert cluster.patches[-1].get("phase") is None
+    refused_for(limit + 1)
+    await reconciler.reconcile("demo")
+    ended = cluster.patches[-1]
+    assert (ended["phase"], ended["error"]["reason"]) == ("Failed", "StartTimeout")
+    assert "pod run-a" in ended["error"]["message"]
+
+
+async def test_pods_of_others_are_counted_by_their_names_alone(actor, config, cluster, make):
+    cluster.pods = [make.pod("run-x", owner="uid-run-x").raw]
+    await AdmissionReconciler(actor, config).reconcile("demo")
+    assert (cluster.made, cluster.lists) == (["run-a"], 1)
+    assert actor.known.get(kinds.POD, "run-x") is None
+
+
+async def test_who_waits_as_before_is_not_written_again(actor, config, cluster, make):
+    cluster.pods = [make.pod(name, owner=f"uid-{name}").raw for name in ("run-x", "run-y")]
+    reconciler = AdmissionReconciler(actor, config)
+    await reconciler.reconcile("demo")
+    await reconciler.reconcile("demo")
+    assert (cluster.made, len(cluster.patches), cluster.lists) == ([], 1, 2)

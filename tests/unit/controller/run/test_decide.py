@@ -1,0 +1,314 @@
+"""What is done about one Run, from what was observed."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from controller.config import Timing
+from controller.run.decide import Observed, decide
+from controller.runtime import event_map
+from controller.runtime.decision import NOTHING
+from crds.times import format_time
+
+OWNED = {"metadata": {"ownerReferences": [{"uid": "uid-demo"}]}}
+RECORDED = {"project": "demo", "deployment": "dep-a", "pod": {"name": "run-a", "uid": "uid-run-a"}}
+
+
+def condition(decision, kind):
+    found = [c for c in decision.status["conditions"] if c["type"] == kind]
+    return (found[0]["status"], found[0]["reason"]) if found else None
+
+
+@pytest.fixture
+def look(make, config):
+    def look(run, project="there", deployment="built", pod=None, variables=None, now=make.now):
+        projects = {"there": make.project(), None: None}
+        deployments = {
+            "built": make.deployment(plan={}),
+            "building": make.deployment(built=False),
+            "failed": make.deployment(
+                built=False, phase="Failed", status={"error": {"reason": "BuildTimeout", "message": "late"}}
+            ),
+            None: None,
+        }
+        seen = Observed(
+            run,
+            projects[project] if project in ("there", None) else project,
+            deployments[deployment] if isinstance(deployment, str | None) else deployment,
+            pod,
+            variables,
+        )
+        return decide(seen, now, config)
+
+    return look
+
+
+def test_a_run_that_is_ready_goes_to_the_admission_and_writes_nothing(make, look):
+    decision = look(make.run())
+    assert decision.status is None and not decision.create
+    assert decision.enqueue == (event_map.admission("demo"),)
+
+
+@pytest.mark.parametrize(
+    ("spec", "project", "deployment", "reason"),
+    [
+        ({"deployment": "dep-x"}, "there", None, "DeploymentNotFound"),
+        ({"deployment": "dep-a", "project": "other"}, "there", "built", "DeploymentNotFound"),
+        ({"project": "demo"}, "there", None, "NoActiveDeployment"),
+        ({"project": "demo"}, None, None, "NoActiveDeployment"),
+        ({"deployment": "dep-a"}, "there", "failed", "DeploymentFailed"),
+    ],
+)
+def test_a_run_that_cannot_be_accepted_fails_before_it_has_a_pod(
+    make, look, spec, project, deployment, reason
+):
+    decision = look(make.run(**spec), project, deployment)
+    assert decision.status["phase"] == "Failed"
+    assert decision.status["error"]["reason"] == reason
+    assert decision.status["durationMs"] == 0
+    assert condition(decision, "Succeeded") == ("False", reason)
+    assert condition(decision, "Complete") == ("True", reason)
+    assert condition(decision, "Stalled") == ("True", reason)
+    assert condition(decision, "Reconciling") is None
+    assert decision.events[0].warning
+
+
+def test_what_was_resolved_once_stays_even_if_another_one_is_active(make, look):
+    run = make.run(status={"project": "demo", "deployment": "dep-a"})
+    assert look(run, make.project(status={"activeDeployment": "dep-b"})).enqueue
+
+
+def test_a_run_of_a_deployment_that_is_building_waits_and_belongs_to_its_project(make, look):
+    decision = look(make.run(), deployment="building")
+    assert decision.status["phase"] == "Pending"
+    assert condition(decision, "Succeeded") == ("Unknown", "WaitingForDeployment")
+    assert condition(decision, "Reconciling") == ("True", "WaitingForDeployment")
+    assert decision.after[0].body["metadata"]["ownerReferences"][0]["uid"] == "uid-demo"
+    owned = make.run(metadata={"ownerReferences": [{"uid": "uid-demo"}]}, project="demo")
+    assert look(owned, deployment="building").after == ()
+
+
+@pytest.mark.parametrize(("names", "missing"), [((), True), (("OTHER",), True), (("KEY",), False)])
+def test_required_variables_are_looked_for_before_the_pod(make, look, names, missing):
+    deployment = make.deployment(status={"plan": {"envRequired": ["KEY"]}})
+    decision = look(make.run(), deployment=deployment, variables=frozenset(names))
+    assert (decision.status is not None) == missing
+    if missing:
+        assert decision.status["error"]["reason"] == "MissingVariable"
+        assert "PUT /v1/projects/demo/env/KEY" in decision.status["error"]["message"]
+
+
+def test_a_plain_variable_of_the_project_counts(make, look):
+    project = make.project(pod={"env": [{"name": "KEY", "value": "x"}]})
+    deployment = make.deployment(status={"plan": {"envRequired": ["KEY"]}})
+    assert look(make.run(), project, deployment, variables=frozenset()).enqueue
+
+
+def test_a_pending_run_that_is_canceled_never_starts(make, look):
+    decision = look(make.run(project="demo", cancel=True))
+    assert decision.status["phase"] == "Canceled"
+    assert decision.status["error"] is None
+    assert condition(decision, "Succeeded") == ("False", "Canceled")
+    assert condition(decision, "Stalled") is None
+
+
+def test_a_start_writes_nothing_until_it_is_claimed_or_late(make, look):
+    run = make.run(metadata={"ownerReferences": [{"uid": "uid-demo"}]}, project="demo")
+
+    def at(age, **more):
+        starting = {"phase": "Pending", "conditions": make.scheduled(age), **more}
+        return look(run, pod=make.pod(metadata={"creationTimestamp": make.ago(age)}, **starting))
+
+    early = at(1)
+    assert early.status is None and not early.enqueue
+    assert early.requeue_after == pytest.approx(14)
+    late = at(15)
+    assert condition(late, "Succeeded") == ("Unknown", "Starting")
+    assert condition(late, "Admitted") == ("True", "Admitted")
+    assert late.status["pod"] == {"name": "run-a", "uid": "uid-run-a"}
+    assert (late.status["project"], late.status["deployment"]) == ("demo", "dep-a")
+    waiting = [{"name": "crew", "state": {"waiting": {"reason": "ErrImagePull", "message": "m"}}}]
+    assert at(2, containerStatuses=waiting).status is None
+    assert condition(at(4, containerStatuses=waiting), "Succeeded") == ("Unknown", "ImagePull")
+
+
+def test_what_a_pod_was_made_for_counts_although_another_deployment_is_active_by_now(make, look):
+    project = make.project(status={"activeDeployment": "dep-b"})
+    pod = make.pod(metadata={"creationTimestamp": make.ago(19)}, conditions=make.scheduled())
+    assert look(make.run(), project, pod=pod).status["deployment"] == "dep-a"
+
+
+def test_a_pod_that_went_before_it_was_claimed_or_recorded_is_made_again(make, look):
+    decision = look(make.run(project="demo"), pod=None)
+    assert decision.status is None and decision.enqueue == (event_map.admission("demo"),)
+
+
+def test_the_pod_that_holds_the_claim_is_the_only_one(make, look):
+    claim = {"podUid": "uid-gone", "time": make.ago(2)}
+    decision = look(make.run(project="demo", status={"claim": claim}), pod=None)
+    assert decision.status["error"]["reason"] == "PodDeleted"
+    assert decision.status["pod"] == {"name": "run-a", "uid": "uid-gone"}
+    assert condition(decision, "Admitted") == ("True", "Admitted")
+
+
+def test_a_run_canceled_before_its_pod_was_recorded_ends_with_it(make, look):
+    run = make.run(project="demo", cancel=True)
+    assert [gone.name for gone in look(run, pod=make.pod()).delete] == ["run-a"]
+    stopping = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(-50)}))
+    assert not stopping.delete and stopping.requeue_after > 0
+    assert look(run, pod=make.pod(phase="Failed")).status["phase"] == "Canceled"
+    assert look(run).status["phase"] == "Canceled"
+
+
+def test_a_pod_that_was_not_recorded_is_followed_even_if_its_deployment_is_gone(make, look):
+    run = make.run(deployment="dep-x")
+    ended = look(run, deployment=None, pod=make.pod(phase="Failed", containerStatuses=make.ended(code=77)))
+    assert ended.status["error"]["reason"] == "AlreadyExecuted"
+    assert ended.status["pod"]["uid"] == "uid-run-a"
+    waiting = look(run, deployment=None, pod=make.pod(phase="Pending", conditions=make.scheduled()))
+    assert waiting.status["phase"] == "Pending" and waiting.requeue_after > 0
+
+
+def test_a_claim_makes_the_run_running_since_the_claim(make, look):
+    claim = {"podUid": "uid-run-a", "time": make.ago(2)}
+    decision = look(make.run(status={**RECORDED, "claim": claim}), pod=make.pod(conditions=make.scheduled()))
+    assert decision.status["phase"] == "Running"
+    assert decision.status["startTime"] == make.ago(2)
+    assert decision.requeue_after > 3600
+    assert "pod" not in decision.status
+
+
+def test_a_run_that_ends_at_once_is_written_once_with_its_owner(make, look):
+    def claimed(seconds, **status):
+        time = format_time(make.now - timedelta(seconds=seconds))
+        return make.run(status={"claim": {"podUid": "uid-run-a", "time": time}, **status})
+
+    young = look(claimed(0.1), pod=make.pod())
+    assert young.status is None and 0.1 < young.requeue_after <= 0.15
+    for old in (0.3, -5):
+        assert look(claimed(old), pod=make.pod()).status["phase"] == "Running"
+    ended = look(claimed(0.1, result={"outcome": "succeeded", "durationMs": 9}), pod=make.pod())
+    assert ended.status["phase"] == "Succeeded"
+    assert ended.after[0].body["metadata"]["ownerReferences"][0]["uid"] == "uid-demo"
+
+
+def test_the_claim_writes_the_record_too(make, look):
+    claim = {"podUid": "uid-run-a", "time": make.ago(2)}
+    queued = {"type": "Admitted", "status": "False", "reason": "Queued", "message": "m"}
+    status = {"claim": claim, "conditions": [{**queued, "lastTransitionTime": make.ago(60)}]}
+    decision = look(make.run(status=status), pod=make.pod(conditions=make.scheduled()))
+    assert decision.status["phase"] == "Running"
+    assert decision.status["pod"] == {"name": "run-a", "uid": "uid-run-a"}
+    assert (decision.status["project"], decision.status["deployment"]) == ("demo", "dep-a")
+    assert condition(decision, "Admitted") == ("True", "Admitted")
+
+
+def test_a_result_ends_the_run_whatever_the_pod_looks_like(make, look):
+    status = {
+        **RECORDED,
+        "claim": {"podUid": "uid-run-a", "time": make.ago(2)},
+        "result": {"outcome": "succeeded", "durationMs": 77},
+    }
+    for pod in (None, make.pod(), make.pod(phase="Failed")):
+        decision = look(make.run(status=status), pod=pod)
+        assert decision.status["phase"] == "Succeeded"
+        assert decision.status["durationMs"] == 77
+        assert decision.status["startTime"] == make.ago(2)
+        assert not decision.delete
+        assert decision.enqueue == (event_map.admission("demo"),)
+
+
+EVICTED = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
+DELETED = {"metadata": {"deletionTimestamp": "2026-11-21T10:01:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "cancel", "later", "reason"),
+    [
+        ({}, False, 1, None),
+        (EVICTED, False, 1, "Evicted"),
+        (DELETED, False, 1, "PodDeleted"),
+        ({"phase": "Failed"}, False, 1, "PodDeleted"),
+        ({}, False, 3600, "PodDeleted"),
+        ({}, True, 1, "Canceled"),
+        (None, False, 1, "PodDeleted"),
+    ],
+)
+def test_why_a_pod_was_stopped_is_waited_for(make, look, pod, cancel, later, reason):
+    claim = {"podUid": "uid-run-a", "time": make.ago(5)}
+    result = {"outcome": "stopped", "durationMs": 4000}
+    run = make.run(project="demo", cancel=cancel, status={**RECORDED, "claim": claim, "result": result})
+    found = make.pod(**pod) if pod is not None else None
+    decision = look(run, pod=found, now=make.now + timedelta(seconds=later))
+    if reason is None:
+        assert decision.status is None and 0 < decision.requeue_after <= 60
+    else:
+        assert condition(decision, "Succeeded") == ("False", reason)
+
+
+def test_a_recorded_pod_that_is_gone_is_not_made_again(make, look):
+    decision = look(make.run(status=RECORDED))
+    assert decision.status["error"]["reason"] == "PodDeleted"
+    assert not decision.create and decision.enqueue == (event_map.admission("demo"),)
+
+
+def test_canceling_a_running_run_deletes_its_pod_once_with_time_to_flush(make, look):
+    status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(2)}}
+    run = make.run(project="demo", cancel=True, status=status)
+    (gone,) = look(run, pod=make.pod()).delete
+    assert (gone.uid, gone.grace_seconds) == ("uid-run-a", 60)
+    stopping = make.pod(metadata={"deletionTimestamp": make.ago(-50)})
+    decision = look(run, pod=stopping)
+    assert not decision.delete
+    assert decision.requeue_after == pytest.approx(110)
+
+
+@pytest.mark.parametrize(("cancel", "phase"), [(True, "Canceled"), (False, "Failed")])
+def test_a_pod_that_does_not_stop_is_given_up_with_its_node(make, look, cancel, phase):
+    status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(200)}}
+    run = make.run(project="demo", cancel=cancel, status=status)
+    decision = look(run, pod=make.pod(metadata={"deletionTimestamp": make.ago(61)}))
+    assert decision.status["phase"] == phase
+    assert decision.delete[0].grace_seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("ready", "reason"),
+    [({}, "DeadlineExceeded"), ({"status": "Unknown", "reason": "NodeStatusUnknown"}, "NodeLost")],
+)
+def test_beyond_every_deadline_the_run_ends_and_its_pod_goes(make, look, ready, reason):
+    status = {**RECORDED, "claim": {"podUid": "uid-run-a", "time": make.ago(1000)}}
+    pod = make.pod(spec={"activeDeadlineSeconds": 900}, conditions=[{"type": "Ready", **ready}])
+    decision = look(make.run(status=status), pod=pod)
+    assert decision.status["error"]["reason"] == reason
+    assert decision.delete
+
+
+def test_a_start_that_is_given_up_takes_its_pod_away(make, look):
+    pod = make.pod(phase="Pending", conditions=make.scheduled(400))
+    decision = look(make.run(status=RECORDED), pod=pod)
+    assert decision.status["error"]["reason"] == "StartTimeout"
+    assert decision.delete[0].name == "run-a"
+
+
+def test_after_the_end_only_an_unreported_pod_is_taken_away(make, look):
+    ended = {**RECORDED, "phase": "Failed"}
+    assert look(make.run(status=ended), pod=make.pod()).delete
+    assert look(make.run(status={**ended, "result": {}}), pod=make.pod()) == NOTHING
+    assert look(make.run(status=ended), pod=make.pod(phase="Failed")) == NOTHING
+    assert look(make.run(status=ended)) == NOTHING
+
+
+def test_a_run_that_is_being_deleted_is_left_alone(make, look):
+    assert look(make.run(metadata={"deletionTimestamp": make.ago(1)}, project="demo")) == NOTHING
+
+
+def test_a_decision_that_is_performed_is_not_made_again(make, look, config):
+    """Writing a status and looking again gives the same status: nothing is written for ever."""
+    pod = make.pod(phase="Pending", conditions=make.scheduled(5))
+    run = make.run(status=RECORDED)
+    first = look(run, pod=pod)
+    written = replace(run, raw={**run.raw, "status": {**run.status, **first.status}})
+    assert look(written, pod=pod).status == first.status
+    assert Timing().start_timeout - 5 == pytest.approx(first.requeue_after, abs=1)

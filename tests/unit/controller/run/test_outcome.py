@@ -1,0 +1,173 @@
+"""How a Run ends, by everything that can be seen of its pod."""
+
+import json
+
+import pytest
+
+from controller.config import Timing
+from controller.run.outcome import failed, of_pod, of_result
+from controller.run.resolve import Ready, missing_variable
+from controller.run.startup import look
+
+DISRUPTED = {"type": "DisruptionTarget", "status": "True", "message": "said so"}
+
+
+def told(**message):
+    return json.dumps(message)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "cancel", "pod", "phase", "reason"),
+    [
+        ({"outcome": "succeeded"}, False, {}, "Succeeded", "Succeeded"),
+        ({"outcome": "succeeded"}, True, {}, "Succeeded", "Succeeded"),
+        ({"outcome": "failed", "reason": "ImportError"}, False, {}, "Failed", "ImportError"),
+        ({"outcome": "failed", "reason": "DeadlineExceeded"}, True, {}, "Failed", "DeadlineExceeded"),
+        ({"outcome": "failed"}, False, {}, "Failed", "CrewError"),
+        ({"outcome": "stopped"}, True, {}, "Canceled", "Canceled"),
+        ({"outcome": "stopped"}, False, {}, "Failed", "PodDeleted"),
+        ({"outcome": "stopped"}, False, {"reason": "Evicted"}, "Failed", "Evicted"),
+    ],
+)
+def test_a_result_comes_before_everything_else(make, outcome, cancel, pod, phase, reason):
+    run = make.run(project="demo", cancel=cancel, status={"result": {"durationMs": 5, **outcome}})
+    end = of_result(run, make.pod(**pod))
+    assert (end.phase, end.reason) == (phase, reason)
+    assert end.message
+
+
+@pytest.mark.parametrize("reason", ["no word", "", "Fine.", "NotOne", 5, ["a"], {"a": 1}, "x" * 200])
+def test_a_reason_that_is_none_of_ours_cannot_keep_a_run_from_ending(make, reason):
+    said = {"outcome": "failed", "reason": reason, "message": "m"}
+    reported = of_result(make.run(status={"result": {"durationMs": 5, **said}}), None)
+    left = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(message=told(**said))))
+    assert reported.reason == left.reason == "CrewError"
+
+
+@pytest.mark.parametrize("words", ["[" * 4096, '{"a":' * 800, "9" * 4096, "\ud800", "null"])
+def test_whatever_a_crew_left_as_its_last_words_its_run_ends(make, words):
+    left = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(code=1, message=words)))
+    assert (left.phase, left.reason) == ("Failed", "RunnerLost")
+
+
+def test_without_a_result_nothing_was_reported(make):
+    assert of_result(make.run(), None) is None
+
+
+@pytest.mark.parametrize(
+    ("pod", "containers", "reason"),
+    [
+        ({"reason": "Evicted", "message": "The node was low on memory."}, {}, "Evicted"),
+        (
+            {"reason": "Evicted", "message": "Pod ephemeral local storage usage exceeds the total limit"},
+            {},
+            "StorageExceeded",
+        ),
+        ({"reason": "DeadlineExceeded"}, {"code": 137}, "DeadlineExceeded"),
+        ({"reason": "NodeLost"}, {}, "NodeLost"),
+        ({"reason": "Terminated"}, {}, "Evicted"),
+        ({"conditions": [{**DISRUPTED, "reason": "DeletionByTaintManager"}]}, {}, "NodeLost"),
+        ({"conditions": [{**DISRUPTED, "reason": "EvictionByEvictionAPI"}]}, {"code": 143}, "Evicted"),
+        ({}, {"code": 137, "reason": "OOMKilled"}, "OOMKilled"),
+        ({}, {"code": 1, "message": told(outcome="failed", reason="ImportError")}, "ImportError"),
+        ({}, {"code": 0, "message": told(outcome="stopped", reported=False)}, "PodDeleted"),
+        ({}, {"code": 0, "message": told(outcome="succeeded", reported=False)}, "RunnerLost"),
+        ({}, {"code": 0}, "RunnerLost"),
+        ({}, {"code": 77}, "AlreadyExecuted"),
+        ({}, {"code": 78}, "StartTimeout"),
+        ({}, {"code": 70}, "RunnerLost"),
+        ({}, {"code": 137}, "RunnerLost"),
+        ({}, {"code": 1, "message": "[1, 2]"}, "RunnerLost"),
+        ({}, {"code": 2, "message": "no such file"}, "RunnerLost"),
+    ],
+)
+def test_a_pod_that_ended_without_a_result(make, pod, containers, reason):
+    statuses = {"containerStatuses": make.ended(**containers)} if containers else {}
+    end = of_pod(make.run(), make.pod(phase="Failed", **pod, **statuses))
+    assert (end.phase, end.reason) == ("Failed", reason)
+    assert end.message
+    canceled = of_pod(make.run(project="demo", cancel=True), make.pod(phase="Failed", **pod, **statuses))
+    assert canceled.phase == "Canceled"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(77, "given to another pod"), (78, "given to another pod"), (70, "given to another pod"), (3, "pod")],
+)
+def test_the_runners_last_words_are_told_without_their_wrapping(make, code, words):
+    said = told(outcome=None, reason=None, message="The run was given to another pod", reported=False)
+    end = of_pod(make.run(), make.pod(phase="Failed", containerStatuses=make.ended(code=code, message=said)))
+    assert words in end.message and "{" not in end.message
+    assert "create a" in end.message
+
+
+def test_a_message_fits_and_prints_whatever_was_said(make):
+    ugly = "\x00\x1b[31m\ud800é" * 9000
+    for end in (failed("CrewError", ugly), failed("CrewError", "é" * 9000)):
+        assert len(end.message) <= 4000
+        assert "\x00" not in end.message and "\x1b" not in end.message
+        end.message.encode()
+
+
+def test_every_missing_variable_cannot_push_out_the_next_step(make):
+    names = [f"{'V' * 240}_{number}" for number in range(128)]
+    ready = Ready(make.project(), make.deployment(status={"plan": {"envRequired": names}}))
+    refused = missing_variable(ready, frozenset())
+    end = failed(refused.reason, refused.message)
+    assert end.message.endswith("then create a new Run") and "and 120 more" in end.message
+
+
+@pytest.mark.parametrize("reason", ["Foo: bar", "x y", "", "é!", "\x00"])
+def test_a_word_of_the_kubelet_that_is_none_is_not_repeated(make, reason):
+    waiting = [{"name": "crew", "state": {"waiting": {"reason": reason, "message": "m"}}}]
+    pod = make.pod(phase="Pending", conditions=make.scheduled(), containerStatuses=waiting)
+    assert look(pod, make.now, Timing()).reason == "Starting"
+
+
+def test_a_claimed_runner_that_lost_the_facade_is_lost_rather_than_late(make):
+    run = make.run(status={"claim": {"podUid": "x", "time": make.ago(5)}})
+    pod = make.pod(phase="Failed", containerStatuses=make.ended(code=78))
+    assert of_pod(run, pod).reason == "RunnerLost"
+
+
+def test_a_pod_that_is_gone_or_was_taken_away_before_it_began(make):
+    assert of_pod(make.run(), None).reason == "PodDeleted"
+    going = make.pod(phase="Failed", metadata={"deletionTimestamp": make.ago(1)})
+    assert of_pod(make.run(), going).reason == "PodDeleted"
+
+
+@pytest.mark.parametrize(
+    ("since", "state", "reason", "end"),
+    [
+        (5, {}, "Starting", None),
+        (5, {"waiting": {"reason": "ContainerCreating"}}, "Starting", None),
+        (301, {"waiting": {"reason": "ContainerCreating"}}, "Starting", "StartTimeout"),
+        (310, {"running": {}}, "Starting", None),
+        (331, {"running": {}}, "Starting", "StartTimeout"),
+        (5, {"waiting": {"reason": "ErrImagePull", "message": "m"}}, "ImagePull", None),
+        (91, {"waiting": {"reason": "ImagePullBackOff", "message": "m"}}, "ImagePull", "ImagePullFailed"),
+        (0, {"waiting": {"reason": "InvalidImageName", "message": "m"}}, "ImagePull", "ImagePullFailed"),
+        (5, {"waiting": {"reason": "CreateContainerError", "message": "m"}}, "CreateContainerError", None),
+        (301, {"waiting": {"reason": "CreateContainerError", "message": "m"}}, None, "StartTimeout"),
+    ],
+)
+def test_a_start_is_waited_for_within_limits(make, since, state, reason, end):
+    pod = make.pod(
+        phase="Pending",
+        conditions=make.scheduled(since),
+        containerStatuses=[{"name": "crew", "state": state}],
+    )
+    found = look(pod, make.now, Timing())
+    assert reason is None or found.reason == reason
+    assert (found.end.reason if found.end else None) == end
+    assert found.again > 0
+
+
+@pytest.mark.parametrize(("age", "end"), [(60, None), (3601, "StartTimeout")])
+def test_an_unschedulable_pod_waits_with_the_schedulers_reason(make, age, end):
+    waiting = {"type": "PodScheduled", "status": "False", "message": "Insufficient memory"}
+    made = {"creationTimestamp": make.ago(age)}
+    found = look(make.pod(phase="Pending", metadata=made, conditions=[waiting]), make.now, Timing())
+    assert found.reason == "Unschedulable"
+    assert "Insufficient memory" in found.message
+    assert (found.end.reason if found.end else None) == end

@@ -1,0 +1,142 @@
+"""The run pod, against what the specification of its security and environment says."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from controller.config import Timing
+from controller.run import pod
+from crds import pod_tokens
+from crds.installation_limits import Limits
+from crds.limits import FLUSH, GRACE
+from runner.pid1.settings import Settings
+
+NOW = 1_800_000_000
+
+
+def built(make, config, project=None, deployment=None, variables=frozenset(), **run):
+    return pod.build(
+        make.run(**run), project or make.project(), deployment or make.deployment(), variables, config, NOW
+    )
+
+
+def env_of(body):
+    return {entry["name"]: entry.get("value") for entry in body["spec"]["containers"][0]["env"]}
+
+
+def test_it_has_one_container_without_volume_token_or_privilege(make, config):
+    spec = built(make, config)["spec"]
+    (container,) = spec["containers"]
+    assert not {"volumes", "initContainers"} & set(spec)
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["enableServiceLinks"] is False
+    assert spec["restartPolicy"] == "Never"
+    security = container["securityContext"]
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert security["runAsNonRoot"] is True
+    assert security["allowPrivilegeEscalation"] is False
+    assert security["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["image"].endswith("@sha256:00")
+    assert container["command"] == ["python3", "-I", "-S", "/opt/crewyard/runner"]
+    assert container["workingDir"] == "/app"
+    assert container["resources"]["limits"] == {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi"}
+
+
+def test_the_token_is_for_this_run_and_outlives_it(make, config):
+    body = built(make, config, timeout="2h", deployment=None)
+    token = pod_tokens.verify(config.token_key, env_of(body)["CREWYARD_TOKEN"], NOW)
+    assert (token.kind, token.namespace, token.name, token.uid) == ("run", "crews", "run-a", "uid-run-a")
+    assert token.expires > NOW + body["spec"]["activeDeadlineSeconds"] + 3600
+    assert body["spec"]["activeDeadlineSeconds"] == 300 + 7200 + 60
+
+
+def test_the_installations_own_times_reach_the_pod_and_its_deadlines(make, config):
+    limits = Limits(run_seconds=100, run_max_seconds=200, start_seconds=7, unschedulable_seconds=11)
+    config = replace(config, limits=limits, timing=Timing.of(limits))
+    for timeout, seconds in (({}, 100), ({"timeout": "150s"}, 150), ({"timeout": "9h"}, 200)):
+        body = built(make, config, **timeout)
+        assert env_of(body)["CREWYARD_START_TIMEOUT"] == "7"
+        assert body["spec"]["activeDeadlineSeconds"] == 7 + seconds + GRACE + FLUSH
+        token = pod_tokens.verify(config.token_key, env_of(body)["CREWYARD_TOKEN"], NOW)
+        assert token.expires >= NOW + 11 + body["spec"]["activeDeadlineSeconds"]
+
+
+def test_the_projects_secret_wins_over_its_plain_variables_and_neither_over_ours(make, config):
+    project = make.project(pod={"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]})
+    body = built(make, config, project, variables=frozenset({"A"}))
+    env = env_of(body)
+    assert "A" not in env and env["B"] == "2"
+    assert env["HOME"] == "/home/crew"
+    assert body["spec"]["containers"][0]["envFrom"] == [{"secretRef": {"name": "demo-env", "optional": True}}]
+
+
+def test_the_runner_is_told_which_values_nobody_shall_see(make, config):
+    told = env_of(built(make, config, variables=frozenset({"KEY", "A_KEY"})))
+    assert told["CREWYARD_SECRETS"] == "A_KEY,KEY"
+    assert "CREWYARD_SECRETS" not in env_of(built(make, config))
+
+
+def test_the_runner_is_told_its_storage_limit_in_bytes_by_the_kubelet(make, config):
+    (container,) = built(make, config)["spec"]["containers"]
+    limit = next(entry for entry in container["env"] if entry["name"] == "CREWYARD_STORAGE_LIMIT")
+    assert limit["valueFrom"] == {
+        "resourceFieldRef": {"resource": "limits.ephemeral-storage", "divisor": "1"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "requests", "limits"),
+    [
+        (None, {"cpu": "50m", "memory": "128Mi"}, {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi"}),
+        (
+            {"limits": {"memory": "64Mi"}},
+            {"cpu": "50m"},
+            {"cpu": "1", "memory": "64Mi", "ephemeral-storage": "3Gi"},
+        ),
+        (
+            {"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 1}},
+            {"cpu": "50m", "memory": "128Mi", "nvidia.com/gpu": 1},
+            {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi", "nvidia.com/gpu": 1},
+        ),
+    ],
+)
+def test_resources_are_the_projects_over_the_defaults(make, config, asked, requests, limits):
+    project = make.project(run={"resources": asked}) if asked else make.project()
+    found = built(make, config, project)["spec"]["containers"][0]["resources"]
+    assert found == {"requests": requests, "limits": limits}
+
+
+def test_where_it_runs_is_the_projects_choice(make, config):
+    extra = {
+        "imagePullSecrets": [{"name": "pull"}],
+        "nodeSelector": {"pool": "crews"},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+    }
+    spec = built(make, config, make.project(pod=extra))["spec"]
+    assert {key: spec[key] for key in extra} == extra
+
+
+def test_the_same_arguments_give_the_same_pod(make, config):
+    project, deployment, run = make.project(), make.deployment(), make.run()
+    once = pod.build(run, project, deployment, frozenset(), config, NOW)
+    again = pod.build(run, project, deployment, frozenset(), config, NOW)
+    assert json.dumps(once) == json.dumps(again)
+    assert once["metadata"]["name"] == run.name
+    assert once["metadata"]["ownerReferences"][0] == {
+        "apiVersion": "crewyard.dev/v1alpha1",
+        "kind": "Run",
+        "name": "run-a",
+        "uid": "uid-run-a",
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def test_the_runner_has_nearly_all_of_the_pods_grace(make, config):
+    spec = built(make, config)["spec"]
+    given = {**env_of({"spec": spec}), "CREWYARD_POD_UID": "u"}
+    settings = Settings({name: value for name, value in given.items() if value})
+    assert settings.stop_grace == GRACE
+    left = spec["terminationGracePeriodSeconds"] - settings.stop_grace - settings.flush_grace
+    assert 2 <= left <= 10, "to say how it ended, before the kubelet kills it"

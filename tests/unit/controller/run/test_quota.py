@@ -1,0 +1,41 @@
+"""Who gets a pod: the plan is never exceeded, first in is first out, nothing is forgotten."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.run.quota import Live, admit, live, place
+from crds.objects import Run
+
+
+def run(index: int, second: int) -> Run:
+    metadata = {
+        "name": f"run-{index}",
+        "uid": f"uid-{index}",
+        "creationTimestamp": f"2026-11-21T10:00:{second:02d}Z",
+    }
+    return Run({"metadata": metadata, "spec": {}, "status": {}})
+
+
+@given(
+    st.lists(st.integers(0, 59), max_size=20),
+    st.sets(st.integers(0, 40), max_size=12),
+    st.integers(1, 10),
+    st.randoms(use_true_random=False),
+)
+def test_the_first_in_get_the_free_places(seconds, running, limit, chance):
+    candidates = [run(index, second) for index, second in enumerate(seconds)]
+    chance.shuffle(candidates)
+    taken = {f"uid-{index}" for index in running}
+    decided = admit(candidates, Live(len(running), frozenset(taken)), limit)
+    assert sorted(r.name for r in (*decided.admitted, *decided.queued)) == sorted(
+        r.name for r in candidates if r.uid not in taken
+    )
+    assert len(decided.admitted) <= max(0, limit - len(running))
+    if decided.queued:
+        assert len(running) + len(decided.admitted) >= limit
+    assert all(place(a) < place(b) for a in decided.admitted for b in decided.queued)
+
+
+def test_a_pod_takes_its_place_until_its_run_reports_or_ends():
+    found = live(["run-1", "run-4", "run-5"], lambda name: name == "run-5", ["uid-4"])
+    assert found == Live(2, frozenset({"uid-4"}))

@@ -1,0 +1,80 @@
+"""A Run whose pod had no place at the facade has not failed: it goes back to the queue."""
+
+import json
+
+import pytest
+
+from controller.run.decide import Observed, decide
+from controller.run.requeue import WAITED, in_vain
+from controller.run.startup import look
+from controller.runtime import event_map
+from runner.pid1 import claim
+
+RECORDED = {"project": "demo", "deployment": "dep-a", "pod": {"name": "run-a", "uid": "uid-run-a"}}
+
+
+def finished(make, code=78, message=f"The run was not claimed: {WAITED}", **more):
+    told = json.dumps({"outcome": None, "reason": None, "message": message, "reported": False})
+    return make.pod(phase="Failed", containerStatuses=make.ended(code=code, message=told), **more)
+
+
+def test_runner_and_controller_mean_the_same_words():
+    assert claim.WAITED == WAITED
+
+
+def test_the_pod_is_forgotten_before_it_is_removed(make, config):
+    def look_at(run):
+        return decide(Observed(run, make.project(), make.deployment(), finished(make)), make.now, config)
+
+    first = look_at(make.run(project="demo", status=RECORDED))
+    assert (first.delete, first.create, first.enqueue) == ((), (), (event_map.run("run-a"),))
+    assert (first.status["phase"], first.status["pod"]) == ("Pending", None)
+    words = {found["type"]: (found["status"], found["reason"]) for found in first.status["conditions"]}
+    assert words["Admitted"] == ("False", "Queued")
+    forgotten = {key: value for key, value in RECORDED.items() if key != "pod"}
+    second = look_at(make.run(project="demo", status=forgotten))
+    assert second.status is None
+    assert [(gone.name, gone.uid, gone.grace_seconds) for gone in second.delete] == [
+        ("run-a", "uid-run-a", 0)
+    ]
+    # That the pod is gone may never be told: no list shows a finished one.
+    assert second.requeue_after
+
+
+@pytest.mark.parametrize(
+    ("run", "pod", "phase"),
+    [
+        ({}, {"message": "The run was not claimed: the facade did not answer"}, "Failed"),
+        ({}, {"code": 77}, "Failed"),
+        (
+            {"status": {**RECORDED, "claim": {"podUid": "uid-run-a", "time": "2026-11-21T11:59:00Z"}}},
+            {},
+            "Failed",
+        ),
+        ({"cancel": True}, {}, "Canceled"),
+    ],
+)
+def test_whatever_else_ended_it_ends_the_run(make, config, run, pod, phase):
+    seen = Observed(
+        make.run(project="demo", **{"status": RECORDED, **run}),
+        make.project(),
+        make.deployment(),
+        finished(make, **pod),
+    )
+    assert not in_vain(seen.run, seen.pod)
+    assert decide(seen, make.now, config).status["phase"] == phase
+
+
+def test_a_running_pod_has_its_start_timeout_from_its_own_start_on(make, config):
+    def at(seconds):
+        return look(
+            make.pod(
+                conditions=make.scheduled(380),
+                containerStatuses=[{"name": "crew", "state": {"running": {"startedAt": make.ago(seconds)}}}],
+            ),
+            make.now,
+            config.timing,
+        )
+
+    assert at(300).end is None
+    assert at(331).end is not None

@@ -1,0 +1,108 @@
+"""What becomes of a Decision's writes and Events where the apiserver refuses one of them."""
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from controller.observability.metrics import Metrics
+from controller.runtime import event_map
+from controller.runtime.apply import Actor
+from controller.runtime.cache import Known
+from controller.runtime.decision import Create, Decision, Note, Patch
+from controller.runtime.event_handlers import Observer
+from controller.runtime.queues import Lanes
+from controller.runtime.recorder import Recorder
+from crds import kinds
+from kube import errors
+from tests.testbed.apiserver import serving
+
+OURS = "/apis/crewyard.dev/v1alpha1/namespaces/crews"
+
+
+class Cluster:
+    """Takes everything but status patches of the objects named in `changed`."""
+
+    def __init__(self) -> None:
+        self.changed: set[str] = set()
+        self.told: list[str] = []
+
+    def routes(self) -> list[web.RouteDef]:
+        """The calls that a Decision makes."""
+        return [
+            web.post(OURS + "/deployments", self.create),
+            web.patch(OURS + "/{plural}/{name}/status", self.patch),
+            web.post("/api/v1/namespaces/crews/events", self.tell),
+        ]
+
+    async def create(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._stored(request, "7"), status=201)
+
+    async def patch(self, request: web.Request) -> web.Response:
+        if request.match_info["name"] in self.changed:
+            return web.json_response({"reason": "Conflict", "message": "it has changed"}, status=409)
+        return web.json_response(await self._stored(request, "8"))
+
+    async def tell(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        self.told.append(body["reason"])
+        return web.json_response(body, status=201)
+
+    async def _stored(self, request: web.Request, version: str) -> dict[str, Any]:
+        body = await request.json()
+        name = request.match_info.get("name") or body["metadata"]["name"]
+        metadata = {**body["metadata"], "name": name, "uid": name, "resourceVersion": version}
+        return {"spec": {"project": "demo"}, **body, "metadata": metadata}
+
+
+@pytest.fixture
+def cluster():
+    return Cluster()
+
+
+@pytest.fixture
+async def kube(cluster):
+    async with serving(cluster.routes()) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (set(), ["NewCommit", "Activated", "First", "Second"]),
+        ({"demo"}, ["NewCommit"]),
+        ({"dep-1"}, ["NewCommit", "Activated"]),
+        ({"dep-2"}, ["NewCommit", "Activated", "First"]),
+    ],
+)
+async def test_an_event_is_told_of_what_was_written_and_of_nothing_else(make, kube, cluster, changed, told):
+    cluster.changed = changed
+    known, lanes, metrics = Known(), Lanes(time.monotonic), Metrics()
+    actor = Actor(kube, known, Observer(known, lanes), lanes, Recorder(kube, metrics), metrics)
+    body = make.deployment("dep-new").raw
+    decision = Decision(
+        create=(Create(kinds.DEPLOYMENT, body, (Note("NewCommit", "It is deployed."),)),),
+        status={"activeDeployment": "dep-1"},
+        events=(Note("Activated", "It is active."),),
+        after=(
+            Patch(
+                kinds.DEPLOYMENT, "dep-1", {"status": {"phase": "Active"}}, "1", events=(Note("First", ""),)
+            ),
+            Patch(
+                kinds.DEPLOYMENT, "dep-2", {"status": {"phase": "Failed"}}, "1", events=(Note("Second", ""),)
+            ),
+        ),
+    )
+    telling = asyncio.create_task(actor.recorder.run())
+    with pytest.raises(errors.Conflict) if changed else contextlib.nullcontext():
+        await actor.perform(kinds.PROJECT, make.project().raw, event_map.project("demo"), decision)
+    actor.recorder.note(kinds.PROJECT, make.project().raw, Note("Last", ""), make.now)
+    async with asyncio.timeout(60):
+        # They are told one after the other.
+        while "Last" not in cluster.told:
+            await asyncio.sleep(0.01)
+    telling.cancel()
+    assert cluster.told == [*told, "Last"]

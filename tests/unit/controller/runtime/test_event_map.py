@@ -1,0 +1,42 @@
+"""What is looked at again after a change."""
+
+from controller.runtime import event_map
+from controller.runtime.cache import Known
+from controller.runtime.event_handlers import Observer
+from controller.runtime.queues import Lanes
+from crds import kinds
+
+
+def test_a_project_that_appears_wakes_what_waits_for_it(make):
+    known = Known()
+    for deployment in (
+        make.deployment("dep-a", built=False),
+        make.deployment("dep-b"),
+        make.deployment("dep-c", built=False, phase="Failed"),
+        make.deployment("dep-d", project="other", built=False),
+    ):
+        known.put(kinds.DEPLOYMENT, deployment.raw)
+    known.put(kinds.RUN, make.run("run-a", project="demo").raw)
+    keys = set(event_map.keys_of(kinds.PROJECT, make.project().raw, known))
+    assert keys >= {event_map.project("demo"), event_map.deployment("dep-a"), event_map.run("run-a")}
+    assert not keys & {event_map.deployment(name) for name in ("dep-b", "dep-c", "dep-d")}
+
+
+def test_what_a_reconcile_is_the_first_to_see_is_news_to_all_others(make):
+    lanes = Lanes(lambda: 0.0)
+    observer = Observer(Known(), lanes)
+    deployment = make.deployment("dep-a")
+    observer.saw(kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"))
+    assert set(lanes.main._ready) == {event_map.project("demo")}
+    observer.saw(kinds.DEPLOYMENT, deployment.raw)
+    assert set(lanes.main._ready) == {event_map.project("demo")}
+
+
+def test_a_pod_that_is_gone_frees_its_place_although_its_run_is_gone_too(make):
+    lanes, known = Lanes(lambda: 0.0), Known()
+    observer, pod = Observer(known, lanes), make.pod()
+    observer.saw(kinds.POD, pod.raw)
+    assert set(lanes.main._ready) == {event_map.run("run-a")}
+    # A list that shows it no more gives its last version, which was alive.
+    observer.gone(kinds.POD, pod.raw)
+    assert set(lanes.main._ready) == {event_map.run("run-a"), event_map.admission("demo")}

@@ -1,0 +1,47 @@
+"""An end is written whatever a crew or a build said; the schema is the CRDs' own."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.runtime.fallback_status import minimal_end, plain, word
+from crds import kinds
+from crds.schema import openapi, validator
+
+TEXT = st.text(max_size=2000).map(lambda text: text * 4)
+
+
+@settings(deadline=None)
+@given(TEXT, TEXT, st.integers() | st.text(max_size=5), st.sampled_from([kinds.RUN, kinds.DEPLOYMENT]))
+def test_the_least_form_of_an_end_is_always_valid(reason, message, duration, kind):
+    condition = {
+        "type": "Stalled",
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "2026-11-21T10:00:00Z",
+    }
+    wanted = {
+        "phase": "Failed",
+        "conditions": [condition],
+        "error": {"reason": reason, "message": message, "log": message * 9},
+        "durationMs": duration,
+        "completionTime": "2026-11-21T10:00:00.000Z",
+        "startTime": message,
+        "plan": {"framework": message},
+    }
+    schema = openapi(kind)["properties"]["status"]
+    least = minimal_end(wanted)
+    assert list(validator(kind).evolve(schema=schema).iter_errors(least)) == []
+    assert least["phase"] == "Failed" and least["completionTime"]
+
+
+def test_only_ends_have_a_least_form():
+    assert minimal_end({"phase": "Building", "conditions": []}) is None
+    assert minimal_end({}) is None
+
+
+def test_words_and_texts():
+    assert word("No Such Word!") == "NoSuchWord"
+    assert word("77") == "Reason77"
+    assert word(None) == "Reason"
+    assert plain("a\x00b\nc") == "a b c"

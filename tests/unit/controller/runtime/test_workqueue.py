@@ -1,0 +1,232 @@
+"""The work queue: serial per key, coalescing, delayed, with back-off."""
+
+import asyncio
+import contextlib
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.runtime.queues import Lanes
+from controller.runtime.workqueue import BACKOFF_MAX, SLACK, Key, WorkQueue, backoff
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+KEY = Key("runs", "run-a")
+OTHER = Key("runs", "run-b")
+
+
+async def taken(queue: WorkQueue) -> Key | None:
+    try:
+        return await asyncio.wait_for(queue.take(), 0.01)
+    except TimeoutError:
+        return None
+
+
+async def test_a_key_added_often_is_taken_once_and_again_only_after_it_was_added_while_active():
+    queue = WorkQueue(Clock())
+    for _ in range(3):
+        queue.add(KEY)
+    assert await taken(queue) == KEY
+    assert await taken(queue) is None
+    queue.add(KEY)
+    queue.add(KEY)
+    assert await taken(queue) is None
+    queue.done(KEY)
+    assert await taken(queue) == KEY
+    queue.done(KEY)
+    assert await taken(queue) is None
+
+
+async def test_keys_are_taken_in_the_order_in_which_they_became_ready():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add(OTHER, after=1)
+    queue.add(KEY)
+    clock.now += 2
+    assert [await taken(queue), await taken(queue)] == [KEY, OTHER]
+
+
+async def test_of_several_delays_the_earliest_counts_and_forgotten_ones_never_come():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add(KEY, after=10)
+    queue.add(KEY, after=5)
+    queue.add(KEY, after=20)
+    clock.now += 4
+    assert await taken(queue) is None
+    clock.now += 2
+    assert await taken(queue) == KEY
+    queue.done(KEY)
+    clock.now += 100
+    assert await taken(queue) is None
+    queue.add(KEY, after=1)
+    queue.forget(KEY)
+    clock.now += 5
+    assert await taken(queue) is None
+
+
+def test_what_was_planned_for_later_and_forgotten_takes_no_room():
+    queue = WorkQueue(Clock())
+    for number in range(3000):
+        key = Key("runs", f"run-{number}")
+        queue.add(key, 4000)
+        queue.add(key, 3600)
+        if number % 10:
+            queue.forget(key)
+    assert 300 <= queue.planned <= 1000
+    for number in range(3000):
+        queue.forget(Key("runs", f"run-{number}"))
+    assert queue.planned <= SLACK
+
+
+async def test_what_is_still_planned_comes_when_the_forgotten_has_been_swept_out():
+    queue = WorkQueue(clock := Clock())
+    wanted = [Key("runs", f"run-{number}") for number in range(0, 3000, 100)]
+    for number in range(3000):
+        key = Key("runs", f"run-{number}")
+        queue.add(key, 10 + number)
+        if key not in wanted:
+            queue.forget(key)
+    clock.now += 4000
+    came = []
+    while (key := await taken(queue)) is not None:
+        came.append(key)
+        queue.done(key)
+    assert came == wanted
+
+
+async def test_a_failed_key_comes_again_after_growing_pauses_and_a_success_resets_them():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    queue.add(KEY)
+    for _ in range(20):
+        clock.now += BACKOFF_MAX
+        assert await taken(queue) == KEY
+        queue.done(KEY, failed=True)
+    clock.now += BACKOFF_MAX / 2 - 1
+    assert await taken(queue) is None
+    clock.now += BACKOFF_MAX
+    assert await taken(queue) == KEY
+    queue.done(KEY)
+    queue.add(KEY)
+    await taken(queue)
+    queue.done(KEY, failed=True)
+    clock.now += 0.06
+    assert await taken(queue) == KEY
+
+
+@given(st.integers(1, 10_000), st.floats(0, 1))
+def test_backoff_is_bounded_and_never_zero(failures, draw):
+    assert 0 < backoff(failures, lambda: draw) <= BACKOFF_MAX
+
+
+async def test_the_age_of_the_oldest_ready_key_counts_waiting_not_working():
+    clock = Clock()
+    queue = WorkQueue(clock)
+    assert queue.oldest_ready() == 0
+    queue.add(KEY)
+    clock.now += 7
+    queue.add(OTHER)
+    assert queue.oldest_ready() == 7
+    assert queue.depth == 2
+    await taken(queue)
+    assert queue.oldest_ready() == 0
+
+
+async def test_a_delayed_key_wakes_a_waiting_worker():
+    queue = WorkQueue(asyncio.get_running_loop().time)
+    waiting = asyncio.create_task(queue.take())
+    await asyncio.sleep(0)
+    queue.add(KEY, after=60)
+    queue.add(OTHER, after=0.01)
+    assert await asyncio.wait_for(waiting, 30) == OTHER
+
+
+async def test_a_delayed_key_is_looked_at_by_one_of_many_waiting_workers():
+    loop, looked = asyncio.get_running_loop(), [0]
+
+    def clock():
+        looked[0] += 1
+        return loop.time()
+
+    queue = WorkQueue(clock)
+    waiting = {asyncio.create_task(queue.take()) for _ in range(50)}
+    await asyncio.sleep(0)
+    looked[0] = 0
+    for number in range(10):
+        queue.add(Key("runs", f"run-{number}"), after=0.01 + number / 1000)
+    async with asyncio.timeout(30):
+        while len(done := {task for task in waiting if task.done()}) < 10:
+            await asyncio.sleep(0.01)
+    assert looked[0] < 100
+    assert {task.result().name for task in done} == {f"run-{number}" for number in range(10)}
+    for task in waiting - done:
+        task.cancel()
+
+
+async def test_a_worker_that_is_cancelled_leaves_what_woke_it_to_another():
+    queue = WorkQueue(asyncio.get_running_loop().time)
+    first, second = (asyncio.create_task(queue.take()) for _ in range(2))
+    await asyncio.sleep(0)
+    queue.add(KEY)
+    first.cancel()
+    assert await asyncio.wait_for(second, 30) == KEY
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 5))
+def test_never_two_at_once_of_one_key_and_nothing_added_is_lost(seed, workers):
+    """Each addition is followed by a look that began after it."""
+    chance = random.Random(seed)
+    keys = [Key("runs", f"run-{index}") for index in range(4)]
+
+    async def play() -> None:
+        queue = WorkQueue(asyncio.get_running_loop().time)
+        active: set[Key] = set()
+        added = dict.fromkeys(keys, 0)
+        seen = dict.fromkeys(keys, 0)
+
+        async def handle(key: Key) -> bool:
+            assert key not in active
+            active.add(key)
+            seen[key] = added[key]
+            for _ in range(chance.randrange(3)):
+                await asyncio.sleep(0)
+            active.discard(key)
+            return True
+
+        tasks = [asyncio.create_task(queue.work(handle)) for _ in range(workers)]
+        for _ in range(40):
+            key = chance.choice(keys)
+            added[key] += 1
+            queue.add(key, chance.choice([0, 0, 0.001]))
+            if chance.random() < 0.3:
+                await asyncio.sleep(0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(60):
+                while seen != added or active:
+                    await asyncio.sleep(0.001)
+        for task in tasks:
+            task.cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results)
+        assert seen == added
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("key", "lane"), [(Key("runs", "a"), "main"), (Key("sources", "a"), "sources")])
+def test_slow_sources_have_a_queue_of_their_own(key, lane):
+    lanes = Lanes(Clock())
+    lanes.add(key)
+    assert getattr(lanes, lane).depth == 1
+    assert lanes.main.depth + lanes.sources.depth == 1

@@ -1,0 +1,290 @@
+"""Who is looked at when: shared listings, places, back-off, and remotes that never answer."""
+
+import asyncio
+import contextlib
+import socket
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.config import Timing
+from controller.git.client import Git
+from controller.git.repository import GitProblem
+from controller.observability.metrics import Metrics
+from controller.process import SOURCE_WORKERS
+from controller.runtime import event_map
+from controller.runtime.apply import Actor
+from controller.runtime.cache import Known
+from controller.runtime.event_handlers import Observer
+from controller.runtime.queues import Lanes
+from controller.runtime.worker import Reconciler
+from controller.source.host_backoff import SLOW, Patience
+from controller.source.host_limits import DOUBTFUL, DOUBTFUL_OF_ONE_HOST, OF_ONE_HOST, Places
+from controller.source.observed import Looks
+from controller.source.poller import SourceReconciler
+from controller.source.schedule import Schedule
+from controller.source.singleflight import Shared
+from crds import kinds
+from tests.testbed.git_server import GitServer
+
+
+class Search:
+    """Something to look for, that takes until it is let go."""
+
+    def __init__(self):
+        self.count, self.now, self.ready = 0, 0.0, asyncio.Event()
+
+    async def make(self):
+        self.count += 1
+        mine = self.count
+        await self.ready.wait()
+        self.now += 1.0
+        return mine
+
+
+async def test_those_who_ask_at_the_same_time_share_one_search():
+    search = Search()
+    shared = Shared(lambda: search.now, 10)
+    asking = [asyncio.create_task(shared.get("a", 0.0, search.make)) for _ in range(5)]
+    await asyncio.sleep(0)
+    search.ready.set()
+    assert await asyncio.gather(*asking) == [(1, 0.0)] * 5
+    assert await shared.get("a", 0.0, search.make) == (1, 0.0)
+    assert await shared.get("a", 0.5, search.make) == (2, 1.0)
+
+
+async def test_who_needs_what_is_true_now_waits_for_the_next_search_together():
+    search = Search()
+    shared = Shared(lambda: search.now, 10)
+    early = asyncio.create_task(shared.get("a", 0.0, search.make))
+    await asyncio.sleep(0)
+    late = [asyncio.create_task(shared.get("a", 0.5, search.make)) for _ in range(5)]
+    await asyncio.sleep(0)
+    search.ready.set()
+    assert await early == (1, 0.0)
+    assert await asyncio.gather(*late) == [(2, 1.0)] * 5
+
+
+async def test_one_who_gives_up_takes_nothing_from_the_others():
+    search = Search()
+    shared = Shared(lambda: search.now, 10)
+    first, second = (asyncio.create_task(shared.get("a", 0.0, search.make)) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    search.ready.set()
+    assert await second == (2, 0.0)
+
+
+async def test_a_problem_is_told_to_those_who_waited_for_it_and_kept_for_nobody():
+    outcomes = [GitProblem("Unreachable", "away", passing=True), 7]
+
+    async def make():
+        await asyncio.sleep(0)
+        found = outcomes.pop(0)
+        if isinstance(found, GitProblem):
+            raise found
+        return found
+
+    clock = iter(range(100))
+    shared = Shared(lambda: float(next(clock)), 10)
+    waiting = [asyncio.create_task(shared.get("a", 0.0, make)) for _ in range(3)]
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(one) for one in told] == [GitProblem] * 3
+    assert (await shared.get("a", 0.0, make))[0] == 7
+
+
+def key(number):
+    return event_map.source(f"p-{number}")
+
+
+def test_a_host_has_few_places_and_a_doubtful_remote_fewer():
+    places = Places()
+    assert [places.take(key(n), "a", False) for n in range(OF_ONE_HOST + 2)] == [True] * OF_ONE_HOST + [
+        False
+    ] * 2
+    assert places.take(key(9), "b", True) and not places.take(key(10), "b", True)
+    assert places.take(key(11), "b", False)
+    assert places.waiting == 3
+    assert places.free("a", False) == [key(OF_ONE_HOST), key(OF_ONE_HOST + 1)]
+    assert places.free("b", True) == [key(10)]
+    assert places.waiting == 0
+
+
+moves = st.lists(
+    st.tuples(st.integers(0, 30), st.sampled_from("abcdefghijkl"), st.booleans(), st.booleans()), max_size=80
+)
+
+
+def test_however_many_hosts_are_slow_a_worker_is_left():
+    places = Places()
+    taken = [n for n in range(2 * SOURCE_WORKERS) if places.take(key(n), f"host-{n // 2}", False)]
+    assert len(taken) < SOURCE_WORKERS
+    assert places.free("host-0", False) == [key(len(taken)), key(len(taken) + 1)]
+    assert places.take(key(len(taken)), f"host-{len(taken) // 2}", False)
+
+
+@given(moves, st.sampled_from([5, 120]))
+def test_places_are_never_too_many_and_whoever_waits_is_asked_again(drawn, most):
+    places, held = Places(most), []
+    for number, host, doubtful, gives_back in drawn:
+        if gives_back and held:
+            places.free(*held.pop(number % len(held))[1:])
+        elif places.take(key(number), host, doubtful):
+            held.append((key(number), host, doubtful))
+        for one in {h for _, h, _ in held}:
+            mine = [d for _, h, d in held if h == one]
+            assert len(mine) <= OF_ONE_HOST and sum(mine) <= DOUBTFUL_OF_ONE_HOST
+        assert sum(d for _, _, d in held) <= DOUBTFUL and len(held) <= most
+    woken = True
+    while held or woken:
+        woken = places.free(*held.pop()[1:]) if held else []
+    assert places.waiting == 0 or not drawn or held == []
+
+
+def test_one_remote_rests_alone_and_the_host_once_a_second_one_fails():
+    patience = Patience(600.0, lambda failures: 2.0 ** (failures - 1) / 20)
+    patience.failed("a/1", "a", 0.0)
+    assert patience.until("a/1", "a") == 1.0 and patience.until("a/2", "a") == 0.0
+    patience.failed("a/1", "a", 10.0)
+    assert patience.until("a/1", "a") == 12.0
+    patience.failed("a/2", "a", 20.0)
+    assert patience.until("a/3", "a") == 21.0 and patience.doubts("a/3", "a")
+    for _ in range(20):
+        patience.failed("a/1", "a", 100.0)
+    assert patience.until("a/3", "a") == 700.0
+    patience.answered("a/3", "a", 0.1)
+    assert patience.until("a/3", "a") == 0.0 and not patience.doubts("a/3", "a")
+    assert patience.until("a/1", "a") == 700.0
+    patience.answered("a/1", "a", SLOW + 1)
+    assert patience.until("a/1", "a") == 0.0 and patience.doubts("a/1", "a")
+
+
+def test_looks_of_one_remote_fall_together():
+    schedule = Schedule(draw=lambda low, high: 1.0)
+    schedule.looked("p", 0.0, 60.0, None)
+    schedule.looked("q", 36.0, 60.0, None)
+    # q's listing is young enough for p at its time, and then both are due at once.
+    assert schedule.since("p", 60.0, 60.0) <= 36.0
+    schedule.looked("p", 36.0, 60.0, None)
+    assert schedule.due == {"p": 96.0, "q": 96.0}
+    assert schedule.since("p", 96.0, 60.0) > 36.0
+
+
+def test_what_is_wanted_during_a_look_is_wanted_after_it():
+    schedule = Schedule()
+    schedule.want("p", 1.0)
+    schedule.want("p", 2.0)
+    schedule.looked("p", 1.5, 60.0, 1.0)
+    assert schedule.since("p", 9.0, 60.0) == 2.0
+    schedule.looked("p", 2.5, 60.0, 2.0)
+    assert not schedule.wanted
+    assert not schedule.tell("p", "") and schedule.tell("p", "t") and not schedule.tell("p", "t")
+
+
+@contextlib.contextmanager
+def silent(address):
+    """A server that takes connections and never says a word; its address."""
+    with socket.create_server((address, 0), backlog=200) as server:
+        yield f"http://{address}:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+async def sources(config, make):
+    """The looks of a controller on Projects that are known, without an apiserver: no Secret is named."""
+    timing = Timing(git_timeout=120.0)
+    settings = replace(config, net_allow=("127.0.0.0/8",), timing=timing)
+    known, lanes, metrics = Known(), Lanes(asyncio.get_running_loop().time), Metrics()
+    actor = Actor(None, known, Observer(known, lanes), lanes, None, metrics)
+    git = Git(settings)
+    reconciler = SourceReconciler(actor, settings, git, Looks())
+    handle = Reconciler({event_map.SOURCE: reconciler.reconcile}, metrics).handle
+    workers = [asyncio.create_task(lanes.sources.work(handle)) for _ in range(32)]
+
+    def follow(name, url, **git):
+        known.put(kinds.PROJECT, make.project(name, source={"git": {"url": url, **git}}).raw)
+        lanes.add(event_map.source(name))
+
+    async def seen(name):
+        async with asyncio.timeout(100):
+            while (look := reconciler.looks.get(name)) is None:
+                await asyncio.sleep(0.01)
+        return look
+
+    reconciler.__dict__.update(follow=follow, seen=seen)
+    yield reconciler
+    for worker in workers:
+        worker.cancel()
+    await asyncio.gather(*workers, return_exceptions=True)
+    await git.close()
+
+
+async def test_remotes_that_never_answer_hold_up_no_other(sources, tmp_path):
+    with GitServer(tmp_path) as server, contextlib.ExitStack() as open_servers:
+        commit = server.create("crew").commit({"main.py": "1"}, "A commit")
+        dead = [open_servers.enter_context(silent(f"127.0.0.{number}")) for number in range(2, 6)]
+        for number in range(200):
+            sources.follow(f"dead-{number}", f"{dead[number % len(dead)]}/{number}.git")
+        await asyncio.sleep(0.2)
+        sources.follow("alive", server.url("crew"))
+        assert (await sources.seen("alive")).commit == commit
+        assert not any(sources.looks.get(f"dead-{number}") for number in range(200))
+
+
+async def test_projects_of_one_remote_share_a_listing(sources, tmp_path):
+    with GitServer(tmp_path) as server:
+        commit = server.create("crew").commit({"a/main.py": "1", "b/main.py": "1"}, "A commit")
+        for number in range(50):
+            sources.follow(f"p-{number}", server.url("crew"), path="a" if number % 2 else "b")
+        found = [await sources.seen(f"p-{number}") for number in range(50)]
+        assert {look.commit for look in found} == {commit}
+        # A listing or two, and a fetch for each path.
+        assert sum("info/refs" in line for line in server.requests) <= 4 + 2 * 2
+
+
+async def test_a_commit_that_is_no_use_is_not_fetched_at_every_look(sources, tmp_path):
+    with GitServer(tmp_path) as server:
+        repository = server.create("crew")
+        repository.commit({"main.py": "1"}, "A commit")
+        sources.follow("p", server.url("crew"), path="none")
+        assert (await sources.seen("p")).problem.reason == "PathNotFound"
+
+        def fetches():
+            return sum("git-upload-pack" in line and "info/refs" not in line for line in server.requests)
+
+        async def again():
+            sources.schedule.due.clear()
+            await sources.reconcile("p")
+            return sources.looks.get("p")
+
+        first = fetches()
+        assert [(await again()).problem.reason for _ in range(3)] == ["PathNotFound"] * 3
+        assert fetches() == first > 0
+        # Somebody who asks for a look, and another commit, are fetched for.
+        sources.schedule.want("p", 0.0)
+        assert (await again()).problem and fetches() > first
+        repository.commit({"none/main.py": "1"}, "Another commit")
+        assert (await again()).problem is None
+
+
+class There:
+    """An apiserver that has one object, or none."""
+
+    def __init__(self, raw):
+        self.raw = raw
+
+    async def get(self, kind, name):
+        return self.raw
+
+
+async def test_what_a_conflict_made_us_forget_keeps_its_looks(sources, make, tmp_path):
+    with GitServer(tmp_path) as server:
+        commit = server.create("crew").commit({"main.py": "1"}, "A commit")
+        sources.follow("p", server.url("crew"))
+        assert (await sources.seen("p")).commit == commit
+        for raw, kept in ((sources.actor.known.get(kinds.PROJECT, "p"), True), (None, False)):
+            sources.actor.known.remove(kinds.PROJECT, "p")
+            sources.__dict__["actor"] = replace(sources.actor, kube=There(raw))
+            await sources.reconcile("p")
+            assert (sources.looks.get("p") is not None) is kept

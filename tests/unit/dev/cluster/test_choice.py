@@ -1,0 +1,118 @@
+"""Which cluster a command means, and what may run on it."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from dev import __main__ as command
+from dev.cluster import choice
+from dev.errors import GroundError, Refused
+from dev.kind import engine
+from dev.net import proxy_bypass
+from dev.settings import Settings
+
+
+def able() -> bool:
+    return True
+
+
+def unable() -> bool:
+    return False
+
+
+def never() -> bool:
+    raise AssertionError("Docker was asked")
+
+
+@pytest.mark.parametrize(
+    ("asked", "noted", "kept", "starting", "docker", "cluster"),
+    [
+        (None, None, False, True, able, "kind"),
+        (None, None, False, True, unable, "embedded"),
+        # Who has used the embedded node finds it again, without a question to Docker.
+        (None, None, True, True, never, "embedded"),
+        (None, "embedded", True, True, never, "embedded"),
+        # Only `up` looks for Docker: `env` is called by every shell.
+        (None, None, False, False, never, "embedded"),
+        (None, "kind", False, False, never, "kind"),
+        (None, "current", True, False, never, "current"),
+        ("current", None, True, True, never, "current"),
+        ("embedded", None, False, True, never, "embedded"),
+        ("kind", None, True, True, never, "kind"),
+        ("kind", "kind", False, True, never, "kind"),
+    ],
+)
+def test_the_choice(asked, noted, kept, starting, docker, cluster):
+    assert choice.decide(asked, noted, kept, starting, docker) == cluster
+
+
+@pytest.mark.parametrize("noted", choice.NAMES)
+@pytest.mark.parametrize("asked", choice.NAMES)
+def test_one_ground_a_state_directory(asked, noted):
+    if asked == noted:
+        assert choice.decide(asked, noted, True, True, never) == noted
+    else:
+        with pytest.raises(GroundError, match=f"on {noted}.*CREWYARD_STATE.*make down"):
+            choice.decide(asked, noted, True, True, never)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"), [("", None), (" ", None), ("kind", "kind"), (" current", "current")]
+)
+def test_the_variable(text, asked):
+    assert choice.asked_for({"CREWYARD_CLUSTER": text}) == asked
+
+
+@pytest.mark.parametrize("text", ["minikube", "Kind", "embedded,kind"])
+def test_a_wrong_value_is_answered_with_the_list(text):
+    with pytest.raises(GroundError, match="embedded, kind, current"):
+        choice.asked_for({"CREWYARD_CLUSTER": text})
+
+
+@pytest.mark.parametrize("target", ["test", "cluster", "campaign", "bench", "fuzz"])
+def test_what_does_harm_does_not_run_on_somebodys_cluster(target):
+    with pytest.raises(Refused, match=f"make {target}") as refused:
+        choice.check("current", target)
+    assert refused.value.code == 2
+
+
+def test_what_runs_where():
+    for target in ("demo", "e2e", "test", "cluster", "campaign", "bench", "fuzz"):
+        choice.check("embedded", target)
+    for target in ("demo", "e2e"):
+        choice.check("current", target)
+    choice.check("kind", "test")
+    with pytest.raises(Refused):
+        choice.check("kind", "campaign")
+
+
+def test_the_note_is_kept_and_forgotten(tmp_path: Path):
+    settings = Settings(tmp_path)
+    assert choice.noted(settings) is None
+    choice.note(settings, "kind")
+    assert choice.noted(settings) == "kind"
+    choice.forget(settings)
+    assert choice.noted(settings) is None
+    settings.run.mkdir()
+    assert choice.noted(settings) == "embedded"
+    assert not choice.kept(settings)
+    (settings.data / "etcd").mkdir(parents=True)
+    assert choice.kept(settings)
+
+
+def test_a_target_is_judged_by_the_cluster_that_its_up_will_choose(tmp_path: Path, monkeypatch, capsys):
+    # A worker's own directory is too long a path for sockets.
+    monkeypatch.setenv(
+        "CREWYARD_STATE", str(Path(tempfile.gettempdir()) / f"cy-{tmp_path.name[-12:]}-{os.getpid()}")
+    )
+    monkeypatch.delenv("CREWYARD_CLUSTER", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(proxy_bypass, "variables", lambda environment: {})
+    monkeypatch.setattr(engine, "problem", lambda: None)
+    assert command.main(["fit", "campaign"]) == 2
+    assert "embedded node only" in capsys.readouterr().err
+    assert command.main(["fit", "test"]) == 0
+    monkeypatch.setattr(engine, "problem", lambda: "there is no program `docker`")
+    assert command.main(["fit", "campaign"]) == 0

@@ -1,0 +1,33 @@
+"""The limit of processes that each kubelet says it has."""
+
+import pytest
+
+from dev.cluster import pod_pids
+from dev.embedded.components import kubelet
+from dev.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"kubeletconfig": {"podPidsLimit": 1024}}, 1024),
+        ({"kubeletconfig": {"podPidsLimit": -1}}, None),
+        ({"kubeletconfig": {"podPidsLimit": 0}}, None),
+        ({"kubeletconfig": {"podPidsLimit": 1 << 22}}, None),
+        ({"kubeletconfig": {}}, None),
+        ({}, None),
+    ],
+)
+def test_a_limit_is_one_that_stops_somebody(answer, expected):
+    assert pod_pids.of_configuration(answer) == expected
+
+
+def test_nodes_without_one_are_named():
+    assert pod_pids.problem({"a": 1024, "b": 100}) is None
+    said = pod_pids.problem({"b": None, "a": 1024, "c": None})
+    assert said is not None and "b, c has no podPidsLimit" in said
+
+
+def test_the_ground_has_one(tmp_path):
+    answer = {"kubeletconfig": kubelet.configuration(Settings(tmp_path))}
+    assert pod_pids.problem({"crewyard": pod_pids.of_configuration(answer)}) is None

@@ -1,0 +1,108 @@
+"""The processes' configuration: addresses that only this machine reaches, paths below the state directory."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dev.embedded.components import (
+    apiserver,
+    containerd,
+    controller_manager,
+    etcd,
+    kube_proxy,
+    kubelet,
+    scheduler,
+)
+from dev.net import dns, pki
+from dev.process.program import Program
+from dev.registry import server, token_server
+from dev.settings import BRIDGE_ADDRESS, REGISTRY, Settings
+
+SETTINGS = Settings(Path("/srv/yard"))
+PAUSE = f"{REGISTRY}/crewyard/pause@sha256:{'0' * 64}"
+ALL: list[Program] = [
+    etcd.program(SETTINGS),
+    apiserver.program(SETTINGS),
+    controller_manager.program(SETTINGS),
+    scheduler.program(SETTINGS),
+    kubelet.program(SETTINGS),
+    kube_proxy.program(SETTINGS),
+    containerd.program(SETTINGS, PAUSE, 1500, {}),
+    server.program(SETTINGS, "secret"),
+    token_server.process(SETTINGS),
+    dns.program(SETTINGS),
+]
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
+def test_nothing_listens_on_all_addresses(program: Program) -> None:
+    text = " ".join([*program.argv, *program.files.values()])
+    assert "0.0.0.0:" not in text and '"0.0.0.0"' not in text.replace('"dst": "0.0.0.0/0"', "")
+    for address in re.findall(r"(?<![\d.])(\d{1,3}(?:\.\d{1,3}){3}):\d+", text):
+        assert address in ("127.0.0.1", BRIDGE_ADDRESS)
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
+def test_files_are_written_only_below_the_state_directory(program: Program) -> None:
+    assert all(path.is_relative_to(SETTINGS.state) for path in program.files)
+
+
+def test_containerds_file_is_toml_with_everything_of_our_own() -> None:
+    file = tomllib.loads(containerd.configuration(SETTINGS, PAUSE))
+    cri = file["plugins"]["io.containerd.grpc.v1.cri"]
+    assert cri["sandbox_image"] == PAUSE
+    assert cri["restrict_oom_score_adj"] and cri["netns_mounts_under_state_dir"]
+    own = [file["root"], file["state"], file["grpc"]["address"], cri["registry"]["config_path"]]
+    assert all(path.startswith("/srv/yard/") for path in own)
+
+
+def test_containerd_finds_the_registry_by_its_one_name() -> None:
+    program = containerd.program(
+        SETTINGS, PAUSE, 1500, {"HTTPS_PROXY": "http://p.example.org:3128", "HOME": "/x"}
+    )
+    hosts = program.files[SETTINGS.configuration / "registries" / REGISTRY / "hosts.toml"]
+    assert tomllib.loads(hosts)["server"] == f"http://{BRIDGE_ADDRESS}:5000"
+    assert program.environment["HTTPS_PROXY"] == "http://p.example.org:3128"
+    assert BRIDGE_ADDRESS in program.environment["NO_PROXY"]
+    assert "HOME" not in program.environment
+
+
+def test_pods_get_the_packet_size_of_the_way_out() -> None:
+    assert json.loads(containerd.network(SETTINGS, 1460))["plugins"][0]["mtu"] == 1460
+
+
+def test_kubelet_limits_processes_and_works_on_both_kinds_of_cgroups() -> None:
+    config = kubelet.configuration(SETTINGS)
+    assert config["podPidsLimit"] == 1024
+    assert config["failCgroupV1"] is False
+    assert config["cgroupRoot"] == "/crewyard"
+    assert config["authorization"] == {"mode": "Webhook"}
+
+
+def test_node_ports_answer_on_loopback_only() -> None:
+    assert kube_proxy.configuration(SETTINGS)["nodePortAddresses"] == ["127.0.0.0/8"]
+
+
+def test_kubeadms_file_is_two_documents() -> None:
+    documents = [json.loads(text) for text in pki.configuration(Path("/srv/yard/pki")).split("\n---\n")]
+    assert [one["kind"] for one in documents] == ["InitConfiguration", "ClusterConfiguration"]
+    assert documents[1]["certificatesDir"] == "/srv/yard/pki"
+
+
+@pytest.mark.parametrize(
+    ("stamp", "now", "expected"),
+    [
+        ("abc 1000", 1000, True),
+        ("abc 1000", 1000 + 299 * 86400, True),
+        ("abc 1000", 1000 + 301 * 86400, False),
+        ("abc 1000", 10, False),
+        ("xyz 1000", 1000, False),
+        ("abc", 1000, False),
+        ("", 1000, False),
+    ],
+)
+def test_certificates_are_renewed_before_they_end(stamp: str, now: float, expected: bool) -> None:
+    assert pki.is_current(stamp, "abc", now) is expected

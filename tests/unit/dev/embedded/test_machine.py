@@ -1,0 +1,88 @@
+"""Kernel settings, routes, mounts and cgroups: what is changed and what is taken back."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dev.embedded import cgroups, sysctls
+from dev.embedded.leftovers import mounts_below
+from dev.net import bridge
+
+
+def test_only_settings_that_differ_are_written() -> None:
+    current = {"net/ipv4/ip_forward": 0, "fs/inotify/max_user_watches": 8, "vm/overcommit_memory": 0}
+    assert sysctls.changes(current) == {"net/ipv4/ip_forward": 1, "fs/inotify/max_user_watches": 524288}
+
+
+def test_a_higher_limit_is_never_lowered() -> None:
+    assert sysctls.changes({"fs/inotify/max_user_instances": 9999, "net/ipv4/ip_forward": 1}) == {}
+
+
+def test_settings_are_read_and_written_as_files(tmp_path: Path) -> None:
+    for name in ("net/ipv4/ip_forward", "kernel/panic"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("0\n")
+    assert sysctls.read(tmp_path) == {"net/ipv4/ip_forward": 0, "kernel/panic": 0}
+    sysctls.write({"kernel/panic": 10}, tmp_path)
+    assert sysctls.read(tmp_path)["kernel/panic"] == 10
+
+
+@pytest.mark.parametrize(
+    ("route", "expected"),
+    [
+        ({"dst": "default", "dev": "eth0"}, None),
+        ({"dst": "192.0.2.0/24", "dev": "eth0"}, None),
+        ({"dst": "10.213.0.0/16", "dev": "crewyard0"}, None),
+        ({"dst": "10.213.4.0/24", "dev": "tun0"}, "10.213.4.0/24"),
+        ({"dst": "10.214.0.7", "dev": "tun0"}, "10.214.0.7"),
+        ({"dst": "10.0.0.0/8", "dev": "tun0"}, None),
+    ],
+)
+def test_networks_of_others_within_ours_are_a_conflict(route: dict[str, Any], expected: str | None) -> None:
+    assert bridge.conflict([route]) == expected
+
+
+def test_the_ways_of_a_route_are_all_looked_at() -> None:
+    several = {"dst": "default", "nexthops": [{"dev": "eth1"}, {"dev": "eth0"}]}
+    assert bridge.devices([several, {"dst": "default", "dev": "eth1"}]) == ["eth0", "eth1"]
+    assert bridge.devices([{"type": "unreachable", "dst": "default"}]) == []
+
+
+def test_mounts_below_are_listed_deepest_first() -> None:
+    points = ["/", "/srv/yard/run/a", "/srv/yard/run/a/rootfs", "/srv/yardstick", "/srv/yard/two\\040words"]
+    text = "\n".join(f"1 2 0:1 / {point} rw - tmpfs tmpfs rw" for point in points)
+    assert mounts_below(text, Path("/srv/yard")) == [
+        "/srv/yard/run/a/rootfs",
+        "/srv/yard/run/a",
+        "/srv/yard/two words",
+    ]
+
+
+def test_cgroup_v1_has_a_group_per_tree(tmp_path: Path) -> None:
+    for tree in ("cpu", "memory"):
+        (tmp_path / tree).mkdir()
+        (tmp_path / tree / "cgroup.procs").write_text("")
+    cgroups.make(tmp_path)
+    assert sorted(path.parent.name for path in tmp_path.glob("*/crewyard")) == ["cpu", "memory"]
+    (tmp_path / "cpu" / "crewyard" / "cgroup.procs").write_text("11\n12\n")
+    (tmp_path / "memory" / "crewyard" / "pod").mkdir()
+    (tmp_path / "memory" / "crewyard" / "pod" / "cgroup.procs").write_text("12\n13\n")
+    assert cgroups.members(tmp_path) == {11, 12, 13}
+
+
+def test_cgroup_v2_has_one_group_with_its_controllers_on(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").write_text("cpu memory rdma\n")
+    (tmp_path / "cgroup.subtree_control").write_text("")
+    cgroups.make(tmp_path)
+    assert (tmp_path / "crewyard").is_dir()
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+memory"
+    assert not (tmp_path / "crewyard" / "cpu").exists()
+
+
+def test_an_empty_group_is_removed_in_every_tree(tmp_path: Path) -> None:
+    for tree in ("cpu", "memory"):
+        (tmp_path / tree / "crewyard" / "kubepods").mkdir(parents=True)
+        (tmp_path / tree / "cgroup.procs").write_text("")
+    assert cgroups.remove(tmp_path) == []
+    assert not list(tmp_path.glob("*/crewyard"))

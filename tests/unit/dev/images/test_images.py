@@ -1,0 +1,77 @@
+"""Images are made from content: the same content gives the same digest."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from dev.images import images, oci
+
+
+def tar_of(work: Path, name: str) -> Path:
+    program = work / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    data = work / "data"
+    data.write_text("x")
+    target = work / name
+    oci.write_tar(
+        target, {"opt/b/data": data, "opt/a/program": program, "usr/bin/python": "/usr/bin/python3"}
+    )
+    return target
+
+
+def test_a_tar_file_is_owned_by_root_sorted_and_without_times(tmp_path: Path) -> None:
+    with tarfile.open(tar_of(tmp_path, "one.tar")) as archive:
+        entries = archive.getmembers()
+    files = [entry.name for entry in entries if not entry.isdir()]
+    assert files == ["opt/a/program", "opt/b/data", "usr/bin/python"]
+    assert [entry.name for entry in entries if entry.isdir()] == ["opt", "opt/a", "opt/b", "usr", "usr/bin"]
+    assert {(entry.uid, entry.gid, entry.mtime) for entry in entries} == {(0, 0, 0)}
+    assert {entry.name: entry.mode for entry in entries}["opt/a/program"] == 0o755
+
+
+def test_the_same_content_gives_the_same_image(tmp_path: Path) -> None:
+    one = oci.layer(tar_of(tmp_path, "one.tar"), tmp_path / "one.gz")
+    two = oci.layer(tar_of(tmp_path, "two.tar"), tmp_path / "two.gz")
+    assert (one.digest, one.diff_id, one.size) == (two.digest, two.diff_id, two.size)
+    assert one.size == one.path.stat().st_size
+    config = {"User": "65532"}
+    assert oci.documents(oci.Image([one], config), "x86_64") == oci.documents(
+        oci.Image([two], config), "x86_64"
+    )
+
+
+def test_the_manifest_points_to_configuration_and_layers(tmp_path: Path) -> None:
+    layer = oci.layer(tar_of(tmp_path, "one.tar"), tmp_path / "one.gz")
+    config, manifest = oci.documents(oci.Image([layer], {"Cmd": ["x"]}), "aarch64")
+    read = json.loads(manifest)
+    assert read["config"]["size"] == len(config)
+    assert [one["digest"] for one in read["layers"]] == [layer.digest]
+    assert json.loads(config)["architecture"] == "arm64"
+    assert json.loads(config)["rootfs"]["diff_ids"] == [layer.diff_id]
+
+
+def test_a_key_changes_with_every_part_and_their_borders(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("ab")
+    keys = {
+        images.content_key([file, "c"]),
+        images.content_key([file, "d"]),
+        images.content_key([file, {"c": 1}]),
+        images.content_key(["ab", "c"]),
+        images.content_key(["a", "bc"]),
+    }
+    assert len(keys) == 5
+    file.write_text("changed")
+    assert images.content_key([file, "c"]) not in keys
+
+
+@pytest.mark.parametrize("before", ["first"])
+def test_no_images_are_noted_before_the_first_up(tmp_path: Path, before: str) -> None:
+    from dev.errors import GroundError
+    from dev.settings import Settings
+
+    with pytest.raises(GroundError, match="make up"):
+        images.noted(Settings(tmp_path / before))

@@ -1,0 +1,53 @@
+"""Which Services have names, and that they lose them again."""
+
+from typing import Any
+
+import pytest
+
+from dev.cluster.kube_client import KubeError
+from dev.net.dns import service_hosts
+from dev.net.service_names import changed
+
+
+def service(name: str, *addresses: str, namespace: str = "crews") -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}"},
+        "spec": {"clusterIPs": list(addresses)},
+    }
+
+
+def test_every_address_of_a_service_has_its_full_name() -> None:
+    text = service_hosts([service("b", "10.214.0.9"), service("a", "10.214.0.8", "fd00::8")])
+    assert text.splitlines() == [
+        "10.214.0.8 a.crews.svc.cluster.local",
+        "10.214.0.9 b.crews.svc.cluster.local",
+        "fd00::8 a.crews.svc.cluster.local",
+    ]
+
+
+def test_headless_and_unassigned_services_have_none() -> None:
+    assert service_hosts([service("h", "None"), service("e"), {"metadata": {}, "spec": None}]) == ""
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="evil"):
+        service_hosts([service("x", "10.0.0.1 evil")])
+
+
+def test_events_add_change_and_remove() -> None:
+    known: dict[str, dict[str, Any]] = {}
+    assert changed(known, {"type": "ADDED", "object": service("a", "10.214.0.8")})
+    assert changed(known, {"type": "MODIFIED", "object": service("a", "10.214.0.9")})
+    assert service_hosts(known.values()) == "10.214.0.9 a.crews.svc.cluster.local\n"
+    assert changed(known, {"type": "DELETED", "object": service("a", "10.214.0.9")})
+    assert known == {}
+
+
+def test_a_bookmark_changes_nothing() -> None:
+    assert not changed({}, {"type": "BOOKMARK", "object": {"metadata": {}}})
+
+
+def test_an_error_event_ends_the_watch() -> None:
+    with pytest.raises(KubeError) as caught:
+        changed({}, {"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}})
+    assert caught.value.status == 410

@@ -1,0 +1,29 @@
+"""A web proxy of the machine is not asked for the cluster."""
+
+import pytest
+
+from dev.images import base_image
+from dev.net import proxy_bypass
+from dev.settings import POD_NETWORK, SERVICE_NETWORK
+
+
+def test_without_a_proxy_nothing_is_set() -> None:
+    assert proxy_bypass.variables({"NO_PROXY": "x", "HTTPS_PROXY": ""}) == {}
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "all_proxy"])
+def test_what_was_excepted_stays_so_and_the_cluster_is_added_once(name: str) -> None:
+    first = proxy_bypass.variables(
+        {name: "http://proxy.example.org:3128", "no_proxy": "intranet, .example.org"}
+    )
+    assert first["NO_PROXY"] == first["no_proxy"]
+    places = first["NO_PROXY"].split(",")
+    assert places[:2] == ["intranet", ".example.org"]
+    assert {POD_NETWORK, SERVICE_NETWORK, "127.0.0.1", ".svc", ".crewyard.internal"} <= set(places)
+    assert proxy_bypass.variables({name: "x", **first}) == first
+
+
+def test_the_base_image_gets_it_with_the_proxy() -> None:
+    given = {"HTTPS_PROXY": "http://proxy.example.org:3128"}
+    image = base_image.config({**given, **proxy_bypass.variables(given)})
+    assert any(str(entry).startswith("NO_PROXY=127.0.0.1,") for entry in image["Env"])  # type: ignore[attr-defined]

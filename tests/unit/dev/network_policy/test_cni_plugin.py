@@ -1,0 +1,91 @@
+"""The network plugin as the container runtime calls it: it lets a pod go on only with the enforcer's word."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dev.network_policy import install
+from dev.settings import Settings
+
+BEFORE = {
+    "cniVersion": "0.4.0",
+    "interfaces": [{"name": "eth0"}],
+    "ips": [{"version": "4", "address": "10.213.0.7/16", "gateway": "10.213.0.1"}],
+}
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    settings = Settings(tmp_path)
+    install.plugins(settings)
+    install.plugins(settings)
+    place = install.directory(settings)
+    assert {path.name for path in place.iterdir()} == {"bridge", "host-local", "loopback", install.NAME}
+    return place / install.NAME
+
+
+def called(plugin: Path, command: str, path: Path) -> tuple[int, Any]:
+    environment = {
+        "CNI_COMMAND": command,
+        "CNI_CONTAINERID": "sandbox-1",
+        "CNI_ARGS": "IgnoreUnknown=1;K8S_POD_NAMESPACE=crews;K8S_POD_NAME=run-a;K8S_POD_UID=uid-a",
+    }
+    given = {"cniVersion": "0.4.0", "name": "crewyard", "socket": str(path), "prevResult": BEFORE}
+    done = subprocess.run(
+        [str(plugin)], input=json.dumps(given), env=environment, capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, json.loads(done.stdout) if done.stdout else None
+
+
+def answering(path: Path, answer: bytes, heard: list[Any]) -> threading.Thread:
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(path))
+    server.listen()
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection, server:
+            heard.append(json.loads(connection.makefile().readline()))
+            connection.sendall(answer)
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_a_pod_goes_on_when_its_rules_hold(plugin, tmp_path):
+    heard: list[Any] = []
+    answering(tmp_path / "sock", b'{"problem": null}\n', heard)
+    assert called(plugin, "ADD", tmp_path / "sock") == (0, BEFORE)
+    assert heard == [
+        {
+            **{"command": "ADD", "namespace": "crews", "name": "run-a", "uid": "uid-a"},
+            **{"container": "sandbox-1", "addresses": ["10.213.0.7"]},
+        }
+    ]
+
+
+@pytest.mark.parametrize("answer", [b'{"problem": "no rules"}\n', b'{"prob', b"", b"no JSON\n"])
+def test_it_waits_for_another_try_without_that_word(plugin, tmp_path, answer):
+    answering(tmp_path / "sock", answer, [])
+    code, said = called(plugin, "ADD", tmp_path / "sock")
+    assert (code, said["code"]) == (1, 11)
+    assert said["msg"].startswith("crewyard fences: ")
+
+
+def test_nobody_starts_while_the_enforcer_is_away_and_everybody_ends(plugin, tmp_path):
+    code, said = called(plugin, "ADD", tmp_path / "none")
+    assert (code, said["code"]) == (1, 11)
+    assert called(plugin, "DEL", tmp_path / "none") == (0, None)
+
+
+def test_it_says_which_versions_it_speaks(plugin, tmp_path):
+    code, said = called(plugin, "VERSION", tmp_path / "none")
+    assert code == 0 and "0.4.0" in said["supportedVersions"]
+    assert plugin.read_text().splitlines()[0] == f"#!{sys.executable} -IS"

@@ -1,0 +1,186 @@
+"""From policies to rules: selectors, what cannot be expressed, and the text that is applied."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dev.network_policy import ruleset, selector
+from dev.network_policy.addresses import Addresses, Owner
+from dev.network_policy.policy import Inexpressible, Policy, closed, parse
+from dev.network_policy.watcher import seen_pod
+
+
+@pytest.mark.parametrize(
+    ("given_selector", "labels", "expected"),
+    [
+        ({}, {}, True),
+        ({"matchLabels": {"a": "1"}}, {"a": "1", "b": "2"}, True),
+        ({"matchLabels": {"a": "1"}}, {"a": "2"}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1", "2"]}]}, {"a": "2"}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1"]}]}, {}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}, {}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}, {"a": "1"}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"a": ""}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, {"a": ""}, False),
+        (
+            {"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "b", "operator": "Exists"}]},
+            {"a": "1"},
+            False,
+        ),
+    ],
+)
+def test_selectors(given_selector, labels, expected):
+    assert selector.matches(given_selector, labels) is expected
+
+
+def item(name: str = "one", **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"namespace": "crews", "name": name}, "spec": {"podSelector": {}, **spec}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({"egress": [{"ports": [{"port": "http"}]}]}, "spec.egress[0].ports"),
+        ({"ingress": [{"ports": [{"port": 1, "protocol": "SCTP"}]}]}, "SCTP"),
+        ({"egress": [{"to": [{"ipBlock": {"cidr": "fd00::/8"}}]}]}, "IPv4 only"),
+        (
+            {"egress": [{"to": [{"podSelector": {"matchExpressions": [{"key": "a", "operator": "Gt"}]}}]}]},
+            "Gt",
+        ),
+        ({"podSelector": {"matchExpressions": [{"key": "a", "operator": "Lt", "values": ["1"]}]}}, "Lt"),
+    ],
+)
+def test_what_cannot_be_expressed_is_said_and_closed(spec, said):
+    with pytest.raises(Inexpressible, match=re.escape(said)):
+        parse(item(**spec))
+    instead = closed(item(**spec))
+    assert instead.ingress == () and instead.egress in ((), None)
+    assert selector.matches(instead.pods, {})
+
+
+def test_directions_are_those_that_kubernetes_takes():
+    assert parse(item()).ingress == () and parse(item()).egress is None
+    assert parse(item(egress=[{}])).egress is not None
+    only = parse(item(policyTypes=["Egress"]))
+    assert (only.ingress, only.egress) == (None, ())
+
+
+def pod(address: str, namespace: str = "crews", **labels: str) -> ruleset.Pod:
+    return ruleset.Pod(namespace, labels, address)
+
+
+def rules(pods: list[ruleset.Pod], *policies: Policy) -> str:
+    return ruleset.text(
+        ruleset.World(pods, {"crews": {"name": "crews"}, "other": {"name": "other"}}, policies)
+    )
+
+
+def chain_of(text: str, direction: str, address: str) -> list[str] | None:
+    """The lines that decide about a pod in a direction; None where none do."""
+    body = re.search(rf"map {direction} {{\n.*?\n  }}", text, re.DOTALL)
+    assert body
+    found = re.search(rf"{re.escape(address)} : jump (\w+)", body[0])
+    if not found:
+        return None
+    lines = re.search(rf"  chain {found[1]} {{\n(.*?)\n  }}", text, re.DOTALL)
+    assert lines
+    return [line.strip() for line in lines[1].splitlines()]
+
+
+def test_pods_without_a_policy_are_known_and_open():
+    text = rules([pod("10.213.0.9"), pod("10.213.0.10", "other")])
+    assert "elements = { 10.213.0.9, 10.213.0.10 }" in text
+    assert chain_of(text, "out", "10.213.0.9") is None
+
+
+def test_policies_add_up_and_a_chain_serves_all_that_have_the_same():
+    shut = parse(item("shut", policyTypes=["Egress", "Ingress"]))
+    door = parse(
+        item(
+            "door",
+            podSelector={"matchLabels": {"a": "1"}},
+            egress=[
+                {
+                    "to": [
+                        {"podSelector": {"matchLabels": {"b": "1"}}},
+                        {"namespaceSelector": {"matchLabels": {"name": "other"}}},
+                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8", "169.254.0.0/16"]}},
+                        {"ipBlock": {"cidr": "10.9.0.0/16"}},
+                    ],
+                    "ports": [{"port": 80}, {"port": 32768, "endPort": 65535, "protocol": "UDP"}, {}],
+                }
+            ],
+        )
+    )
+    pods = [
+        pod("10.213.0.2", a="1"),
+        pod("10.213.0.3", a="1"),
+        pod("10.213.0.4", b="1"),
+        pod("10.213.0.5", "other", b="1"),
+    ]
+    text = rules(pods, shut, door)
+    assert chain_of(text, "out", "10.213.0.4") == ["drop"]
+    assert chain_of(text, "out", "10.213.0.5") is None
+    first = chain_of(text, "out", "10.213.0.2")
+    assert first == chain_of(text, "out", "10.213.0.3")
+    assert (
+        first is not None
+        and first[-1] == "drop"
+        and set(first[:-1])
+        == {
+            f"{peer} {port} return"
+            for peer in (
+                "ip daddr { 10.213.0.4 }",
+                "ip daddr { 10.213.0.5 }",
+                "ip daddr != 10.0.0.0/8 ip daddr != 169.254.0.0/16",
+                "ip daddr 10.9.0.0/16",
+            )
+            for port in ("tcp dport 80", "udp dport 32768-65535", "meta l4proto tcp")
+        }
+    )
+    # The machine itself is only what is named.
+    node = chain_of(text, "node", "10.213.0.2")
+    assert node is not None and {
+        line.rpartition(" return")[0].split(" tcp")[0] for line in node if "80" in line
+    } == {"ip daddr 10.9.0.0/16"}
+
+
+@given(st.lists(st.tuples(st.integers(2, 250), st.sampled_from("ab"), st.booleans()), max_size=12))
+def test_every_isolated_pods_chain_ends_closed(drawn):
+    shut = parse(item("shut", podSelector={"matchLabels": {"kind": "a"}}, policyTypes=["Ingress", "Egress"]))
+    pods = [pod(f"10.213.0.{last}", "crews" if ours else "other", kind=kind) for last, kind, ours in drawn]
+    text = rules(list({one.address: one for one in pods}.values()), shut)
+    for one in {one.address: one for one in pods}.values():
+        isolated = one.namespace == "crews" and one.labels["kind"] == "a"
+        for direction in ("out", "node", "into"):
+            assert chain_of(text, direction, one.address) == (["drop"] if isolated else None)
+
+
+def test_addresses_outlive_the_process_and_go_with_their_sandbox(tmp_path: Path):
+    first = Addresses(tmp_path)
+    owner = Owner("crews", "run-a", "uid-a", "sandbox-1")
+    first.give("10.213.0.2", owner)
+    (tmp_path / "10.213.0.3").write_text("{")
+    again = Addresses(tmp_path)
+    assert again.all() == {"10.213.0.2": owner} and not (tmp_path / "10.213.0.3").exists()
+    # The next one of the same address is not forgotten with the last one's end.
+    again.give("10.213.0.2", Owner("crews", "run-b", "uid-b", "sandbox-2"))
+    assert not again.take("sandbox-1")
+    assert again.take("sandbox-2") and Addresses(tmp_path).all() == {}
+
+
+def test_a_pod_on_the_hosts_network_or_ended_has_no_address_of_its_own():
+    whole = {
+        "metadata": {"namespace": "crews", "name": "a", "labels": {"a": "1"}},
+        "spec": {},
+        "status": {"phase": "Running", "podIP": "10.213.0.2"},
+    }
+    assert seen_pod(whole).address == "10.213.0.2"
+    assert seen_pod({**whole, "spec": {"hostNetwork": True}}).address == ""
+    assert seen_pod({**whole, "status": {"phase": "Failed", "podIP": "10.213.0.2"}}).address == ""
+    assert seen_pod(json.loads(json.dumps(whole))).labels == {"a": "1"}

@@ -1,0 +1,162 @@
+"""Who may do what in the ground's registry, and tokens as it reads them."""
+
+import base64
+import json
+import stat
+from pathlib import Path
+
+import jwt
+import pytest
+from cryptography import x509
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dev.registry import access, signing
+from dev.registry.access import Scope, granted, known, parse_scopes, password
+from dev.registry.client import token_address
+from dev.registry.token_server import ISSUER, LIFETIME, SERVICE, Issuer
+from dev.settings import Settings
+
+KEY = "k" * 64
+PAIR = base64.b64encode(f"crews:{password(KEY, 'crews')}".encode()).decode()
+PUSH = Scope("repository", "crews/tides", ("pull", "push"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["repository:crews/tides:pull,push"], [PUSH]),
+        (["repository:a:pull repository:b:push,push"], [("a", ("pull",)), ("b", ("push",))]),
+        (["repository:host:5000/a:pull"], [("host:5000/a", ("pull",))]),
+        (["", "repository", "repository:a", "::", "repository:a:"], []),
+    ],
+)
+def test_scopes_are_read_as_clients_write_them(
+    texts: list[str], found: list[Scope | tuple[object, ...]]
+) -> None:
+    wanted = [one if isinstance(one, Scope) else Scope("repository", *one) for one in found]  # type: ignore[arg-type]
+    assert list(parse_scopes(texts)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("user", "repository", "actions"),
+    [
+        ("", "crews/tides", "pull"),
+        ("crews", "crews/tides", "pull push delete"),
+        ("crews/tides", "crews/tides", "pull push delete"),
+        ("crews/tides", "crews/tides/cache", "pull push delete"),
+        ("crews/tides", "crews/tides2", "pull"),
+        ("crews/tides", "crews", "pull"),
+        ("crews/tides", "crews/moon", "pull"),
+        ("crews", "library/python", "pull"),
+        ("crews", "crewyard/service", "pull"),
+    ],
+)
+def test_a_name_opens_what_lies_below_it(user: str, repository: str, actions: str) -> None:
+    asked = Scope("repository", repository, ("pull", "push", "delete", "*"))
+    assert [one.actions for one in granted([asked], user)] == [tuple(actions.split())]
+
+
+@given(st.text(), st.text(max_size=30))
+def test_nobody_is_given_anything_but_pulling(scope: str, name: str) -> None:
+    asked = [
+        *parse_scopes([scope]),
+        Scope("repository", name, ("push", "delete")),
+        Scope("registry", "catalog", ("*",)),
+    ]
+    assert all(one.actions == ("pull",) for one in granted(asked, ""))
+
+
+def test_a_password_is_good_for_one_name() -> None:
+    assert known(KEY, "crews/tides", password(KEY, "crews/tides"))
+    for user, shown in (
+        ("crews/moon", password(KEY, "crews/tides")),
+        ("crews", password(KEY, "crews/tides")),
+        ("crews/tides", ""),
+        ("crews/tides", password("x" * 64, "crews/tides")),
+        ("", password(KEY, "")),
+        ("crews/", password(KEY, "crews/")),
+        ("crews/../crewyard", password(KEY, "crews/../crewyard")),
+        ("crews/tides\n", password(KEY, "crews/tides\n")),
+    ):
+        assert not known(KEY, user, shown), user
+
+
+def test_the_key_is_drawn_once_and_read_by_its_owner_only(tmp_path: Path) -> None:
+    settings = Settings(tmp_path)
+    drawn = access.key(settings)
+    assert len(drawn) == 64 and access.key(settings) == drawn
+    assert stat.S_IMODE(access.key_file(settings).stat().st_mode) == 0o600
+    [(host, entry)] = json.loads(access.docker_config(settings, "crews"))["auths"].items()
+    assert host == "registry.crewyard.internal:5000"
+    assert base64.b64decode(entry["auth"]).decode() == f"crews:{password(drawn, 'crews')}"
+
+
+@pytest.fixture(scope="module")
+def signer(tmp_path_factory: pytest.TempPathFactory) -> tuple[signing.Signer, Path]:
+    settings = Settings(tmp_path_factory.mktemp("yard"))
+    made = signing.ensure(settings)
+    assert signing.ensure(settings) == made
+    assert stat.S_IMODE(signing.key_file(settings).stat().st_mode) == 0o600
+    return made, signing.certificate_file(settings)
+
+
+def test_a_token_is_one_for_others_too(signer: tuple[signing.Signer, Path]) -> None:
+    made, certificate = signer
+    now = [1_000_000.0]
+    issuer = Issuer(KEY, made, lambda: now[0])
+    token, since = issuer.token(
+        "crews/tides", (PUSH, Scope("repository", "library/python", ("push", "pull")))
+    )
+    public = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
+    read = jwt.decode(
+        token, public, algorithms=["RS256"], audience=SERVICE, issuer=ISSUER,  # type: ignore[arg-type]
+        options={"verify_exp": False, "verify_iat": False, "verify_nbf": False},
+    )  # fmt: skip
+    assert (read["sub"], read["exp"] - read["iat"], since) == ("crews/tides", LIFETIME, 1_000_000)
+    assert read["access"] == [
+        {"type": "repository", "name": "crews/tides", "actions": ["pull", "push"]},
+        {"type": "repository", "name": "library/python", "actions": ["pull"]},
+    ]
+    groups = jwt.get_unverified_header(token)["kid"].split(":")
+    assert [len(group) for group in groups] == [4] * 12
+
+
+def test_a_token_is_given_again_while_it_is_young(signer: tuple[signing.Signer, Path]) -> None:
+    now = [1_000_000.0]
+    issuer = Issuer(KEY, signer[0], lambda: now[0])
+    first = issuer.token("crews", (PUSH,))
+    assert issuer.token("crews", (PUSH,)) == first and issuer.token("", (PUSH,)) != first
+    now[0] += LIFETIME // 2
+    assert issuer.token("crews", (PUSH,)) != first
+
+
+@pytest.mark.parametrize(
+    ("header", "user"),
+    [
+        ("", ""),
+        (f"Basic {PAIR}", "crews"),
+        (f"basic {PAIR}", "crews"),
+        (f"Bearer {PAIR}", None),
+        (f"Basic {base64.b64encode(b'crews:wrong').decode()}", None),
+        (f"Basic {base64.b64encode(b'crews').decode()}", None),
+        ("Basic !!", None),
+        ("Basic", None),
+        ("Basic /w==", None),
+    ],
+)
+def test_who_asks_is_known_by_the_password(
+    signer: tuple[signing.Signer, Path], header: str, user: str | None
+) -> None:
+    assert Issuer(KEY, signer[0]).user(header) == user
+
+
+def test_where_tokens_are_asked_for() -> None:
+    challenge = (
+        'Bearer realm="http://10.0.0.1:5001/token",service="s",scope="repository:a/b:pull,push",error="x"'
+    )
+    assert (
+        token_address(challenge)
+        == "http://10.0.0.1:5001/token?service=s&scope=repository%3Aa%2Fb%3Apull%2Cpush"
+    )
+    assert token_address('Basic realm="x"') == token_address("") == token_address("Bearer") == ""

@@ -1,0 +1,215 @@
+"""The dependency declaration, its keys, and the Dockerfile made from it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plan.config.configuration import Configuration
+from plan.errors import PlanError
+from plan.keys import build_key, dependencies_key, tree_hash
+from plan.make import Plan, make_plan
+from plan.packages.dependencies import Declaration, read_dependencies
+from plan.packages.dockerfile import dockerfile
+from plan.packages.pip_log import dependency_failure
+from plan.packages.requirements import logical_lines, package_name
+
+HEX = st.text("0123456789abcdef", min_size=64, max_size=64)
+
+
+def declared(files: dict[str, str | bytes]) -> Declaration:
+    data = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
+    return read_dependencies(data, Configuration("x"))
+
+
+def test_requirements_win_over_pyproject() -> None:
+    files: dict[str, str | bytes] = {
+        "requirements.txt": "langgraph==1.2\n",
+        "pyproject.toml": "[project]\ndependencies = ['crewai']\n",
+    }
+    assert declared(files).lines == ("langgraph==1.2",)
+    del files["requirements.txt"]
+    assert declared(files).lines == ("crewai",)
+    assert declared({}) == Declaration("")
+
+
+def test_requirements_are_read_as_pip_reads_them() -> None:
+    text = "# all\n\nlanggraph==1.2 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb  # two\nurl#egg @ https://x/#a\n"
+    assert declared({"requirements.txt": text}).lines == (
+        "langgraph==1.2 --hash=sha256:aa --hash=sha256:bb",
+        "url#egg @ https://x/#a",
+    )
+
+
+def test_nested_files_are_taken_in() -> None:
+    found = declared(
+        {
+            "requirements.txt": "-r reqs/base.txt\n-cconstraints.txt\na\n",
+            "reqs/base.txt": "-r ../requirements.txt\n--requirement more.txt\nb\n",
+            "reqs/more.txt": "c\n",
+            "constraints.txt": "a<2\n",
+        }
+    )
+    assert set(found.lines) == {"a", "b", "c"}
+    assert found.constraints == ("a<2",)
+
+
+def test_the_project_itself_stands_for_its_dependencies() -> None:
+    found = declared({"requirements.txt": "-e .\nx\n", "pyproject.toml": "[project]\ndependencies = ['y']\n"})
+    assert found.lines == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("files", "reason", "part"),
+    [
+        ({"requirements.txt": "a\n-r gone.txt\n"}, "ConfigInvalid", "requirements.txt line 2: gone.txt"),
+        ({"requirements.txt": "-r ../../etc/passwd\n"}, "ConfigInvalid", "is not a file of the source"),
+        ({"requirements.txt": "-e ./libs/mine\n"}, "ConfigInvalid", "./libs/mine is a local path"),
+        ({"requirements.txt": b"\xff\x00\xfe"}, "ConfigInvalid", "requirements.txt"),
+        (
+            {"pyproject.toml": "[project]\ndependencies = 'x'\n"},
+            "ConfigInvalid",
+            "line 2: project.dependencies",
+        ),
+        ({"pyproject.toml": "[project]\ndependencies = ['-r x']\n"}, "ConfigInvalid", "no package"),
+        ({"pyproject.toml": "[project]\ndynamic = ['dependencies']\n"}, "DependencyResolution", "dynamic"),
+        ({"pyproject.toml": "[tool.poetry.dependencies]\npython = '3'\n"}, "DependencyResolution", "poetry"),
+        ({"pyproject.toml": "[project"}, "ConfigInvalid", "pyproject.toml is not valid TOML"),
+    ],
+)
+def test_what_cannot_be_read_is_named(files: dict[str, str | bytes], reason: str, part: str) -> None:
+    with pytest.raises(PlanError) as raised:
+        declared(files)
+    assert raised.value.reason == reason
+    assert part in raised.value.message
+    assert raised.value.hint
+
+
+def test_powershell_writes_utf16() -> None:
+    assert declared({"requirements.txt": "langgraph\r\n".encode("utf-16")}).lines == ("langgraph",)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("LangGraph>=1", "langgraph"),
+        ("zope.interface [x] == 1; python_version > '3'", "zope-interface"),
+        ("a_b@https://x", "a-b"),
+        ("--hash=x", None),
+        ("https://example.org/x.whl", None),
+    ],
+)
+def test_package_names(line: str, name: str | None) -> None:
+    assert package_name(line) == name
+
+
+@pytest.mark.parametrize(
+    ("requirements", "framework"),
+    [
+        ("crewai[tools]==1.15\n", "crewai"),
+        ("LangGraph\n", "langgraph"),
+        ("requests\n", "python"),
+        ("", "python"),
+    ],
+)
+def test_the_framework_shows_in_the_dependencies(requirements: str, framework: str) -> None:
+    files = {"main.py": b"kickoff = 1", "requirements.txt": requirements.encode()}
+    assert make_plan(files, None, ["3.11"]).plan.framework == framework
+
+
+@given(st.text(max_size=200))
+def test_reading_what_was_written_changes_nothing(text: str) -> None:
+    lines = [line for _, line in logical_lines(text)]
+    again = [line for _, line in logical_lines("\n".join(lines))]
+    assert [line for line in again if not line.endswith("\\")] == [
+        line for line in lines if not line.endswith("\\")
+    ]
+
+
+class TestKeys:
+    ONE = Declaration("requirements.txt", ("a",))
+
+    def test_comments_and_origin_do_not_count(self) -> None:
+        same = Declaration("pyproject.toml", ("a",))
+        assert dependencies_key(self.ONE, "3.11", "base", "tree") == dependencies_key(
+            same, "3.11", "base", "other tree"
+        )
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            (Declaration("requirements.txt", ("a", "b")), "3.11", "base"),
+            (Declaration("requirements.txt", ("a",), ("b",)), "3.11", "base"),
+            (ONE, "3.12", "base"),
+            (ONE, "3.11", "base@sha256:1"),
+        ],
+    )
+    def test_everything_else_does(self, other: tuple[Declaration, str, str]) -> None:
+        assert dependencies_key(*other, "tree") != dependencies_key(self.ONE, "3.11", "base", "tree")
+
+    @given(st.lists(st.tuples(st.text(max_size=5), st.booleans(), HEX), max_size=5), st.randoms())
+    def test_a_trees_hash_does_not_depend_on_order(
+        self, entries: list[tuple[str, bool, str]], random: object
+    ) -> None:
+        shuffled = list(entries)
+        random.shuffle(shuffled)  # type: ignore[attr-defined]
+        assert tree_hash(shuffled) == tree_hash(entries)
+
+    @given(st.lists(st.tuples(st.text(max_size=5), st.booleans(), HEX), min_size=1, max_size=5))
+    def test_and_on_nothing_less_than_all_of_it(self, entries: list[tuple[str, bool, str]]) -> None:
+        path, executable, sha = entries[0]
+        assert tree_hash([(path + "x", executable, sha), *entries[1:]]) != tree_hash(entries)
+        assert tree_hash([(path, not executable, sha), *entries[1:]]) != tree_hash(entries)
+        assert tree_hash(entries[1:]) != tree_hash(entries)
+
+    def test_the_build_key_knows_the_runner(self) -> None:
+        plan = Plan("python", "main:kickoff", "3.11")
+        assert build_key("t", plan, "d", "r1") != build_key("t", plan, "d", "r2")
+
+
+class TestDockerfile:
+    def test_nothing_runs_after_the_last_user(self) -> None:
+        lines = dockerfile("python:3.11-slim", Declaration("r", ("a",), ("b",))).splitlines()
+        assert lines[0] == "FROM python:3.11-slim"
+        assert lines[-2:] == ["WORKDIR /app", "USER 65532:65532"]
+        assert "COPY constraints.txt requirements.txt /tmp/crewyard/" in lines
+        assert any(
+            "-r /tmp/crewyard/requirements.txt -c /tmp/crewyard/constraints.txt" in line for line in lines
+        )
+
+    def test_pip_trusts_the_authorities_of_a_file_and_keeps_none(self) -> None:
+        declaration = Declaration("r", ("a",), ("b",))
+        text = dockerfile("python:3.11-slim", declaration, "/workspace/ca.crt")
+        assert text.count("PIP_CERT=/workspace/ca.crt") == 1 and "COPY ca" not in text
+        assert text.replace(" PIP_CERT=/workspace/ca.crt", "") == dockerfile("python:3.11-slim", declaration)
+
+    def test_without_dependencies_nothing_is_installed(self) -> None:
+        text = dockerfile("python:3.11-slim", Declaration(""))
+        assert "COPY" not in text
+        assert "pip" not in text
+
+
+@pytest.mark.parametrize(
+    ("log", "reason", "part"),
+    [
+        (
+            "ERROR: Could not find a version that satisfies the requirement nope==9 (from versions: none)\n"
+            "ERROR: No matching distribution found for nope==9\nerror building image: exit status 1\n",
+            "DependencyResolution",
+            "no version of nope==9",
+        ),
+        (
+            "ERROR: Cannot install a==1 and b==2 because these package versions have "
+            "conflicting dependencies.\n"
+            "ERROR: ResolutionImpossible: for help visit",
+            "DependencyResolution",
+            "a==1 and b==2 contradict",
+        ),
+        ("ERROR: Invalid requirement: 'a=!1': Expected end", "DependencyResolution", "a=!1"),
+        ("error building image: disk quota exceeded\n", "BuildFailed", "disk quota exceeded"),
+        ("", "BuildFailed", "said nothing"),
+    ],
+)
+def test_why_an_installation_failed(log: str, reason: str, part: str) -> None:
+    error = dependency_failure(log)
+    assert error.reason == reason
+    assert part in error.message

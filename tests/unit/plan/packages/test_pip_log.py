@@ -1,0 +1,162 @@
+"""Real words of pip and of the builder, and what the author of a crew is told about them."""
+
+import pytest
+
+from plan.packages.pip_log import dependency_failure
+
+CONFLICT = """\
+ERROR: Cannot install a==1.0 and b==1.0 because these package versions have conflicting dependencies.
+
+The conflict is caused by:
+    a 1.0 depends on c==1
+    b 1.0 depends on c==2
+
+ERROR: ResolutionImpossible: for help visit https://pip.pypa.io/en/latest/topics/dependency-resolution/
+error building image: failed to execute command: waiting for process to exit: exit status 1
+"""
+MISSING = """\
+ERROR: Could not find a version that satisfies the requirement nope==3 (from versions: none)
+ERROR: No matching distribution found for nope==3
+"""
+NO_PYTHON = """\
+ERROR: Ignored the following versions that require a different python version: 2.0 Requires-Python >=3.12
+ERROR: Could not find a version that satisfies the requirement new==2.0 (from versions: 1.0)
+ERROR: No matching distribution found for new==2.0
+"""
+AWAY = """\
+WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)) after connection \
+broken by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPConnection object at 0x7fbf74bd2c90>: \
+Failed to establish a new connection: [Errno 111] Connection refused')': /simple/x/
+ERROR: Could not find a version that satisfies the requirement x (from versions: none)
+ERROR: No matching distribution found for x
+"""
+HASHES = """\
+ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have updated the package \
+versions, please update the hashes. Otherwise, examine the package contents carefully; someone may have \
+tampered with them.
+    a==1.0 from file:///w/a-1.0-py3-none-any.whl (from -r r.txt (line 1)):
+        Expected sha256 0000000000000000000000000000000000000000000000000000000000000000
+"""
+COMPILER = """\
+      building 'e' extension
+      creating build/temp.linux-x86_64-cpython-311
+      x86_64-linux-gnu-gcc -Wsign-compare -DNDEBUG -g -fwrapv -O2 -Wall -c e.c -o build/temp/e.o
+      error: command 'x86_64-linux-gnu-gcc' failed: No such file or directory
+      [end of output]
+  note: This error originates from a subprocess, and is likely not a problem with pip.
+  ERROR: Failed building wheel for ext
+ERROR: Could not build wheels for ext, which is required to install pyproject.toml-based projects
+"""
+SETUP = """\
+        File "<string>", line 1, in <module>
+      RuntimeError: no
+      [end of output]
+  note: This error originates from a subprocess, and is likely not a problem with pip.
+error: metadata-generation-failed
+
+× Encountered error while generating package metadata.
+"""
+OWN = """\
+Processing /workspace/tree
+  Preparing metadata (setup.py): finished with status 'error'
+  error: subprocess-exited-with-error
+
+  × python setup.py egg_info did not run successfully.
+  │ exit code: 1
+  ╰─> [1 lines of output]
+      the tide table is missing
+      [end of output]
+
+  note: This error originates from a subprocess, and is likely not a problem with pip.
+error: metadata-generation-failed
+"""
+FLAT = """\
+      error: Multiple top-level packages discovered in a flat-layout: ['one', 'two'].
+      To avoid accidental inclusion of unwanted files or directories,
+error: metadata-generation-failed
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "reason", "message"),
+    [
+        (CONFLICT, "DependencyResolution", "a==1.0 and b==1.0 contradict each other"),
+        (MISSING, "DependencyResolution", "no version of nope==3 can be installed"),
+        (NO_PYTHON, "DependencyResolution", "no version of new==2.0 is for the crew's Python"),
+        (
+            "ERROR: Package 'q' requires a different Python: 3.11.2 not in '>=3.14'\n",
+            "DependencyResolution",
+            "q needs another Python: 3.11.2 not in '>=3.14'",
+        ),
+        (AWAY, "BuildFailed", "the package index could not be reached"),
+        (
+            f"{AWAY.splitlines()[0]}\n{CONFLICT}",
+            "DependencyResolution",
+            "a==1.0 and b==1.0 contradict each other",
+        ),
+        (f"{AWAY.splitlines()[0]}\nCollecting a\n{HASHES}", "DependencyResolution", "a downloaded package"),
+        (HASHES, "DependencyResolution", "a downloaded package does not match its pinned hash"),
+        (
+            "ERROR: Hashes are required in --require-hashes mode, but they are missing from some.\n",
+            "DependencyResolution",
+            "some lines have a pinned hash",
+        ),
+        (COMPILER, "DependencyResolution", "has to be compiled and there is no x86_64-linux-gnu-gcc"),
+        (
+            "fatal error: Python.h: No such file or directory\n",
+            "DependencyResolution",
+            "there is no Python.h",
+        ),
+        ("error: can't find Rust compiler\n", "DependencyResolution", "there is no Rust"),
+        ("  ERROR: Failed building wheel for ext\n", "DependencyResolution", "ext has no ready-made wheel"),
+        (SETUP, "DependencyResolution", "the setup of a package failed: RuntimeError: no"),
+        (OWN, "BuildFailed", "the crew's own project failed: the tide table is missing"),
+        (
+            OWN.replace("  Preparing", "Collecting other\n  Preparing"),
+            "DependencyResolution",
+            "the setup of a package failed: the tide table is missing",
+        ),
+        (FLAT, "DependencyResolution", "which packages are its own: ['one', 'two']"),
+        (
+            "ERROR: Cannot find command 'git' - do you have 'git' installed and in your PATH?\n",
+            "DependencyResolution",
+            "has no git",
+        ),
+        (
+            "WARNING: 401 Error, Credentials not correct for https://h/simple/x/\n" + MISSING,
+            "DependencyResolution",
+            "refuses the credentials",
+        ),
+        (
+            "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n",
+            "BuildFailed",
+            "ran out of disk",
+        ),
+        ("Killed\nwaiting for process to exit: exit status 137\n", "BuildFailed", "ran out of memory"),
+        ("ERROR: Invalid requirement: 'a b' (from line 1)\n", "DependencyResolution", "is no requirement"),
+        ("", "BuildFailed", "the builder said nothing"),
+        ("something else\n\n", "BuildFailed", "something else"),
+    ],
+)
+def test_the_cause_is_told(log: str, reason: str, message: str) -> None:
+    error = dependency_failure(log)
+    assert (error.reason, message in error.message) == (reason, True), error.message
+    assert error.hint
+
+
+def test_a_long_log_is_searched_in_little_time() -> None:
+    assert dependency_failure("Error: x\nConnection aborted " * 400).hint
+    assert dependency_failure("Processing /workspace/tree\n[end of output]\n" * 400).hint
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Ignored the following versions that require a different python version:",
+        "Cannot install a ",
+        "Package a ",
+        "\n" * 9 + "a",
+    ],
+)
+def test_a_log_that_repeats_itself_is_read_all_the_same(words: str) -> None:
+    assert dependency_failure(words * ((64 << 10) // len(words))).reason == "BuildFailed"

@@ -1,0 +1,176 @@
+"""What the crew's process prints, logs and emits arrives in the order in which it was said."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.pid1.output.sync_markers import Marks
+
+MARK = b"\0\x1ecrewyard:%d.%d\x1e\0"
+_NOISE = st.sampled_from(
+    [b"a", b"\n", b"\0", b"\x1e", b"\0\x1e", b"\0\x1ecrewyard:", b"1.2", b"\0\x1ecrewyard:x"]
+)
+_PIECES = st.lists(st.one_of(_NOISE, st.integers(0, 99).map(lambda number: MARK % (7, number))))
+
+
+@given(_PIECES, st.lists(st.integers(0, 400)))
+def test_marks_are_found_however_the_stream_is_cut_and_all_else_is_kept(
+    pieces: list[bytes], cuts: list[int]
+) -> None:
+    stream = b"".join(pieces)
+    bounds = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    marks = Marks()
+    found = [one for a, b in pairwise(bounds) for one in marks.feed(stream[a:b])]
+    found.append((marks.end(), None))
+    again = (data + (b"\0\x1ecrewyard:%s\x1e\0" % mark.encode() if mark else b"") for data, mark in found)
+    assert b"".join(again) == stream
+    assert [mark for _, mark in found if mark] == [mark for _, mark in Marks().feed(stream) if mark]
+
+
+def _said(facade: Any) -> list[str]:
+    return [str(event["data"].get("message", event["data"].get("number"))) for event in facade.events]
+
+
+async def test_ten_thousand_alternations_are_in_order(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import logging, sys
+        from crewyard_runtime import emit
+        logging.basicConfig(format="%(message)s")
+        def kickoff():
+            for number in range(0, 20_000, 4):
+                print(number)
+                emit("step", number=number + 1)
+                print(number + 2, file=sys.stderr)
+                logging.warning(number + 3) if number % 3 else emit("step", number=number + 3)
+        """
+    )
+    ended = await pod.run()
+    assert _said(facade) == [str(number) for number in range(20_000)]
+    assert ended.stdout.count(b"crewyard") == 0
+
+
+async def test_programs_that_the_crew_starts_are_in_order_too(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import os, subprocess
+        from crewyard_runtime import emit
+        def kickoff():
+            for number in range(0, 150, 3):
+                os.write(1, b"%d\\n" % number)
+                emit("step", number=number + 1)
+                subprocess.run(["echo", str(number + 2)])
+        """
+    )
+    await pod.run()
+    assert _said(facade) == [str(number) for number in range(150)]
+
+
+async def test_a_line_belongs_where_it_ends(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        from crewyard_runtime import emit
+        def kickoff():
+            print("be", end="")
+            emit("step", number=1)
+            print("gun")
+            print("never ended", end="")
+            emit("step", number=2)
+        """
+    )
+    await pod.run()
+    assert _said(facade) == ["1", "begun", "2", "never ended"]
+
+
+async def test_marks_of_the_crews_own_making_hold_nothing_up_for_long(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import os
+        from crewyard_runtime import emit
+        def kickoff():
+            os.write(1, b"a\\0\\x1ecrewyard:1.1\\x1e\\0b\\n")
+            os.write(3, b'{"mark": "9.9", "in": "oe", "event": {"type": "step", "data": {"number": 1}}}\\n')
+            os.write(3, b'{"mark": 5, "in": ["o"], "event": {"type": "step", "data": {"number": 2}}}\\n')
+            emit("step", number=3)
+            print("end")
+        """
+    )
+    ended = await pod.run()
+    assert sorted(_said(facade)) == ["1", "2", "3", "ab", "end"]
+    assert ended.seconds < 20
+
+
+@pytest.mark.parametrize(
+    "busy", ["2, b'still\\n'", """3, b'{"event": {"type": "busy", "data": {"message": "still"}}}\\n'"""]
+)
+async def test_a_mark_without_its_event_holds_nothing_up_while_others_talk(
+    pod: Any, facade: Any, busy: str
+) -> None:
+    """As a process leaves it that is killed in the middle of emit."""
+    pod.crew(
+        f"""
+        import os, threading, time
+        def talk():
+            while True:
+                os.write({busy})
+                time.sleep(0.01)
+        def kickoff():
+            os.write(1, b"\\0\\x1ecrewyard:9.9\\x1e\\0")
+            print("heard")
+            threading.Thread(target=talk, daemon=True).start()
+            time.sleep(3)
+        """
+    )
+    await pod.run()
+    said = _said(facade)
+    assert said.index("heard") < len(said) - 20
+
+
+async def test_emit_within_emit_neither_hangs_nor_tears(pod: Any, facade: Any) -> None:
+    """A signal's handler or a finalizer can come in the middle of anything."""
+    pod.crew(
+        """
+        import signal
+        from crewyard_runtime import emit
+        inside = 0
+        def handler(*_):
+            global inside
+            inside += 1
+            emit("inside", text="y" * 9000)
+        def kickoff():
+            signal.signal(signal.SIGALRM, handler)
+            signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+            for number in range(1500):
+                emit("step", text="x" * 9000)
+            signal.setitimer(signal.ITIMER_REAL, 0, 0)
+            return inside
+        """
+    )
+    await pod.run()
+    types = [event["type"] for event in facade.events]
+    assert (types.count("step"), types.count("inside")) == (1500, facade.result["output"])
+    assert set(types) == {"step", "inside"}
+
+
+async def test_a_crew_that_closes_its_descriptors_still_ends_well(pod: Any, facade: Any) -> None:
+    pod.crew(
+        """
+        import os
+        from crewyard_runtime import emit
+        def kickoff():
+            print("before")
+            os.closerange(0, 256)
+            own = os.open("mine.txt", os.O_CREAT | os.O_RDWR)
+            others = [os.dup(own) for _ in range(5)]
+            emit("step", number=1)
+            return [own, os.pread(own, 100, 0).decode()]
+        """
+    )
+    await pod.run()
+    assert _said(facade) == ["before", "1"]
+    assert (facade.result["outcome"], facade.result["output"]) == ("succeeded", [0, ""])

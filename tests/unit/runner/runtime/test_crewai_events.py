@@ -1,0 +1,164 @@
+"""CrewAI's events and results, in tables."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Event
+from typing import Any
+
+import pytest
+
+from runner.crewyard_runtime.frameworks.crewai_events import Work
+from runner.crewyard_runtime.frameworks.crewai_values import outcome, translate, unfilled
+
+COOK = Event(role="Cook\n")
+TEA = Event(description="make tea ", name="tea")
+TURN = {"agent": "Cook", "task": "make tea"}
+ASKED = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "what is it"}]
+TOOL = {"agent_role": "Cook", "tool_name": "kettle"}
+TRANSLATIONS: list[tuple[dict[str, Any], Any]] = [
+    ({"type": "agent_execution_started", "agent": COOK, "task": TEA}, ("agent.started", TURN)),
+    (
+        {"type": "agent_execution_completed", "agent": COOK, "task": TEA, "output": "hot"},
+        ("agent.completed", {**TURN, "output": "hot"}),
+    ),
+    (
+        {"type": "agent_execution_error", "agent": COOK, "task": TEA, "error": ""},
+        ("agent.error", {**TURN, "error": "It failed without a message."}),
+    ),
+    (
+        {"type": "lite_agent_execution_started", "agent_info": {"role": "Cook"}, "messages": ASKED},
+        ("agent.started", {"agent": "Cook", "task": "what is it"}),
+    ),
+    (
+        {"type": "lite_agent_execution_completed", "agent_info": {"role": "Cook"}, "output": "tea"},
+        ("agent.completed", {"agent": "Cook", "task": None, "output": "tea"}),
+    ),
+    (
+        {"type": "tool_usage_started", **TOOL, "tool_args": '{"cups": 2}'},
+        ("tool.called", {"agent": "Cook", "tool": "kettle", "input": {"cups": 2}}),
+    ),
+    (
+        {"type": "tool_usage_started", **TOOL, "tool_args": "{two cups"},
+        ("tool.called", {"agent": "Cook", "tool": "kettle", "input": "{two cups"}),
+    ),
+    (
+        {"type": "tool_usage_finished", **TOOL, "output": ["hot"]},
+        ("tool.result", {"agent": "Cook", "tool": "kettle", "output": ["hot"]}),
+    ),
+    (
+        {"type": "tool_usage_finished", **TOOL, "output": "?", "failure": Event(message="no water")},
+        ("tool.error", {"agent": "Cook", "tool": "kettle", "error": "no water"}),
+    ),
+    (
+        {"type": "tool_usage_error", **TOOL, "error": ValueError("dry")},
+        ("tool.error", {"agent": "Cook", "tool": "kettle", "error": "dry"}),
+    ),
+    (
+        {"type": "tool_selection_error", **TOOL, "error": "there is no kettle"},
+        ("tool.error", {"agent": "Cook", "tool": "kettle", "error": "there is no kettle"}),
+    ),
+    (
+        {"type": "llm_call_completed", "model": "m", "usage": {"prompt_tokens": 3, "completion_tokens": 4}},
+        ("usage", {"model": "m", "prompt_tokens": 3, "completion_tokens": 4}),
+    ),
+    (
+        {"type": "llm_call_completed", "model": "m", "usage": {"input_tokens": 3}},
+        ("usage", {"model": "m", "prompt_tokens": 3, "completion_tokens": 0}),
+    ),
+    ({"type": "llm_call_completed", "model": "m", "usage": None}, None),
+    ({"type": "llm_call_completed", "model": "m", "usage": {"seconds": 3}}, None),
+    ({"type": "crew_kickoff_started"}, None),
+    ({"type": "mcp_tool_execution_started", **TOOL}, None),
+    ({}, None),
+]
+
+
+@pytest.mark.parametrize(("fields", "expected"), TRANSLATIONS, ids=range(len(TRANSLATIONS)))
+def test_events_are_translated(fields: dict[str, Any], expected: Any) -> None:
+    assert translate(Event(**fields)) == expected
+
+
+def test_each_start_has_one_end() -> None:
+    work = Work()
+    start, end = ("agent.started", dict(TURN)), ("agent.error", {**TURN, "error": "down"})
+    assert [work.admits(*one) for one in (end, start, end, end, start, start, end, end, end)] == [
+        False, True, True, False, True, True, True, True, False,
+    ]  # fmt: skip
+
+
+def test_an_end_without_its_task_gets_it_from_the_start() -> None:
+    work = Work()
+    work.admits("agent.started", dict(TURN))
+    end: dict[str, object] = {"agent": "Cook", "task": None, "output": "tea"}
+    assert work.admits("agent.completed", end)
+    assert end["task"] == "make tea"
+
+
+def test_a_refusal_that_is_repeated_is_told_once() -> None:
+    work = Work()
+    called = {"agent": "Cook", "tool": "kettle", "input": {}}
+    error = {"agent": "Cook", "tool": "kettle", "error": "dry"}
+    other = {**error, "agent": "Waiter"}
+    events = [("tool.error", error), ("tool.error", error), ("tool.error", other), ("tool.called", called)]
+    assert [work.admits(kind, dict(data)) for kind, data in [*events, ("tool.error", error)]] == [
+        True, False, True, True, True,
+    ]  # fmt: skip
+
+
+def test_two_crews_whose_tools_fail_alike_at_once_have_an_end_for_each_call() -> None:
+    """Two branches of a flow with agents of the same role, where both calls begin before one ends."""
+    work = Work()
+    called = ("tool.called", {"agent": "Cook", "tool": "kettle", "input": {}})
+    error = ("tool.error", {"agent": "Cook", "tool": "kettle", "error": "dry"})
+    result = ("tool.result", {"agent": "Cook", "tool": "kettle", "output": "hot"})
+    order = [called, called, error, error, error, called, called, result, error, error]
+    told = [work.admits(kind, dict(data)) for kind, data in order]
+    assert told == [True, True, True, True, False, True, True, True, True, False]
+
+
+def crew_output(**fields: Any) -> Any:
+    kind = type("CrewOutput", (), {"pydantic": None, "json_dict": None, "raw": "text", **fields})
+    kind.__module__ = "crewai.crews.crew_output"
+    return kind()
+
+
+OUTCOMES: list[tuple[Any, Any]] = [
+    (crew_output(), "text"),
+    (crew_output(json_dict={"a": 1}), {"a": 1}),
+    (crew_output(pydantic="model", json_dict={"a": 1}), "model"),
+    ([crew_output()], ["text"]),
+    ({"report": {"of": crew_output()}, "n": 1}, {"report": {"of": "text"}, "n": 1}),
+    ("plain", "plain"),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), OUTCOMES, ids=range(len(OUTCOMES)))
+def test_what_a_crew_returns_is_its_answer_alone(value: Any, expected: Any) -> None:
+    assert outcome(value) == expected
+
+
+def test_a_streaming_crew_is_read_to_its_end() -> None:
+    class Session:
+        result: Any = None
+
+        def __iter__(self) -> Any:
+            yield "chunk"
+            self.result = crew_output()
+
+    Session.__module__ = "crewai.types.streaming"
+    assert outcome(Session()) == "text"
+
+
+PLACEHOLDERS: list[tuple[Any, dict[str, object], list[str]]] = [
+    (Event(fetch_inputs=lambda: {"topic", "year"}), {}, ["topic", "year"]),
+    (Event(fetch_inputs=lambda: {"topic"}), {"year": 1}, []),  # CrewAI says it
+    (Event(fetch_inputs=lambda: {"topic"}, before_kickoff_callbacks=[print]), {}, []),
+    (Event(fetch_inputs=lambda: {'"name": "x"'}), {}, []),  # JSON in a task's text
+    (Event(), {}, []),
+]
+
+
+@pytest.mark.parametrize(("crew", "inputs", "expected"), PLACEHOLDERS, ids=range(len(PLACEHOLDERS)))
+def test_placeholders_without_an_input_are_found(crew: Any, inputs: Any, expected: Any) -> None:
+    assert unfilled(crew, inputs) == expected
