@@ -24,7 +24,7 @@ from api.services import SERVICES, Services
 from api.store.store import Store
 from api.streaming.fanout import Feeds
 from api.streaming.registry import Streams
-from api.v1 import ENDPOINTS
+from api.v1.endpoints import ENDPOINTS
 from api.v1.uploads import routes as uploads
 from api.webhooks import routes as webhooks
 from kube.client import Kube

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from api.store.sql.generation_cache import Lasting
-from api.v1.schemas import SCOPES
+from api.auth.scopes import SCOPES
 from crds import api_keys
 
 _NO_HASH = "0" * 64

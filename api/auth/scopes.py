@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
 Scope = Literal["read", "run", "deploy", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 NOTHING: frozenset[str] = frozenset()
 
 

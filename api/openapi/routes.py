@@ -10,7 +10,7 @@ from api.http import negotiation
 from api.http.json_encoding import encode
 from api.http.operation import Answer, Open
 from api.openapi.document import document
-from api.v1 import ENDPOINTS
+from api.v1.endpoints import ENDPOINTS
 from api.v1.uploads import routes as uploads
 from api.webhooks import routes as webhooks
 

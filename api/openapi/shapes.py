@@ -7,6 +7,7 @@ of the document. Keys are exact: an answer with any other is a failed test.
 from collections.abc import Mapping
 from typing import Any
 
+from api.auth.scopes import SCOPES
 from api.http import casing
 from api.openapi import words
 from api.v1.schemas import (
@@ -15,7 +16,6 @@ from api.v1.schemas import (
     PROJECT_NAME,
     PROJECT_SPEC,
     RUN_STATUSES,
-    SCOPES,
 )
 from crds import schema as crd
 from crds.kinds import DEPLOYMENT as DEPLOYMENT_KIND

@@ -6,6 +6,7 @@ read from its CRD, so that there is one definition of them.
 
 from typing import Any
 
+from api.auth.scopes import SCOPES
 from api.http import casing
 from crds import schema
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
@@ -18,7 +19,6 @@ _RUN_SPEC = schema.openapi(RUN)["properties"]["spec"]["properties"]
 RUN_STATUSES = tuple(STATUS_OF_PHASE[phase] for phase in RunPhase)
 DEPLOYMENT_STATUSES = tuple(STATUS_OF_PHASE[phase] for phase in DeploymentPhase)
 MAX_VARIABLES = 500
-SCOPES = ("read", "run", "deploy", "admin")
 
 PROJECT_NAME: dict[str, Any] = {
     "title": "ProjectName",

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-DIRECTORY = Path(__file__).parent / "measurements"
+DIRECTORY = Path(__file__).parents[1] / "measurements"
 DIGITS = 6
 
 

@@ -82,7 +82,10 @@ def main(state: str) -> None:
 
 def process(settings: Settings) -> Program:
     """The process as `up` starts it; the code counts into its fingerprint."""
-    code = "".join((REPOSITORY / "dev" / name).read_text() for name in ("services.py", "dns.py", "kube.py"))
+    code = "".join(
+        (REPOSITORY / "dev" / name).read_text()
+        for name in ("net/service_names.py", "net/dns.py", "cluster/kube_client.py")
+    )
     return Program(
         name="services",
         argv=(sys.executable, "-m", "dev.net.service_names", str(settings.state)),

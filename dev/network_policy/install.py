@@ -12,7 +12,7 @@ NAME = "crewyard-fences"
 """The plugin's type in the network configuration, which is its file's name."""
 DEBIAN = Path("/usr/lib/cni")
 _OTHERS = ("bridge", "host-local", "loopback")
-_CODE = ("addresses", "enforcer", "policy", "ruleset", "selector", "sight", "table")
+_CODE = ("addresses", "enforcer", "policy", "ruleset", "selector", "watcher", "nftables")
 
 
 def directory(settings: Settings) -> Path:
@@ -28,7 +28,7 @@ def plugins(settings: Settings) -> None:
         link = place / name
         if not link.is_symlink():
             link.symlink_to(DEBIAN / name)
-    code = (REPOSITORY / "dev" / "fences" / "plugin.py").read_text()
+    code = (REPOSITORY / "dev" / "network_policy" / "cni_plugin.py").read_text()
     fresh = place / f"{NAME}.new"
     # Without the packages of the site it starts in half the time, and every pod waits for it.
     fresh.write_text(f"#!{sys.executable} -IS\n{code}")
@@ -47,11 +47,11 @@ def line(settings: Settings) -> str:
 
 def process(settings: Settings) -> Program:
     """The process as `up` starts it; the code counts into its fingerprint."""
-    code = "".join((REPOSITORY / "dev" / "fences" / f"{name}.py").read_text() for name in _CODE)
+    code = "".join((REPOSITORY / "dev" / "network_policy" / f"{name}.py").read_text() for name in _CODE)
     return Program(
         name="fences",
         argv=(sys.executable, "-m", "dev.network_policy.enforcer", str(settings.state)),
-        files={settings.run / "fences.code": code + (REPOSITORY / "dev" / "kube.py").read_text()},
+        files={settings.run / "fences.code": code + (REPOSITORY / "dev" / "cluster" / "kube_client.py").read_text()},
         cwd=REPOSITORY,
         probe=Unix(settings.fences_socket),
         grace=2,

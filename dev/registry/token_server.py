@@ -30,7 +30,7 @@ URL = f"http://{BRIDGE_ADDRESS}:{REGISTRY_TOKENS_PORT}"
 ISSUER = "crewyard-ground"
 SERVICE = "crewyard-registry"
 LIFETIME = 900
-_CODE = ("registry_tokens.py", "registry_access.py", "registry_signing.py")
+_CODE = ("token_server.py", "access.py", "signing.py")
 _AT_ONCE = 64
 _SECONDS = 10.0
 _KEPT = 512
@@ -157,7 +157,7 @@ class Server(ThreadingHTTPServer):
 
 def process(settings: Settings) -> Program:
     """The process as `up` starts it; code, key and certificate count into its fingerprint."""
-    code = "".join((REPOSITORY / "dev" / name).read_text() for name in _CODE)
+    code = "".join((REPOSITORY / "dev" / "registry" / name).read_text() for name in _CODE)
     return Program(
         name="registry-tokens",
         argv=(sys.executable, "-m", "dev.registry.token_server", str(settings.state)),

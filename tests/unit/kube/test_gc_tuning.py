@@ -8,10 +8,10 @@ import sys
 
 PROGRAM = """
 import gc
-from crds import heap
+from kube import gc_tuning
 
 kept = [[number] for number in range(50_000)]
-heap.settle()
+gc_tuning.settle()
 seen = len(gc.get_objects())
 assert seen < 1000, f"{seen} objects are still looked at"
 

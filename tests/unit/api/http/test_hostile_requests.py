@@ -4,7 +4,7 @@ import random
 
 from yarl import URL
 
-from api.v1 import ENDPOINTS
+from api.v1.endpoints import ENDPOINTS
 
 PIECES = [
     "run_a",

@@ -12,7 +12,7 @@ from api.console import routes
 from api.openapi.document import document, operation_id
 from api.openapi.references import Components
 from api.openapi.routes import OPERATIONS
-from api.v1 import ENDPOINTS
+from api.v1.endpoints import ENDPOINTS
 from tests.unit.api.described import DESCRIPTION
 
 OPERATION = [(method, path) for method, path, _ in DESCRIPTION.operations()]

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[4]
 TRIES = """
 import ctypes, json, os, resource, subprocess, sys
 sys.path.insert(0, sys.argv[1])
-from runner.crewyard_runtime import fence
-closed = fence.close() if sys.argv[2] == "closed" else None
+from runner.crewyard_runtime import seccomp
+closed = seccomp.close() if sys.argv[2] == "closed" else None
 libc = ctypes.CDLL(None, use_errno=True)
 def of(call):
     try:
