@@ -17,7 +17,7 @@ JUDGED = sorted(
     [
         *WORKFLOWS.glob("*.yml"),
         *(ROOT / "examples/workflows").glob("*.yml"),
-        *(ROOT / ".github").rglob("*.yml"),
+        *(ROOT / ".github/workflows").glob("*.yml"),
     ]
 )
 

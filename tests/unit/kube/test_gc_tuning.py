@@ -22,10 +22,10 @@ class Ring:
     def __del__(self):
         Ring.gone += 1
 
-rings = 3 * heap.YOUNG
+rings = 3 * gc_tuning.YOUNG
 for _ in range(rings):
     Ring()
-assert rings - Ring.gone <= 2 * heap.YOUNG, f"{Ring.gone} of {rings} rings went by themselves"
+assert rings - Ring.gone <= 2 * gc_tuning.YOUNG, f"{Ring.gone} of {rings} rings went by themselves"
 """
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from controller.git.failure import check, meaning
 from controller.git.repository import GitProblem, Remote
-from egress.git.errors import Kind, Trouble
+from egress.git.errors import GitErrorKind, GitFailure
 
 HTTPS = Remote("https://git.example.org/x.git", "me", "hunter2")
 SSH = Remote("ssh://git@git.example.org:2222/x.git", identity="hunter2", known_hosts="hunter2")
@@ -18,42 +18,42 @@ SECRET = "the Secret of spec.source.git.secretRef"
 @pytest.mark.parametrize(
     ("trouble", "remote", "reason", "words"),
     [
-        (Trouble(Kind.AUTH), HTTPS, "GitAuthFailed", ["git.example.org refused access", f"check {SECRET}"]),
+        (GitFailure(GitErrorKind.AUTH), HTTPS, "GitAuthFailed", ["git.example.org refused access", f"check {SECRET}"]),
         (
-            Trouble(Kind.AUTH),
+            GitFailure(GitErrorKind.AUTH),
             Remote(HTTPS.url),
             "GitAuthFailed",
             ["name a Secret with username and password"],
         ),
-        (Trouble(Kind.AUTH), SSH, "GitAuthFailed", ["did not take the key", "public half"]),
+        (GitFailure(GitErrorKind.AUTH), SSH, "GitAuthFailed", ["did not take the key", "public half"]),
         (
-            Trouble(Kind.AUTH),
+            GitFailure(GitErrorKind.AUTH),
             Remote(SSH.url),
             "GitAuthFailed",
             ["refused access", "private key into identity"],
         ),
-        (Trouble(Kind.IDENTITY), SSH, "GitAuthFailed", ["cannot be read", "without a passphrase"]),
-        (Trouble(Kind.REPOSITORY), SSH, "GitNotFound", ["no repository at ssh://git.example.org:2222/x.git"]),
-        (Trouble(Kind.NO_GIT), HTTPS, "GitNotFound", ["is no git repository", "spec.source.git.url"]),
-        (Trouble(Kind.NO_HOST), HTTPS, "GitNotFound", ["no host git.example.org"]),
-        (Trouble(Kind.SHA256), HTTPS, "UnsupportedRepository", ["sha256", "40 digits"]),
+        (GitFailure(GitErrorKind.IDENTITY), SSH, "GitAuthFailed", ["cannot be read", "without a passphrase"]),
+        (GitFailure(GitErrorKind.REPOSITORY_NOT_FOUND), SSH, "GitNotFound", ["no repository at ssh://git.example.org:2222/x.git"]),
+        (GitFailure(GitErrorKind.NOT_GIT), HTTPS, "GitNotFound", ["is no git repository", "spec.source.git.url"]),
+        (GitFailure(GitErrorKind.HOST_NOT_FOUND), HTTPS, "GitNotFound", ["no host git.example.org"]),
+        (GitFailure(GitErrorKind.SHA256), HTTPS, "UnsupportedRepository", ["sha256", "40 digits"]),
         (
-            Trouble(Kind.ADDRESS, "x is at 10.0.0.1"),
+            GitFailure(GitErrorKind.ADDRESS_REFUSED, "x is at 10.0.0.1"),
             HTTPS,
             "AddressRefused",
             ["x is at", "CREWYARD_NET_ALLOW"],
         ),
-        (Trouble(Kind.CERTIFICATE, "x: expired"), HTTPS, "CertificateInvalid", ["x: expired", "ca.crt"]),
+        (GitFailure(GitErrorKind.CERTIFICATE, "x: expired"), HTTPS, "CertificateInvalid", ["x: expired", "ca.crt"]),
         (
-            Trouble(Kind.HOST_KEY_UNKNOWN, KEY),
+            GitFailure(GitErrorKind.HOST_KEY_UNKNOWN, KEY),
             SSH,
             "HostKeyUnknown",
             [KEY, "ssh-keyscan -p 2222 git.example.org"],
         ),
-        (Trouble(Kind.HOST_KEY_CHANGED, KEY), SSH, "HostKeyMismatch", [KEY, "not the one in known_hosts"]),
-        (Trouble(Kind.LATE), HTTPS, "Unreachable", ["within 60 s"]),
-        (Trouble(Kind.AWAY), HTTPS, "Unreachable", ["tried again"]),
-        (Trouble(Kind.COMMIT), HTTPS, "Unreachable", ["tried again"]),
+        (GitFailure(GitErrorKind.HOST_KEY_CHANGED, KEY), SSH, "HostKeyMismatch", [KEY, "not the one in known_hosts"]),
+        (GitFailure(GitErrorKind.TIMEOUT), HTTPS, "Unreachable", ["within 60 s"]),
+        (GitFailure(GitErrorKind.UNAVAILABLE), HTTPS, "Unreachable", ["tried again"]),
+        (GitFailure(GitErrorKind.COMMIT_NOT_FOUND), HTTPS, "Unreachable", ["tried again"]),
     ],
 )
 def test_trouble_is_told_with_the_next_step(trouble, remote, reason, words):
@@ -64,7 +64,7 @@ def test_trouble_is_told_with_the_next_step(trouble, remote, reason, words):
 
 
 def test_every_kind_of_trouble_is_told():
-    assert all(meaning(Trouble(kind, KEY), SSH, 60).message for kind in Kind)
+    assert all(meaning(GitFailure(kind, KEY), SSH, 60).message for kind in GitErrorKind)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_what_is_not_even_asked(url, ref, reason):
 def test_every_reason_is_explained():
     root = Path(__file__).parents[4]
     places = [
-        *root.glob("controller/git*.py"),
+        *root.glob("controller/git/*.py"),
         root / "controller/git/repository.py",
         root / "controller/source/poller.py",
     ]
