@@ -1,1 +1,1 @@
-"""Connections to addresses that strangers name, checked and pinned in one moment. For api, build and git."""
+"""SSRF-safe outbound connections: each address is checked and pinned. Used by api, build and git."""

@@ -1,7 +1,7 @@
-"""Which network addresses a source may be fetched from. Pure but for the resolver that is handed in.
+"""Policy for the network addresses that sources may be fetched from. Pure except for the injected resolver.
 
-Called by egress.relay.http_relay for every connection that fetching makes, so that redirects
-and names that change their address are covered as well.
+Called by egress.relay.relay for every connection of a fetch, which also covers redirects and names that
+change their address, and by api.build_context.
 """
 
 import ipaddress
@@ -13,8 +13,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 Resolver = Callable[[str, int], list[str]]
 
-# Metadata services that lie outside the ranges which are refused anyway.
-_METADATA = (
+# Cloud metadata services outside the ranges that are always refused.
+_METADATA_ADDRESSES = (
     "100.100.100.200/32",
     "168.63.129.16/32",
     "192.0.0.192/32",
@@ -24,56 +24,56 @@ _METADATA = (
 
 
 class AddressRefused(Exception):
-    """The address is one this installation does not fetch from; the text says which and why."""
+    """This installation does not fetch from the address; the text has the address and the reason."""
 
 
 @dataclass(frozen=True)
-class Rules:
-    """`allow` wins over everything; `deny` adds to what is always refused."""
+class AddressRules:
+    """`allow` overrides everything; `deny` adds to the addresses that are always refused."""
 
     allow: Networks
     deny: Networks
 
     @staticmethod
-    def parse(allow: Iterable[str], deny: Iterable[str]) -> "Rules":
-        """From networks in CIDR form. Raises ValueError naming a malformed one."""
-        return Rules(_networks(allow), _networks([*deny, *_METADATA]))
+    def parse(allow: Iterable[str], deny: Iterable[str]) -> "AddressRules":
+        """Parse networks in CIDR form. Raises ValueError naming a malformed one."""
+        return AddressRules(_networks(allow), _networks([*deny, *_METADATA_ADDRESSES]))
 
-    def objection(self, address: Address) -> str | None:
-        """Why `address` is refused, or None where it may be connected to.
+    def refusal_reason(self, address: Address) -> str | None:
+        """Return why `address` is refused, or None where connections are allowed.
 
-        An IPv4 address carried inside an IPv6 one is judged as what it is.
+        An IPv4 address embedded in an IPv6 address is checked as well.
         """
-        for candidate in (address, *_carried(address)):
+        for candidate in (address, *_embedded(address)):
             if _within(candidate, self.allow):
                 continue
             if _within(candidate, self.deny):
                 return "denied by this installation"
-            kind = _kind(candidate)
+            kind = _forbidden_kind(candidate)
             if kind:
                 return kind
         return None
 
 
-def checked(host: str, port: int, rules: Rules, resolve: Resolver) -> list[str]:
-    """The addresses of `host`, all of them allowed, in the resolver's order.
+def resolve_allowed(host: str, port: int, rules: AddressRules, resolve: Resolver) -> list[str]:
+    """Resolve `host` and return its addresses, all of them allowed, in the resolver's order.
 
-    One forbidden address among them refuses the name: which one gets the
-    connection would else be chance. Raises AddressRefused; what `resolve` raises passes.
+    One forbidden address refuses the whole name; otherwise chance would pick the address that gets the
+    connection. Raises AddressRefused and whatever `resolve` raises.
     """
-    found = resolve(host, port)
-    for text in found:
-        why = rules.objection(ipaddress.ip_address(text.partition("%")[0]))
-        if why:
-            at = "" if text == host else f" is at {text}, which"
-            raise AddressRefused(f"{host}{at} is {why}")
-    return found
+    addresses = resolve(host, port)
+    for text in addresses:
+        reason = rules.refusal_reason(ipaddress.ip_address(text.partition("%")[0]))
+        if reason:
+            detail = "" if text == host else f" is at {text}, which"
+            raise AddressRefused(f"{host}{detail} is {reason}")
+    return addresses
 
 
 def system_resolver(host: str, port: int) -> list[str]:
-    """What the system makes of `host`, in every spelling it understands. Raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    """Resolve `host`, in any spelling, with the system's resolver. Raises OSError."""
+    entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 def _networks(texts: Iterable[str]) -> Networks:
@@ -84,7 +84,7 @@ def _within(address: Address, networks: Networks) -> bool:
     return any(address in network for network in networks if network.version == address.version)
 
 
-def _kind(address: Address) -> str | None:
+def _forbidden_kind(address: Address) -> str | None:
     if address.is_loopback:
         return "a loopback address"
     if address.is_link_local:
@@ -95,12 +95,12 @@ def _kind(address: Address) -> str | None:
         return "an unspecified address"
     if isinstance(address, ipaddress.IPv6Address) and address.is_site_local:
         return "a site-local address"
-    if address.is_reserved and not _carried(address):
+    if address.is_reserved and not _embedded(address):
         return "a reserved address"
     return None
 
 
-def _carried(address: Address) -> tuple[Address, ...]:
+def _embedded(address: Address) -> tuple[Address, ...]:
     if isinstance(address, ipaddress.IPv4Address):
         return ()
     value = int(address)

@@ -1,8 +1,8 @@
-"""`python -m egress.ca_bundle COMMAND …`: runs COMMAND, which trusts CREWYARD_CA besides the system.
+"""`python -m egress.ca_bundle COMMAND …`: run COMMAND with CREWYARD_CA added to the system's CA bundle.
 
-An installation's own authorities (PEM) come as a variable, so that a pod needs no volume for them. Libraries
-read SSL_CERT_FILE as they are imported, and it takes the place of the system's list: both go into one file,
-before the process begins. In front of api, controller and build steps where there are such authorities.
+The installation's own CA certificates (PEM) come in a variable, because a pod then needs no volume. Libraries
+read SSL_CERT_FILE on import, and it replaces the system's bundle; therefore both go into one file before the
+process starts. Wraps api, controller and build steps where the installation has such certificates.
 """
 
 import os
@@ -12,35 +12,36 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-VARIABLE = "CREWYARD_CA"
-FILE = Path("/tmp/crewyard-authorities.crt")
-READERS = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")
-LONGEST = 32 * 1024
-"""In a variable of every build pod."""
+CA_VARIABLE = "CREWYARD_CA"
+BUNDLE_PATH = Path("/tmp/crewyard-authorities.crt")
+LIBRARY_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT")
+MAX_CHARACTERS = 32 * 1024
+"""Limit of the variable, which every build pod carries."""
 _BLOCK = re.compile(r"-----BEGIN CERTIFICATE-----\s.+?\s-----END CERTIFICATE-----", re.DOTALL)
 
 
-def check(text: str) -> str:
-    """The certificates of a text, nothing else of it. Raises ValueError for none, a damaged one, too many."""
+def checked_certificates(text: str) -> str:
+    """Return only the certificates in `text`. Raises ValueError for none, a damaged one or a long text."""
     if "PRIVATE KEY" in text:
-        raise ValueError("it has a private key: give certificates only")
-    if len(text) > LONGEST:
+        raise ValueError("contains a private key; give certificates only")
+    if len(text) > MAX_CHARACTERS:
         raise ValueError(
-            f"it has {len(text)} characters, more than {LONGEST}: give your own authorities, no whole bundle"
+            f"has {len(text)} characters, more than {MAX_CHARACTERS}; "
+            "give only the CAs of your own, not a whole bundle"
         )
-    found = _BLOCK.findall(text)
-    if not found:
-        raise ValueError("it has no certificate in PEM (-----BEGIN CERTIFICATE-----)")
-    for number, block in enumerate(found, 1):
+    blocks = _BLOCK.findall(text)
+    if not blocks:
+        raise ValueError("contains no certificate in PEM format (-----BEGIN CERTIFICATE-----)")
+    for number, block in enumerate(blocks, 1):
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=block)
         except (ssl.SSLError, TypeError) as error:
-            raise ValueError(f"certificate {number} of {len(found)} cannot be read: copy it anew") from error
-    return "\n".join(found) + "\n"
+            raise ValueError(f"certificate {number} of {len(blocks)} is malformed; copy it again") from error
+    return "\n".join(blocks) + "\n"
 
 
-def places() -> list[Path]:
-    """Where the system's own list may be."""
+def system_bundle_paths() -> list[Path]:
+    """Return the paths where the system's CA bundle may be."""
     default = ssl.get_default_verify_paths().openssl_cafile
     return [
         Path("/etc/ssl/certs/ca-certificates.crt"),
@@ -50,31 +51,31 @@ def places() -> list[Path]:
 
 
 def bundle(own: str, candidates: Iterable[Path]) -> str:
-    """The system's list, of the first place that has one, and these."""
+    """Return the system's bundle, from the first candidate that exists, followed by `own`."""
     system = next((path.read_text(errors="replace") for path in candidates if path.is_file()), "")
-    return f"{system.rstrip()}\n{check(own)}".lstrip("\n")
+    return f"{system.rstrip()}\n{checked_certificates(own)}".lstrip("\n")
 
 
 def environment(inherited: Mapping[str, str], file: Path) -> dict[str, str]:
-    """The environment in which libraries read that file."""
-    return {**inherited, **dict.fromkeys(READERS, str(file))}
+    """Return the environment that makes libraries read `file`."""
+    return {**inherited, **dict.fromkeys(LIBRARY_VARIABLES, str(file))}
 
 
-def main(arguments: Sequence[str], inherited: Mapping[str, str], file: Path = FILE) -> None:
-    """Becomes the command, and does not return. Ends with 1 and a line where it cannot."""
+def main(arguments: Sequence[str], inherited: Mapping[str, str], file: Path = BUNDLE_PATH) -> None:
+    """Replace this process by the command. Exit with 1 and a message where that is impossible."""
     if not arguments:
         sys.exit("usage: python3 -m egress.ca_bundle COMMAND …")
-    found = dict(inherited)
-    if found.get(VARIABLE, "").strip():
+    env = dict(inherited)
+    if env.get(CA_VARIABLE, "").strip():
         try:
-            text = bundle(found[VARIABLE], places())
+            text = bundle(env[CA_VARIABLE], system_bundle_paths())
         except ValueError as error:
-            sys.exit(f"{VARIABLE}: {error}")
-        fresh = file.with_suffix(f".{os.getpid()}")
-        fresh.write_text(text)
-        fresh.replace(file)
-        found = environment(found, file)
-    os.execvpe(arguments[0], list(arguments), found)
+            sys.exit(f"{CA_VARIABLE}: {error}")
+        temporary = file.with_suffix(f".{os.getpid()}")
+        temporary.write_text(text)
+        temporary.replace(file)
+        env = environment(env, file)
+    os.execvpe(arguments[0], list(arguments), env)
 
 
 if __name__ == "__main__":

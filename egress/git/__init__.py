@@ -1,1 +1,1 @@
-"""pygit2 on one remote, through a checked relay: credentials, host keys, errors."""
+"""pygit2 against one remote through an egress relay: credentials, host keys, errors."""

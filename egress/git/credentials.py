@@ -1,11 +1,11 @@
-"""What opens a remote. Made by controller.source.poller and build.settings, used by egress.git.remote."""
+"""Credentials of a git remote. Created by controller.source.poller and build.settings."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
-class Access:
-    """What opens a remote, from the Project's Secret: each empty where it holds none."""
+class GitCredentials:
+    """Credentials and trust anchors from the Project's Secret; a field is empty where it has none."""
 
     username: str = ""
     password: str = field(default="", repr=False)
@@ -15,6 +15,6 @@ class Access:
     known_hosts: str = field(default="", repr=False)
 
     @property
-    def given(self) -> bool:
-        """Whether there is anything that proves who asks."""
+    def authenticates(self) -> bool:
+        """Whether any field authenticates the client."""
         return bool(self.username or self.password or self.bearer or self.identity)

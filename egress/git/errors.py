@@ -1,76 +1,78 @@
-"""What went wrong on a way out to a repository, in one word. Pure.
+"""Classification of failed git operations. Pure.
 
-libgit2 has few codes of its own, so its texts are read, which a test holds against real servers; what the
-way itself has seen comes first. Called by controller.git.remote and build.source.fetch_git.
+libgit2 has few error codes, so its messages are matched (a test checks them against real servers); what the
+relay observed takes precedence. Called by controller.git.remote and build.source.git_remote.
 """
 
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from egress.git.credentials import Access
-from egress.git.known_hosts import pinned
+from egress.git.credentials import GitCredentials
+from egress.git.known_hosts import pinned_keys
 from egress.git.repository_url import parse
-from egress.relay.relay import Way
+from egress.relay.relay import EgressRelay
 
 
-class Kind(Enum):
-    """The kinds of trouble; all but AWAY and LATE stay until somebody changes something."""
+class GitErrorKind(Enum):
+    """Kinds of git errors; only UNAVAILABLE and TIMEOUT can pass without a change of configuration."""
 
     TOO_LARGE = auto()
-    ADDRESS = auto()
+    ADDRESS_REFUSED = auto()
     CERTIFICATE = auto()
     HOST_KEY_UNKNOWN = auto()
     HOST_KEY_CHANGED = auto()
-    LATE = auto()
-    NO_HOST = auto()
+    TIMEOUT = auto()
+    HOST_NOT_FOUND = auto()
     AUTH = auto()
     IDENTITY = auto()
-    REPOSITORY = auto()
-    NO_GIT = auto()
+    REPOSITORY_NOT_FOUND = auto()
+    NOT_GIT = auto()
     SHA256 = auto()
-    COMMIT = auto()
-    AWAY = auto()
+    COMMIT_NOT_FOUND = auto()
+    UNAVAILABLE = auto()
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """`detail` is what the way knows besides: which address and why, whose certificate, which host key."""
+class GitFailure:
+    """A classified error. `detail` comes from the relay: refused address, certificate or host key."""
 
-    kind: Kind
+    kind: GitErrorKind
     detail: str = ""
 
 
-def trouble(error: Exception, url: str, access: Access, way: Way) -> Trouble:
-    """What `error` means, raised by pygit2 while it talked to `url` through `way`."""
+def classify(error: Exception, url: str, credentials: GitCredentials, relay: EgressRelay) -> GitFailure:
+    """Classify `error`, which pygit2 raised for `url` through `relay`."""
     text = str(error)
-    if way.exceeded:
-        return Trouble(Kind.TOO_LARGE)
-    if way.refusals:
-        return Trouble(Kind.ADDRESS, way.refusals[0])
-    if way.untrusted:
-        return Trouble(Kind.CERTIFICATE, way.untrusted[0])
-    if "ssh hostkey" in text and way.shown:
-        place = parse(url)
-        known = pinned(access.known_hosts, place.host, place.port)
-        kind = Kind.HOST_KEY_CHANGED if known else Kind.HOST_KEY_UNKNOWN
-        return Trouble(kind, f"{way.shown.fingerprint} ({way.shown.kind or 'of no known kind'})")
-    if way.deadline.over or way.deadline.left() <= 0:
-        return Trouble(Kind.LATE)
-    if way.unknown:
-        return Trouble(Kind.NO_HOST)
-    return Trouble(told(text))
+    if relay.size_exceeded:
+        return GitFailure(GitErrorKind.TOO_LARGE)
+    if relay.refused_addresses:
+        return GitFailure(GitErrorKind.ADDRESS_REFUSED, relay.refused_addresses[0])
+    if relay.certificate_errors:
+        return GitFailure(GitErrorKind.CERTIFICATE, relay.certificate_errors[0])
+    if "ssh hostkey" in text and relay.host_key:
+        server = parse(url)
+        pinned = pinned_keys(credentials.known_hosts, server.host, server.port)
+        kind = GitErrorKind.HOST_KEY_CHANGED if pinned else GitErrorKind.HOST_KEY_UNKNOWN
+        return GitFailure(
+            kind, f"{relay.host_key.fingerprint} ({relay.host_key.algorithm or 'of no known kind'})"
+        )
+    if relay.deadline.expired or relay.deadline.seconds_left() <= 0:
+        return GitFailure(GitErrorKind.TIMEOUT)
+    if relay.unresolved_hosts:
+        return GitFailure(GitErrorKind.HOST_NOT_FOUND)
+    return GitFailure(classify_text(text))
 
 
-def keyscan(url: str) -> str:
-    """The command that prints the host keys of the server at `url`."""
-    place = parse(url)
-    port = "" if place.port == 22 else f"-p {place.port} "
-    return f"ssh-keyscan {port}{place.host}"
+def keyscan_command(url: str) -> str:
+    """Return the command that prints the host keys of the server at `url`."""
+    server = parse(url)
+    port = "" if server.port == 22 else f"-p {server.port} "
+    return f"ssh-keyscan {port}{server.host}"
 
 
-_CANNOT_ASK = "cannot fetch a specific object"
-_REFUSED = ("not our ref", "unadvertised object", "unexpected packet type", _CANNOT_ASK)
-"""The third is what libgit2 makes of the remote's own refusal of a commit."""
+_NO_COMMIT_IDS = "cannot fetch a specific object"
+_COMMIT_REFUSED = ("not our ref", "unadvertised object", "unexpected packet type", _NO_COMMIT_IDS)
+"""The third is libgit2's message when the remote itself refuses a commit."""
 _DENIED = (
     "status code: 401",
     "status code: 403",
@@ -87,22 +89,31 @@ _ABSENT = (
     "no such file",
     "does not exist",
 )
-_IN_TEXT = (
-    (Kind.IDENTITY, ("private key file", "unable to parse", "unsupported private key")),
-    (Kind.AUTH, _DENIED),
-    (Kind.SHA256, ("remote object format",)),
-    (Kind.COMMIT, _REFUSED),
-    (Kind.REPOSITORY, (*(f"status code: {code}" for code in (400, 404, 405, 406, 410)), *_ABSENT)),
-    (Kind.NO_GIT, ("content-type", "invalid http response", "bad packet", "dumb http", "invalid packet")),
+_KIND_TEXTS = (
+    (GitErrorKind.IDENTITY, ("private key file", "unable to parse", "unsupported private key")),
+    (GitErrorKind.AUTH, _DENIED),
+    (GitErrorKind.SHA256, ("remote object format",)),
+    (GitErrorKind.COMMIT_NOT_FOUND, _COMMIT_REFUSED),
+    (
+        GitErrorKind.REPOSITORY_NOT_FOUND,
+        (*(f"status code: {code}" for code in (400, 404, 405, 406, 410)), *_ABSENT),
+    ),
+    (
+        GitErrorKind.NOT_GIT,
+        ("content-type", "invalid http response", "bad packet", "dumb http", "invalid packet"),
+    ),
 )
 
 
-def told(text: str) -> Kind:
-    """What one of libgit2's texts means."""
-    low = text.lower()
-    return next((kind for kind, words in _IN_TEXT if any(word in low for word in words)), Kind.AWAY)
+def classify_text(text: str) -> GitErrorKind:
+    """Classify a libgit2 message."""
+    lowered = text.lower()
+    return next(
+        (kind for kind, words in _KIND_TEXTS if any(word in lowered for word in words)),
+        GitErrorKind.UNAVAILABLE,
+    )
 
 
-def cannot_ask(text: str) -> bool:
-    """Whether a text says that the remote gives named branches only."""
-    return _CANNOT_ASK in text.lower()
+def refuses_commit_ids(text: str) -> bool:
+    """Return whether the message says that the remote serves named refs only, not commit ids."""
+    return _NO_COMMIT_IDS in text.lower()

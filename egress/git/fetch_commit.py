@@ -1,8 +1,8 @@
-"""Fetching exactly one commit with pygit2, from servers of every kind.
+"""Fetch of exactly one commit with pygit2, from any kind of server.
 
-Most servers give a commit by its id. Some refuse ids that no reference names: then the reference that is
-there is fetched and the commit looked for, at last in all branches. The way out bounds what that may cost.
-Called by controller.git.remote and build.source.git_remote.
+Most servers serve a commit by its id. Some refuse ids that no ref names: then a ref at the commit is
+fetched, or all branches as a last resort. The relay bounds the cost. Called by controller.git.remote and
+build.source.git_remote.
 """
 
 from collections.abc import Callable
@@ -10,46 +10,57 @@ from typing import Any
 
 import pygit2
 
-from egress.git.errors import Kind, cannot_ask, told
+from egress.git.errors import GitErrorKind, classify_text, refuses_commit_ids
 
-_HERE = "refs/crewyard/one"
-_SPECIAL = frozenset(" *:^~?[\\")
+_LOCAL_REF = "refs/crewyard/one"
+_REFSPEC_SPECIALS = frozenset(" *:^~?[\\")
 
-Ask = Callable[[], pygit2.RemoteCallbacks]
+MakeCallbacks = Callable[[], pygit2.RemoteCallbacks]
 
 
 class CommitMissing(Exception):
-    """The remote answered, and does not have the commit, or gives it to nobody."""
+    """The remote does not have the commit or does not serve it."""
 
 
-def fetch_one(repository: Any, remote: Any, commit: str, ask: Ask, name: str = "") -> pygit2.Commit:
-    """The commit, fetched without its history where the remote can do that; `name` is where it was seen.
+def fetch_single_commit(
+    repository: Any, remote: Any, commit: str, make_callbacks: MakeCallbacks, ref: str = ""
+) -> pygit2.Commit:
+    """Fetch and return the commit, without its history where the remote can; `ref` is where it was seen.
 
-    `ask` gives callbacks, new ones for every conversation. Raises CommitMissing, and what pygit2 raises.
+    `make_callbacks` returns new callbacks for each connection. Raises CommitMissing and pygit2's errors.
     """
     try:
-        remote.fetch([f"+{commit}:{_HERE}"], callbacks=ask(), depth=1)
+        remote.fetch([f"+{commit}:{_LOCAL_REF}"], callbacks=make_callbacks(), depth=1)
     except (pygit2.GitError, KeyError) as error:
-        if told(str(error)) is not Kind.COMMIT:
+        if classify_text(str(error)) is not GitErrorKind.COMMIT_NOT_FOUND:
             raise
-        _by_name(remote, commit, ask, name, cannot_ask(str(error)))
-    found = repository.get(commit)
-    if not isinstance(found, pygit2.Commit):
-        raise CommitMissing(f"{commit} is {'no commit' if found is not None else 'not there'}")
-    return found
+        _fetch_by_ref(remote, commit, make_callbacks, ref, refuses_commit_ids(str(error)))
+    commit_object = repository.get(commit)
+    if not isinstance(commit_object, pygit2.Commit):
+        raise CommitMissing(f"{commit} is {'not a commit' if commit_object is not None else 'missing'}")
+    return commit_object
 
 
-def _by_name(remote: Any, commit: str, ask: Ask, name: str, branches_only: bool) -> None:
-    """Fetches `name`, else a reference at the commit, else all branches where that is the only way."""
-    if not name:
-        name = next((n for n in _at(remote.list_heads(callbacks=ask()), commit) if not _SPECIAL & set(n)), "")
-    if name:
-        remote.fetch([f"+{name}:{_HERE}"], callbacks=ask(), depth=1)
+def _fetch_by_ref(
+    remote: Any, commit: str, make_callbacks: MakeCallbacks, ref: str, branches_only: bool
+) -> None:
+    """Fetch `ref`, else a ref at the commit, else (where the remote serves refs only) all branches."""
+    if not ref:
+        ref = next(
+            (
+                n
+                for n in _refs_at(remote.list_heads(callbacks=make_callbacks()), commit)
+                if not _REFSPEC_SPECIALS & set(n)
+            ),
+            "",
+        )
+    if ref:
+        remote.fetch([f"+{ref}:{_LOCAL_REF}"], callbacks=make_callbacks(), depth=1)
     elif branches_only:
-        remote.fetch(["+refs/heads/*:refs/crewyard/heads/*"], callbacks=ask(), depth=0)
+        remote.fetch(["+refs/heads/*:refs/crewyard/heads/*"], callbacks=make_callbacks(), depth=0)
     else:
         raise CommitMissing("the remote does not have it")
 
 
-def _at(heads: list[Any], commit: str) -> list[str]:
+def _refs_at(heads: list[Any], commit: str) -> list[str]:
     return [head.name for head in heads if (head.name or "").startswith("refs/") and str(head.oid) == commit]

@@ -1,6 +1,6 @@
-"""The key by which an ssh server is known, and hearing it in what the server sends first. Pure.
+"""SSH host keys, and a parser that extracts the host key from a server's key exchange. Pure.
 
-Called by egress.relay.ssh_relay, which sees the bytes, and by egress.git.known_hosts, which compares.
+Called by egress.relay.ssh_relay, which relays the bytes, and by egress.git.known_hosts, which compares keys.
 """
 
 import base64
@@ -8,87 +8,87 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-_REPLIES = (31, 33)
-"""Messages of a key exchange that begin with the server's host key (RFC 4253, RFC 4419, RFC 5656)."""
-_LARGEST_PACKET = 64 << 10
-_LARGEST_GREETING = 64 << 10
+_KEY_EXCHANGE_REPLIES = (31, 33)
+"""Key exchange messages that start with the server's host key (RFC 4253, RFC 4419, RFC 5656)."""
+_MAX_PACKET_BYTES = 64 << 10
+_MAX_GREETING_BYTES = 64 << 10
 
 
 @dataclass(frozen=True)
 class HostKey:
-    """A public key in the form it has on the wire."""
+    """A public key in wire format."""
 
     blob: bytes
 
     @property
-    def kind(self) -> str:
-        """Its algorithm, `ssh-ed25519` for example; empty where it says none."""
-        name, _ = _string(self.blob) or (b"", b"")
+    def algorithm(self) -> str:
+        """The key's algorithm, for example `ssh-ed25519`; empty where the blob names none."""
+        name, _ = _read_string(self.blob) or (b"", b"")
         text = name.decode("ascii", "replace")
         return text if text.isprintable() and len(text) < 64 else ""
 
     @property
     def fingerprint(self) -> str:
-        """As `ssh-keygen -l` shows it: `SHA256:…`."""
+        """The fingerprint as `ssh-keygen -l` prints it: `SHA256:…`."""
         digest = hashlib.sha256(self.blob).digest()
         return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
 
 
-class Listener:
-    """Hears the host key in the bytes from a server, in whatever pieces they come; keeps at most 128 KiB.
+class HostKeyReader:
+    """Extract the host key from a server's bytes, split in any way; buffers at most 128 KiB.
 
-    `strange` is set for a server that says a lot and nothing of ssh.
+    `not_ssh` is set for a server that sends more than 64 KiB without an SSH version line.
     """
 
     def __init__(self) -> None:
-        self._held = b""
-        self._greeted = self._over = False
-        self._heard = 0
-        self.strange = False
+        self._buffer = b""
+        self._version_seen = self._done = False
+        self._received = 0
+        self.not_ssh = False
 
-    def hear(self, data: bytes) -> HostKey | None:
-        """The host key, once, as soon as the bytes up to here hold it."""
-        if self._over:
+    def feed(self, data: bytes) -> HostKey | None:
+        """Return the host key once, as soon as the bytes so far contain it."""
+        if self._done:
             return None
-        self._held += data
-        self._heard += len(data)
-        if not self._greeted and not self._greeting():
+        self._buffer += data
+        self._received += len(data)
+        if not self._version_seen and not self._skip_to_version():
             return None
-        while not self._over and len(self._held) >= 6:
-            size, padding, message = struct.unpack(">IBB", self._held[:6])
-            if not padding + 2 <= size <= _LARGEST_PACKET:
+        while not self._done and len(self._buffer) >= 6:
+            size, padding, message = struct.unpack(">IBB", self._buffer[:6])
+            if not padding + 2 <= size <= _MAX_PACKET_BYTES:
                 break
-            if len(self._held) < 4 + size:
+            if len(self._buffer) < 4 + size:
                 return None
-            payload, self._held = self._held[5 : 4 + size - padding], self._held[4 + size :]
-            if message in _REPLIES:
-                self._end()
-                found = _string(payload[1:])
+            payload, self._buffer = self._buffer[5 : 4 + size - padding], self._buffer[4 + size :]
+            if message in _KEY_EXCHANGE_REPLIES:
+                self._finish()
+                found = _read_string(payload[1:])
                 return HostKey(found[0]) if found else None
         else:
             return None
-        self._end()
+        self._finish()
         return None
 
-    def _greeting(self) -> bool:
-        """Drops the lines up to the one with the version; False while it has not come."""
-        while b"\n" in self._held:
-            line, _, self._held = self._held.partition(b"\n")
+    def _skip_to_version(self) -> bool:
+        """Drop the lines up to the SSH version; return False until it has arrived."""
+        while b"\n" in self._buffer:
+            line, _, self._buffer = self._buffer.partition(b"\n")
             if line.startswith(b"SSH-"):
-                self._greeted = True
+                self._version_seen = True
                 return True
-        # Counted from the first byte: lines are dropped as they end, but there may be any number of them.
-        if self._heard > _LARGEST_GREETING:
-            self.strange = True
-            self._end()
+        # Counts all bytes received, because complete lines are dropped and their number is unbounded.
+        if self._received > _MAX_GREETING_BYTES:
+            self.not_ssh = True
+            self._finish()
         return False
 
-    def _end(self) -> None:
-        self._over, self._held = True, b""
+    def _finish(self) -> None:
+        self._done, self._buffer = True, b""
 
 
-def _string(data: bytes) -> tuple[bytes, bytes] | None:
-    """The string at the beginning of `data`, and the rest; None where there is none."""
+def _read_string(data: bytes) -> tuple[bytes, bytes] | None:
+    """Return the SSH string at the start of `data` and the remaining bytes; None where it is incomplete."""
     if len(data) < 4:
         return None
     (size,) = struct.unpack(">I", data[:4])

@@ -1,7 +1,7 @@
-"""Which host keys a `known_hosts` text pins for a server, in all the forms that OpenSSH writes. Pure.
+"""Host keys that a `known_hosts` text pins for a server, in all formats that OpenSSH writes. Pure.
 
-Called by egress.git.remote. Hashed names, patterns, ports and `@revoked` are understood; lines of
-certificate authorities are passed over, since libgit2 does not speak host certificates.
+Called by egress.git.remote and egress.git.errors. Supports hashed names, patterns, ports and `@revoked`;
+skips `@cert-authority` lines, because libgit2 does not support host certificates.
 """
 
 import base64
@@ -12,29 +12,29 @@ import hmac
 
 from egress.git.host_key import HostKey
 
-_SSH = 22
+_SSH_PORT = 22
 
 
-def pinned(text: str, host: str, port: int) -> tuple[HostKey, ...]:
-    """The keys of `host` at `port`. Those without a port stand in where there are none with it."""
+def pinned_keys(text: str, host: str, port: int) -> tuple[HostKey, ...]:
+    """Return the keys of `host` at `port`; entries without a port apply where none names the port."""
     host = host.lower()
-    lines = [line for line in map(_parsed, text.splitlines()) if line]
-    for name in [host] if port == _SSH else [f"[{host}]:{port}", host]:
-        mine = [(marker, key) for marker, names, key in lines if _named(names, name)]
-        revoked = {key for marker, key in mine if marker == "@revoked"}
-        found = tuple(dict.fromkeys(key for marker, key in mine if not marker and key not in revoked))
-        if mine:
-            return found
+    lines = [line for line in map(_parse_line, text.splitlines()) if line]
+    for name in [host] if port == _SSH_PORT else [f"[{host}]:{port}", host]:
+        matches = [(marker, key) for marker, names, key in lines if _matches_names(names, name)]
+        revoked = {key for marker, key in matches if marker == "@revoked"}
+        keys = tuple(dict.fromkeys(key for marker, key in matches if not marker and key not in revoked))
+        if matches:
+            return keys
     return ()
 
 
-def line(host: str, port: int, key: HostKey) -> str:
-    """The line of a file that pins `key`."""
-    return f"[{host}]:{port} {key.kind} {base64.b64encode(key.blob).decode()}\n"
+def known_hosts_line(host: str, port: int, key: HostKey) -> str:
+    """Return the line of a known_hosts file that pins `key`."""
+    return f"[{host}]:{port} {key.algorithm} {base64.b64encode(key.blob).decode()}\n"
 
 
-def _parsed(text: str) -> tuple[str, str, HostKey] | None:
-    """Marker, names and key of a line; None for a comment and what is no line of the format."""
+def _parse_line(text: str) -> tuple[str, str, HostKey] | None:
+    """Return marker, names and key of a line; None for a comment or a malformed line."""
     words = text.split()
     marker = words.pop(0) if words and words[0].startswith("@") else ""
     if len(words) < 3 or words[0].startswith("#") or marker not in ("", "@revoked"):
@@ -43,29 +43,29 @@ def _parsed(text: str) -> tuple[str, str, HostKey] | None:
         key = HostKey(base64.b64decode(words[2], validate=True))
     except (binascii.Error, ValueError):
         return None
-    return (marker, words[0], key) if key.kind == words[1] else None
+    return (marker, words[0], key) if key.algorithm == words[1] else None
 
 
-def _named(names: str, name: str) -> bool:
-    """Whether a line's names mean `name`; one that begins with `!` excludes."""
-    meant = False
+def _matches_names(names: str, name: str) -> bool:
+    """Return whether a line's names match `name`; a pattern that starts with `!` excludes."""
+    matched = False
     for pattern in names.split(","):
-        without = pattern.startswith("!")
+        negated = pattern.startswith("!")
         if _matches(pattern.removeprefix("!"), name):
-            if without:
+            if negated:
                 return False
-            meant = True
-    return meant
+            matched = True
+    return matched
 
 
 def _matches(pattern: str, name: str) -> bool:
     if pattern.startswith("|1|"):
-        return _hashed(pattern, name)
-    # The brackets of a port are letters here, not a set of them.
+        return _matches_hash(pattern, name)
+    # The brackets around a host with a port are literal, not a character set.
     return fnmatch.fnmatchcase(name, pattern.lower().replace("[", "[[]"))
 
 
-def _hashed(pattern: str, name: str) -> bool:
+def _matches_hash(pattern: str, name: str) -> bool:
     try:
         salt, digest = (base64.b64decode(part, validate=True) for part in pattern[3:].split("|"))
     except (binascii.Error, ValueError):

@@ -1,6 +1,7 @@
-"""The addresses of repositories that are read at all: https, http and ssh, and nothing odd in them. Pure.
+"""Strict parser of repository URLs: https, http and ssh only. Pure.
 
-Called before anything is looked up or connected to, by controller.git.client, build.source.fetch_git and egress.relay.ssh_relay.
+Called before any name resolution or connection, by controller.git.client, build.source.fetch_git and
+egress.relay.ssh_relay.
 """
 
 import re
@@ -8,16 +9,16 @@ from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes, urlsplit, urlunsplit
 
 PORTS = {"http": 80, "https": 443, "ssh": 22}
-_MOST = 2048
-_LETTERS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+")
+_MAX_LENGTH = 2048
+_URL_CHARACTERS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+")
 _HOST = re.compile(r"([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
 _SECRETS = "names and passwords belong into the Secret of source.git.secretRef"
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a repository is: `user` only for ssh; `host` in lower case; `port` always."""
+class RepositoryUrl:
+    """Parts of a repository URL: `user` only for ssh; `host` in lower case; `port` is always set."""
 
     scheme: str
     user: str
@@ -26,8 +27,8 @@ class Place:
     path: str
 
 
-def parse(url: str) -> Place:
-    """The parts of an address. Raises ValueError with what is wrong with it, which shows nothing secret."""
+def parse(url: str) -> RepositoryUrl:
+    """Parse `url`. Raises ValueError with the problem; the text contains no secret."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -35,9 +36,9 @@ def parse(url: str) -> Place:
         raise ValueError("the address has no valid host and port") from None
     if parts.scheme not in PORTS or not url.startswith(f"{parts.scheme}://"):
         raise ValueError("only https://, http:// and ssh:// addresses are read")
-    if len(url) > _MOST:
-        raise ValueError(f"the address has more than {_MOST} characters")
-    if not _LETTERS.fullmatch(url):
+    if len(url) > _MAX_LENGTH:
+        raise ValueError(f"the address has more than {_MAX_LENGTH} characters")
+    if not _URL_CHARACTERS.fullmatch(url):
         raise ValueError(
             "the address holds spaces, control characters or letters that are not percent-encoded"
         )
@@ -52,22 +53,22 @@ def parse(url: str) -> Place:
         raise ValueError("the address is not of the form ssh://git@host/path")
     if min(unquote_to_bytes(parts.path), default=32) < 32 or b"\x7f" in unquote_to_bytes(parts.path):
         raise ValueError("the path of the address holds control characters")
-    return Place(parts.scheme, user, host, port or PORTS[parts.scheme], parts.path)
+    return RepositoryUrl(parts.scheme, user, host, port or PORTS[parts.scheme], parts.path)
 
 
-def shown(url: str) -> str:
-    """`url` for people: without what may be a secret in it (user, password, query), printable, bounded."""
+def display_url(url: str) -> str:
+    """Return `url` for messages: without user, password and query, printable and bounded."""
     try:
         parts = urlsplit(url)
         clean = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
     except ValueError:
         clean = "(no address)"
-    return harmless(clean)
+    return printable(clean)
 
 
-def harmless(text: str, most: int = 300) -> str:
-    """`text` from a stranger as one bounded line in which nothing moves a cursor or turns the direction."""
+def printable(text: str, max_length: int = 300) -> str:
+    """Return untrusted `text` as one bounded line without control or bidirectional characters."""
     line = "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[: most + 1]
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[: max_length + 1]
     )
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= max_length else f"{line[: max_length - 1]}…"

@@ -1,1 +1,1 @@
-"""Loopback relays that check each outbound connection: HTTP and SSH."""
+"""Loopback relays that check every outbound connection: HTTP and SSH."""

@@ -1,56 +1,56 @@
-"""After this time every connection of a way out ends, however much still drips in. Called by egress.relay.relay."""
+"""Deadline that shuts down all connections of a relay, active ones included. Called by egress.relay.relay."""
 
 import contextlib
 import socket
 import threading
 import time
 
-from egress.relay.timer import Alarms
+from egress.relay.timer import TimerThread
 
-_ALARMS = Alarms()
+_TIMERS = TimerThread()
 
 
 class Deadline:
-    """Runs `seconds` from `start`; `over` is set then, and what was admitted is shut down."""
+    """Expire `seconds` after `start`: set `expired` and shut down the added connections."""
 
     def __init__(self, seconds: float) -> None:
-        self.over = False
+        self.expired = False
         self._seconds, self._end = seconds, time.monotonic() + seconds
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
-        self._alarm: int | None = None
+        self._timer_id: int | None = None
 
     def start(self) -> None:
-        """The time begins."""
+        """Start the countdown."""
         self._end = time.monotonic() + self._seconds
-        self._alarm = _ALARMS.set(self._end, self._expire)
+        self._timer_id = _TIMERS.schedule(self._end, self._expire)
 
     def stop(self) -> None:
-        """It is not needed any more."""
-        if self._alarm is not None:
-            _ALARMS.drop(self._alarm)
+        """Cancel the countdown."""
+        if self._timer_id is not None:
+            _TIMERS.cancel(self._timer_id)
 
-    def left(self) -> float:
-        """Seconds until the time is over; 0 or less once it is."""
+    def seconds_left(self) -> float:
+        """Return the seconds until the deadline; 0 or less after it."""
         return self._end - time.monotonic()
 
-    def admit(self, stream: socket.socket) -> None:
-        """Lets a connection live until the time is over. Raises TimeoutError where it is."""
+    def add(self, stream: socket.socket) -> None:
+        """Add a connection, which is shut down at the deadline. Raises TimeoutError after it."""
         with self._lock:
-            if self.over:
-                raise TimeoutError("the time of this way out is over")
+            if self.expired:
+                raise TimeoutError("the deadline of the relay has expired")
             self._open.add(stream)
 
-    def release(self, stream: socket.socket) -> None:
-        """A connection that has ended by itself."""
+    def remove(self, stream: socket.socket) -> None:
+        """Remove a connection that has ended."""
         with self._lock:
             self._open.discard(stream)
 
     def _expire(self) -> None:
         with self._lock:
-            self.over = True
+            self.expired = True
             streams, self._open = self._open, set()
         for stream in streams:
             with contextlib.suppress(OSError):
-                # Not close: a thread may be reading from it, and its number would be given to another file.
+                # Not close: a thread may be reading from it, and the descriptor could be reused.
                 stream.shutdown(socket.SHUT_RDWR)

@@ -1,11 +1,9 @@
-"""The way out to http and https servers: a small relay on loopback that checks every connection.
+"""HTTP relay on loopback that checks every outbound connection. Called by egress.git.remote.
 
-libgit2 resolves names and follows redirects by itself; here each of its
-connections goes to an address that was checked in the same moment. Called by
-egress.git.remote. It is no proxy, since libgit2 ignores one for plain http and
-hangs on an untrusted certificate behind one: `/https/host:port/path` stands for
-the far address, redirects are rewritten likewise, and TLS is spoken from here,
-with the certificate checked against the far host.
+libgit2 resolves names and follows redirects on its own; through the relay each connection goes to an address
+checked just before. It is not an HTTP proxy, because libgit2 ignores a proxy for plain http and hangs on an
+untrusted certificate behind one. Instead `/https/host:port/path` stands for the upstream URL, redirects are
+rewritten the same way, and the relay speaks TLS and verifies the upstream certificate.
 """
 
 import contextlib
@@ -16,105 +14,111 @@ import ssl
 from typing import Any
 
 from egress.addresses import AddressRefused
-from egress.relay.http_messages import adapted, answer, inside, same_server, target_of, without_credentials
-from egress.relay.listener import Door
-from egress.relay.relay import Way
+from egress.relay.http_messages import (
+    empty_response,
+    parse_request_head,
+    relay_path,
+    rewrite_response_head,
+    same_server,
+    without_credentials,
+)
+from egress.relay.listener import LoopbackListener
+from egress.relay.relay import EgressRelay
 
-_HEAD_BYTES = 64 << 10
-_CHUNK = 64 << 10
+_MAX_HEAD_BYTES = 64 << 10
+_CHUNK_BYTES = 64 << 10
 
 
-class NoAuthority(OSError):
-    """What was given as certificates of authorities is none."""
+class CaBundleInvalid(OSError):
+    """The configured CA bundle contains no certificate."""
 
 
-class Gate(Way):
-    """A way to http and https servers, wherever they redirect to.
+class HttpRelay(EgressRelay):
+    """A relay to http and https servers that follows redirects to any server.
 
-    With a `home`, credentials reach no other server than that address's.
-    `ca` are certificates in PEM form that are trusted besides the system's;
-    `untrusted` are hosts whose certificate is not valid.
+    With a `repository_url`, only the server of that URL gets the credentials. `ca` is a PEM bundle that is
+    trusted in addition to the system's; `certificate_errors` lists hosts without a valid certificate.
     """
 
-    def __init__(self, *about: Any, ca: str = "", home: str = "", **more: Any) -> None:
+    def __init__(self, *about: Any, ca: str = "", repository_url: str = "", **more: Any) -> None:
         super().__init__(*about, **more)
-        self._ca, self.home = ca, home
-        self._door = Door("gate", self._serve)
-        self._here = f"http://127.0.0.1:{self._door.port}"
+        self._ca, self.repository_url = ca, repository_url
+        self._listener = LoopbackListener("http-relay", self._serve)
+        self._local_base = f"http://127.0.0.1:{self._listener.port}"
 
     def open(self) -> None:
-        """Connections are taken from now on."""
-        self._door.open()
+        """Start accepting connections."""
+        self._listener.open()
 
     def close(self) -> None:
-        """And no more."""
-        self._door.close()
+        """Stop accepting connections."""
+        self._listener.close()
 
-    def address(self, url: str) -> str:
-        """What to ask for in place of `url`, so that the way leads through here."""
-        return f"{self._here}{inside(url)}"
+    def local_url(self, url: str) -> str:
+        """Return the loopback URL that stands for `url`."""
+        return f"{self._local_base}{relay_path(url)}"
 
-    def secured(self, plain: socket.socket, host: str) -> socket.socket:
-        """TLS over `plain`, with the certificate of `host`. Raises OSError."""
+    def start_tls(self, plain: socket.socket, host: str) -> socket.socket:
+        """Start TLS over `plain` and verify the certificate of `host`. Raises OSError."""
         try:
-            context = trusting(self._ca)
-            secured = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
-            self.deadline.release(plain)
-            plain = secured
-            self.deadline.admit(secured)
-            secured.do_handshake()
-            return secured
+            context = tls_context(self._ca)
+            tls = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+            self.deadline.remove(plain)
+            plain = tls
+            self.deadline.add(tls)
+            tls.do_handshake()
+            return tls
         except OSError as error:
-            self.deadline.release(plain)
+            self.deadline.remove(plain)
             plain.close()
             if isinstance(error, ssl.SSLCertVerificationError):
-                self.untrusted.append(f"{host}: {error.verify_message}")
-            elif isinstance(error, NoAuthority):
-                self.untrusted.append(f"{host} cannot be checked: {error}")
+                self.certificate_errors.append(f"{host}: {error.verify_message}")
+            elif isinstance(error, CaBundleInvalid):
+                self.certificate_errors.append(f"{host} cannot be checked: {error}")
             raise
 
     def _serve(self, client: socket.socket) -> None:
-        """One request of libgit2: the connection ends with its answer."""
+        """Serve one request of libgit2; the connection ends with its response."""
         client.settimeout(self.idle_timeout)
         with contextlib.suppress(OSError):
-            self.deadline.admit(client)
+            self.deadline.add(client)
             head, rest = _read_head(client)
             if head:
-                self._answer(client, head, rest)
-        self.deadline.release(client)
+                self._forward(client, head, rest)
+        self.deadline.remove(client)
 
-    def _answer(self, client: socket.socket, head: bytes, rest: bytes) -> None:
+    def _forward(self, client: socket.socket, head: bytes, rest: bytes) -> None:
         try:
-            scheme, host, port, forwarded = target_of(head)
-            if self.home and not same_server(self.home, scheme, host, port):
+            scheme, host, port, forwarded = parse_request_head(head)
+            if self.repository_url and not same_server(self.repository_url, scheme, host, port):
                 forwarded = without_credentials(forwarded)
         except ValueError:
-            client.sendall(answer("400 Bad Request"))
+            client.sendall(empty_response("400 Bad Request"))
             return
         try:
             upstream = self.connect(host, port)
             if scheme == "https":
-                upstream = self.secured(upstream, host)
+                upstream = self.start_tls(upstream, host)
         except AddressRefused:
-            client.sendall(answer("403 Forbidden"))
+            client.sendall(empty_response("403 Forbidden"))
             return
         except OSError:
-            client.sendall(answer("502 Bad Gateway"))
+            client.sendall(empty_response("502 Bad Gateway"))
             return
         try:
             with upstream:
                 upstream.sendall(forwarded + rest)
-                far = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-                _pipe(client, upstream, self, f"/{scheme}/{far}")
+                server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+                _pipe(client, upstream, self, f"/{scheme}/{server}")
         finally:
-            self.deadline.release(upstream)
+            self.deadline.remove(upstream)
 
 
 def _read_head(stream: socket.socket) -> tuple[bytes, bytes]:
     data = b""
     while b"\r\n\r\n" not in data:
-        more = stream.recv(_CHUNK)
-        if not more or len(data) > _HEAD_BYTES:
+        more = stream.recv(_CHUNK_BYTES)
+        if not more or len(data) > _MAX_HEAD_BYTES:
             return b"", b""
         data += more
     head, _, rest = data.partition(b"\r\n\r\n")
@@ -122,69 +126,71 @@ def _read_head(stream: socket.socket) -> tuple[bytes, bytes]:
 
 
 @functools.lru_cache(maxsize=64)
-def trusting(ca: str) -> ssl.SSLContext:
-    """What trusts the system's authorities and those in `ca`. Raises NoAuthority where it holds none.
+def tls_context(ca: str) -> ssl.SSLContext:
+    """Return a context that trusts the system's CAs and those in `ca`. Raises CaBundleInvalid.
 
-    Kept, since reading the system's hundred and more takes longer than a listing.
+    Cached, because loading the system's more than 100 CAs takes longer than listing the refs of a remote.
     """
     context = ssl.create_default_context()
     if ca:
         try:
             context.load_verify_locations(cadata=ca)
         except (ssl.SSLError, ValueError, TypeError):
-            raise NoAuthority("ca.crt holds no certificate in PEM form") from None
+            raise CaBundleInvalid("ca.crt contains no certificate in PEM format") from None
     return context
 
 
-def _waiting(*sides: socket.socket, seconds: float) -> list[socket.socket]:
-    """Those of `sides` that have something to read, TLS's own buffer included."""
-    held: list[socket.socket] = [side for side in sides if isinstance(side, ssl.SSLSocket) and side.pending()]
-    return held or select.select(sides, [], [], seconds)[0]
+def _readable(*sockets: socket.socket, seconds: float) -> list[socket.socket]:
+    """Return the sockets that have data to read, including data in the TLS buffer."""
+    buffered: list[socket.socket] = [
+        side for side in sockets if isinstance(side, ssl.SSLSocket) and side.pending()
+    ]
+    return buffered or select.select(sockets, [], [], seconds)[0]
 
 
-def _pipe(client: socket.socket, upstream: socket.socket, gate: Gate, prefix: str) -> None:
-    """Copies both ways until one side ends; the answer's head is adapted on the way."""
-    head, rest = _answer_head(client, upstream, gate, prefix)
+def _pipe(client: socket.socket, upstream: socket.socket, relay: HttpRelay, prefix: str) -> None:
+    """Copy in both directions until one side closes; rewrite the response head."""
+    head, rest = _relay_response_head(client, upstream, relay, prefix)
     if not head:
         return
     client.sendall(head + rest)
     others: dict[Any, socket.socket] = {client: upstream, upstream: client}
     while True:
-        ready = _waiting(client, upstream, seconds=gate.idle_timeout)
+        ready = _readable(client, upstream, seconds=relay.idle_timeout)
         if not ready:
             return
         for side in ready:
-            data = side.recv(_CHUNK)
-            if not data or (side is upstream and not gate.take(len(data))):
+            data = side.recv(_CHUNK_BYTES)
+            if not data or (side is upstream and not relay.count_received(len(data))):
                 return
             others[side].sendall(data)
 
 
-def _answer_head(
-    client: socket.socket, upstream: socket.socket, gate: Gate, prefix: str
+def _relay_response_head(
+    client: socket.socket, upstream: socket.socket, relay: HttpRelay, prefix: str
 ) -> tuple[bytes, bytes]:
-    """Sends the request's body on until the answer's head is there; it then says `close` and leads here.
+    """Forward the request body until the response head arrives; return the new head and the bytes after it.
 
-    Heads that only announce another one (1xx) stay here: what follows one would be passed on as it is.
+    Informational heads (1xx) are not forwarded, because the final head after one would pass unchanged.
     """
     data = b""
     while True:
         head, end, rest = data.partition(b"\r\n\r\n")
         if end and not head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
-            return adapted(head, prefix), rest
+            return rewrite_response_head(head, prefix), rest
         if end:
             data = rest
             continue
-        ready = _waiting(client, upstream, seconds=gate.idle_timeout)
-        if not ready or len(data) > _HEAD_BYTES:
+        ready = _readable(client, upstream, seconds=relay.idle_timeout)
+        if not ready or len(data) > _MAX_HEAD_BYTES:
             return b"", b""
         if client in ready:
-            body = client.recv(_CHUNK)
+            body = client.recv(_CHUNK_BYTES)
             if not body:
                 return b"", b""
             upstream.sendall(body)
         if upstream in ready:
-            more = upstream.recv(_CHUNK)
-            if not more or not gate.take(len(more)):
+            more = upstream.recv(_CHUNK_BYTES)
+            if not more or not relay.count_received(len(more)):
                 return b"", b""
             data += more

@@ -1,7 +1,7 @@
-"""A listener on loopback whose connections are served by threads. Called by egress.relay.http_relay and .tunnel.
+"""Threaded listener on loopback. Called by egress.relay.http_relay and egress.relay.ssh_relay.
 
-The standard library's server asks itself again and again whether it is to end: to begin and to end one took
-as long as the rest of a short listing.
+The standard library's server polls for its shutdown; starting and stopping one took as long as the rest of a
+short ref listing.
 """
 
 import contextlib
@@ -10,30 +10,30 @@ import threading
 from collections.abc import Callable
 
 
-class Door:
-    """Listens from the beginning, on a port of its own; `serve` gets each connection, and closes none."""
+class LoopbackListener:
+    """Bind a free port on construction; `serve` gets each connection and must not close it."""
 
-    def __init__(self, name: str, serve: Callable[[socket.socket], None], waiting: int = 16) -> None:
-        """`name` is the threads'; so many connections wait at most. Raises OSError where no port is free."""
+    def __init__(self, name: str, serve: Callable[[socket.socket], None], backlog: int = 16) -> None:
+        """Bind the port; `name` is the name of the threads. Raises OSError where no port is free."""
         self._name, self._serve = name, serve
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=waiting)
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=backlog)
         self._opened = False
         self.port = int(self._socket.getsockname()[1])
 
     def open(self) -> None:
-        """Connections are taken from now on."""
+        """Start accepting connections."""
         self._opened = True
-        threading.Thread(target=self._take, daemon=True, name=self._name).start()
+        threading.Thread(target=self._accept, daemon=True, name=self._name).start()
 
     def close(self) -> None:
-        """And no more. Those that are served go on."""
+        """Stop accepting connections; open ones continue."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         if not self._opened:
             self._socket.close()
 
-    def _take(self) -> None:
-        # Closed here alone: elsewhere its number could be another socket's when it is waited at again.
+    def _accept(self) -> None:
+        # Closed only in this thread: otherwise accept could wait on a reused descriptor.
         with self._socket:
             while True:
                 try:
@@ -42,8 +42,10 @@ class Door:
                     continue
                 except OSError:
                     return
-                threading.Thread(target=self._one, args=(connection,), daemon=True, name=self._name).start()
+                threading.Thread(
+                    target=self._handle, args=(connection,), daemon=True, name=self._name
+                ).start()
 
-    def _one(self, connection: socket.socket) -> None:
+    def _handle(self, connection: socket.socket) -> None:
         with connection:
             self._serve(connection)

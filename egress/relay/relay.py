@@ -1,58 +1,58 @@
-"""What every way out has: checked addresses, counted bytes, a time. Called by egress.relay.http_relay and .tunnel."""
+"""Base of the relays: checked addresses, a byte limit, a deadline. Called by http_relay and ssh_relay."""
 
 import socket
 import threading
 from abc import ABC, abstractmethod
 from typing import Self
 
-from egress.addresses import AddressRefused, Resolver, Rules, checked, system_resolver
+from egress.addresses import AddressRefused, AddressRules, Resolver, resolve_allowed, system_resolver
 from egress.git.host_key import HostKey
 from egress.relay.deadline import Deadline
 
-_ADDRESSES = 8
-"""Of one name, tried one after the other."""
+_MAX_ADDRESSES_TRIED = 8
+"""Addresses of one name, tried in order."""
 
 
-class Way(ABC):
-    """A context manager; connections lead out while it is open.
+class EgressRelay(ABC):
+    """Context manager that relays connections while it is open.
 
-    `refusals` is what was turned away, `unknown` are hosts that have no address at all, `untrusted` those
-    that could not prove who they are; `shown` is the host key that an ssh server showed last. At most `most`
-    bytes come in through all connections together, then `exceeded` is set and all of them end. Connecting
-    and idling are bounded by `connect_timeout` and `idle_timeout`, in seconds; `total_timeout` seconds after
-    the beginning every connection ends, however much it still drips, and `deadline.over` is set.
+    `refused_addresses` are the refusals, `unresolved_hosts` the hosts without address, `certificate_errors`
+    the servers without a valid certificate; `host_key` is the key that an ssh server presented last. All
+    connections together receive at most `max_bytes`; then `size_exceeded` is set and all of them end.
+    `connect_timeout` and `idle_timeout` (seconds) bound connecting and idling; `total_timeout` seconds after
+    the start every connection ends, active or not, and `deadline.expired` is set.
     """
 
     def __init__(
         self,
-        rules: Rules,
+        rules: AddressRules,
         resolve: Resolver = system_resolver,
         connect_timeout: float = 10.0,
         idle_timeout: float = 60.0,
         total_timeout: float = 900.0,
-        most: int = 1 << 30,
+        max_bytes: int = 1 << 30,
     ) -> None:
         self.rules, self.resolve = rules, resolve
         self.connect_timeout, self.idle_timeout = connect_timeout, idle_timeout
         self.deadline = Deadline(total_timeout)
-        self.exceeded = False
-        self.refusals: list[str] = []
-        self.unknown: list[str] = []
-        self.untrusted: list[str] = []
-        self.shown: HostKey | None = None
-        self._left, self._lock = most, threading.Lock()
+        self.size_exceeded = False
+        self.refused_addresses: list[str] = []
+        self.unresolved_hosts: list[str] = []
+        self.certificate_errors: list[str] = []
+        self.host_key: HostKey | None = None
+        self._bytes_left, self._lock = max_bytes, threading.Lock()
 
     @abstractmethod
-    def address(self, url: str) -> str:
-        """What to ask for in place of `url`, so that the way leads through here."""
+    def local_url(self, url: str) -> str:
+        """Return the loopback URL that stands for `url`."""
 
     @abstractmethod
     def open(self) -> None:
-        """Connections are taken from now on."""
+        """Start accepting connections."""
 
     @abstractmethod
     def close(self) -> None:
-        """And no more."""
+        """Stop accepting connections."""
 
     def __enter__(self) -> Self:
         self.open()
@@ -63,47 +63,47 @@ class Way(ABC):
         self.deadline.stop()
         self.close()
 
-    def take(self, count: int) -> bool:
-        """Counts bytes that came in; False once they are too many."""
+    def count_received(self, count: int) -> bool:
+        """Count received bytes; return False once the limit is exceeded."""
         with self._lock:
-            self._left -= count
-            self.exceeded = self._left < 0
-            return not self.exceeded
+            self._bytes_left -= count
+            self.size_exceeded = self._bytes_left < 0
+            return not self.size_exceeded
 
     def connect(self, host: str, port: int) -> socket.socket:
-        """A connection to a checked address of `host`, within the time. Raises AddressRefused or OSError."""
+        """Connect to a checked address of `host` before the deadline. Raises AddressRefused or OSError."""
         try:
-            addresses = checked(host, port, self.rules, self.resolve)
+            addresses = resolve_allowed(host, port, self.rules, self.resolve)
         except AddressRefused as error:
-            self.refusals.append(str(error))
+            self.refused_addresses.append(str(error))
             raise
         except UnicodeError:
-            # A label of no letters, or of more than 63.
-            self.unknown.append(host)
-            raise OSError(f"{host} is no name of a host") from None
+            # A label is empty or longer than 63 characters.
+            self.unresolved_hosts.append(host)
+            raise OSError(f"{host} is not a valid host name") from None
         except socket.gaierror as error:
             if error.errno in (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)):
-                self.unknown.append(host)
+                self.unresolved_hosts.append(host)
             raise
-        last: OSError = OSError(f"{host} has no address")
-        for address in addresses[:_ADDRESSES]:
+        last_error: OSError = OSError(f"{host} has no address")
+        for address in addresses[:_MAX_ADDRESSES_TRIED]:
             try:
-                stream = socket.create_connection((address, port), self._patience())
+                stream = socket.create_connection((address, port), self._connect_seconds())
             except OSError as error:
-                last = error
+                last_error = error
                 continue
             try:
-                self.deadline.admit(stream)
+                self.deadline.add(stream)
             except OSError:
                 stream.close()
                 raise
             stream.settimeout(self.idle_timeout)
             return stream
-        raise last
+        raise last_error
 
-    def _patience(self) -> float:
-        """Seconds that one attempt to connect may take. Raises TimeoutError where there are none left."""
-        left = self.deadline.left()
-        if left <= 0:
-            raise TimeoutError("the time of this way out is over")
-        return min(self.connect_timeout, left)
+    def _connect_seconds(self) -> float:
+        """Return the seconds for one connection attempt. Raises TimeoutError where none are left."""
+        seconds = self.deadline.seconds_left()
+        if seconds <= 0:
+            raise TimeoutError("the deadline of the relay has expired")
+        return min(self.connect_timeout, seconds)

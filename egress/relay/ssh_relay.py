@@ -1,8 +1,8 @@
-"""The way out to one ssh server: a relay on loopback that checks the address and hears who answers.
+"""SSH relay on loopback that checks the address and records the host key. Called by egress.git.remote.
 
-libgit2 connects to it in place of the far server and speaks ssh through it. Where a key exchange begins,
-the server shows its host key in the open; `shown` is that key. What proves that the server owns it is the
-exchange itself, which is libgit2's affair. Called by egress.git.remote.
+libgit2 connects to the relay instead of the server and speaks ssh through it. The server sends its host key
+unencrypted at the start of the key exchange; `host_key` is that key. The exchange itself, which libgit2 runs,
+proves that the server owns it.
 """
 
 import contextlib
@@ -12,68 +12,68 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from egress.addresses import AddressRefused
-from egress.git.host_key import Listener
+from egress.git.host_key import HostKeyReader
 from egress.git.repository_url import parse
-from egress.relay.listener import Door
-from egress.relay.relay import Way
+from egress.relay.listener import LoopbackListener
+from egress.relay.relay import EgressRelay
 
-_CHUNK = 64 << 10
-_WAITING = 4
+_CHUNK_BYTES = 64 << 10
+_BACKLOG = 4
 
 
-class Tunnel(Way):
-    """A way to the server of the address `home` and to no other; `shown` is the host key it showed."""
+class SshRelay(EgressRelay):
+    """A relay to the server of `repository_url` only; `host_key` is the key that the server presented."""
 
-    def __init__(self, *about: Any, home: str, **more: Any) -> None:
+    def __init__(self, *about: Any, repository_url: str, **more: Any) -> None:
         super().__init__(*about, **more)
-        self.place = parse(home)
-        self._door = Door("tunnel", self._serve, _WAITING)
-        self.port = self._door.port
+        self.server = parse(repository_url)
+        self._listener = LoopbackListener("ssh-relay", self._serve, _BACKLOG)
+        self.port = self._listener.port
 
     def open(self) -> None:
-        """Connections are taken from now on."""
-        self._door.open()
+        """Start accepting connections."""
+        self._listener.open()
 
     def close(self) -> None:
-        """And no more."""
-        self._door.close()
+        """Stop accepting connections."""
+        self._listener.close()
 
-    def address(self, url: str) -> str:
-        """What to ask for in place of `url`, so that the way leads through here."""
+    def local_url(self, url: str) -> str:
+        """Return the loopback URL that stands for `url`."""
         parts = urlsplit(url)
         return urlunsplit(("ssh", f"{parse(url).user or 'git'}@127.0.0.1:{self.port}", parts.path, "", ""))
 
     def _serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError):
-            self.deadline.admit(client)
+            self.deadline.add(client)
             client.settimeout(self.idle_timeout)
             with contextlib.suppress(AddressRefused):
-                upstream = self.connect(self.place.host, self.place.port)
+                upstream = self.connect(self.server.host, self.server.port)
                 try:
                     with upstream:
                         _copy(client, upstream, self)
                 finally:
-                    self.deadline.release(upstream)
-        self.deadline.release(client)
+                    self.deadline.remove(upstream)
+        self.deadline.remove(client)
 
 
-def _copy(client: socket.socket, upstream: socket.socket, tunnel: Tunnel) -> None:
-    """Both ways until one side ends, is silent for too long, or sends too much."""
-    listener = Listener()
+def _copy(client: socket.socket, upstream: socket.socket, relay: SshRelay) -> None:
+    """Copy in both directions until one side closes, idles too long or exceeds the byte limit."""
+    key_reader = HostKeyReader()
     others = {client: upstream, upstream: client}
     while True:
-        ready = select.select([client, upstream], [], [], tunnel.idle_timeout)[0]
+        ready = select.select([client, upstream], [], [], relay.idle_timeout)[0]
         if not ready:
             return
         for side in ready:
-            data = side.recv(_CHUNK)
+            data = side.recv(_CHUNK_BYTES)
             if not data:
                 return
             if side is upstream:
-                if not tunnel.take(len(data)):
+                if not relay.count_received(len(data)):
                     return
-                # Before it is passed on: whoever asks for it has read it from here.
-                tunnel.shown = listener.hear(data) or tunnel.shown
-                if listener.strange:
+                # Set before the data is forwarded, because libgit2's callback reads it.
+                relay.host_key = key_reader.feed(data) or relay.host_key
+                if key_reader.not_ssh:
                     return
             others[side].sendall(data)

@@ -1,7 +1,6 @@
-"""One thread that rings many alarms. Called by egress.relay.deadline.
+"""Timers that share one thread. Called by egress.relay.deadline.
 
-A timer of the standard library is a thread of its own, and to start one takes longer than to read a short
-listing.
+Each threading.Timer starts a thread, which takes longer than a short ref listing.
 """
 
 import heapq
@@ -11,65 +10,65 @@ import time
 from collections.abc import Callable
 
 IDLE_SECONDS = 60.0
-"""After which the thread ends where no alarm is set."""
-_SPARE = 64
+"""The thread exits after this time without a timer."""
+_MAX_CANCELED_SPARE = 64
 
 
-class Alarms:
-    """Alarms by number; the thread begins with the first one."""
+class TimerThread:
+    """Timers by id; the thread starts with the first one."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._rings: dict[int, Callable[[], None]] = {}
-        self._due: list[tuple[float, int]] = []
-        self._numbers = itertools.count()
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._heap: list[tuple[float, int]] = []
+        self._ids = itertools.count()
         self._running = False
 
-    def set(self, at: float, ring: Callable[[], None]) -> int:
-        """Calls `ring` at the monotonic second `at`, in the thread; it must neither wait nor raise.
+    def schedule(self, at: float, callback: Callable[[], None]) -> int:
+        """Call `callback` in the thread at the monotonic second `at`; it must neither block nor raise.
 
-        Gives the number by which the alarm is dropped.
+        Return the timer's id, for `cancel`.
         """
         with self._changed:
-            number = next(self._numbers)
-            sooner = not self._due or at < self._due[0][0]
-            self._rings[number] = ring
-            heapq.heappush(self._due, (at, number))
+            timer_id = next(self._ids)
+            earliest = not self._heap or at < self._heap[0][0]
+            self._callbacks[timer_id] = callback
+            heapq.heappush(self._heap, (at, timer_id))
             if not self._running:
                 self._running = True
-                threading.Thread(target=self._work, daemon=True, name="alarms").start()
-            elif sooner:
+                threading.Thread(target=self._run, daemon=True, name="timers").start()
+            elif earliest:
                 self._changed.notify()
-            return number
+            return timer_id
 
-    def drop(self, number: int) -> None:
-        """The alarm does not ring any more; it may just be ringing."""
+    def cancel(self, timer_id: int) -> None:
+        """Cancel a timer; its callback may be running already."""
         with self._changed:
-            self._rings.pop(number, None)
-            if len(self._due) > 2 * len(self._rings) + _SPARE:
-                self._due = [one for one in self._due if one[1] in self._rings]
-                heapq.heapify(self._due)
+            self._callbacks.pop(timer_id, None)
+            if len(self._heap) > 2 * len(self._callbacks) + _MAX_CANCELED_SPARE:
+                self._heap = [entry for entry in self._heap if entry[1] in self._callbacks]
+                heapq.heapify(self._heap)
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         while True:
             with self._changed:
-                ring = self._next()
-                if ring is None:
+                callback = self._wait_for_next()
+                if callback is None:
                     self._running = False
                     return
-            ring()
+            callback()
 
-    def _next(self) -> Callable[[], None] | None:
-        """The next ring, when it is time; None where there was none for long."""
+    def _wait_for_next(self) -> Callable[[], None] | None:
+        """Wait for the next due callback; return None after IDLE_SECONDS without a timer."""
         while True:
-            while self._due and self._due[0][1] not in self._rings:
-                heapq.heappop(self._due)
-            if not self._due:
-                if not self._changed.wait(IDLE_SECONDS) and not self._due:
+            while self._heap and self._heap[0][1] not in self._callbacks:
+                heapq.heappop(self._heap)
+            if not self._heap:
+                if not self._changed.wait(IDLE_SECONDS) and not self._heap:
                     return None
                 continue
-            at, number = self._due[0]
-            left = at - time.monotonic()
-            if left <= 0:
-                return self._rings.pop(number)
-            self._changed.wait(left)
+            at, timer_id = self._heap[0]
+            seconds = at - time.monotonic()
+            if seconds <= 0:
+                return self._callbacks.pop(timer_id)
+            self._changed.wait(seconds)

@@ -1,4 +1,4 @@
-"""Which addresses are refused, in every spelling, and that the gate holds to it."""
+"""Refused addresses in every spelling, and their enforcement by the relay."""
 
 import http.server
 import ipaddress
@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egress.addresses import AddressRefused, Rules, checked, system_resolver
-from egress.relay.http_relay import Gate
+from egress.addresses import AddressRefused, AddressRules, resolve_allowed, system_resolver
+from egress.relay.http_relay import HttpRelay
 
-PODS = Rules.parse([], ["10.244.0.0/16", "fd00:10::/64"])
+PODS = AddressRules.parse([], ["10.244.0.0/16", "fd00:10::/64"])
 
 
 @pytest.mark.parametrize(
@@ -47,27 +47,27 @@ PODS = Rules.parse([], ["10.244.0.0/16", "fd00:10::/64"])
     ],
 )
 def test_refused(address: str, why: str) -> None:
-    assert PODS.objection(ipaddress.ip_address(address)) == why
+    assert PODS.refusal_reason(ipaddress.ip_address(address)) == why
 
 
 @pytest.mark.parametrize(
     "address", ["10.0.0.1", "192.168.1.1", "140.82.121.4", "2606:50c0:8000::153", "fd12::1"]
 )
-def test_let_through(address: str) -> None:
-    assert PODS.objection(ipaddress.ip_address(address)) is None
+def test_allowed(address: str) -> None:
+    assert PODS.refusal_reason(ipaddress.ip_address(address)) is None
 
 
-def test_an_allowed_network_wins() -> None:
-    rules = Rules.parse(["127.0.0.0/8", "10.244.0.0/24"], ["10.244.0.0/16"])
-    assert rules.objection(ipaddress.ip_address("127.0.0.1")) is None
-    assert rules.objection(ipaddress.ip_address("10.244.0.9")) is None
-    assert rules.objection(ipaddress.ip_address("10.244.1.9")) == "denied by this installation"
-    assert rules.objection(ipaddress.ip_address("::1")) == "a loopback address"
+def test_allowed_network_overrides_refusal() -> None:
+    rules = AddressRules.parse(["127.0.0.0/8", "10.244.0.0/24"], ["10.244.0.0/16"])
+    assert rules.refusal_reason(ipaddress.ip_address("127.0.0.1")) is None
+    assert rules.refusal_reason(ipaddress.ip_address("10.244.0.9")) is None
+    assert rules.refusal_reason(ipaddress.ip_address("10.244.1.9")) == "denied by this installation"
+    assert rules.refusal_reason(ipaddress.ip_address("::1")) == "a loopback address"
 
 
 def test_one_forbidden_address_refuses_the_name() -> None:
     with pytest.raises(AddressRefused, match=r"git\.example\.org is at 127\.0\.0\.1"):
-        checked("git.example.org", 443, PODS, lambda host, port: ["140.82.121.4", "127.0.0.1"])
+        resolve_allowed("git.example.org", 443, PODS, lambda host, port: ["140.82.121.4", "127.0.0.1"])
 
 
 @pytest.mark.parametrize(
@@ -75,22 +75,22 @@ def test_one_forbidden_address_refuses_the_name() -> None:
 )
 def test_every_spelling_of_loopback(spelling: str) -> None:
     with pytest.raises(AddressRefused):
-        checked(spelling, 80, PODS, system_resolver)
+        resolve_allowed(spelling, 80, PODS, system_resolver)
 
 
 @given(st.ip_addresses(v=4))
-def test_an_address_carried_in_another_is_judged_alike(address: ipaddress.IPv4Address) -> None:
-    inside = ipaddress.ip_address(f"::ffff:{address}")
-    assert (PODS.objection(inside) is None) == (PODS.objection(address) is None)
+def test_embedded_ipv4_address_is_checked(address: ipaddress.IPv4Address) -> None:
+    mapped = ipaddress.ip_address(f"::ffff:{address}")
+    assert (PODS.refusal_reason(mapped) is None) == (PODS.refusal_reason(address) is None)
 
 
 class _Target(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self.server.seen.append((self.path, self.headers["Host"]))  # type: ignore[attr-defined]
+        self.server.requests.append((self.path, self.headers["Host"]))  # type: ignore[attr-defined]
         self.server.credentials = self.headers["Authorization"]  # type: ignore[attr-defined]
         if self.path == "/redirect":
             self.send_response(302)
-            self.send_header("Location", self.server.leads_to)  # type: ignore[attr-defined]
+            self.send_header("Location", self.server.redirect_url)  # type: ignore[attr-defined]
             self.end_headers()
             return
         self.send_response(200)
@@ -104,76 +104,82 @@ class _Target(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def target() -> Iterator[http.server.ThreadingHTTPServer]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Target)
-    server.seen = []  # type: ignore[attr-defined]
-    server.leads_to = ""  # type: ignore[attr-defined]
+    server.requests = []  # type: ignore[attr-defined]
+    server.redirect_url = ""  # type: ignore[attr-defined]
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield server
     server.shutdown()
     server.server_close()
 
 
-def fetch(gate: Gate, url: str) -> bytes:
-    with urllib.request.urlopen(gate.address(url), timeout=60) as answer:
+def fetch(relay: HttpRelay, url: str) -> bytes:
+    with urllib.request.urlopen(relay.local_url(url), timeout=60) as answer:
         return bytes(answer.read())
 
 
-def test_the_gate_leads_to_the_checked_address(target: http.server.ThreadingHTTPServer) -> None:
+def test_the_relay_redirect_url_the_checked_address(target: http.server.ThreadingHTTPServer) -> None:
     port = target.server_address[1]
-    rules = Rules.parse(["127.0.0.0/8"], [])
-    with Gate(rules, resolve=lambda host, port: ["127.0.0.1"]) as gate:
-        assert fetch(gate, f"http://git.example.org:{port}/x?y=1") == b"hello"
-    assert target.seen == [("/x?y=1", f"git.example.org:{port}")]  # type: ignore[attr-defined]
+    rules = AddressRules.parse(["127.0.0.0/8"], [])
+    with HttpRelay(rules, resolve=lambda host, port: ["127.0.0.1"]) as relay:
+        assert fetch(relay, f"http://git.example.org:{port}/x?y=1") == b"hello"
+    assert target.requests == [("/x?y=1", f"git.example.org:{port}")]  # type: ignore[attr-defined]
 
 
-def test_the_gate_stays_closed_for_a_forbidden_address(target: http.server.ThreadingHTTPServer) -> None:
-    with Gate(PODS) as gate:
+def test_relay_refuses_a_forbidden_address(target: http.server.ThreadingHTTPServer) -> None:
+    with HttpRelay(PODS) as relay:
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            fetch(gate, f"http://127.0.0.1:{target.server_address[1]}/x")
-        assert gate.refusals == ["127.0.0.1 is a loopback address"]
-    assert target.seen == []  # type: ignore[attr-defined]
+            fetch(relay, f"http://127.0.0.1:{target.server_address[1]}/x")
+        assert relay.refused_addresses == ["127.0.0.1 is a loopback address"]
+    assert target.requests == []  # type: ignore[attr-defined]
 
 
 def test_a_redirect_is_checked_too(target: http.server.ThreadingHTTPServer) -> None:
     port = target.server_address[1]
-    target.leads_to = f"http://inner.example.org:{port}/secret"  # type: ignore[attr-defined]
-    places = {"outer.example.org": "127.0.0.1", "inner.example.org": "127.0.0.2"}
-    rules = Rules.parse(["127.0.0.1/32"], [])
-    with Gate(rules, resolve=lambda host, port: [places[host]]) as gate:
+    target.redirect_url = f"http://inner.example.org:{port}/secret"  # type: ignore[attr-defined]
+    addresses = {"outer.example.org": "127.0.0.1", "inner.example.org": "127.0.0.2"}
+    rules = AddressRules.parse(["127.0.0.1/32"], [])
+    with HttpRelay(rules, resolve=lambda host, port: [addresses[host]]) as relay:
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            fetch(gate, f"http://outer.example.org:{port}/redirect")
-        assert gate.refusals == ["inner.example.org is at 127.0.0.2, which is a loopback address"]
-    assert [path for path, _ in target.seen] == ["/redirect"]  # type: ignore[attr-defined]
+            fetch(relay, f"http://outer.example.org:{port}/redirect")
+        assert relay.refused_addresses == ["inner.example.org is at 127.0.0.2, which is a loopback address"]
+    assert [path for path, _ in target.requests] == ["/redirect"]  # type: ignore[attr-defined]
 
 
-def test_a_name_that_changes_its_address_is_checked_each_time(
+def test_changed_address_is_checked_again(
     target: http.server.ThreadingHTTPServer,
 ) -> None:
     port = target.server_address[1]
     answers = iter([["127.0.0.1"], ["127.0.0.2"]])
-    with Gate(Rules.parse(["127.0.0.1/32"], []), resolve=lambda host, port: next(answers)) as gate:
-        assert fetch(gate, f"http://git.example.org:{port}/") == b"hello"
+    with HttpRelay(
+        AddressRules.parse(["127.0.0.1/32"], []), resolve=lambda host, port: next(answers)
+    ) as relay:
+        assert fetch(relay, f"http://git.example.org:{port}/") == b"hello"
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            fetch(gate, f"http://git.example.org:{port}/")
+            fetch(relay, f"http://git.example.org:{port}/")
 
 
-def test_no_more_than_agreed_comes_in(target: http.server.ThreadingHTTPServer) -> None:
+def test_byte_limit(target: http.server.ThreadingHTTPServer) -> None:
     port = target.server_address[1]
-    with Gate(Rules.parse(["127.0.0.0/8"], []), most=300_000) as gate:
-        assert fetch(gate, f"http://127.0.0.1:{port}/x") == b"hello"
-        assert not gate.exceeded
-        assert len(fetch(gate, f"http://127.0.0.1:{port}/large")) < 400_000
-        assert gate.exceeded
+    with HttpRelay(AddressRules.parse(["127.0.0.0/8"], []), max_bytes=300_000) as relay:
+        assert fetch(relay, f"http://127.0.0.1:{port}/x") == b"hello"
+        assert not relay.size_exceeded
+        assert len(fetch(relay, f"http://127.0.0.1:{port}/large")) < 400_000
+        assert relay.size_exceeded
 
 
-@pytest.mark.parametrize(("host", "seen"), [("git.example.org", "Bearer word"), ("other.example.org", None)])
+@pytest.mark.parametrize(
+    ("host", "authorization"), [("git.example.org", "Bearer word"), ("other.example.org", None)]
+)
 def test_credentials_reach_their_own_server_only(
-    target: http.server.ThreadingHTTPServer, host: str, seen: str | None
+    target: http.server.ThreadingHTTPServer, host: str, authorization: str | None
 ) -> None:
     port = target.server_address[1]
     home = f"http://git.example.org:{port}/x.git"
-    with Gate(Rules.parse(["127.0.0.0/8"], []), resolve=lambda host, port: ["127.0.0.1"], home=home) as gate:
+    with HttpRelay(
+        AddressRules.parse(["127.0.0.0/8"], []), resolve=lambda host, port: ["127.0.0.1"], repository_url=home
+    ) as relay:
         request = urllib.request.Request(
-            gate.address(f"http://{host}:{port}/x"), headers={"Authorization": "Bearer word"}
+            relay.local_url(f"http://{host}:{port}/x"), headers={"Authorization": "Bearer word"}
         )
         urllib.request.urlopen(request, timeout=60).close()
-    assert target.credentials == seen  # type: ignore[attr-defined]
+    assert target.credentials == authorization  # type: ignore[attr-defined]

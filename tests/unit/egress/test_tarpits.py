@@ -1,4 +1,4 @@
-"""Servers that take their time: connecting, silence and the whole each have an end, by http and by ssh."""
+"""Slow servers: timeouts bound connecting, idling and the whole fetch, over http and ssh."""
 
 import socket
 import time
@@ -9,27 +9,31 @@ import pytest
 from build.settings import GitSource
 from build.source.git_failure import Failed
 from build.source.git_remote import fetch_commit
-from egress.addresses import Rules
-from egress.git.credentials import Access
-from egress.git.errors import Kind
+from egress.addresses import AddressRules
+from egress.git.credentials import GitCredentials
+from egress.git.errors import GitErrorKind
 from tests.testbed.listeners import Treatment, deaf, listening
 
-HERE = Rules.parse(["127.0.0.1/32"], [])
-SOON = 0.3
-LATER = 120.0
-"""Longer than the tests may take: what ends by it, hangs."""
+HERE = AddressRules.parse(["127.0.0.1/32"], [])
+SHORT_SECONDS = 0.3
+NEVER_SECONDS = 120.0
+"""Longer than the tests may take."""
 
 
-def trouble(scheme: str, port: int, place: Path, **limits: float) -> Kind:
-    usual = {"connect_timeout": LATER, "idle_timeout": LATER, "total_timeout": LATER}
+def failure_kind(scheme: str, port: int, place: Path, **limits: float) -> GitErrorKind:
+    defaults = {
+        "connect_timeout": NEVER_SECONDS,
+        "idle_timeout": NEVER_SECONDS,
+        "total_timeout": NEVER_SECONDS,
+    }
     source = GitSource(f"{scheme}://127.0.0.1:{port}/x.git", "a" * 40)
     with pytest.raises(Failed) as failed:
-        fetch_commit(source, Access(identity="x"), HERE, 1 << 20, place, **{**usual, **limits})
+        fetch_commit(source, GitCredentials(identity="x"), HERE, 1 << 20, place, **{**defaults, **limits})
     return failed.value.trouble.kind
 
 
 def drip(first: bytes, drop: bytes) -> Treatment:
-    """Sends `first`, then a little at a time, for ever."""
+    """Send `first`, then `drop` again and again without end."""
 
     def treat(visitor: socket.socket) -> None:
         visitor.recv(65536)
@@ -42,11 +46,11 @@ def drip(first: bytes, drop: bytes) -> Treatment:
 
 
 def silence(first: bytes) -> Treatment:
-    """Sends `first`, then nothing until the visitor goes."""
+    """Send `first`, then nothing until the client disconnects."""
 
     def treat(visitor: socket.socket) -> None:
         visitor.sendall(first)
-        visitor.settimeout(LATER)
+        visitor.settimeout(NEVER_SECONDS)
         while visitor.recv(65536):
             pass
 
@@ -59,15 +63,15 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "ssh"])
-def test_nobody_takes_the_connection(tmp_path, scheme):
+def test_connect_timeout(tmp_path, scheme):
     with deaf() as port:
-        assert trouble(scheme, port, tmp_path, connect_timeout=SOON) is Kind.AWAY
+        assert failure_kind(scheme, port, tmp_path, connect_timeout=SHORT_SECONDS) is GitErrorKind.UNAVAILABLE
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "ssh"])
-def test_the_time_in_all_bounds_connecting_too(tmp_path, scheme):
+def test_total_timeout_bounds_connecting(tmp_path, scheme):
     with deaf() as port:
-        assert trouble(scheme, port, tmp_path, total_timeout=SOON) is Kind.LATE
+        assert failure_kind(scheme, port, tmp_path, total_timeout=SHORT_SECONDS) is GitErrorKind.TIMEOUT
 
 
 @pytest.mark.parametrize(
@@ -85,9 +89,12 @@ def test_the_time_in_all_bounds_connecting_too(tmp_path, scheme):
         ("ssh", b"SSH-2.0-Server\r\n\x00\x00\x01\x00\x06\x14"),
     ],
 )
-def test_silence_ends(tmp_path, scheme, first):
+def test_idle_timeout(tmp_path, scheme, first):
     with listening(treatment=silence(first)) as server:
-        assert trouble(scheme, server.port, tmp_path, idle_timeout=SOON) is Kind.AWAY
+        assert (
+            failure_kind(scheme, server.port, tmp_path, idle_timeout=SHORT_SECONDS)
+            is GitErrorKind.UNAVAILABLE
+        )
         assert server.visits == 1
 
 
@@ -99,18 +106,18 @@ def test_silence_ends(tmp_path, scheme, first):
         ("http", LONG, b"0"),
         ("http", CHUNKED, b"1\r\n0\r\n"),
         ("https", b"", b"\x16"),
-        ("ssh", b"", b"a line of no meaning\r\n"),
+        ("ssh", b"", b"a line without meaning\r\n"),
         ("ssh", b"SSH-2.0-Server\r\n\x00\x00\x80\x00\x06\x14", b"x"),
     ],
 )
-def test_a_drip_ends_with_the_time_in_all(tmp_path, scheme, first, drop):
-    for seconds in (SOON, 20 * SOON):
+def test_total_timeout_ends_a_drip(tmp_path, scheme, first, drop):
+    for seconds in (SHORT_SECONDS, 20 * SHORT_SECONDS):
         with listening(treatment=drip(first, drop)) as server:
-            kind = trouble(scheme, server.port, tmp_path / str(seconds), total_timeout=seconds)
+            kind = failure_kind(scheme, server.port, tmp_path / str(seconds), total_timeout=seconds)
         if server.visits:
             break
-        # On a busy machine the time may be over before anybody is reached.
-    assert kind in (Kind.LATE, Kind.AWAY, Kind.NO_GIT)
+        # On a busy machine the deadline may expire before the connection is accepted.
+    assert kind in (GitErrorKind.TIMEOUT, GitErrorKind.UNAVAILABLE, GitErrorKind.NOT_GIT)
     assert server.visits == 1
 
 
@@ -118,8 +125,13 @@ def test_a_drip_ends_with_the_time_in_all(tmp_path, scheme, first, drop):
     ("scheme", "first"),
     [("http", HEAD + b"\r\n"), ("http", b"HTTP/1.1 200 OK\r\n"), ("ssh", b""), ("https", b"")],
 )
-def test_a_flood_ends_with_the_bytes(tmp_path, scheme, first):
+def test_byte_limit_ends_a_flood(tmp_path, scheme, first):
     with listening(treatment=drip(first, b"x" * 65536 * 16)) as server:
-        kind = trouble(scheme, server.port, tmp_path)
-        assert kind in (Kind.TOO_LARGE, Kind.AWAY, Kind.NO_GIT, Kind.REPOSITORY)
+        kind = failure_kind(scheme, server.port, tmp_path)
+        assert kind in (
+            GitErrorKind.TOO_LARGE,
+            GitErrorKind.UNAVAILABLE,
+            GitErrorKind.NOT_GIT,
+            GitErrorKind.REPOSITORY_NOT_FOUND,
+        )
         assert server.visits == 1

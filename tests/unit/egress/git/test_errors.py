@@ -1,74 +1,78 @@
-"""What libgit2 and the forges say, in one word; other tests hold the texts against real servers."""
+"""Classification of messages of libgit2 and git hosts; other tests check the texts against real servers."""
 
 import pytest
 
-from egress.addresses import Rules
-from egress.git.credentials import Access
-from egress.git.errors import Kind, keyscan, told, trouble
-from egress.git.remote import way
+from egress.addresses import AddressRules
+from egress.git.credentials import GitCredentials
+from egress.git.errors import GitErrorKind, classify, classify_text, keyscan_command
+from egress.git.remote import relay_for
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("unexpected http status code: 401", Kind.AUTH),
-        ("unexpected http status code: 403", Kind.AUTH),
-        ("Failed to authenticate SSH session: x", Kind.AUTH),
-        ("authentication required but no callback set", Kind.AUTH),
-        ("credentials callback returned an invalid cred type", Kind.AUTH),
-        ("ERROR: Permission denied to deploy key", Kind.AUTH),
+        ("unexpected http status code: 401", GitErrorKind.AUTH),
+        ("unexpected http status code: 403", GitErrorKind.AUTH),
+        ("Failed to authenticate SSH session: x", GitErrorKind.AUTH),
+        ("authentication required but no callback set", GitErrorKind.AUTH),
+        ("credentials callback returned an invalid cred type", GitErrorKind.AUTH),
+        ("ERROR: Permission denied to deploy key", GitErrorKind.AUTH),
         (
             "failed to authenticate SSH session: Unable to extract public key from private key file: x",
-            Kind.IDENTITY,
+            GitErrorKind.IDENTITY,
         ),
-        ("unexpected http status code: 404", Kind.REPOSITORY),
-        ("unexpected http status code: 410", Kind.REPOSITORY),
-        ("ERROR: Repository not found.\n", Kind.REPOSITORY),
+        ("unexpected http status code: 404", GitErrorKind.REPOSITORY_NOT_FOUND),
+        ("unexpected http status code: 410", GitErrorKind.REPOSITORY_NOT_FOUND),
+        ("ERROR: Repository not found.\n", GitErrorKind.REPOSITORY_NOT_FOUND),
         (
             "ERROR: The project you were looking for could not be found or you don't have permission",
-            Kind.REPOSITORY,
+            GitErrorKind.REPOSITORY_NOT_FOUND,
         ),
-        ("Gitea: Cannot find repository: a/b", Kind.REPOSITORY),
-        ("fatal: '/x' does not appear to be a git repository\n", Kind.REPOSITORY),
-        ("conq: repository does not exist.", Kind.REPOSITORY),
-        ("invalid content-type: text/html", Kind.NO_GIT),
-        ("bad packet length", Kind.NO_GIT),
-        ("invalid packet line", Kind.NO_GIT),
-        ("unknown remote object format 'sha256'", Kind.SHA256),
-        ("unexpected packet type", Kind.COMMIT),
-        ("upload-pack: not our ref 1111", Kind.COMMIT),
-        ("cannot fetch a specific object from the remote repository", Kind.COMMIT),
-        ("unexpected http status code: 502", Kind.AWAY),
-        ("connection reset", Kind.AWAY),
-        ("", Kind.AWAY),
+        ("Gitea: Cannot find repository: a/b", GitErrorKind.REPOSITORY_NOT_FOUND),
+        ("fatal: '/x' does not appear to be a git repository\n", GitErrorKind.REPOSITORY_NOT_FOUND),
+        ("conq: repository does not exist.", GitErrorKind.REPOSITORY_NOT_FOUND),
+        ("invalid content-type: text/html", GitErrorKind.NOT_GIT),
+        ("bad packet length", GitErrorKind.NOT_GIT),
+        ("invalid packet line", GitErrorKind.NOT_GIT),
+        ("unknown remote object format 'sha256'", GitErrorKind.SHA256),
+        ("unexpected packet type", GitErrorKind.COMMIT_NOT_FOUND),
+        ("upload-pack: not our ref 1111", GitErrorKind.COMMIT_NOT_FOUND),
+        ("cannot fetch a specific object from the remote repository", GitErrorKind.COMMIT_NOT_FOUND),
+        ("unexpected http status code: 502", GitErrorKind.UNAVAILABLE),
+        ("connection reset", GitErrorKind.UNAVAILABLE),
+        ("", GitErrorKind.UNAVAILABLE),
     ],
 )
-def test_a_text_in_one_word(text, kind):
-    assert told(text) is kind
+def test_classify_text(text, kind):
+    assert classify_text(text) is kind
 
 
 URL = "https://git.example.org/x"
 
 
 @pytest.mark.parametrize(
-    ("seen", "kind", "detail"),
+    ("observed", "kind", "detail"),
     [
-        ({}, Kind.AUTH, ""),
-        ({"refusals": ["x is a loopback address"]}, Kind.ADDRESS, "x is a loopback address"),
-        ({"untrusted": ["x: expired"]}, Kind.CERTIFICATE, "x: expired"),
-        ({"unknown": ["x"]}, Kind.NO_HOST, ""),
-        ({"exceeded": True, "refusals": ["x"]}, Kind.TOO_LARGE, ""),
+        ({}, GitErrorKind.AUTH, ""),
+        (
+            {"refused_addresses": ["x is a loopback address"]},
+            GitErrorKind.ADDRESS_REFUSED,
+            "x is a loopback address",
+        ),
+        ({"certificate_errors": ["x: expired"]}, GitErrorKind.CERTIFICATE, "x: expired"),
+        ({"unresolved_hosts": ["x"]}, GitErrorKind.HOST_NOT_FOUND, ""),
+        ({"size_exceeded": True, "refused_addresses": ["x"]}, GitErrorKind.TOO_LARGE, ""),
     ],
 )
-def test_what_the_way_has_seen_comes_first(seen, kind, detail):
-    through = way(URL, Rules.parse([], []), Access())
-    for name, value in seen.items():
-        setattr(through, name, value)
-    with through:
-        found = trouble(ValueError("unexpected http status code: 401"), URL, Access(), through)
-    assert (found.kind, found.detail) == (kind, detail)
+def test_observations_of_the_relay_take_precedence(observed, kind, detail):
+    relay = relay_for(URL, AddressRules.parse([], []), GitCredentials())
+    for name, value in observed.items():
+        setattr(relay, name, value)
+    with relay:
+        failure = classify(ValueError("unexpected http status code: 401"), URL, GitCredentials(), relay)
+    assert (failure.kind, failure.detail) == (kind, detail)
 
 
-def test_the_command_that_prints_the_keys():
-    assert keyscan("ssh://git@git.example.org/x") == "ssh-keyscan git.example.org"
-    assert keyscan("ssh://git@git.example.org:2222/x") == "ssh-keyscan -p 2222 git.example.org"
+def test_keyscan_command():
+    assert keyscan_command("ssh://git@git.example.org/x") == "ssh-keyscan git.example.org"
+    assert keyscan_command("ssh://git@git.example.org:2222/x") == "ssh-keyscan -p 2222 git.example.org"

@@ -1,11 +1,11 @@
-"""Hearing the host key in what an ssh server sends first, in whatever pieces."""
+"""Extraction of the host key from the first bytes of an ssh server, split in any way."""
 
 import struct
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from egress.git.host_key import HostKey, Listener
+from egress.git.host_key import HostKey, HostKeyReader
 
 BLOB = struct.pack(">I", 11) + b"ssh-ed25519" + struct.pack(">I", 32) + bytes(32)
 
@@ -16,40 +16,42 @@ def packet(message: int, body: bytes) -> bytes:
     return struct.pack(">IB", len(payload) + padding + 1, padding) + payload + bytes(padding)
 
 
-GREETING = b"a line before\r\nSSH-2.0-Server\r\n"
-BEGIN = GREETING + packet(20, bytes(300)) + packet(31, struct.pack(">I", len(BLOB)) + BLOB + bytes(80))
+VERSION_LINES = b"a line before\r\nSSH-2.0-Server\r\n"
+KEY_EXCHANGE = (
+    VERSION_LINES + packet(20, bytes(300)) + packet(31, struct.pack(">I", len(BLOB)) + BLOB + bytes(80))
+)
 
 
-def heard(data: bytes, sizes: list[int]) -> list[HostKey]:
-    listener, found = Listener(), []
+def read_keys(data: bytes, sizes: list[int]) -> list[HostKey]:
+    reader, keys = HostKeyReader(), []
     while data:
         size = sizes.pop(0) if sizes else 7
-        found.append(listener.hear(data[:size]))
+        keys.append(reader.feed(data[:size]))
         data = data[size:]
-    return [key for key in found if key]
+    return [key for key in keys if key]
 
 
 @given(st.lists(st.integers(1, 400)))
-def test_it_is_heard_once_in_whatever_pieces(sizes):
-    assert heard(BEGIN + bytes(500), sizes) == [HostKey(BLOB)]
+def test_key_is_returned_once(sizes):
+    assert read_keys(KEY_EXCHANGE + bytes(500), sizes) == [HostKey(BLOB)]
 
 
 @given(st.binary(max_size=300), st.booleans())
-def test_noise_is_no_key_and_ends_the_listening(noise, greeted):
-    heard((GREETING if greeted else b"") + noise, [])
+def test_noise_is_accepted(noise, with_version):
+    read_keys((VERSION_LINES if with_version else b"") + noise, [])
 
 
-def test_what_is_kept_is_bounded():
-    listener = Listener()
+def test_buffer_is_bounded():
+    reader = HostKeyReader()
     for _ in range(100):
-        assert listener.hear(bytes(64 << 10)) is None
-    assert len(listener._held) <= 128 << 10 and listener.strange
-    listener = Listener()
-    listener.hear(GREETING + struct.pack(">IB", 1 << 30, 8))
-    assert listener.hear(bytes(1 << 20)) is None and listener._held == b""
+        assert reader.feed(bytes(64 << 10)) is None
+    assert len(reader._buffer) <= 128 << 10 and reader.not_ssh
+    reader = HostKeyReader()
+    reader.feed(VERSION_LINES + struct.pack(">IB", 1 << 30, 8))
+    assert reader.feed(bytes(1 << 20)) is None and reader._buffer == b""
 
 
-def test_a_key_that_says_no_kind_has_none():
-    assert HostKey(b"").kind == "" and HostKey(b"\0\0\0\x05ab").kind == ""
-    assert HostKey(b"\0\0\0\x02\x1b[" + bytes(4)).kind == ""
-    assert HostKey(BLOB).kind == "ssh-ed25519"
+def test_algorithm_of_a_malformed_key_is_empty():
+    assert HostKey(b"").algorithm == "" and HostKey(b"\0\0\0\x05ab").algorithm == ""
+    assert HostKey(b"\0\0\0\x02\x1b[" + bytes(4)).algorithm == ""
+    assert HostKey(BLOB).algorithm == "ssh-ed25519"

@@ -1,4 +1,4 @@
-"""Which keys a known_hosts text pins, held against OpenSSH's own reading of it."""
+"""Keys that a known_hosts text pins, compared with OpenSSH's own results."""
 
 import base64
 import hashlib
@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from egress.git.host_key import HostKey
-from egress.git.known_hosts import line, pinned
+from egress.git.known_hosts import known_hosts_line, pinned_keys
 
 
 def key(letter: str, kind: bytes = b"ssh-ed25519") -> HostKey:
     return HostKey(len(kind).to_bytes(4, "big") + kind + b"\0\0\0\x20" + letter.encode() * 32)
 
 
-def entry(names: str, one: HostKey, marker: str = "") -> str:
-    return f"{marker}{names} {one.kind} {base64.b64encode(one.blob).decode()} a comment\n"
+def entry(names: str, host_key: HostKey, marker: str = "") -> str:
+    return f"{marker}{names} {host_key.algorithm} {base64.b64encode(host_key.blob).decode()} a comment\n"
 
 
 def hashed(name: str) -> str:
@@ -31,7 +31,7 @@ A, B, C = key("a"), key("b"), key("c", b"ssh-rsa")
 
 
 @pytest.mark.parametrize(
-    ("text", "host", "port", "found"),
+    ("text", "host", "port", "keys"),
     [
         (entry("git.example.org", A), "git.example.org", 22, (A,)),
         (entry("git.example.org", A), "GIT.example.org", 22, (A,)),
@@ -59,28 +59,28 @@ A, B, C = key("a"), key("b"), key("c", b"ssh-rsa")
         ("", "g", 22, ()),
     ],
 )
-def test_the_keys_of_a_host(text, host, port, found):
-    assert pinned(text, host, port) == found
+def test_pinned_keys(text, host, port, keys):
+    assert pinned_keys(text, host, port) == keys
 
 
 @given(st.text())
-def test_no_text_is_too_odd(text):
-    assert pinned(text, "git.example.org", 22) == ()
+def test_any_text_is_accepted(text):
+    assert pinned_keys(text, "git.example.org", 22) == ()
 
 
-def test_a_line_is_read_as_it_was_written():
-    assert pinned(line("127.0.0.1", 4711, A), "127.0.0.1", 4711) == (A,)
+def test_known_hosts_line_round_trip():
+    assert pinned_keys(known_hosts_line("127.0.0.1", 4711, A), "127.0.0.1", 4711) == (A,)
 
 
-def test_what_ssh_keygen_hashes_is_found_and_fingerprints_are_its_own(tmp_path):
+def test_hashes_and_fingerprints_of_ssh_keygen(tmp_path):
     file = tmp_path / "known"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "key")], check=True)
     kind, blob = (tmp_path / "key.pub").read_text().split()[:2]
     file.write_text(f"git.example.org {kind} {blob}\n")
     subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(file)], check=True, capture_output=True)
     assert "git.example.org" not in file.read_text()
-    (found,) = pinned(file.read_text(), "git.example.org", 22)
-    said = subprocess.run(
+    (pinned,) = pinned_keys(file.read_text(), "git.example.org", 22)
+    printed = subprocess.run(
         ["ssh-keygen", "-l", "-f", str(tmp_path / "key.pub")], check=True, capture_output=True
     )
-    assert found.fingerprint == said.stdout.decode().split()[1]
+    assert pinned.fingerprint == printed.stdout.decode().split()[1]

@@ -1,4 +1,4 @@
-"""What a hostile git server may answer: libgit2 must not be led past the gate, nor credentials past home."""
+"""Hostile git servers: libgit2 must not bypass the relay, nor send credentials to another server."""
 
 import contextlib
 import socket
@@ -12,19 +12,19 @@ import pytest
 from build.settings import GitSource
 from build.source.git_failure import Failed
 from build.source.git_remote import fetch_commit
-from egress.addresses import Rules
-from egress.git.credentials import Access
-from egress.git.errors import Kind
-from egress.relay.http_messages import adapted, same_server
+from egress.addresses import AddressRules
+from egress.git.credentials import GitCredentials
+from egress.git.errors import GitErrorKind
+from egress.relay.http_messages import rewrite_response_head, same_server
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
-class Server:
-    """Answers every request with the same bytes and keeps what was asked."""
+class FixedServer:
+    """Server that answers every request with the same bytes and records the requests."""
 
     def __init__(self, answer: bytes) -> None:
-        self.answer, self.seen = answer, list[bytes]()
+        self.answer, self.requests = answer, list[bytes]()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
@@ -35,22 +35,22 @@ class Server:
                 client, _ = self._listener.accept()
                 with client:
                     client.settimeout(60)
-                    self.seen.append(client.recv(65536))
+                    self.requests.append(client.recv(65536))
                     client.sendall(self.answer)
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            # A mere close leaves the thread accepting; then it answers in place of other servers.
+            # close alone leaves the thread accepting on a descriptor that other servers may reuse.
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[[bytes], Server]]:
-    servers: list[Server] = []
+def serve() -> Iterator[Callable[[bytes], FixedServer]]:
+    servers: list[FixedServer] = []
 
-    def make(answer: bytes) -> Server:
-        servers.append(Server(answer))
+    def make(answer: bytes) -> FixedServer:
+        servers.append(FixedServer(answer))
         return servers[-1]
 
     yield make
@@ -69,8 +69,8 @@ def serve() -> Iterator[Callable[[bytes], Server]]:
     ],
 )
 @pytest.mark.parametrize("first", ["", "HTTP/1.1 100 Continue\r\n\r\n"])
-def test_no_spelling_of_a_redirect_leads_past_the_gate(
-    serve: Callable[[bytes], Server], tmp_path: Path, first: str, before: str
+def test_no_spelling_of_a_redirect_bypasses_the_relay(
+    serve: Callable[[bytes], FixedServer], tmp_path: Path, first: str, before: str
 ) -> None:
     inner = serve(NOT_FOUND)
     redirect = f"{before}127.0.0.1:{inner.port}/x/info/refs?service=git-upload-pack"
@@ -79,48 +79,48 @@ def test_no_spelling_of_a_redirect_leads_past_the_gate(
     )
     url = f"http://git.example.org:{outer.port}/x"
     allowed = {"git.example.org": "127.0.0.1", "127.0.0.1": "169.254.169.254"}
-    rules = Rules.parse(["127.0.0.1/32"], [])
+    rules = AddressRules.parse(["127.0.0.1/32"], [])
     source = GitSource(url, "a" * 40)
     with pytest.raises(Failed):
         resolve = lambda host, port: [allowed[host]]  # noqa: E731
-        fetch_commit(source, Access(bearer="word"), rules, 1 << 20, tmp_path, resolve=resolve)
-    assert outer.seen
-    assert not inner.seen
+        fetch_commit(source, GitCredentials(bearer="word"), rules, 1 << 20, tmp_path, resolve=resolve)
+    assert outer.requests
+    assert not inner.requests
 
 
-class Dripping(Server):
-    """Sends a byte of a head that never ends, again and again."""
+class DrippingServer(FixedServer):
+    """Server that sends an endless response head one byte at a time."""
 
     def _serve(self) -> None:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
                 with client, contextlib.suppress(OSError):
-                    self.seen.append(client.recv(65536))
+                    self.requests.append(client.recv(65536))
                     client.sendall(b"HTTP/1.1 200 OK\r\nX: ")
                     while True:
                         client.sendall(b"x")
                         time.sleep(0.02)
 
 
-def test_a_server_that_drips_is_left_when_the_time_is_over(tmp_path: Path) -> None:
-    rules = Rules.parse(["127.0.0.1/32"], [])
-    # Far below the silence that is allowed, which never comes; longer where a busy machine reached nobody.
+def test_deadline_ends_a_dripping_server(tmp_path: Path) -> None:
+    rules = AddressRules.parse(["127.0.0.1/32"], [])
+    # Far below the idle timeout, which never fires; the longer try is for a busy machine.
     for seconds in (0.3, 6.0):
-        server = Dripping(b"")
-        source, place = GitSource(f"http://127.0.0.1:{server.port}/x", "a" * 40), tmp_path / str(seconds)
+        server = DrippingServer(b"")
+        source, directory = GitSource(f"http://127.0.0.1:{server.port}/x", "a" * 40), tmp_path / str(seconds)
         try:
             with pytest.raises(Failed) as failed:
-                fetch_commit(source, Access(), rules, 1 << 20, place, total_timeout=seconds)
+                fetch_commit(source, GitCredentials(), rules, 1 << 20, directory, total_timeout=seconds)
         finally:
             server.close()
-        if server.seen:
+        if server.requests:
             break
-    assert failed.value.trouble.kind is Kind.LATE and len(server.seen) == 1
+    assert failed.value.trouble.kind is GitErrorKind.TIMEOUT and len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
-    ("location", "seen"),
+    ("location", "rewritten"),
     [
         ("https://other.example.org/x", "/https/other.example.org/x"),
         ("HTTPS://other.example.org/x?a=b", "/https/other.example.org/x?a=b"),
@@ -132,17 +132,17 @@ def test_a_server_that_drips_is_left_when_the_time_is_over(tmp_path: Path) -> No
         ("", None),
     ],
 )
-def test_a_redirect_leads_through_the_gate_or_nowhere(location: str, seen: str | None) -> None:
+def test_redirect_is_rewritten_or_dropped(location: str, rewritten: str | None) -> None:
     head = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Type: text/plain".encode()
-    lines = adapted(head, "/http/git.example.org").decode().split("\r\n")
+    lines = rewrite_response_head(head, "/http/git.example.org").decode().split("\r\n")
     assert [line for line in lines if line.lower().startswith("location")] == (
-        [] if seen is None else [f"Location: {seen}"]
+        [] if rewritten is None else [f"Location: {rewritten}"]
     )
     assert "Content-Type: text/plain" in lines
 
 
 @pytest.mark.parametrize(
-    ("home", "place", "same"),
+    ("home", "server", "same"),
     [
         ("https://git.example.org/x", ("https", "git.example.org", 443), True),
         ("https://git.example.org/x", ("https", "git.example.org", 8443), False),
@@ -155,5 +155,5 @@ def test_a_redirect_leads_through_the_gate_or_nowhere(location: str, seen: str |
         ("http://git.example.org/x", ("https", "other.example.org", 443), False),
     ],
 )
-def test_another_port_is_another_server(home: str, place: tuple[str, str, int], same: bool) -> None:
-    assert same_server(home, *place) is same
+def test_same_server(home: str, server: tuple[str, str, int], same: bool) -> None:
+    assert same_server(home, *server) is same

@@ -1,4 +1,4 @@
-"""A door on loopback: connections at once, none after its end, and no thread that waits for ever."""
+"""Loopback listener: parallel connections, none after close, and no thread that outlives it."""
 
 import socket
 import threading
@@ -6,14 +6,14 @@ import time
 
 import pytest
 
-from egress.relay.listener import Door
+from egress.relay.listener import LoopbackListener
 
 
 def _echo(connection: socket.socket) -> None:
     connection.sendall(connection.recv(100))
 
 
-def _ends(name: str) -> bool:
+def _thread_ends(name: str) -> bool:
     for _ in range(6000):
         if not any(thread.name == name for thread in threading.enumerate()):
             return True
@@ -21,17 +21,17 @@ def _ends(name: str) -> bool:
     return False
 
 
-def test_connections_are_served_at_the_same_time_and_closed_then():
-    door = Door("door of many", _echo)
-    door.open()
-    made = [socket.create_connection(("127.0.0.1", door.port), 60) for _ in range(5)]
-    for number, connection in reversed(list(enumerate(made))):
+def test_connections_are_served_in_parallel_and_then_closed():
+    listener = LoopbackListener("parallel", _echo)
+    listener.open()
+    connections = [socket.create_connection(("127.0.0.1", listener.port), 60) for _ in range(5)]
+    for number, connection in reversed(list(enumerate(connections))):
         connection.sendall(b"%d" % number)
         assert connection.recv(100) == b"%d" % number
         assert connection.recv(100) == b""
         connection.close()
-    door.close()
-    assert _ends("door of many")
+    listener.close()
+    assert _thread_ends("parallel")
 
 
 def _echo_twice(connection: socket.socket) -> None:
@@ -39,23 +39,23 @@ def _echo_twice(connection: socket.socket) -> None:
     _echo(connection)
 
 
-def test_after_its_end_nobody_comes_in_and_who_is_in_is_served():
-    door = Door("door that ends", _echo_twice)
-    door.open()
-    with socket.create_connection(("127.0.0.1", door.port), 60) as inside:
-        # Only an answer says that it is in: a connection that nobody took yet ends with the door.
-        inside.sendall(b"a")
-        assert inside.recv(1) == b"a"
-        door.close()
+def test_close_refuses_new_connections_and_serves_open_ones():
+    listener = LoopbackListener("closing", _echo_twice)
+    listener.open()
+    with socket.create_connection(("127.0.0.1", listener.port), 60) as connection:
+        # Only a response proves that it was accepted: a connection in the backlog ends with the listener.
+        connection.sendall(b"a")
+        assert connection.recv(1) == b"a"
+        listener.close()
         with pytest.raises(OSError):
-            socket.create_connection(("127.0.0.1", door.port), 60)
-        inside.sendall(b"b")
-        assert inside.recv(1) == b"b"
-    assert _ends("door that ends")
+            socket.create_connection(("127.0.0.1", listener.port), 60)
+        connection.sendall(b"b")
+        assert connection.recv(1) == b"b"
+    assert _thread_ends("closing")
 
 
-def test_a_door_that_was_never_opened_can_be_closed():
-    door = Door("door", _echo)
-    door.close()
+def test_close_without_open():
+    listener = LoopbackListener("never opened", _echo)
+    listener.close()
     with pytest.raises(OSError):
-        socket.create_connection(("127.0.0.1", door.port), 60)
+        socket.create_connection(("127.0.0.1", listener.port), 60)

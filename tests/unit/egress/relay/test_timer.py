@@ -1,66 +1,66 @@
-"""Many alarms of one thread: each rings once, in its order, and none that was dropped."""
+"""Timers of one thread: each fires once, in order, and none after its cancellation."""
 
 import queue
 import threading
 import time
 
 from egress.relay import timer
-from egress.relay.timer import Alarms
+from egress.relay.timer import TimerThread
 
 
-def test_alarms_ring_in_their_order_whichever_was_set_first():
-    rung: queue.Queue[str] = queue.Queue()
-    made, now = Alarms(), time.monotonic()
-    made.set(now + 0.5, lambda: rung.put("late"))
-    made.set(now + 0.2, lambda: rung.put("soon"))
-    dropped = made.set(now + 0.3, lambda: rung.put("dropped"))
-    made.set(now - 1, lambda: rung.put("past"))
-    made.drop(dropped)
-    assert [rung.get(timeout=60) for _ in range(3)] == ["past", "soon", "late"]
-    assert rung.empty()
+def test_timers_fire_in_order_of_time():
+    fired: queue.Queue[str] = queue.Queue()
+    timers, now = TimerThread(), time.monotonic()
+    timers.schedule(now + 0.5, lambda: fired.put("late"))
+    timers.schedule(now + 0.2, lambda: fired.put("soon"))
+    canceled = timers.schedule(now + 0.3, lambda: fired.put("canceled"))
+    timers.schedule(now - 1, lambda: fired.put("past"))
+    timers.cancel(canceled)
+    assert [fired.get(timeout=60) for _ in range(3)] == ["past", "soon", "late"]
+    assert fired.empty()
 
 
-def test_an_alarm_may_be_dropped_after_it_rang_and_twice():
-    rung, made = threading.Event(), Alarms()
-    number = made.set(time.monotonic(), rung.set)
-    assert rung.wait(60)
-    made.drop(number)
-    made.drop(number)
+def test_cancel_after_firing_and_twice():
+    fired, timers = threading.Event(), TimerThread()
+    timer_id = timers.schedule(time.monotonic(), fired.set)
+    assert fired.wait(60)
+    timers.cancel(timer_id)
+    timers.cancel(timer_id)
 
 
-def test_dropped_alarms_leave_nothing():
-    made = Alarms()
+def test_canceled_timers_are_removed():
+    timers = TimerThread()
     for _ in range(5000):
-        made.drop(made.set(time.monotonic() + 900, lambda: None))
-    assert len(made._due) < 200
-    assert not made._rings
+        timers.cancel(timers.schedule(time.monotonic() + 900, lambda: None))
+    assert len(timers._heap) < 200
+    assert not timers._callbacks
 
 
-def test_the_thread_ends_when_idle_and_begins_again(monkeypatch):
+def test_thread_exits_when_idle_and_starts_again(monkeypatch):
     monkeypatch.setattr(timer, "IDLE_SECONDS", 0.01)
-    made = Alarms()
+    timers = TimerThread()
     for _ in range(3):
-        rung = threading.Event()
-        made.set(time.monotonic(), rung.set)
-        assert rung.wait(60)
+        fired = threading.Event()
+        timers.schedule(time.monotonic(), fired.set)
+        assert fired.wait(60)
         for _ in range(6000):
-            if not made._running:
+            if not timers._running:
                 break
             time.sleep(0.01)
-        assert not made._running
+        assert not timers._running
 
 
-def test_alarms_of_many_threads_all_ring():
-    made, rung = Alarms(), threading.Semaphore(0)
+def test_timers_of_many_threads_all_fire():
+    timers, fired = TimerThread(), threading.Semaphore(0)
 
-    def many() -> None:
+    def schedule_many() -> None:
         for number in range(50):
-            made.set(time.monotonic() + number / 1000, rung.release)
+            timers.schedule(time.monotonic() + number / 1000, fired.release)
 
-    workers = [threading.Thread(target=many) for _ in range(8)]
+    workers = [threading.Thread(target=schedule_many) for _ in range(8)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
     for _ in range(50 * 8):
-        assert rung.acquire(timeout=60)
+        assert fired.acquire(timeout=60)
