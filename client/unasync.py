@@ -1,16 +1,16 @@
-"""Makes crewyard/client.py of crewyard/async_client.py: the same calls, waited for instead of awaited.
+"""Generator of crewyard/client.py, the synchronous form of crewyard/async_client.py.
 
-`python3 client/unasync.py` writes it; a test says when that was forgotten. Standard library only.
+`python3 client/unasync.py` writes it; a test fails if the file is out of date. Standard library only.
 """
 
 import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent / "crewyard"
-WORDS = (
+REPLACEMENTS = (
     (
-        "The client whose calls are awaited. `crewyard.client` is made of it by `python3 client/unasync.py`.",
-        "The client that waits. Made of crewyard/async_client.py by `python3 client/unasync.py`.",
+        "The asynchronous client. `python3 client/unasync.py` generates `crewyard.client` from it.",
+        "The synchronous client. Generated from crewyard/async_client.py by `python3 client/unasync.py`.",
     ),
     (r"\bimport asyncio\b", "import time"),
     (r"\bawait asyncio\.sleep\b", "time.sleep"),
@@ -33,17 +33,19 @@ WORDS = (
 )
 
 
-def waiting(text: str) -> str:
-    """The source of the client that waits, of the source of the one to await."""
-    for word, other in WORDS:
-        text = re.sub(word, other, text) if word[0] == "\\" else text.replace(word, other)
+def synchronous(text: str) -> str:
+    """Return the source of the synchronous client for the source of the asynchronous one."""
+    for pattern, replacement in REPLACEMENTS:
+        text = (
+            re.sub(pattern, replacement, text) if pattern[0] == "\\" else text.replace(pattern, replacement)
+        )
     return text
 
 
 def main() -> None:
-    """Writes the file."""
+    """Write the file."""
     source = (PACKAGE / "async_client.py").read_text("utf-8")
-    (PACKAGE / "client.py").write_text(waiting(source), "utf-8")
+    (PACKAGE / "client.py").write_text(synchronous(source), "utf-8")
 
 
 if __name__ == "__main__":

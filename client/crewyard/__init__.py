@@ -1,4 +1,4 @@
-"""Python client of Crewyard: `Client` waits, `AsyncClient` is awaited; both have the same calls.
+"""Python client of Crewyard: `Client` is synchronous, `AsyncClient` asynchronous, with the same calls.
 
 from crewyard import Client
 

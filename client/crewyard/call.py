@@ -1,4 +1,4 @@
-"""One call of the API as a value: what to send, and what to make of the answer. Sent by both clients."""
+"""One API call as a value: the request, and how to read the response. Sent by both clients."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """`read` makes the result of the answer's JSON; `repeatable` calls may be sent twice without harm."""
+    """A request. `read` converts the response JSON to the result; `repeatable` calls are idempotent."""
 
     method: str
     path: str
@@ -31,16 +31,22 @@ class Page(Generic[T]):
     has_more: bool
 
 
-def data(answer: Any) -> Any:
-    """What is under `data`."""
-    return answer["data"]
+def data(response: Any) -> Any:
+    """Return the `data` field of a response."""
+    return response["data"]
 
 
-def page(answer: Any) -> Page[Any]:
-    """A list with its place among all."""
-    told = answer["pagination"]
-    return Page(answer["data"], told["total"], told["page"], told["per_page"], told["has_more"])
+def page(response: Any) -> Page[Any]:
+    """Return a list response as a Page."""
+    pagination = response["pagination"]
+    return Page(
+        response["data"],
+        pagination["total"],
+        pagination["page"],
+        pagination["per_page"],
+        pagination["has_more"],
+    )
 
 
-def nothing(_answer: Any) -> None:
-    """An answer without content."""
+def nothing(_response: Any) -> None:
+    """Read a response without content."""

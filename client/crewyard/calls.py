@@ -1,4 +1,4 @@
-"""Every call of the API, as a value. Pure; what each does is said in `crewyard.client`."""
+"""Every API call as a value. Pure; `crewyard.client` documents each call."""
 
 import uuid
 from collections.abc import Mapping
@@ -12,22 +12,22 @@ from crewyard.errors import WrongValue
 Json = Mapping[str, Any]
 
 
-def _part(text: str) -> str:
-    """One segment of a path. Raises WrongValue for what would be none."""
+def _segment(text: str) -> str:
+    """Return `text` as one percent-encoded path segment. Raises WrongValue if it cannot be one."""
     if text in ("", ".", ".."):
-        raise WrongValue(f"{text!r} is no name")
+        raise WrongValue(f"{text!r} is not a name")
     try:
         return quote(text, safe="")
     except UnicodeEncodeError:
-        raise WrongValue(f"{text!r} has characters that are no text") from None
+        raise WrongValue(f"{text!r} has characters that UTF-8 cannot encode") from None
 
 
-def _given(**values: object) -> dict[str, str]:
+def _query(**values: object) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
-def _once(key: str | None) -> dict[str, str]:
-    """The header under which a repeated POST is the same POST. Raises WrongValue."""
+def _idempotency_header(key: str | None) -> dict[str, str]:
+    """Return the Idempotency-Key header; a random key if `key` is None. Raises WrongValue."""
     if key and not (key.isascii() and key.isprintable()):
         raise WrongValue(f"the idempotency key {key!r} must be of printable ASCII characters")
     return {"Idempotency-Key": key or str(uuid.uuid4())}
@@ -35,12 +35,12 @@ def _once(key: str | None) -> dict[str, str]:
 
 def list_projects(number: int, per_page: int) -> Call[Page[models.Project]]:
     """GET /v1/projects."""
-    return Call("GET", "/v1/projects", call.page, _given(page=number, per_page=per_page))
+    return Call("GET", "/v1/projects", call.page, _query(page=number, per_page=per_page))
 
 
 def get_project(name: str) -> Call[models.Project]:
     """GET /v1/projects/{name}."""
-    return Call("GET", f"/v1/projects/{_part(name)}", call.data)
+    return Call("GET", f"/v1/projects/{_segment(name)}", call.data)
 
 
 def create_project(name: str, spec: Json) -> Call[models.Project]:
@@ -50,41 +50,41 @@ def create_project(name: str, spec: Json) -> Call[models.Project]:
 
 def change_project(name: str, spec: Json) -> Call[models.Project]:
     """PATCH /v1/projects/{name}."""
-    return Call("PATCH", f"/v1/projects/{_part(name)}", call.data, body=dict(spec))
+    return Call("PATCH", f"/v1/projects/{_segment(name)}", call.data, body=dict(spec))
 
 
 def delete_project(name: str) -> Call[None]:
     """DELETE /v1/projects/{name}."""
-    return Call("DELETE", f"/v1/projects/{_part(name)}", call.nothing)
+    return Call("DELETE", f"/v1/projects/{_segment(name)}", call.nothing)
 
 
 def list_variables(project: str, number: int, per_page: int) -> Call[Page[models.Variable]]:
     """GET /v1/projects/{name}/env."""
-    path = f"/v1/projects/{_part(project)}/env"
-    return Call("GET", path, call.page, _given(page=number, per_page=per_page))
+    path = f"/v1/projects/{_segment(project)}/env"
+    return Call("GET", path, call.page, _query(page=number, per_page=per_page))
 
 
 def replace_variables(project: str, variables: Mapping[str, str]) -> Call[Page[models.Variable]]:
     """PUT /v1/projects/{name}/env."""
     body = {"variables": dict(variables)}
-    return Call("PUT", f"/v1/projects/{_part(project)}/env", call.page, body=body)
+    return Call("PUT", f"/v1/projects/{_segment(project)}/env", call.page, body=body)
 
 
 def set_variable(project: str, name: str, value: str) -> Call[models.Variable]:
     """PUT /v1/projects/{name}/env/{variable}."""
-    path = f"/v1/projects/{_part(project)}/env/{_part(name)}"
+    path = f"/v1/projects/{_segment(project)}/env/{_segment(name)}"
     return Call("PUT", path, call.data, body={"value": value})
 
 
 def remove_variable(project: str, name: str) -> Call[None]:
     """DELETE /v1/projects/{name}/env/{variable}."""
-    return Call("DELETE", f"/v1/projects/{_part(project)}/env/{_part(name)}", call.nothing)
+    return Call("DELETE", f"/v1/projects/{_segment(project)}/env/{_segment(name)}", call.nothing)
 
 
 def get_usage(project: str, since: str | None, until: str | None) -> Call[models.Usage]:
     """GET /v1/projects/{name}/usage."""
     query = {key: value for key, value in (("from", since), ("to", until)) if value is not None}
-    return Call("GET", f"/v1/projects/{_part(project)}/usage", call.data, query)
+    return Call("GET", f"/v1/projects/{_segment(project)}/usage", call.data, query)
 
 
 def announce_upload(project: str, size: int, sha256: str | None) -> Call[models.Upload]:
@@ -97,36 +97,38 @@ def list_deployments(
     project: str, status: str | None, number: int, per_page: int
 ) -> Call[Page[models.DeploymentItem]]:
     """GET /v1/deployments."""
-    query = _given(project=project, status=status, page=number, per_page=per_page)
+    query = _query(project=project, status=status, page=number, per_page=per_page)
     return Call("GET", "/v1/deployments", call.page, query)
 
 
 def get_deployment(identifier: str) -> Call[models.Deployment]:
     """GET /v1/deployments/{id}."""
-    return Call("GET", f"/v1/deployments/{_part(identifier)}", call.data)
+    return Call("GET", f"/v1/deployments/{_segment(identifier)}", call.data)
 
 
 def create_deployment(body: Json, idempotency_key: str | None) -> Call[models.DeploymentCreated]:
     """POST /v1/deployments."""
-    return Call("POST", "/v1/deployments", call.data, body=dict(body), headers=_once(idempotency_key))
+    return Call(
+        "POST", "/v1/deployments", call.data, body=dict(body), headers=_idempotency_header(idempotency_key)
+    )
 
 
 def roll_back(identifier: str) -> Call[models.Deployment]:
     """POST /v1/deployments/{id}/rollback."""
-    return Call("POST", f"/v1/deployments/{_part(identifier)}/rollback", call.data)
+    return Call("POST", f"/v1/deployments/{_segment(identifier)}/rollback", call.data)
 
 
 def list_runs(
     project: str | None, deployment: str | None, status: str | None, number: int, per_page: int
 ) -> Call[Page[models.RunItem]]:
     """GET /v1/runs."""
-    query = _given(project=project, deployment=deployment, status=status, page=number, per_page=per_page)
+    query = _query(project=project, deployment=deployment, status=status, page=number, per_page=per_page)
     return Call("GET", "/v1/runs", call.page, query)
 
 
 def get_run(identifier: str) -> Call[models.Run]:
     """GET /v1/runs/{id}."""
-    return Call("GET", f"/v1/runs/{_part(identifier)}", call.data)
+    return Call("GET", f"/v1/runs/{_segment(identifier)}", call.data)
 
 
 def start_run(
@@ -141,29 +143,29 @@ def start_run(
     for key, value in (("input", given), ("entrypoint", entrypoint), ("timeout", timeout)):
         if value is not None:
             body[key] = value
-    return Call("POST", "/v1/runs", call.data, body=body, headers=_once(idempotency_key))
+    return Call("POST", "/v1/runs", call.data, body=body, headers=_idempotency_header(idempotency_key))
 
 
 def cancel_run(identifier: str) -> Call[models.Run]:
     """POST /v1/runs/{id}/cancel."""
-    return Call("POST", f"/v1/runs/{_part(identifier)}/cancel", call.data)
+    return Call("POST", f"/v1/runs/{_segment(identifier)}/cancel", call.data)
 
 
 def list_events(identifier: str, number: int, per_page: int) -> Call[Page[models.Event]]:
     """GET /v1/runs/{id}/events, as JSON."""
-    path = f"/v1/runs/{_part(identifier)}/events"
-    return Call("GET", path, call.page, _given(page=number, per_page=per_page))
+    path = f"/v1/runs/{_segment(identifier)}/events"
+    return Call("GET", path, call.page, _query(page=number, per_page=per_page))
 
 
 def list_artifacts(run: str, number: int, per_page: int) -> Call[Page[models.Artifact]]:
     """GET /v1/runs/{id}/artifacts."""
-    path = f"/v1/runs/{_part(run)}/artifacts"
-    return Call("GET", path, call.page, _given(page=number, per_page=per_page))
+    path = f"/v1/runs/{_segment(run)}/artifacts"
+    return Call("GET", path, call.page, _query(page=number, per_page=per_page))
 
 
 def list_keys(number: int, per_page: int) -> Call[Page[models.Key]]:
     """GET /v1/api-keys."""
-    return Call("GET", "/v1/api-keys", call.page, _given(page=number, per_page=per_page))
+    return Call("GET", "/v1/api-keys", call.page, _query(page=number, per_page=per_page))
 
 
 def create_key(body: Json) -> Call[models.KeyCreated]:
@@ -173,25 +175,25 @@ def create_key(body: Json) -> Call[models.KeyCreated]:
 
 def revoke_key(identifier: str) -> Call[None]:
     """DELETE /v1/api-keys/{id}."""
-    return Call("DELETE", f"/v1/api-keys/{_part(identifier)}", call.nothing)
+    return Call("DELETE", f"/v1/api-keys/{_segment(identifier)}", call.nothing)
 
 
 def events_path(run: str) -> str:
-    """The stream of a run's events."""
-    return f"/v1/runs/{_part(run)}/events"
+    """Return the path of a run's event stream."""
+    return f"/v1/runs/{_segment(run)}/events"
 
 
 def build_log_path(deployment: str) -> str:
-    """The stream of a deployment's build log."""
-    return f"/v1/deployments/{_part(deployment)}/logs"
+    """Return the path of a deployment's build log stream."""
+    return f"/v1/deployments/{_segment(deployment)}/logs"
 
 
 def run_log_path(run: str) -> str:
-    """A run's log as text."""
-    return f"/v1/runs/{_part(run)}/logs"
+    """Return the path of a run's log as text."""
+    return f"/v1/runs/{_segment(run)}/logs"
 
 
 def artifact_path(run: str, name: str) -> str:
-    """An artifact's bytes; the slashes of its name are those of the path."""
+    """Return the path of an artifact; slashes in its name stay path separators."""
     parts = name.split("/")
-    return f"/v1/runs/{_part(run)}/artifacts/{'/'.join(_part(part) for part in parts)}"
+    return f"/v1/runs/{_segment(run)}/artifacts/{'/'.join(_segment(part) for part in parts)}"

@@ -1,26 +1,26 @@
-"""What calls raise. The service's codes are classes, so that callers catch what they can deal with."""
+"""Exceptions of the client. Each group of HTTP statuses has a class, to catch selectively."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 class CrewyardError(Exception):
-    """Anything that goes wrong with a call."""
+    """Base class of all client errors."""
 
 
 class WrongValue(CrewyardError, ValueError):
-    """Something that cannot be sent: no name, no text, no JSON."""
+    """A value that cannot be sent: an invalid name, undecodable text, or not JSON."""
 
 
 class ConnectionFailed(CrewyardError):
-    """The service could not be reached, or broke off, as often as it was tried."""
+    """The service was unreachable, or the connection broke, on every attempt."""
 
 
 class ApiError(CrewyardError):
-    """An answer that is no success.
+    """An error response of the API.
 
-    `code` is the service's stable word, `details` what belongs to it, `request_id` finds it in the service's
-    log, `retry_after` is in seconds where the service says when to come again.
+    `code` is the stable error code, `details` its fields, `request_id` identifies the request in the service
+    log, `retry_after` is the Retry-After header in seconds, if any.
     """
 
     def __init__(
@@ -39,34 +39,34 @@ class ApiError(CrewyardError):
 
     @property
     def field(self) -> str | None:
-        """The field that is wrong, where the answer names one."""
-        found = self.details.get("field")
-        return str(found) if found is not None else None
+        """The invalid field, if the response names one."""
+        name = self.details.get("field")
+        return str(name) if name is not None else None
 
     @property
     def passing(self) -> bool:
-        """Whether the same call may succeed a little later."""
+        """Whether the same call may succeed later."""
         return self.status in (408, 425, 429) or self.status >= 500
 
 
 class InvalidRequest(ApiError):
-    """400, 413, 415: the request itself is wrong."""
+    """400, 413, 415: the request is invalid."""
 
 
 class Unauthorized(ApiError):
-    """401: the key is missing or does not hold."""
+    """401: the key is missing, revoked or expired."""
 
 
 class Forbidden(ApiError):
-    """403: the key may not do it."""
+    """403: the key lacks the scope or the project."""
 
 
 class NotFound(ApiError):
-    """404: it is not there, or the key may not see it."""
+    """404: the object does not exist, or the key cannot read it."""
 
 
 class Conflict(ApiError):
-    """409: the state of things forbids it."""
+    """409: the current state does not allow the call."""
 
 
 class RateLimited(ApiError):
@@ -74,7 +74,7 @@ class RateLimited(ApiError):
 
 
 class Unavailable(ApiError):
-    """5xx: the service cannot answer now."""
+    """5xx: the service failed or is unavailable."""
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {
@@ -89,16 +89,18 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 }
 
 
-def of_answer(status: int, headers: Mapping[str, str], body: Any) -> ApiError:
-    """The error of an answer; `body` is its JSON, or None where it had none."""
-    found = body.get("error") if isinstance(body, dict) else None
-    error = found if isinstance(found, dict) else {}
+def error_for_response(status: int, headers: Mapping[str, str], body: Any) -> ApiError:
+    """Return the error for a response; `body` is its JSON, or None if it had none."""
+    field = body.get("error") if isinstance(body, dict) else None
+    error = field if isinstance(field, dict) else {}
     after = headers.get("Retry-After", "")
     kind = _BY_STATUS.get(status, Unavailable if status >= 500 else ApiError)
     message = error.get("message") or f"the service answered {status}"
     if 300 <= status < 400 and headers.get("Location"):
-        # Not followed: a key is for the address that was given.
-        message = f"the address leads to {headers['Location'][:200]}; correct CREWYARD_URL, or log in there"
+        # Do not follow the redirect: the key is valid for the configured address only.
+        message = (
+            f"the address redirects to {headers['Location'][:200]}; correct CREWYARD_URL, or log in there"
+        )
     return kind(
         status,
         str(error.get("code") or "unknown"),

@@ -1,4 +1,4 @@
-"""What calls give back, as the service's description (/openapi.json) names it. A test compares the two."""
+"""Types of the results, named as in the OpenAPI document (/openapi.json). A test compares the two."""
 
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -8,7 +8,7 @@ Scope = Literal["read", "run", "deploy", "admin"]
 
 
 class Ready(TypedDict):
-    """Whether a project's source could be read; None while that is not known."""
+    """Whether a project's source could be read; status None until the first check."""
 
     status: bool | None
     reason: str
@@ -34,14 +34,14 @@ class Project(TypedDict):
 
 
 class Variable(TypedDict):
-    """An environment variable's name; its value never comes back."""
+    """An environment variable's name; the API never returns its value."""
 
     name: str
     updated_at: str
 
 
 class Upload(TypedDict):
-    """Where to send an archive, and the address to name it by afterwards."""
+    """The signed URL for an archive, and the URL to reference it afterwards."""
 
     id: str
     upload_url: str
@@ -62,7 +62,7 @@ class BuildError(TypedDict):
 
 
 class DeploymentCreated(TypedDict):
-    """A deployment as its creation answers it."""
+    """A deployment in the response of its creation."""
 
     id: str
     project: str
@@ -72,7 +72,7 @@ class DeploymentCreated(TypedDict):
 
 
 class DeploymentItem(DeploymentCreated):
-    """A deployment as lists have it."""
+    """A deployment in a list."""
 
     activated_at: str | None
     error: NotRequired[BuildError]
@@ -95,7 +95,7 @@ class RunError(TypedDict):
 
 
 class RunItem(TypedDict):
-    """A run as lists have it."""
+    """A run in a list."""
 
     id: str
     status: RunStatus
@@ -107,7 +107,7 @@ class RunItem(TypedDict):
 
 
 class RunCreated(TypedDict):
-    """A run as its creation answers it."""
+    """A run in the response of its creation."""
 
     id: str
     status: RunStatus
@@ -138,7 +138,7 @@ class Event(TypedDict):
 
 
 class Artifact(TypedDict):
-    """A file that a run left. `partial`: it was stored while the run was being stopped."""
+    """A file of a run. `partial`: stored while the run was being stopped."""
 
     name: str
     size: int
@@ -150,7 +150,7 @@ class Artifact(TypedDict):
 
 
 class Key(TypedDict):
-    """An API key, without the key. `projects` None: all of them."""
+    """An API key without its secret. `projects` None: all projects."""
 
     id: str
     name: str
@@ -163,13 +163,13 @@ class Key(TypedDict):
 
 
 class KeyCreated(Key):
-    """A new API key, with the key: it is shown this once."""
+    """A new API key with its secret, which only this response contains."""
 
     key: str
 
 
 class UsageTotal(TypedDict):
-    """What was used, in all."""
+    """Total usage."""
 
     runs: int
     run_seconds: float
@@ -181,7 +181,7 @@ class UsageTotal(TypedDict):
 
 
 class UsageDay(UsageTotal):
-    """What was used on one day (UTC)."""
+    """Usage of one day (UTC)."""
 
     date: str
 

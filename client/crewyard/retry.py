@@ -1,27 +1,30 @@
-"""When a call is sent again. Pure; used by both clients."""
+"""Back-off and retry limits of calls and streams. Pure; used by both clients."""
 
 import random
 import time
 from collections.abc import Callable
 
-ATTEMPTS = 6
-LONGEST = 30.0
-RECONNECTS = 20
-"""Connections of a stream in a row that bring nothing, and end soon."""
-SOON = 10.0
-"""Seconds; a proxy that ends every connection after some time lets a stream of a silent run live longer."""
+MAX_ATTEMPTS = 6
+MAX_PAUSE_SECONDS = 30.0
+MAX_RECONNECTS = 20
+"""Consecutive connections of a stream that deliver no message and end early."""
+STABLE_SECONDS = 10.0
+"""A connection that lasts this long counts as working, even without messages: proxies cut idle streams."""
 
 
-def pause(failures: int, wished: float | None, draw: Callable[[], float] = random.random) -> float:
-    """Seconds after that many failures in a row: what the service asks for, else doubling, half by chance."""
-    if wished is not None:
-        return min(max(wished, 0.0), 120.0)
-    whole = min(LONGEST, 0.25 * 2.0 ** min(failures, 20))
-    return whole / 2 + draw() * whole / 2
+def pause(failures: int, retry_after: float | None, draw: Callable[[], float] = random.random) -> float:
+    """Return the seconds to wait after `failures` consecutive failures.
+
+    `retry_after` wins, up to 120 s; otherwise exponential back-off with jitter over its upper half.
+    """
+    if retry_after is not None:
+        return min(max(retry_after, 0.0), 120.0)
+    longest = min(MAX_PAUSE_SECONDS, 0.25 * 2.0 ** min(failures, 20))
+    return longest / 2 + draw() * longest / 2
 
 
-class Patience:
-    """How often a stream is opened again. `clock` gives monotonic seconds."""
+class ReconnectPolicy:
+    """Limits how often a stream reconnects. `clock` gives monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -30,21 +33,24 @@ class Patience:
 
     @property
     def exhausted(self) -> bool:
-        """Whether it was opened in vain too often."""
-        return self._failures >= RECONNECTS
+        """Whether too many consecutive connections delivered nothing."""
+        return self._failures >= MAX_RECONNECTS
 
-    def opened(self) -> None:
-        """The service has begun to answer."""
+    def record_open(self) -> None:
+        """Record that the service started to respond."""
         self._opened = self._clock()
 
-    def heard(self) -> None:
-        """A message came."""
+    def record_message(self) -> None:
+        """Record that a message arrived; resets the failure count."""
         self._failures = 0
 
-    def broken(self, wished: float | None, silent: bool = False) -> float:
-        """The connection is over, came to nothing, or fell `silent`: seconds until the next one."""
-        if not silent and self._opened is not None and self._clock() - self._opened >= SOON:
+    def record_end(self, retry_after: float | None, silent: bool = False) -> float:
+        """Record that the connection ended or failed, and return the seconds to wait before reconnecting.
+
+        `silent`: it timed out without data, so its age does not count as working.
+        """
+        if not silent and self._opened is not None and self._clock() - self._opened >= STABLE_SECONDS:
             self._failures = 0
         self._opened = None
         self._failures += 1
-        return pause(self._failures, wished)
+        return pause(self._failures, retry_after)

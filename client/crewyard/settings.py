@@ -1,8 +1,8 @@
-"""Where the service is and who is calling: from arguments, the environment, or a file, in this order.
+"""Address, API key and project: from arguments, the environment, or a file, in this order.
 
 The file is `~/.config/crewyard/config.toml` (`$XDG_CONFIG_HOME`, or `%APPDATA%` on Windows;
-`CREWYARD_CONFIG` names another one): `url = "…"`, `api_key = "…"`, `project = "…"`. `crewyard login` writes
-it, readable for its owner alone.
+`CREWYARD_CONFIG` overrides it): `url = "…"`, `api_key = "…"`, `project = "…"`. `crewyard login` writes
+it with mode 0600.
 """
 
 import os
@@ -15,21 +15,21 @@ from urllib.parse import urlsplit
 from crewyard.errors import CrewyardError
 
 
-class SettingsProblem(CrewyardError):
-    """A setting is missing or wrong; the text says which, and where it can be given."""
+class SettingsError(CrewyardError):
+    """A setting is missing or invalid; the message names it and where to set it."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a client needs. `project` is the one that is meant where none is said."""
+    """Settings of a client. `project` is the default project of commands."""
 
     url: str
     api_key: str = field(repr=False)
     project: str | None = None
 
 
-def path(environment: Mapping[str, str]) -> Path:
-    """Where the file is, or would be."""
+def config_path(environment: Mapping[str, str]) -> Path:
+    """Return the path of the configuration file, which may not exist."""
     if named := environment.get("CREWYARD_CONFIG"):
         return Path(named)
     if os.name == "nt" and environment.get("APPDATA"):
@@ -42,24 +42,24 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError:
-        return Path("~")  # An unnamed user in a container: no file is there.
+        return Path("~")  # a user without a passwd entry, as in containers: there is no file
 
 
 def read(environment: Mapping[str, str]) -> dict[str, str]:
-    """What the file says; empty where there is none. Raises SettingsProblem where it cannot be read."""
-    place = path(environment)
+    """Return the values of the file, {} if there is none. Raises SettingsError if it cannot be read."""
+    file = config_path(environment)
     try:
-        found = tomllib.loads(place.read_text("utf-8"))
+        values = tomllib.loads(file.read_text("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsProblem(
-            f"{place} cannot be read: {error}; correct it, or remove it and log in again"
+        raise SettingsError(
+            f"{file} cannot be read: {error}; correct it, or remove it and log in again"
         ) from None
-    wrong = [key for key in ("url", "api_key", "project") if not isinstance(found.get(key, ""), str)]
+    wrong = [key for key in ("url", "api_key", "project") if not isinstance(values.get(key, ""), str)]
     if wrong:
-        raise SettingsProblem(f"{place}: {wrong[0]} must be a text in quotes")
-    return {key: str(found[key]) for key in ("url", "api_key", "project") if found.get(key)}
+        raise SettingsError(f"{file}: {wrong[0]} must be a quoted string")
+    return {key: str(values[key]) for key in ("url", "api_key", "project") if values.get(key)}
 
 
 def resolve(
@@ -68,40 +68,42 @@ def resolve(
     project: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """The settings. Raises SettingsProblem that says what is missing and how to give it."""
-    given = os.environ if environment is None else environment
-    # A key belongs to its address: one from the file is not sent to an address from elsewhere.
+    """Return the settings. Raises SettingsError that says which one is missing and how to set it."""
+    variables = os.environ if environment is None else environment
+    # A key belongs to its address: never send a key from the file to an address from elsewhere.
     try:
-        there = read(given)
-    except SettingsProblem:
-        # Nobody needs the file who says all: it may be of another user, whose home this one has.
-        if not (url or given.get("CREWYARD_URL")) or not (api_key or given.get("CREWYARD_API_KEY")):
+        values = read(variables)
+    except SettingsError:
+        # Address and key are given, so the file is not needed; it may belong to another user's home.
+        if not (url or variables.get("CREWYARD_URL")) or not (api_key or variables.get("CREWYARD_API_KEY")):
             raise
-        there = {}
-    found_url = url or given.get("CREWYARD_URL") or there.get("url")
-    if not found_url:
-        raise SettingsProblem("where is Crewyard? Set CREWYARD_URL, or run `crewyard login`")
-    found_url = _address(found_url)
-    same = found_url == str(there.get("url", "")).rstrip("/")
-    key = api_key or given.get("CREWYARD_API_KEY") or (there.get("api_key") if same else None)
+        values = {}
+    address = url or variables.get("CREWYARD_URL") or values.get("url")
+    if not address:
+        raise SettingsError("there is no address of Crewyard; set CREWYARD_URL, or run `crewyard login`")
+    address = _normalized_url(address)
+    same_address = address == str(values.get("url", "")).rstrip("/")
+    key = api_key or variables.get("CREWYARD_API_KEY") or (values.get("api_key") if same_address else None)
     if not key:
-        raise SettingsProblem(
-            f"there is no API key for {found_url}; set CREWYARD_API_KEY, or run `crewyard login`"
+        raise SettingsError(
+            f"there is no API key for {address}; set CREWYARD_API_KEY, or run `crewyard login`"
         )
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise SettingsProblem("the API key has white space or other letters in it that no key has")
-    return Settings(found_url, key, project or given.get("CREWYARD_PROJECT") or there.get("project"))
+        raise SettingsError("the API key has whitespace or other invalid characters; copy it again")
+    return Settings(address, key, project or variables.get("CREWYARD_PROJECT") or values.get("project"))
 
 
-def _address(text: str) -> str:
-    """The address without a slash at its end. Raises SettingsProblem, which never tells a password in it."""
+def _normalized_url(text: str) -> str:
+    """Return the URL without a trailing slash. Raises SettingsError, which never shows a password in it."""
     try:
         parts = urlsplit(text)
-        good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and text.isprintable()
+        valid = (
+            parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and text.isprintable()
+        )
     except ValueError:
-        good, parts = False, urlsplit("")
+        valid, parts = False, urlsplit("")
     if parts.username is not None or parts.password is not None:
-        raise SettingsProblem("the address has a user or a password in it; leave them out")
-    if not good or parts.query or parts.fragment or " " in text:
-        raise SettingsProblem(f"{text} is no address; it begins with https:// (or http://) and a host")
+        raise SettingsError("the address contains a user name or password; remove them")
+    if not valid or parts.query or parts.fragment or " " in text:
+        raise SettingsError(f"{text} is not a URL; give https:// (or http://) and a host")
     return text.rstrip("/")

@@ -46,14 +46,14 @@ async def test_an_interrupted_run_goes_on_and_can_be_stopped(crew, terminal):
         first.press("\x03")
         assert first.finish() == 130
         [run] = {word for word in first.text.split() if word.startswith("run_")}
-        assert f"{run} goes on. Follow it: crewyard logs -f {run}" in first.text
+        assert f"{run} is still running. Follow it: crewyard logs -f {run}" in first.text
         assert f"Stop it: crewyard runs cancel {run}" in first.text
         assert "Traceback" not in first.text
 
         second = terminal("logs", "-f", run)
         second.expect("asleep")
         second.press("\x03")
-        assert second.finish() == 130 and f"{run} goes on" in second.text
+        assert second.finish() == 130 and f"{run} is still running" in second.text
 
         third = terminal("runs", "cancel", run)
         assert third.finish() == 0, third.text

@@ -6,22 +6,22 @@ from typing import Any
 from urllib.parse import unquote
 
 from api.internal import event_validation
-from api.internal.context import Refusal
+from api.internal.context import PodApiError
 from api.store.index.artifacts import ArtifactRow
 from api.streaming.sse import frame
 from api.v1.artifacts.view import disposition
 from controller.deployment import build_result
 from crds.objects import Pod
-from crewyard.sse import Reader, TooLong
-from runner.pid1.output.channel import understand
-from runner.pid1.output.lines import Lines
-from runner.pid1.output.mask import Mask
-from runner.pid1.output.sync_markers import Marks
+from crewyard.sse import Reader, MessageTooLong
+from runner.pid1.output.channel import parse_line
+from runner.pid1.output.lines import LineSplitter
+from runner.pid1.output.mask import SecretMask
+from runner.pid1.output.sync_markers import MarkerSplitter
 from tests.fuzz.eventstream import messages
 from tests.fuzz.target import Target, as_text, parts, words
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
-MASK = Mask(["KEY"], {"KEY": "a-secret-value"})
+MASK = SecretMask(["KEY"], {"KEY": "a-secret-value"})
 _LIMIT = 60_000
 
 __all__ = ["TARGETS", "ArtifactRow"]
@@ -29,8 +29,8 @@ __all__ = ["TARGETS", "ArtifactRow"]
 
 def crew_channel(data: bytes) -> None:
     """A line on the event channel: an event, an end, or words about it, and never the secret."""
-    found = understand(data, _LIMIT, MASK)
-    assert found.trouble or found.end is not None or found.kind
+    found = parse_line(data, _LIMIT, MASK)
+    assert found.error or found.final_report is not None or found.kind
     if found.kind:
         json.loads(found.data)
         assert len(found.data.encode()) <= _LIMIT
@@ -43,7 +43,7 @@ def crew_output(data: bytes) -> None:
 
 
 def _lines(chunks: list[bytes]) -> list[tuple[bytes, bool]]:
-    lines, marks, found = Lines(64), Marks(), []
+    lines, marks, found = LineSplitter(64), MarkerSplitter(), []
     for chunk in chunks:
         for piece, _ in marks.feed(chunk):
             found += lines.feed(piece)
@@ -59,8 +59,8 @@ def runner_events(data: bytes) -> None:
     if not isinstance(sent, dict):
         return
     try:
-        found = event_validation.events("run-a", sent, NOW, 65536)
-    except Refusal as refusal:
+        found = event_validation.parse_events("run-a", sent, NOW, 65536)
+    except PodApiError as refusal:
         assert refusal.status == 400
         return
     for number, one in enumerate(found, 1):
@@ -86,7 +86,7 @@ def client_stream(data: bytes) -> None:
     try:
         at_once = list(whole.feed(data))
         piecewise = [one for i in range(0, len(data), 3) for one in pieces.feed(data[i : i + 3])]
-    except TooLong:
+    except MessageTooLong:
         return
     assert at_once == piecewise
     assert whole.retry is None or whole.retry >= 0
@@ -111,7 +111,7 @@ def last_words(data: bytes) -> None:
         status = {"name": name, "state": {"terminated": ended}}
         pod = Pod({"metadata": {"name": "x"}, "status": {"phase": "Failed", "containerStatuses": [status]}})
         for found in (build_result.of_assemble(pod), build_result.of_dependencies(pod)):
-            if isinstance(found, build_result.Failure | build_result.Broken):
+            if isinstance(found, build_result.BuildFailure | build_result.BuildPodBroken):
                 assert found.message and len(found.log) <= 16_384
 
 

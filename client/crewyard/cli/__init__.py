@@ -1,1 +1,1 @@
-"""The command `crewyard`: one file a command or a group of commands, put together in `main`."""
+"""The command line `crewyard`: one file per command or group, registered in `main`."""

@@ -1,4 +1,4 @@
-"""What may reach a terminal: what a crew, a commit or the service says must not move its cursor. Pure.
+"""Escaping of control characters: untrusted text must not control the terminal. Pure.
 
 Called by `crewyard.cli.output`.
 """
@@ -10,20 +10,20 @@ _CONTROL = re.compile(
 )
 
 
-def harmless(text: str, colours: bool = False) -> str:
-    """The text with control characters as one can read them (`\\x1b`), but for tabs and line feeds.
+def escape_control(text: str, colours: bool = False) -> str:
+    """Return the text with control characters in readable form (`\\x1b`), except tabs and line feeds.
 
-    With `colours` those of a terminal stay; what would overwrite a line begins another one.
+    With `colours`, colour sequences stay. A carriage return that would overwrite a line becomes a line feed.
     """
 
-    def shown(found: re.Match[str]) -> str:
-        if found["colour"] is not None and colours:
-            return found[0]
-        if found["end"] is not None:
+    def escaped(match: re.Match[str]) -> str:
+        if match["colour"] is not None and colours:
+            return match[0]
+        if match["end"] is not None:
             return ""
-        if found["back"] is not None:
+        if match["back"] is not None:
             return "\n"
         return "".join(f"\\x{ord(letter):02x}" if ord(letter) < 32 or 127 <= ord(letter) < 160 else letter
-                       for letter in found[0])  # fmt: skip
+                       for letter in match[0])  # fmt: skip
 
-    return _CONTROL.sub(shown, text)
+    return _CONTROL.sub(escaped, text)

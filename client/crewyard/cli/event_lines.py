@@ -1,4 +1,4 @@
-"""A run's events as lines for people. Pure; called by `run` and `logs`."""
+"""Text lines for the events of a run. Pure; called by `run` and `logs`."""
 
 import json
 from collections.abc import Mapping
@@ -7,12 +7,12 @@ from typing import Any
 from crewyard.cli.output import duration, size
 from crewyard.models import Event
 
-_SHORT = 400
-_LOUD = ("warning", "error", "critical")
+_MAX_VALUE_CHARS = 400
+_SHOWN_LEVELS = ("warning", "error", "critical")
 
 
 def line(event: Event) -> str | None:
-    """The line of an event; None for one that is not worth any."""
+    """Return the line of an event; None if the event has none."""
     kind, data = event["type"], event["data"]
     if kind == "log":
         return log(data)
@@ -22,8 +22,8 @@ def line(event: Event) -> str | None:
         return f"■ {kind.removeprefix('run.')} after {duration(data.get('duration_ms'))}"
     if kind == "run.failed":
         error = data.get("error") or {}
-        why = f"{error.get('reason')}: {error.get('message')}"
-        return f"■ failed after {duration(data.get('duration_ms'))}: {why}"
+        reason = f"{error.get('reason')}: {error.get('message')}"
+        return f"■ failed after {duration(data.get('duration_ms'))}: {reason}"
     if kind == "artifact":
         return f"+ {data.get('name')} ({size(data.get('size'))}{', partial' if data.get('partial') else ''})"
     if kind == "usage":
@@ -32,13 +32,13 @@ def line(event: Event) -> str | None:
 
 
 def log(data: Mapping[str, Any]) -> str:
-    """A printed or logged line."""
+    """Return the line of a log event; a level prefix only for warnings and errors of a logger."""
     level, message = str(data.get("level", "info")), str(data.get("message", ""))
-    return f"{level}: {message}" if level in _LOUD and data.get("logger") else message
+    return f"{level}: {message}" if level in _SHOWN_LEVELS and data.get("logger") else message
 
 
 def _other(kind: str, data: Mapping[str, Any]) -> str:
-    who, what = {
+    name_field, value_field = {
         "agent.started": ("agent", "task"),
         "agent.completed": ("agent", "output"),
         "agent.error": ("agent", "error"),
@@ -46,14 +46,14 @@ def _other(kind: str, data: Mapping[str, Any]) -> str:
         "tool.result": ("tool", "output"),
         "tool.error": ("tool", "error"),
     }.get(kind, ("", ""))
-    if who:
-        return f"· {kind} {short(data.get(who))}: {short(data.get(what))}"
-    rest = {key: value for key, value in data.items() if key not in ("run_id", "timestamp")}
-    return f"· {kind} {short(rest)}"
+    if name_field:
+        return f"· {kind} {short(data.get(name_field))}: {short(data.get(value_field))}"
+    fields = {key: value for key, value in data.items() if key not in ("run_id", "timestamp")}
+    return f"· {kind} {short(fields)}"
 
 
 def short(value: Any) -> str:
-    """A value on one line, cut where it is long."""
+    """Return a value on one line, truncated."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = " ".join(text.split())
-    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[: _MAX_VALUE_CHARS - 1]}…"

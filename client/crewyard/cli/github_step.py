@@ -1,26 +1,26 @@
-"""In a step of GitHub Actions whatever is printed is read for commands, which crews and builds must not give.
+"""Escaping of GitHub Actions workflow commands, since the runner parses all output of a step.
 
-Pure. Called by `crewyard.cli.output`.
+Crews and builds must not issue such commands. Pure. Called by `crewyard.cli.output`.
 """
 
 import re
 from collections.abc import Mapping
 
-# At a line's beginning, behind any white space; the older form counts anywhere in a line.
+# At the start of a line, after whitespace; the older form counts anywhere in a line.
 _COMMAND = re.compile(r"(\A|[\r\n])(\s*):(?=:)")
-_OLDER = "##["
+_OLD_COMMAND = "##["
 
 
-def inside(environment: Mapping[str, str]) -> bool:
-    """Whether the program runs in such a step."""
+def in_step(environment: Mapping[str, str]) -> bool:
+    """Return whether the program runs in a step of GitHub Actions."""
     return environment.get("GITHUB_ACTIONS") == "true"
 
 
-def powerless(text: str) -> str:
-    """The text with the first sign of each command spelled out, as control characters are at a terminal."""
-    return _COMMAND.sub(r"\1\2\\x3a", text).replace(_OLDER, r"\x23#[")
+def escape_commands(text: str) -> str:
+    """Return the text with the first character of each command escaped."""
+    return _COMMAND.sub(r"\1\2\\x3a", text).replace(_OLD_COMMAND, r"\x23#[")
 
 
-def powerless_json(text: str) -> str:
-    """The same JSON; a line of it begins with a brace, so only the older form has to be spelled otherwise."""
-    return text.replace(_OLDER, r"\u0023#[")
+def escape_commands_json(text: str) -> str:
+    """Return the same JSON value; its line starts with a brace, so only the older form needs an escape."""
+    return text.replace(_OLD_COMMAND, r"\u0023#[")

@@ -1,7 +1,7 @@
-"""What is shown: tables and sentences for people, or JSON for programs. Called by every command.
+"""Output of commands: tables and sentences, or JSON. Called by every command.
 
-Results go to standard output, everything else to standard error. With `--json` one result is one document and
-a list one document a line; their keys are the API's, and stable.
+Results go to standard output, everything else to standard error. With `--json` a result is one document and
+a list one document per line; their keys are those of the API, and stable.
 """
 
 import json
@@ -24,7 +24,7 @@ from rich.progress import (
 from rich.text import Text
 
 from crewyard.cli import github_step
-from crewyard.cli.escape import harmless
+from crewyard.cli.escape import escape_control
 
 Row = Mapping[str, Any]
 _STYLES = {
@@ -38,13 +38,13 @@ _STYLES = {
 }
 
 
-class ReaderGone(Exception):
-    """Whoever read standard output has closed it, as `head` does."""
+class StdoutClosed(Exception):
+    """The reader of standard output closed the pipe, as `head` does."""
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        raise ReaderGone
+        raise StdoutClosed
 
 
 @dataclass(frozen=True)
@@ -56,34 +56,34 @@ class Column:
 
 
 class Output:
-    """Where a command says what it has to say."""
+    """Prints results and status messages."""
 
     def __init__(self, as_json: bool, out: Console | None = None, err: Console | None = None) -> None:
         self.as_json = as_json
-        self._in_step = github_step.inside(os.environ)
+        self._in_step = github_step.in_step(os.environ)
         self._out = out or _Console(soft_wrap=True, highlight=False, markup=False, emoji=False)
         self._err = err or Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def rows(self, rows: Iterable[Row], columns: Sequence[Column], none: str) -> None:
-        """A list; `none` is what is said where it is empty."""
+        """Print a list as a table, or the message `none` if it is empty."""
         if self.as_json:
             for row in rows:
                 self._json(row)
             return
         lines = [[self._styled(column.text(row)) for column in columns] for row in rows]
         if not lines:
-            self.say(none)
+            self.status(none)
             return
         lines.insert(0, [Text(column.title, "bold") for column in columns])
-        # Never cut to the terminal's width: an id that is cut cannot be copied.
-        widths = [max(line[place].cell_len for line in lines) for place in range(len(columns))]
+        # Do not truncate to the terminal's width: a truncated id cannot be copied.
+        widths = [max(line[column].cell_len for line in lines) for column in range(len(columns))]
         for line in lines:
             for cell, width in zip(line[:-1], widths, strict=False):
                 cell.pad_right(width - cell.cell_len + 2)
             self._out.print(Text.assemble(*line))
 
-    def one(self, row: Row, fields: Sequence[Column]) -> None:
-        """One thing, a field a line."""
+    def details(self, row: Row, fields: Sequence[Column]) -> None:
+        """Print one object, one field per line."""
         if self.as_json:
             self._json(row)
             return
@@ -94,24 +94,24 @@ class Output:
             )
 
     def item(self, row: Row, line: str | None) -> None:
-        """One of many things as it comes: a document, or a line (None: not worth any)."""
+        """Print one item of a stream: a JSON document, or `line` (None: nothing)."""
         if self.as_json:
             self._json(row)
         elif line is not None:
             self.text(f"{line}\n")
 
     def text(self, text: str) -> None:
-        """A piece of text without an end of its own; a terminal it must not command."""
+        """Print text as it is, without a line end, with control sequences escaped on a terminal."""
         if self._in_step:
-            text = github_step.powerless(text)
-        self._write(harmless(text, colours=True) if self._out.is_terminal else text)
+            text = github_step.escape_commands(text)
+        self._write(escape_control(text, colours=True) if self._out.is_terminal else text)
 
-    def say(self, sentence: str, style: str = "") -> None:
-        """A sentence about what is done."""
-        self._err.print(Text(self._plain(sentence), style))
+    def status(self, sentence: str, style: str = "") -> None:
+        """Print a status message on standard error."""
+        self._err.print(Text(self._escaped(sentence), style))
 
     def progress(self, of_bytes: bool) -> Progress:
-        """Bars on standard error; nothing where that is no terminal."""
+        """Return progress bars on standard error, disabled if that is not a terminal."""
         last = (DownloadColumn(), TransferSpeedColumn()) if of_bytes else (TimeElapsedColumn(),)
         return Progress(
             SpinnerColumn(),
@@ -129,48 +129,48 @@ class Output:
             "utf8sig",
         )
         text = json.dumps(row, ensure_ascii=ascii_only)
-        self._write(f"{github_step.powerless_json(text) if self._in_step else text}\n")
+        self._write(f"{github_step.escape_commands_json(text) if self._in_step else text}\n")
 
     def _write(self, text: str) -> None:
         try:
             self._out.file.write(text)
             self._out.file.flush()
         except BrokenPipeError:
-            raise ReaderGone from None
+            raise StdoutClosed from None
 
     def _styled(self, text: str) -> Text:
-        return Text(self._plain(text), _STYLES.get(text, ""))
+        return Text(self._escaped(text), _STYLES.get(text, ""))
 
-    def _plain(self, text: str) -> str:
-        found = harmless(text)
-        return github_step.powerless(found) if self._in_step else found
+    def _escaped(self, text: str) -> str:
+        escaped = escape_control(text)
+        return github_step.escape_commands(escaped) if self._in_step else escaped
 
 
 def field(name: str, title: str | None = None) -> Column:
-    """A column with what a row has under `name`."""
-    return Column(title or name.upper().replace("_", " "), lambda row: shown(row.get(name)))
+    """Return a column that shows the field `name` of a row."""
+    return Column(title or name.upper().replace("_", " "), lambda row: display(row.get(name)))
 
 
-def shown(value: Any) -> str:
-    """A value for people."""
+def display(value: Any) -> str:
+    """Return a value as text."""
     if value is None:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(shown(item) for item in value) or "-"
+        return ", ".join(display(item) for item in value) or "-"
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
     return str(value)
 
 
 def age(name: str, title: str = "AGE") -> Column:
-    """A column with how long ago something was."""
+    """Return a column that shows the age of the timestamp `name`."""
     return Column(title, lambda row: ago(row.get(name), datetime.now(UTC)))
 
 
 def ago(text: Any, now: datetime) -> str:
-    """How long ago a moment of the API was, as kubectl shows it."""
+    """Return the age of an API timestamp in kubectl's format."""
     if not text:
         return "-"
     seconds = max(0, int((now - datetime.fromisoformat(str(text))).total_seconds()))
@@ -182,7 +182,7 @@ def ago(text: Any, now: datetime) -> str:
 
 
 def duration(milliseconds: Any) -> str:
-    """A duration of the API."""
+    """Return a duration in milliseconds as text."""
     if milliseconds is None:
         return "-"
     seconds = milliseconds / 1000
@@ -193,10 +193,10 @@ def duration(milliseconds: Any) -> str:
 
 
 def size(count: Any) -> str:
-    """A number of bytes."""
+    """Return a number of bytes as text."""
     amount = float(count or 0)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024 or unit == "GiB":
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
-    raise AssertionError("the last unit ends the loop")
+    raise AssertionError("unreachable: the last unit always returns")

@@ -1,4 +1,4 @@
-"""Going through the pages of a list. Called by the commands that list."""
+"""Pagination of lists. Called by the list commands."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -10,23 +10,23 @@ PER_PAGE = 100
 
 
 def items(read: Callable[[int, int], Page[T]], limit: int | None) -> Iterator[Any]:
-    """The first `limit` items (None: all), read page by page as they are needed, each once.
+    """Yield the first `limit` items (None: all), each once, reading pages as needed.
 
-    What is made meanwhile moves the rest on to the next page, where the last ones are met again.
+    Items created meanwhile shift the list, so a page may repeat items of the previous one.
     """
-    given, number, seen = 0, 1, set()
-    while limit is None or given < limit:
+    count, number, seen = 0, 1, set()
+    while limit is None or count < limit:
         page = read(number, PER_PAGE if limit is None else min(PER_PAGE, limit))
         item: Any
         for item in page.items:
-            if limit is not None and given >= limit:
+            if limit is not None and count >= limit:
                 return
-            known = item.get("id", item.get("name"))
-            if known in seen:
+            identity = item.get("id", item.get("name"))
+            if identity in seen:
                 continue
-            seen.add(known)
+            seen.add(identity)
             yield item
-            given += 1
+            count += 1
         if not page.has_more:
             return
         number += 1

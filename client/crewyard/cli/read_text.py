@@ -1,4 +1,4 @@
-"""Texts of files and standard input: UTF-8, whatever the terminal's encoding. Called by `run` and `env`."""
+"""Text of files and standard input, always as UTF-8. Called by `run` and `env`."""
 
 import sys
 from pathlib import Path
@@ -7,15 +7,15 @@ import click
 
 
 def read(file: Path) -> str:
-    """The text of a file (`-` for standard input), as UTF-8. Raises UsageError where it is none, OSError."""
-    given = standard_input() if str(file) == "-" else file.read_bytes()
+    """Return the text of a file (`-` for standard input). Raises UsageError if it is not UTF-8, OSError."""
+    content = standard_input() if str(file) == "-" else file.read_bytes()
     try:
-        return given.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        where = "standard input" if str(file) == "-" else str(file)
-        raise click.UsageError(f"{where} is no UTF-8 text: {error}") from None
+        source = "standard input" if str(file) == "-" else str(file)
+        raise click.UsageError(f"{source} is not UTF-8 text: {error}") from None
 
 
 def standard_input() -> bytes:
-    """All of standard input."""
+    """Return all of standard input."""
     return sys.stdin.buffer.read()

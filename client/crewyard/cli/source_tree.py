@@ -1,7 +1,7 @@
-"""The source tree that is linted or deployed: which files belong to it. Called by `lint` and `deploy`.
+"""The source tree to lint or deploy: which files belong to it. Called by `lint` and `deploy`.
 
-In a git checkout it is what git tracks and what it would track (not ignored); elsewhere all but what nobody
-deploys.
+In a git checkout: tracked files, and untracked files that git does not ignore. Elsewhere: all files except
+caches, virtual environments and version control directories.
 """
 
 import itertools
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from crewyard.errors import CrewyardError
 
-MOST_FILES = 50_000
-_NEVER = {
+MAX_FILES = 50_000
+_EXCLUDED_NAMES = {
     ".git",
     ".hg",
     ".svn",
@@ -27,27 +27,27 @@ _NEVER = {
     ".tox",
     ".DS_Store",
 }
-_SECRETS = {".env"}
-_SECONDS = 120
-# No program that a checkout names is started: it may be somebody else's.
+_SECRET_FILES = {".env"}
+_GIT_TIMEOUT_SECONDS = 120
+# Do not start programs that the repository's configuration names: the checkout may be untrusted.
 _GIT = ("git", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false")
 
 
-class Tree(Mapping[str, bytes]):
-    """Relative paths (with /) to contents, read when they are asked for."""
+class SourceTree(Mapping[str, bytes]):
+    """Mapping of relative paths (with /) to contents, read on access."""
 
     def __init__(self, root: Path, paths: list[str]) -> None:
         self.root = root
         self._paths = dict.fromkeys(sorted(paths, key=str.encode))
 
-    def place(self, path: str) -> Path:
-        """The file behind a path."""
+    def file_path(self, path: str) -> Path:
+        """Return the file of a relative path."""
         return self.root.joinpath(*path.split("/"))
 
     def __getitem__(self, path: str) -> bytes:
         if path not in self._paths:
             raise KeyError(path)
-        return self.place(path).read_bytes()
+        return self.file_path(path).read_bytes()
 
     def __contains__(self, path: object) -> bool:
         return path in self._paths
@@ -59,32 +59,30 @@ class Tree(Mapping[str, bytes]):
         return len(self._paths)
 
 
-def read_tree(directory: Path) -> Tree:
-    """The source tree of a directory. Raises CrewyardError where there is none, or it has too many files."""
+def read_tree(directory: Path) -> SourceTree:
+    """Return the source tree of a directory. Raises CrewyardError if it is empty or has too many files."""
     root = directory.resolve()
-    found = _of_git(root)
-    there = (path for path in (_walked(root) if found is None else found) if _belongs(root, path))
-    paths = list(itertools.islice(there, MOST_FILES + 1))
+    listed = _git_files(root)
+    included = (path for path in (_walk(root) if listed is None else listed) if _belongs(root, path))
+    paths = list(itertools.islice(included, MAX_FILES + 1))
     for path in paths:
         if not _is_text(path):
-            raise CrewyardError(
-                f"the name of the file {path!r} is no UTF-8 text; rename it, or let git ignore it"
-            )
+            raise CrewyardError(f"the file name {path!r} is not UTF-8; rename it, or add it to .gitignore")
     if not paths:
         raise CrewyardError(f"{directory} has no files to deploy")
-    if len(paths) > MOST_FILES:
-        raise CrewyardError(f"{directory} has more than {MOST_FILES} files; is it the crew's own directory?")
-    return Tree(root, paths)
+    if len(paths) > MAX_FILES:
+        raise CrewyardError(f"{directory} has more than {MAX_FILES} files; is it the directory of the crew?")
+    return SourceTree(root, paths)
 
 
 def _belongs(root: Path, path: str) -> bool:
-    """Whether it is a file of the tree: no link out of it, no secret of the developer."""
+    """Return whether the path is a file of the tree: not a link out of it, not a file of secrets."""
     parts = path.split("/")
-    if parts[-1] in _SECRETS or any(part in _NEVER for part in parts):
+    if parts[-1] in _SECRET_FILES or any(part in _EXCLUDED_NAMES for part in parts):
         return False
-    place = root.joinpath(*parts)
+    file = root.joinpath(*parts)
     try:
-        return place.is_file() and place.resolve().is_relative_to(root)
+        return file.is_file() and file.resolve().is_relative_to(root)
     except OSError:
         return False
 
@@ -97,8 +95,8 @@ def _is_text(path: str) -> bool:
     return True
 
 
-def _of_git(root: Path) -> list[str] | None:
-    """What git knows below the directory; None where it is no checkout. Raises CrewyardError."""
+def _git_files(root: Path) -> list[str] | None:
+    """Return git's files below the directory; None if it is not a checkout. Raises CrewyardError."""
     command = [
         *_GIT,
         "-C",
@@ -111,36 +109,36 @@ def _of_git(root: Path) -> list[str] | None:
     ]
     try:
         done = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_SECONDS, check=False
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_GIT_TIMEOUT_SECONDS, check=False
         )
-        said = done.stderr.decode("utf-8", "replace").partition("\n")[0] if done.returncode else None
+        failure = done.stderr.decode("utf-8", "replace").partition("\n")[0] if done.returncode else None
     except (OSError, subprocess.TimeoutExpired) as error:
-        said = str(error)
-    if said is not None:
-        if any((place / ".git").exists() for place in (root, *root.parents)):
-            # All files instead would be those, too, that git is told to ignore, such as secrets.
-            raise CrewyardError(f"{root} is in a git checkout that git cannot read: {said}")
+        failure = str(error)
+    if failure is not None:
+        if any((parent / ".git").exists() for parent in (root, *root.parents)):
+            # Do not fall back to all files: that would include ignored ones, such as secrets.
+            raise CrewyardError(f"{root} is in a git checkout that git cannot read: {failure}")
         return None
     return [os.fsdecode(path) for path in done.stdout.split(b"\0") if path]
 
 
-def _walked(root: Path) -> Iterator[str]:
+def _walk(root: Path) -> Iterator[str]:
     for directory, names, files in os.walk(root):
-        names[:] = sorted(name for name in names if name not in _NEVER)
+        names[:] = sorted(name for name in names if name not in _EXCLUDED_NAMES)
         base = Path(directory).relative_to(root)
         for file in files:
             yield (base / file).as_posix()
 
 
-def committed(root: Path) -> str | None:
-    """The commit that the directory is, without any change; None where it is none."""
+def clean_commit(root: Path) -> str | None:
+    """Return the commit of the checkout; None if the directory has changes or is not a checkout."""
     return (
         git_text(root, "rev-parse", "HEAD") if _git(root, "status", "--porcelain", "--", ".") == "" else None
     )
 
 
 def git_text(root: Path, *arguments: str) -> str | None:
-    """The first line that git prints; None where it fails, or prints nothing."""
+    """Return the first line that git prints; None if git fails or prints nothing."""
     return (_git(root, *arguments) or "").partition("\n")[0].strip() or None
 
 
@@ -150,7 +148,7 @@ def _git(root: Path, *arguments: str) -> str | None:
             [*_GIT, "-C", str(root), *arguments],
             capture_output=True,
             stdin=subprocess.DEVNULL,
-            timeout=_SECONDS,
+            timeout=_GIT_TIMEOUT_SECONDS,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""The parts of the command line that need no service."""
+"""The parts of the command line that work without a service."""
 
 import gzip
 import io
@@ -19,7 +19,7 @@ from crewyard.cli.commands.artifacts import target
 from crewyard.cli.main import call
 from crewyard.cli.pack import pack
 from crewyard.cli.pages import items
-from crewyard.cli.source_tree import committed, read_tree
+from crewyard.cli.source_tree import clean_commit, read_tree
 from crewyard.errors import CrewyardError
 
 PLAIN = st.text(st.characters(min_codepoint=32, blacklist_categories=("Cs", "Cc", "Zl", "Zp")), max_size=20)
@@ -51,7 +51,7 @@ def test_lines_of_an_env_file(line, value):
 
 
 @pytest.mark.parametrize("line", ["A", "1A=1", "A='a", 'A="a\\"', "A='a' b", "=1"])
-def test_what_is_no_assignment_is_named_by_its_line(line):
+def test_an_invalid_line_is_reported_by_number(line):
     with pytest.raises(click.UsageError, match="line 2"):
         env.parse(f"B=1\n{line}\n")
 
@@ -69,7 +69,7 @@ def test_an_artifact_is_never_written_outside(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["con", "a/NUL.txt", "a:b", "a\\b", "trailing.", "x?"])
-def test_windows_has_less_names(tmp_path, name):
+def test_windows_reserves_more_names(tmp_path, name):
     with pytest.raises(CrewyardError):
         target(tmp_path, name, windows=True)
     assert target(tmp_path, name, windows=False)
@@ -77,9 +77,9 @@ def test_windows_has_less_names(tmp_path, name):
 
 def tree_of(path, **files):
     for name, text in files.items():
-        place = path / name.replace("__", "/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+        file = path / name.replace("__", "/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
     return read_tree(path)
 
 
@@ -97,13 +97,13 @@ def test_a_checkout_is_what_git_would_track(tmp_path):
     assert names(tree) == [".gitignore", "main.py", "pkg/a.py"]
 
 
-def test_a_checkout_that_git_cannot_read_is_not_packed_with_all_it_ignores(tmp_path):
+def test_a_checkout_that_git_cannot_read_is_not_packed_with_ignored_files(tmp_path):
     (tmp_path / ".git").mkdir()
     with pytest.raises(CrewyardError, match="git cannot read"):
         tree_of(tmp_path, **{"main.py": "1", "secrets.txt": "2"})
 
 
-def test_only_what_has_no_changes_is_a_commit(tmp_path):
+def test_only_a_clean_tree_has_a_commit(tmp_path):
     def git(*command):
         subprocess.run(
             ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org", *command],
@@ -111,7 +111,7 @@ def test_only_what_has_no_changes_is_a_commit(tmp_path):
             capture_output=True,
         )
 
-    assert committed(tmp_path) is None
+    assert clean_commit(tmp_path) is None
     git("init", "-q")
     tree_of(tmp_path, **{"crew__main.py": "1", "other__x.py": "2"})
     git("add", ".")
@@ -119,26 +119,26 @@ def test_only_what_has_no_changes_is_a_commit(tmp_path):
     marker = tmp_path / "started"
     git("config", "core.fsmonitor", f"touch {marker}; false")
     (tmp_path / "other" / "x.py").write_text("changed elsewhere")
-    assert len(committed(tmp_path / "crew") or "") == 40
+    assert len(clean_commit(tmp_path / "crew") or "") == 40
     (tmp_path / "crew" / "main.py").write_text("changed")
-    assert committed(tmp_path / "crew") is None
+    assert clean_commit(tmp_path / "crew") is None
     assert not marker.exists()
 
 
-def test_a_name_that_is_no_text_is_refused(tmp_path):
+def test_a_file_name_that_is_not_utf_8_is_refused(tmp_path):
     (tmp_path / os.fsdecode(b"\xff.py")).write_text("1")
-    with pytest.raises(CrewyardError, match="no UTF-8"):
+    with pytest.raises(CrewyardError, match="not UTF-8"):
         read_tree(tmp_path)
 
 
-def test_a_directory_that_is_no_crews_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("crewyard.cli.source_tree.MOST_FILES", 2)
+def test_a_directory_with_too_many_files_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("crewyard.cli.source_tree.MAX_FILES", 2)
     assert len(tree_of(tmp_path, **{"a.py": "", "b.py": ""})) == 2
     with pytest.raises(CrewyardError, match="more than 2 files"):
         tree_of(tmp_path, **{"c.py": ""})
 
 
-def test_what_cannot_be_read_any_more_is_named(tmp_path):
+def test_an_error_names_the_file_that_became_unreadable(tmp_path):
     tree = tree_of(tmp_path, **{"main.py": "1", "other.py": "2"})
     (tmp_path / "other.py").unlink()
     with pytest.raises(CrewyardError, match=r"other\.py cannot be read"):
@@ -148,21 +148,21 @@ def test_what_cannot_be_read_any_more_is_named(tmp_path):
         pack(tree, (), io.BytesIO())
 
 
-def test_what_is_made_while_a_list_is_read_comes_once():
-    there = [{"id": number} for number in range(250, 0, -1)]
+def test_items_created_while_a_list_is_read_come_once():
+    rows = [{"id": number} for number in range(250, 0, -1)]
 
     def read(number, size):
         found = Page(
-            there[(number - 1) * size : number * size], len(there), number, size, number * size < len(there)
+            rows[(number - 1) * size : number * size], len(rows), number, size, number * size < len(rows)
         )
-        there.insert(0, {"id": len(there) + 1})
+        rows.insert(0, {"id": len(rows) + 1})
         return found
 
     found = [item["id"] for item in items(read, None)]
     assert found == list(range(250, 0, -1))
 
 
-def test_elsewhere_it_is_all_but_what_nobody_deploys(tmp_path):
+def test_without_git_caches_and_environments_are_excluded(tmp_path):
     files = {
         "main.py": "1",
         "__pycache____x.pyc": "2",
@@ -216,35 +216,35 @@ def test_sizes(count, text):
 def test_init_and_lint_agree(tmp_path, capsys):
     assert call(["init", str(tmp_path / "crew")]) == 0
     assert call(["lint", str(tmp_path / "crew"), "--json"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert json.loads(told[-1])["entrypoint"] == "main:kickoff"
+    printed = capsys.readouterr().out.splitlines()
+    assert json.loads(printed[-1])["entrypoint"] == "main:kickoff"
     assert call(["init", str(tmp_path / "crew")]) == 2
 
 
-def test_lint_says_what_is_wrong_and_what_to_do(tmp_path, capsys):
+def test_lint_reports_the_error_and_the_fix(tmp_path, capsys):
     tree_of(
         tmp_path,
         **{"crew.toml": '[deployment]\nentrypoint = "main:kickof"\n', "main.py": "def kickoff(): pass"},
     )
     assert call(["lint", str(tmp_path)]) == 1
-    told = capsys.readouterr().err
-    assert "EntrypointNotFound" in told
-    assert "kickoff" in told
+    printed = capsys.readouterr().err
+    assert "EntrypointNotFound" in printed
+    assert "kickoff" in printed
 
 
-def test_without_an_address_it_says_what_to_do(tmp_path, capsys, monkeypatch):
+def test_a_missing_address_is_an_error_with_the_next_step(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("CREWYARD_CONFIG", str(tmp_path / "none"))
     monkeypatch.delenv("CREWYARD_URL", raising=False)
     assert call(["projects", "list"]) == 2
     assert "crewyard login" in capsys.readouterr().err
 
 
-def test_a_service_that_is_away_is_one_sentence(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("crewyard.retry.ATTEMPTS", 1)
+def test_an_unreachable_service_is_one_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("crewyard.retry.MAX_ATTEMPTS", 1)
     monkeypatch.setenv("CREWYARD_CONFIG", str(tmp_path / "none"))
     monkeypatch.setenv("CREWYARD_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("CREWYARD_API_KEY", "crw_x")
     assert call(["projects", "list"]) == 3
-    told = capsys.readouterr().err
-    assert "http://127.0.0.1:9 cannot be reached" in told
-    assert "Traceback" not in told
+    printed = capsys.readouterr().err
+    assert "http://127.0.0.1:9 cannot be reached" in printed
+    assert "Traceback" not in printed

@@ -1,6 +1,6 @@
-"""How long a stream is waited for."""
+"""Reconnect limits of a stream."""
 
-from crewyard.retry import RECONNECTS, SOON, Patience
+from crewyard.retry import MAX_RECONNECTS, STABLE_SECONDS, ReconnectPolicy
 
 
 class Clock:
@@ -11,46 +11,46 @@ class Clock:
         return self.now
 
 
-def opened_for(clock, patience, seconds):
-    patience.opened()
+def opened_for(clock, policy, seconds):
+    policy.record_open()
     clock.now += seconds
-    return patience.broken(None)
+    return policy.record_end(None)
 
 
-def test_a_proxy_that_cuts_every_connection_ends_no_silent_run():
+def test_a_proxy_that_cuts_every_connection_does_not_end_a_silent_run():
     clock = Clock()
-    patience = Patience(clock)
-    for _ in range(10 * RECONNECTS):
-        assert opened_for(clock, patience, SOON + 20) <= 0.5
-        assert not patience.exhausted
+    policy = ReconnectPolicy(clock)
+    for _ in range(10 * MAX_RECONNECTS):
+        assert opened_for(clock, policy, STABLE_SECONDS + 20) <= 0.5
+        assert not policy.exhausted
 
 
-def test_a_stream_that_closes_at_once_is_given_up():
+def test_a_stream_that_closes_immediately_is_given_up():
     clock = Clock()
-    patience = Patience(clock)
-    for _ in range(RECONNECTS):
-        assert not patience.exhausted
-        opened_for(clock, patience, 0.1)
-    assert patience.exhausted
-    patience.heard()
-    assert not patience.exhausted
+    policy = ReconnectPolicy(clock)
+    for _ in range(MAX_RECONNECTS):
+        assert not policy.exhausted
+        opened_for(clock, policy, 0.1)
+    assert policy.exhausted
+    policy.record_message()
+    assert not policy.exhausted
 
 
-def test_one_that_is_silent_is_given_up_too():
+def test_a_silent_stream_is_given_up():
     clock = Clock()
-    patience = Patience(clock)
-    for _ in range(RECONNECTS):
-        patience.opened()
+    policy = ReconnectPolicy(clock)
+    for _ in range(MAX_RECONNECTS):
+        policy.record_open()
         clock.now += 45
-        patience.broken(None, silent=True)
-    assert patience.exhausted
+        policy.record_end(None, silent=True)
+    assert policy.exhausted
 
 
-def test_a_service_that_cannot_be_reached_was_not_opened():
+def test_an_unreachable_service_does_not_count_as_open():
     clock = Clock()
-    patience = Patience(clock)
-    opened_for(clock, patience, SOON)
-    for _ in range(RECONNECTS):
-        clock.now += 2 * SOON
-        patience.broken(None)
-    assert patience.exhausted
+    policy = ReconnectPolicy(clock)
+    opened_for(clock, policy, STABLE_SECONDS)
+    for _ in range(MAX_RECONNECTS):
+        clock.now += 2 * STABLE_SECONDS
+        policy.record_end(None)
+    assert policy.exhausted

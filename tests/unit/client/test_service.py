@@ -1,4 +1,4 @@
-"""The client and its program against a service that answers badly, over real connections."""
+"""The client and its program against a faulty service, over real connections."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ class Service:
     """Answers by method and path, the last answer again and again: (status, headers, body)."""
 
     def __init__(self):
-        self.answers, self.asked = {}, []
+        self.answers, self.requests = {}, []
         service = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -25,7 +25,7 @@ class Service:
                 length = int(self.headers.get("Content-Length") or 0)
                 self.rfile.read(length)
                 path = self.path.partition("?")[0]
-                service.asked.append((self.command, path, dict(self.headers)))
+                service.requests.append((self.command, path, dict(self.headers)))
                 left = service.answers[self.command, path]
                 status, headers, body = left.pop(0) if len(left) > 1 else left[0]
                 raw = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -85,10 +85,10 @@ def test_a_run_is_asked_for_under_one_key_and_a_project_once(service):
         for ask in (lambda: client.start_run("demo"), lambda: client.create_project("demo")):
             with pytest.raises(Unavailable):
                 ask()
-    keys = [headers.get("Idempotency-Key") for _, path, headers in service.asked if path == "/v1/runs"]
-    assert len(keys) == retry.ATTEMPTS
+    keys = [headers.get("Idempotency-Key") for _, path, headers in service.requests if path == "/v1/runs"]
+    assert len(keys) == retry.MAX_ATTEMPTS
     assert len(set(keys)) == 1
-    assert [path for _, path, _ in service.asked].count("/v1/projects") == 1
+    assert [path for _, path, _ in service.requests].count("/v1/projects") == 1
 
 
 def test_a_wait_is_said_and_a_move_too(service, capsys, monkeypatch):
@@ -100,22 +100,22 @@ def test_a_wait_is_said_and_a_move_too(service, capsys, monkeypatch):
         ),
         (301, {"Location": "https://elsewhere.example.org/"}, b""),
     ]
-    monkeypatch.setattr(retry, "pause", lambda _failures, wished: wished)
+    monkeypatch.setattr(retry, "pause", lambda _failures, retry_after: retry_after)
     monkeypatch.setattr("crewyard.client.time.sleep", lambda _seconds: None)
     assert call(["runs", "show", "run_a"]) == 3
-    said = capsys.readouterr().err
-    assert "too many; trying again in 58 s" in said
-    assert "leads to https://elsewhere.example.org/" in said
+    printed = capsys.readouterr().err
+    assert "too many; retrying in 58 s" in printed
+    assert "redirects to https://elsewhere.example.org/" in printed
 
 
-def test_a_page_instead_of_a_stream_is_said_at_once(service):
+def test_html_instead_of_a_stream_fails_without_retry(service):
     service.answers["GET", "/v1/runs/run_a/events"] = [(200, {"Content-Type": "text/html"}, b"<html>")]
     with Client() as client, pytest.raises(CrewyardError, match="text/html"):
         list(client.follow_run("run_a"))
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
-def test_a_page_instead_of_an_answer_or_a_log_is_said(service):
+def test_html_instead_of_json_or_a_log_is_an_error(service):
     page = [(200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>Sign in</html>")]
     service.answers = {("GET", path): page for path in ("/v1/runs", "/v1/runs/run_a/logs")}
     with Client() as client:
@@ -125,7 +125,7 @@ def test_a_page_instead_of_an_answer_or_a_log_is_said(service):
             client.read_run_log("run_a")
 
 
-def test_a_stream_goes_on_behind_the_last_event(service):
+def test_a_stream_resumes_after_the_last_event(service):
     service.answers["GET", "/v1/runs/run_a/events"] = [
         stream((1, "run.started", {})),
         failure(503),
@@ -133,7 +133,7 @@ def test_a_stream_goes_on_behind_the_last_event(service):
     ]
     with Client() as client:
         assert [event["id"] for event in client.follow_run("run_a")] == [1, 2]
-    assert [headers.get("Last-Event-ID") for _, _, headers in service.asked] == [None, "1", "1"]
+    assert [headers.get("Last-Event-ID") for _, _, headers in service.requests] == [None, "1", "1"]
 
 
 def test_all_events_of_a_run_are_two_requests(service, capsys):
@@ -149,13 +149,13 @@ def test_all_events_of_a_run_are_two_requests(service, capsys):
     assert capsys.readouterr().out == "one\ntwo\n"
 
 
-def test_the_build_log_is_json_where_that_is_asked_for(service, capsys):
+def test_the_build_log_is_json_on_request(service, capsys):
     service.answers["GET", "/v1/deployments/dep_a/logs"] = [(200, {"Content-Type": "text/plain"}, b"a\nb\n")]
     assert call(["--json", "logs", "dep_a"]) == 0
     assert json.loads(capsys.readouterr().out) == {"message": "a\nb\n"}
 
 
-def test_a_run_whose_end_nobody_told_is_no_success(service, capsys):
+def test_a_run_without_a_final_event_is_not_a_success(service, capsys):
     service.answers["POST", "/v1/runs"] = [(201, {}, {"data": {"id": "run_a", "status": "pending"}})]
     service.answers["GET", "/v1/runs/run_a/events"] = [(204, {}, b"")]
     service.answers["GET", "/v1/runs/run_a"] = [(200, {}, {"data": {"id": "run_a", "status": "running"}})]
@@ -170,7 +170,7 @@ def artifact(name, body):
     }  # fmt: skip
 
 
-def test_a_download_survives_a_service_that_is_away(service, tmp_path):
+def test_a_download_is_retried_while_the_service_is_unavailable(service, tmp_path):
     base = "/v1/runs/run_a/artifacts"
     service.answers["GET", base] = [(200, {}, {"data": [artifact("a.txt", b"text")], "pagination": PAGE})]
     whole = (200, {"Content-Type": "text/plain"}, b"text")
@@ -184,7 +184,7 @@ def test_a_download_survives_a_service_that_is_away(service, tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
 
 
-def test_nothing_is_made_behind_a_link(service, tmp_path, capsys):
+def test_no_file_is_written_through_a_link(service, tmp_path, capsys):
     base = "/v1/runs/run_a/artifacts"
     service.answers["GET", base] = [
         (200, {}, {"data": [artifact("out/deep/a.txt", b"x")], "pagination": PAGE})
@@ -198,7 +198,7 @@ def test_nothing_is_made_behind_a_link(service, tmp_path, capsys):
     assert list(elsewhere.iterdir()) == []
 
 
-def test_two_artifacts_never_become_one_file(service, tmp_path, capsys, monkeypatch):
+def test_two_artifacts_never_overwrite_each_other(service, tmp_path, capsys, monkeypatch):
     base = "/v1/runs/run_a/artifacts"
     both = [artifact("A.txt", b"one"), artifact("a.txt", b"two")]
     service.answers["GET", base] = [(200, {}, {"data": both, "pagination": PAGE})]

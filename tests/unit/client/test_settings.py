@@ -1,17 +1,17 @@
-"""Where the client finds its service and key."""
+"""The client's settings: address, key and project."""
 
 import pytest
 
-from crewyard.settings import Settings, SettingsProblem, path, resolve
+from crewyard.settings import Settings, SettingsError, config_path, resolve
 
 URL, KEY = "https://crews.example.org", "crw_a_key"
 
 
 @pytest.fixture
 def file(tmp_path):
-    place = tmp_path / "config.toml"
-    place.write_text(f'url = "{URL}/"\napi_key = "{KEY}"\nproject = "demo"\n')
-    return {"CREWYARD_CONFIG": str(place)}
+    config_file = tmp_path / "config.toml"
+    config_file.write_text(f'url = "{URL}/"\napi_key = "{KEY}"\nproject = "demo"\n')
+    return {"CREWYARD_CONFIG": str(config_file)}
 
 
 def nowhere(tmp_path):
@@ -28,7 +28,7 @@ def test_arguments_go_before_the_environment_and_that_before_the_file(file):
 
 
 def test_the_files_key_is_not_sent_to_another_address(file):
-    with pytest.raises(SettingsProblem, match="no API key for https://elsewhere"):
+    with pytest.raises(SettingsError, match="no API key for https://elsewhere"):
         resolve(environment={**file, "CREWYARD_URL": "https://elsewhere.example.org"})
 
 
@@ -37,33 +37,33 @@ def test_the_files_key_is_not_sent_to_another_address(file):
     [
         ({}, "CREWYARD_URL"),
         ({"CREWYARD_URL": "crews.example.org"}, "https://"),
-        ({"CREWYARD_URL": "http://"}, "is no address"),
-        ({"CREWYARD_URL": "https://host:99999"}, "is no address"),
-        ({"CREWYARD_URL": "https://[::1"}, "is no address"),
-        ({"CREWYARD_URL": "https://host/?a=b"}, "is no address"),
-        ({"CREWYARD_URL": "https://me:hunter2@host"}, "a user or a password in it"),
+        ({"CREWYARD_URL": "http://"}, "is not a URL"),
+        ({"CREWYARD_URL": "https://host:99999"}, "is not a URL"),
+        ({"CREWYARD_URL": "https://[::1"}, "is not a URL"),
+        ({"CREWYARD_URL": "https://host/?a=b"}, "is not a URL"),
+        ({"CREWYARD_URL": "https://me:hunter2@host"}, "contains a user name or password"),
         ({"CREWYARD_URL": URL}, "CREWYARD_API_KEY"),
-        ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a b"}, "white space"),
-        ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a\n"}, "white space"),
+        ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a b"}, "whitespace"),
+        ({"CREWYARD_URL": URL, "CREWYARD_API_KEY": "a\n"}, "whitespace"),
     ],
 )
-def test_what_is_missing_or_wrong_is_said_with_the_next_step(tmp_path, given, said):
-    with pytest.raises(SettingsProblem, match=said):
+def test_an_error_names_what_is_missing_or_wrong_and_the_next_step(tmp_path, given, said):
+    with pytest.raises(SettingsError, match=said):
         resolve(environment={**nowhere(tmp_path), **given})
 
 
 @pytest.mark.parametrize("text", ["url = ", "url = 1", "\xff"])
 def test_a_file_that_cannot_be_read_is_named(tmp_path, text):
-    place = tmp_path / "config.toml"
-    place.write_bytes(text.encode("latin-1"))
-    with pytest.raises(SettingsProblem, match=r"config\.toml"):
-        resolve(environment={"CREWYARD_CONFIG": str(place)})
+    config_file = tmp_path / "config.toml"
+    config_file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(SettingsError, match=r"config\.toml"):
+        resolve(environment={"CREWYARD_CONFIG": str(config_file)})
 
 
-def test_a_home_that_is_not_ours_hinders_nobody_who_says_all(tmp_path):
+def test_an_unreadable_home_does_not_matter_if_address_and_key_are_given(tmp_path):
     (tmp_path / "file").write_text("")
     environment = {"CREWYARD_CONFIG": str(tmp_path / "file" / "config.toml"), "CREWYARD_URL": URL}
-    with pytest.raises(SettingsProblem, match="cannot be read"):
+    with pytest.raises(SettingsError, match="cannot be read"):
         resolve(environment=environment)
     assert resolve(environment={**environment, "CREWYARD_API_KEY": KEY}) == Settings(URL, KEY)
 
@@ -77,5 +77,5 @@ def test_a_key_is_not_shown():
     assert KEY not in repr(Settings(URL, KEY))
 
 
-def test_the_files_place(tmp_path):
-    assert path({"XDG_CONFIG_HOME": str(tmp_path)}) == tmp_path / "crewyard" / "config.toml"
+def test_the_path_of_the_file(tmp_path):
+    assert config_path({"XDG_CONFIG_HOME": str(tmp_path)}) == tmp_path / "crewyard" / "config.toml"

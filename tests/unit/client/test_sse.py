@@ -1,18 +1,18 @@
-"""Reading Server-Sent Events, however the bytes are cut."""
+"""The parser of Server-Sent Events, for every way to split the bytes."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crewyard import sse
-from crewyard.sse import Message, Reader
+from crewyard.sse import SSEMessage, SSEReader
 
 TEXT = st.text(st.characters(blacklist_characters="\r\n\0", blacklist_categories=("Cs",)), max_size=20)
 END = st.sampled_from(["\n", "\r\n", "\r"])
 
 
 def read(text: bytes, sizes=()):
-    reader, found = Reader(), []
+    reader, found = SSEReader(), []
     at = 0
     for size in [*sizes, len(text)]:
         found += reader.feed(text[at : at + size])
@@ -29,22 +29,22 @@ def test_what_was_sent_is_read_wherever_it_is_cut(messages, end, data):
     sizes = data.draw(st.lists(st.integers(1, 7), max_size=len(sent)))
     _, found = read(sent + b": end\n", sizes)
     assert found == [
-        Message(kind or "message", "\n".join(lines), identifier) for kind, lines, identifier in messages
+        SSEMessage(kind or "message", "\n".join(lines), identifier) for kind, lines, identifier in messages
     ]
 
 
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        (b"data: a\n\n", [Message("message", "a", "")]),
-        (b"data:a\n\n", [Message("message", "a", "")]),
-        (b"data:  a\n\n", [Message("message", " a", "")]),
-        (b"data\n\n", [Message("message", "", "")]),
+        (b"data: a\n\n", [SSEMessage("message", "a", "")]),
+        (b"data:a\n\n", [SSEMessage("message", "a", "")]),
+        (b"data:  a\n\n", [SSEMessage("message", " a", "")]),
+        (b"data\n\n", [SSEMessage("message", "", "")]),
         (b"event: x\n\n", []),
         (b": keepalive\n\n", []),
-        (b"data: a\ndata: b\n\n", [Message("message", "a\nb", "")]),
+        (b"data: a\ndata: b\n\n", [SSEMessage("message", "a\nb", "")]),
         (b"data: a\n", []),
-        (b"what: a\ndata: b\n\n", [Message("message", "b", "")]),
+        (b"what: a\ndata: b\n\n", [SSEMessage("message", "b", "")]),
     ],
 )
 def test_the_forms_of_the_standard(text, messages):
@@ -54,20 +54,20 @@ def test_the_forms_of_the_standard(text, messages):
 def test_id_and_retry_outlive_a_connection():
     reader, _ = read(b"retry: 1500\nid: 7\ndata: a\n\ndata: half")
     reader.restart()
-    assert list(reader.feed(b"data: b\n\n")) == [Message("message", "b", "7")]
+    assert list(reader.feed(b"data: b\n\n")) == [SSEMessage("message", "b", "7")]
     assert reader.retry == 1.5
     for text in (b"9" * 400, b"9" * 5000, b"-1", b"1e3"):
         list(reader.feed(b"retry: " + text + b"\n"))
     assert reader.retry == 1.5
 
 
-def test_an_id_with_a_nul_is_none():
-    assert read(b"id: 7\nid: 8\0\ndata: a\n\n")[1] == [Message("message", "a", "7")]
+def test_an_id_with_a_nul_is_ignored():
+    assert read(b"id: 7\nid: 8\0\ndata: a\n\n")[1] == [SSEMessage("message", "a", "7")]
 
 
-def test_a_message_without_end_is_not_kept_for_ever(monkeypatch):
-    monkeypatch.setattr(sse, "MOST", 100)
-    with pytest.raises(sse.TooLong):
+def test_an_endless_message_is_rejected(monkeypatch):
+    monkeypatch.setattr(sse, "MAX_MESSAGE_BYTES", 100)
+    with pytest.raises(sse.MessageTooLong):
         read(b"data: " + b"x" * 200)
-    with pytest.raises(sse.TooLong):
+    with pytest.raises(sse.MessageTooLong):
         read(b"data: x\n" * 200)

@@ -1,4 +1,4 @@
-"""In a step of GitHub Actions nothing that a crew says is a command."""
+"""In a step of GitHub Actions, crew output is never a workflow command."""
 
 import json
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from crewyard.cli.github_step import powerless, powerless_json
+from crewyard.cli.github_step import escape_commands, escape_commands_json
 from crewyard.cli.output import Output, field
 
 PIECES = st.lists(
@@ -32,31 +32,31 @@ def is_command(text: str) -> bool:
         ("# Heading\n## [1]", "# Heading\n## [1]"),
     ],
 )
-def test_a_command_is_shown_and_not_given(text, shown):
-    assert powerless(text) == shown
+def test_a_command_is_escaped(text, shown):
+    assert escape_commands(text) == shown
 
 
 @given(PIECES)
-def test_whatever_is_printed_is_no_command(pieces):
-    assert not is_command(powerless("".join(pieces)))
+def test_escaped_text_has_no_commands(pieces):
+    assert not is_command(escape_commands("".join(pieces)))
 
 
 @given(PIECES)
-def test_json_means_the_same_and_is_no_command(pieces):
+def test_escaped_json_keeps_its_value_and_has_no_commands(pieces):
     row = {"message": "".join(pieces)}
-    text = powerless_json(json.dumps(row))
+    text = escape_commands_json(json.dumps(row))
     assert json.loads(text) == row and not is_command(text)
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_all_that_is_shown_is_powerless_in_a_step_alone(monkeypatch, capsys, inside):
+def test_output_is_escaped_only_in_a_step(monkeypatch, capsys, inside):
     monkeypatch.setenv("GITHUB_ACTIONS", "true" if inside else "false")
     output = Output(False, Console(soft_wrap=True), Console(stderr=True, soft_wrap=True))
     output.text("::error::text\n")
-    output.say("::error::sentence")
+    output.status("::error::sentence")
     output.rows([{"m": "one\n::error::cell"}], [field("m")], "none")
-    output.one({"m": "one\n::error::field"}, [field("m")])
+    output.details({"m": "one\n::error::field"}, [field("m")])
     Output(True).item({"m": "##[error]json"}, None)
-    seen = "".join(capsys.readouterr())
-    assert is_command(seen) is not inside
-    assert seen.count("error") == 5
+    printed = "".join(capsys.readouterr())
+    assert is_command(printed) is not inside
+    assert printed.count("error") == 5

@@ -1,4 +1,4 @@
-"""What reaches a terminal, a pipe that closes, and an encoding that lacks letters."""
+"""Output to terminals, closed pipes, and encodings without Unicode."""
 
 import io
 import json
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from crewyard.cli.escape import harmless
+from crewyard.cli.escape import escape_control
 from crewyard.cli.main import call
 from crewyard.cli.output import Output, field
 
@@ -31,31 +31,35 @@ CLIENT = Path(__file__).parents[3] / "client"
         ("é – 😀", "é – 😀", "é – 😀"),
     ],
 )
-def test_nothing_but_colours_commands_a_terminal(text, plain, coloured):
-    assert (harmless(text), harmless(text, colours=True)) == (plain, coloured)
+def test_only_colours_reach_a_terminal_unescaped(text, plain, coloured):
+    assert (escape_control(text), escape_control(text, colours=True)) == (plain, coloured)
 
 
 @given(st.text())
 def test_no_control_character_is_left(text):
-    assert all(letter.isprintable() or letter in "\n\t" or not letter.isascii() for letter in harmless(text))
+    assert all(
+        letter.isprintable() or letter in "\n\t" or not letter.isascii() for letter in escape_control(text)
+    )
 
 
-def shown(act, terminal):
+def printed(act, terminal):
     file = io.StringIO()
     act(Output(False, Console(file=file, force_terminal=terminal, width=200, soft_wrap=True)))
     return file.getvalue()
 
 
-def test_a_crew_does_not_clear_the_screen_of_who_follows_it():
+def test_a_crew_cannot_clear_the_screen():
     hostile = "\x1b[2Jall is well"
     for terminal in (True, False):
         row = {"message": hostile}
-        assert "\x1b[2J" not in shown(lambda out, row=row: out.one(row, [field("message")]), terminal)
-        assert "\x1b[2J" not in shown(lambda out, row=row: out.rows([row], [field("message")], ""), terminal)
-    assert "\x1b[2J" not in shown(lambda out: out.item({}, hostile), True)
-    assert "\x1b[2J" not in shown(lambda out: out.text(hostile), True)
-    assert shown(lambda out: out.text(hostile), False) == hostile
-    assert shown(lambda out: out.item({}, "a\tb"), False) == "a\tb\n"
+        assert "\x1b[2J" not in printed(lambda out, row=row: out.details(row, [field("message")]), terminal)
+        assert "\x1b[2J" not in printed(
+            lambda out, row=row: out.rows([row], [field("message")], ""), terminal
+        )
+    assert "\x1b[2J" not in printed(lambda out: out.item({}, hostile), True)
+    assert "\x1b[2J" not in printed(lambda out: out.text(hostile), True)
+    assert printed(lambda out: out.text(hostile), False) == hostile
+    assert printed(lambda out: out.item({}, "a\tb"), False) == "a\tb\n"
 
 
 def program(code, **environment):
@@ -69,7 +73,7 @@ def program(code, **environment):
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_a_reader_that_has_seen_enough_is_no_failed_run(as_json):
+def test_a_closed_pipe_is_not_an_error(as_json):
     code = f"""
 import os, sys, time
 from crewyard.cli import main
@@ -99,18 +103,18 @@ main.main()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["runs", "show", ".."], "is no name"),
+        (["runs", "show", ".."], "is not a name"),
         (["run", "x", "--input", '{"a": NaN}'], "JSON"),
         (["run", "x", "--input", '{"a": "\\ud800"}'], "surrogate"),
         (["run", "x", "--key", "\u00e9"], "ASCII"),
-        (["--url", "http://[::1", "runs", "list"], "is no address"),
+        (["--url", "http://[::1", "runs", "list"], "is not a URL"),
         (["init", "/proc/none"], "/proc/none"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(arguments, said, capsys, monkeypatch):
+def test_a_usage_error_is_one_sentence(arguments, message, capsys, monkeypatch):
     monkeypatch.setenv("CREWYARD_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("CREWYARD_API_KEY", "crw_x")
     assert call(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

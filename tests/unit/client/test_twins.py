@@ -1,4 +1,4 @@
-"""The two clients, and their types against the service's description of itself."""
+"""The synchronous client is generated from the asynchronous one; the types match the OpenAPI document."""
 
 import re
 import subprocess
@@ -22,13 +22,13 @@ NAMES = sorted(
 )
 
 
-def test_the_client_that_waits_is_made_of_the_other(monkeypatch):
+def test_the_synchronous_client_is_up_to_date(monkeypatch):
     monkeypatch.syspath_prepend(str(CLIENT))
     unasync = __import__("unasync")
     source = (CLIENT / "crewyard" / "async_client.py").read_text()
-    made = (CLIENT / "crewyard" / "client.py").read_text()
-    assert unasync.waiting(source) == made, "run `python3 client/unasync.py`"
-    assert not re.search(r"async|await", made.partition("\n")[2])
+    generated = (CLIENT / "crewyard" / "client.py").read_text()
+    assert unasync.synchronous(source) == generated, "run `python3 client/unasync.py`"
+    assert not re.search(r"async|await", generated.partition("\n")[2])
 
 
 def schema(name):
@@ -36,14 +36,14 @@ def schema(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_types_have_the_keys_that_the_service_gives(name):
+def test_types_have_the_keys_of_the_schema(name):
     found, kind = schema(name), getattr(models, name)
     assert set(found["properties"]) == set(typing.get_type_hints(kind))
     assert set(found["required"]) == set(kind.__required_keys__)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_types_are_null_and_lists_where_the_service_is(name):
+def test_types_allow_null_and_lists_like_the_schema(name):
     hints = typing.get_type_hints(getattr(models, name))
     for field, described in schema(name)["properties"].items():
         kinds = described.get("type")
@@ -57,25 +57,26 @@ def test_types_are_null_and_lists_where_the_service_is(name):
         assert ("array" in kinds) == any(typing.get_origin(part) is list for part in parts), field
 
 
-def test_every_answer_of_the_service_has_a_type():
-    answers = {
-        reference.rpartition("/")[2] for reference in re.findall(r"#/components/schemas/\w+", str(_answers()))
+def test_every_response_schema_has_a_type():
+    schemas = {
+        reference.rpartition("/")[2]
+        for reference in re.findall(r"#/components/schemas/\w+", str(_responses()))
     }
     known = {"ProjectName", "DeploymentId", "RunId", "Pagination", "Error", "Failure", "UploadStored"}
-    assert answers - known <= set(NAMES)
+    assert schemas - known <= set(NAMES)
 
 
-def _answers():
+def _responses():
     for path in DOCUMENT["paths"].values():
         for operation in path.values():
             if isinstance(operation, dict) and "responses" in operation:
                 yield [found for code, found in operation["responses"].items() if code.startswith("2")]
 
 
-def test_nothing_of_the_client_needs_the_service():
+def test_the_client_does_not_import_the_service():
     service = ("api", "controller", "crds", "kopf", "kubernetes", "aiohttp")
     program = f"import crewyard, sys; print([n for n in sys.modules if n.split('.')[0] in {service!r}])"
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program],
         cwd=CLIENT,
         capture_output=True,
@@ -83,4 +84,4 @@ def test_nothing_of_the_client_needs_the_service():
         timeout=60,
         check=True,
     )
-    assert told.stdout.strip() == "[]"
+    assert result.stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""`crewyard artifacts`: the files that a run left."""
+"""`crewyard artifacts`: list or download the files of a run."""
 
 import hashlib
 import os
@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from crewyard import exchange, retry
-from crewyard.cli.context import Context, with_context
-from crewyard.cli.escape import harmless
+from crewyard.cli.context import CliContext, with_context
+from crewyard.cli.escape import escape_control
 from crewyard.cli.output import Column, age, field, size
 from crewyard.cli.pages import items
 from crewyard.errors import ApiError, ConnectionFailed, CrewyardError
@@ -26,7 +26,7 @@ _COLUMNS = (
     age("created_at"),
 )
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
-_TRIES = 4
+_MAX_DOWNLOAD_ATTEMPTS = 4
 
 
 @click.command()
@@ -37,92 +37,96 @@ _TRIES = 4
     "-d",
     "directory",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Downloads them (all, or those named) into this directory.",
+    help="Download all artifacts, or the named ones, into this directory.",
 )
 @with_context
-def artifacts(context: Context, run: str, names: tuple[str, ...], directory: Path | None) -> None:
-    """Lists a run's artifacts, or downloads them."""
-    found = list(items(lambda page, per: context.client.list_artifacts(run, page, per), None))
+def artifacts(context: CliContext, run: str, names: tuple[str, ...], directory: Path | None) -> None:
+    """List or download the artifacts of a run."""
+    selected = list(items(lambda page, per: context.client.list_artifacts(run, page, per), None))
     if names:
-        there = {item["name"] for item in found}
-        missing = [name for name in names if name not in there]
+        existing = {item["name"] for item in selected}
+        missing = [name for name in names if name not in existing]
         if missing:
-            raise CrewyardError(f"{run} has no artifact {missing[0]}; see them: crewyard artifacts {run}")
-        found = [item for item in found if item["name"] in names]
+            raise CrewyardError(f"{run} has no artifact {missing[0]}; list them: crewyard artifacts {run}")
+        selected = [item for item in selected if item["name"] in names]
     if directory is None:
-        context.output.rows(found, _COLUMNS, f"{run} has no artifacts.")
+        context.output.rows(selected, _COLUMNS, f"{run} has no artifacts.")
         return
     directory.mkdir(parents=True, exist_ok=True)
     written: dict[tuple[int, int], str] = {}
     with context.output.progress(of_bytes=True) as progress:
-        task = progress.add_task("downloading", total=sum(item["size"] for item in found))
-        for item in found:
-            progress.update(task, description=harmless(item["name"])[:40])
-            place = _download(
+        task = progress.add_task("downloading", total=sum(item["size"] for item in selected))
+        for item in selected:
+            progress.update(task, description=escape_control(item["name"])[:40])
+            path = _download(
                 context, run, item, directory, written, lambda count: progress.advance(task, count)
             )
-            context.output.item({**item, "path": str(place)}, str(place))
-    context.output.say(f"{len(found)} artifacts are in {directory}")
+            context.output.item({**item, "path": str(path)}, str(path))
+    context.output.status(f"{len(selected)} artifacts are in {directory}")
 
 
 def target(directory: Path, name: str, windows: bool = os.name == "nt") -> Path:
-    """Where an artifact goes, never outside of the directory. Raises CrewyardError."""
+    """Return the file for an artifact, never outside `directory`. Raises CrewyardError."""
     parts = name.split("/")
     wrong = any(part in ("", ".", "..") for part in parts) or "\0" in name
     if windows:
         wrong = wrong or bool(re.search(r'[<>:"\\|?*\x00-\x1f]', name))
         wrong = wrong or any(_RESERVED.fullmatch(part) or part[-1] in ". " for part in parts)
     if wrong:
-        raise CrewyardError(f"the artifact {name!r} cannot be written here: it is no file name")
+        raise CrewyardError(f"the artifact {name!r} cannot be written here: it is not a file name")
     return directory.joinpath(*parts)
 
 
 def _download(
-    context: Context,
+    context: CliContext,
     run: str,
     item: Artifact,
     directory: Path,
     written: dict[tuple[int, int], str],
-    told: Callable[[int], None],
+    on_progress: Callable[[int], None],
 ) -> Path:
     root = directory.resolve()
-    place = target(root, item["name"])
-    there = next(parent for parent in place.parents if parent.exists())
-    if there.resolve() != there:
-        raise CrewyardError(f"{there} is a link; nothing is downloaded through it")
-    place.parent.mkdir(parents=True, exist_ok=True)
-    waiting = place.with_name(f".{secrets.token_hex(8)}.part")
+    path = target(root, item["name"])
+    existing = next(parent for parent in path.parents if parent.exists())
+    if existing.resolve() != existing:
+        raise CrewyardError(f"{existing} is a link; artifacts are not downloaded through links")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        for attempt in range(1, _TRIES + 1):
+        for attempt in range(1, _MAX_DOWNLOAD_ATTEMPTS + 1):
             try:
-                _fetch(context, run, item, waiting, told)
+                _fetch(context, run, item, part, on_progress)
                 break
             except (ConnectionFailed, ApiError) as problem:
-                time.sleep(exchange.wait(problem, attempt + retry.ATTEMPTS - _TRIES, True))
-        _place(waiting, place, item["name"], written)
+                time.sleep(
+                    exchange.retry_delay(problem, attempt + retry.MAX_ATTEMPTS - _MAX_DOWNLOAD_ATTEMPTS, True)
+                )
+        _rename(part, path, item["name"], written)
     finally:
-        waiting.unlink(missing_ok=True)
-    return place
+        part.unlink(missing_ok=True)
+    return path
 
 
-def _place(waiting: Path, place: Path, name: str, written: dict[tuple[int, int], str]) -> None:
-    """Gives a file its name, unless an artifact has it here that was written just now (`a.md`, `A.md`)."""
-    if place.exists() and (there := place.stat()) and (there.st_dev, there.st_ino) in written:
-        other = written[there.st_dev, there.st_ino]
+def _rename(part: Path, path: Path, name: str, written: dict[tuple[int, int], str]) -> None:
+    """Rename the file, unless another artifact of this download has that name here (`a.md`, `A.md`)."""
+    if path.exists() and (existing := path.stat()) and (existing.st_dev, existing.st_ino) in written:
+        other = written[existing.st_dev, existing.st_ino]
         raise CrewyardError(f"{name} and {other} are the same name here; download them into two directories")
-    waiting.replace(place)
-    made = place.stat()
-    written[made.st_dev, made.st_ino] = name
+    part.replace(path)
+    status = path.stat()
+    written[status.st_dev, status.st_ino] = name
 
 
-def _fetch(context: Context, run: str, item: Artifact, waiting: Path, told: Callable[[int], None]) -> None:
-    digest, got = hashlib.sha256(), 0
-    with waiting.open("wb") as file, context.client.open_artifact(run, item["name"]) as chunks:
+def _fetch(
+    context: CliContext, run: str, item: Artifact, part: Path, on_progress: Callable[[int], None]
+) -> None:
+    digest, received = hashlib.sha256(), 0
+    with part.open("wb") as file, context.client.open_artifact(run, item["name"]) as chunks:
         for chunk in chunks:
-            got += len(chunk)
+            received += len(chunk)
             digest.update(chunk)
             file.write(chunk)
-            told(len(chunk))
-    if got != item["size"] or digest.hexdigest() != item["sha256"]:
-        told(-got)
-        raise ConnectionFailed(f"{item['name']} did not arrive whole: {got} of {item['size']} bytes")
+            on_progress(len(chunk))
+    if received != item["size"] or digest.hexdigest() != item["sha256"]:
+        on_progress(-received)
+        raise ConnectionFailed(f"{item['name']} is incomplete: {received} of {item['size']} bytes arrived")

@@ -1,4 +1,4 @@
-"""`crewyard deploy`: packs, uploads, follows the build to its end."""
+"""`crewyard deploy`: pack, upload, and follow the build."""
 
 import tempfile
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from typing import IO, Any
 import click
 
 from crewyard.cli.commands.deployments import COLUMNS
-from crewyard.cli.context import FAILED, Context, project_option, with_context
+from crewyard.cli.context import FAILED, CliContext, project_option, with_context
 from crewyard.cli.output import size
-from crewyard.cli.pack import Packed, pack
-from crewyard.cli.source_tree import Tree, committed, git_text, read_tree
+from crewyard.cli.pack import PackedArchive, pack
+from crewyard.cli.source_tree import SourceTree, clean_commit, git_text, read_tree
 from crewyard.errors import CrewyardError
 from crewyard.models import Deployment
 from crewyard.plan.config.configuration import read_configuration
@@ -25,15 +25,15 @@ _IN_MEMORY = 8 << 20
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
 @project_option
-@click.option("--crew", metavar="NAME", help="Which [deployments.<name>] of crew.toml.")
-@click.option("--message", "-m", metavar="TEXT", help="What it is; else the commit's subject.")
-@click.option("--preview", is_flag=True, help="Builds it to be run by its id; it never becomes active.")
-@click.option("--override", is_flag=True, help="Also where the project follows a git repository.")
-@click.option("--rollback", metavar="DEPLOYMENT", help="Deploys nothing: makes an earlier one active again.")
-@click.option("--no-wait", is_flag=True, help="Does not follow the build.")
+@click.option("--crew", metavar="NAME", help="The [deployments.<name>] of crew.toml to deploy.")
+@click.option("--message", "-m", metavar="TEXT", help="Description (default: the commit's subject).")
+@click.option("--preview", is_flag=True, help="Build a deployment to run by its id; it never becomes active.")
+@click.option("--override", is_flag=True, help="Deploy even if the project follows a git repository.")
+@click.option("--rollback", metavar="DEPLOYMENT", help="Activate an earlier deployment; do not deploy.")
+@click.option("--no-wait", is_flag=True, help="Do not follow the build.")
 @with_context
 def deploy(
-    context: Context,
+    context: CliContext,
     directory: Path,
     project: str | None,
     crew: str | None,
@@ -43,48 +43,51 @@ def deploy(
     rollback: str | None,
     no_wait: bool,
 ) -> None:
-    """Deploys the crew of a directory. Exit code 1 where the build fails; what was active stays active."""
+    """Deploy the crew in a directory.
+
+    Exit code 1 if the build fails; the active deployment stays active.
+    """
     client, output = context.client, context.output
     if rollback:
-        output.one(client.roll_back(rollback), COLUMNS)
+        output.details(client.roll_back(rollback), COLUMNS)
         return
     name, tree = context.named_project(project), read_tree(directory)
     url = _upload(context, name, tree, _excluded(tree, crew))
     body: dict[str, Any] = {"build_context_url": url}
-    told = message or git_text(tree.root, "log", "-1", "--format=%s")
-    # A tree with changes is not its commit.
-    given = {"crew": crew, "message": told, "git_sha": committed(tree.root)}
-    body |= {key: value for key, value in given.items() if value}
+    description = message or git_text(tree.root, "log", "-1", "--format=%s")
+    # A tree with uncommitted changes has no git_sha.
+    optional = {"crew": crew, "message": description, "git_sha": clean_commit(tree.root)}
+    body |= {key: value for key, value in optional.items() if value}
     body |= {"preview": {}} if preview else {}
     body |= {"override": True} if override else {}
-    made = client.create_deployment(name, **body)
+    created = client.create_deployment(name, **body)
     if no_wait:
-        output.one(client.get_deployment(made["id"]), COLUMNS)
+        output.details(client.get_deployment(created["id"]), COLUMNS)
         return
-    output.say(f"{made['id']} is {made['status']}", "bold")
+    output.status(f"{created['id']} is {created['status']}", "bold")
     try:
-        for piece in client.follow_build_log(made["id"]):
+        for piece in client.follow_build_log(created["id"]):
             if not context.as_json:
                 output.text(piece)
     except KeyboardInterrupt:
-        output.say(f"\n{made['id']} goes on. Follow it: crewyard logs -f {made['id']}")
+        output.status(f"\n{created['id']} is still building. Follow it: crewyard logs -f {created['id']}")
         raise
-    _tell(context, client.get_deployment(made["id"]))
+    _print_result(context, client.get_deployment(created["id"]))
 
 
-def _excluded(tree: Tree, crew: str | None) -> dict[str, str]:
-    """What the configuration leaves out, as the build does, which also says what is wrong with the file."""
+def _excluded(tree: SourceTree, crew: str | None) -> dict[str, str]:
+    """Return the files that crew.toml excludes; {} if it is invalid, which the build then reports."""
     try:
         return left_out(tree, read_configuration(tree, crew).exclude)
     except PlanError:
         return {}
 
 
-def _upload(context: Context, project: str, tree: Tree, excluded: dict[str, str]) -> str:
+def _upload(context: CliContext, project: str, tree: SourceTree, excluded: dict[str, str]) -> str:
     client, output = context.client, context.output
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as archive:
-        packed: Packed = pack(tree, excluded, archive)
-        output.say(f"packed {packed.files} files, {size(packed.size)}")
+        packed: PackedArchive = pack(tree, excluded, archive)
+        output.status(f"packed {packed.files} files, {size(packed.size)}")
         upload = client.announce_upload(project, packed.size, packed.sha256)
         with output.progress(of_bytes=True) as progress:
             task = progress.add_task("uploading", total=packed.size)
@@ -97,26 +100,26 @@ def _upload(context: Context, project: str, tree: Tree, excluded: dict[str, str]
     return upload["build_context_url"]
 
 
-def _chunks(archive: IO[bytes], told: Any) -> Iterator[bytes]:
+def _chunks(archive: IO[bytes], on_progress: Any) -> Iterator[bytes]:
     archive.seek(0)
     while chunk := archive.read(_CHUNK):
         yield chunk
-        told(len(chunk))
+        on_progress(len(chunk))
 
 
-def _tell(context: Context, deployment: Deployment) -> None:
+def _print_result(context: CliContext, deployment: Deployment) -> None:
     output = context.output
-    output.one(deployment, COLUMNS)
+    output.details(deployment, COLUMNS)
     if deployment["status"] in ("pending", "building"):
-        raise CrewyardError(f"its log ended, but {deployment['id']} is {deployment['status']}")
+        raise CrewyardError(f"the build log ended, but {deployment['id']} is {deployment['status']}")
     if deployment["status"] != "failed":
-        output.say(f"Run it: crewyard run {deployment['project']}")
+        output.status(f"Run it: crewyard run {deployment['project']}")
         return
     error = deployment.get("error")
     if error and not context.as_json:
-        output.say(f"{error['reason']}: {error['message']}", "red")
+        output.status(f"{error['reason']}: {error['message']}", "red")
         if error.get("hint"):
-            output.say(error["hint"])
+            output.status(error["hint"])
         if error.get("docs_url"):
-            output.say(f"Read on: {error['docs_url']}")
+            output.status(f"See {error['docs_url']}")
     raise SystemExit(FAILED)

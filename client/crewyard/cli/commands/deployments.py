@@ -1,9 +1,9 @@
-"""`crewyard deployments`: list and show; `crewyard rollback`."""
+"""`crewyard deployments`: list and show deployments; `crewyard rollback`."""
 
 import click
 
-from crewyard.cli.context import Context, project_option, with_context
-from crewyard.cli.output import Column, age, field, shown
+from crewyard.cli.context import CliContext, project_option, with_context
+from crewyard.cli.output import Column, age, display, field
 from crewyard.cli.pages import items
 
 _STATUSES = click.Choice(["pending", "building", "active", "failed", "superseded"])
@@ -12,48 +12,46 @@ COLUMNS = (
     field("status"),
     age("created_at"),
     age("activated_at", "ACTIVE SINCE"),
-    Column("MESSAGE", lambda row: shown(row["message"]).split("\n")[0][:60]),
+    Column("MESSAGE", lambda row: display(row["message"]).split("\n")[0][:60]),
 )
 
 
 @click.group()
 def deployments() -> None:
-    """Deployments, the snapshots of a crew."""
+    """Manage deployments, the built snapshots of a crew."""
 
 
 @deployments.command("list")
 @project_option
-@click.option("--status", type=_STATUSES, help="Only those of one status.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many.")
+@click.option("--status", type=_STATUSES, help="Only deployments with this status.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Maximum number.")
 @with_context
-def list_deployments(context: Context, project: str | None, status: str | None, limit: int) -> None:
-    """Lists a project's deployments, newest first."""
+def list_deployments(context: CliContext, project: str | None, status: str | None, limit: int) -> None:
+    """List a project's deployments, newest first."""
     name = context.named_project(project)
     rows = items(lambda page, size: context.client.list_deployments(name, status, page, size), limit)
-    context.output.rows(
-        rows, COLUMNS, f"There is no such deployment; make one: crewyard deploy --project {name}"
-    )
+    context.output.rows(rows, COLUMNS, f"No deployments found. Create one: crewyard deploy --project {name}")
 
 
 @deployments.command("show")
 @click.argument("deployment")
 @with_context
-def show(context: Context, deployment: str) -> None:
-    """Shows one deployment, and why it failed."""
-    found = context.client.get_deployment(deployment)
+def show(context: CliContext, deployment: str) -> None:
+    """Show one deployment, with its error if it failed."""
+    shown = context.client.get_deployment(deployment)
     more = [field("git_sha"), field("build_logs_url", "BUILD LOG")]
-    error = [_of_error(word) for word in found.get("error", ())]
-    context.output.one(found, (*COLUMNS, *more, *error))
+    error = [_error_column(key) for key in shown.get("error", ())]
+    context.output.details(shown, (*COLUMNS, *more, *error))
 
 
-def _of_error(word: str) -> Column:
-    return Column(word.upper(), lambda row: shown(row["error"].get(word)))
+def _error_column(key: str) -> Column:
+    return Column(key.upper(), lambda row: display(row["error"].get(key)))
 
 
 @click.command()
 @click.argument("deployment")
 @with_context
-def rollback(context: Context, deployment: str) -> None:
-    """Makes an earlier deployment the active one, at once and without a build."""
-    found = context.client.roll_back(deployment)
-    context.output.one(found, COLUMNS)
+def rollback(context: CliContext, deployment: str) -> None:
+    """Activate an earlier deployment immediately, without a build."""
+    shown = context.client.roll_back(deployment)
+    context.output.details(shown, COLUMNS)

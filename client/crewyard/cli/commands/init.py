@@ -1,10 +1,10 @@
-"""`crewyard init`: a crew that runs, to begin with."""
+"""`crewyard init`: write a small working crew."""
 
 from pathlib import Path
 
 import click
 
-from crewyard.cli.context import Context, with_context
+from crewyard.cli.context import CliContext, with_context
 
 FILES = {
     "crew.toml": """\
@@ -18,7 +18,7 @@ timeout = "10m"
 # env_required = ["OPENAI_API_KEY"]   # set with: crewyard env set OPENAI_API_KEY
 """,
     "main.py": '''\
-"""A crew to begin with: it takes inputs, says what it does, and leaves a file."""
+"""A first crew: takes inputs, emits an event, and writes an artifact."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def kickoff(inputs):
     report.write_text(f"# {topic}\\n\\nThey float.\\n")
     return {"topic": topic, "report": report.name}
 ''',
-    "requirements.txt": "# What the crew needs, such as crewai==1.6.0\n",
+    "requirements.txt": "# Dependencies of the crew, such as crewai==1.6.0\n",
     ".gitignore": ".env\n.venv/\n__pycache__/\n",
 }
 
@@ -41,15 +41,15 @@ def kickoff(inputs):
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, file_okay=False), default=".")
 @with_context
-def init(context: Context, directory: Path) -> None:
-    """Writes a small crew into a directory; what is there is left alone."""
-    there = [name for name in ("crew.toml", "main.py") if (directory / name).exists()]
-    if there:
-        raise click.UsageError(f"{directory / there[0]} is there already; choose another directory")
+def init(context: CliContext, directory: Path) -> None:
+    """Write a small crew into a directory; existing files stay as they are."""
+    existing = [name for name in ("crew.toml", "main.py") if (directory / name).exists()]
+    if existing:
+        raise click.UsageError(f"{directory / existing[0]} already exists; choose another directory")
     directory.mkdir(parents=True, exist_ok=True)
     for name, text in FILES.items():
-        place = directory / name
-        if not place.exists():
-            place.write_text(text, "utf-8")
-            context.output.item({"path": str(place)}, f"+ {place}")
-    context.output.say("Next: crewyard lint, crewyard projects create NAME, crewyard deploy -p NAME")
+        path = directory / name
+        if not path.exists():
+            path.write_text(text, "utf-8")
+            context.output.item({"path": str(path)}, f"+ {path}")
+    context.output.status("Next: crewyard lint, crewyard projects create NAME, crewyard deploy -p NAME")

@@ -1,16 +1,16 @@
-"""`crewyard keys`: API keys. A new key is shown this once."""
+"""`crewyard keys`: API keys. A new key is shown only once."""
 
 import click
 
-from crewyard.cli.context import Context, with_context
-from crewyard.cli.output import Column, age, field, shown
+from crewyard.cli.context import CliContext, with_context
+from crewyard.cli.output import Column, age, display, field
 from crewyard.cli.pages import items
 
 _COLUMNS = (
     field("id"),
     field("name"),
     field("scopes"),
-    Column("PROJECTS", lambda row: "all" if row["projects"] is None else shown(row["projects"])),
+    Column("PROJECTS", lambda row: "all" if row["projects"] is None else display(row["projects"])),
     field("expires_at", "EXPIRES"),
     age("last_used_at", "LAST USED"),
     age("created_at"),
@@ -19,14 +19,14 @@ _COLUMNS = (
 
 @click.group()
 def keys() -> None:
-    """API keys."""
+    """Manage API keys."""
 
 
 @keys.command("list")
 @with_context
-def list_keys(context: Context) -> None:
-    """Lists the API keys."""
-    context.output.rows(items(context.client.list_keys, None), _COLUMNS, "There is no API key.")
+def list_keys(context: CliContext) -> None:
+    """List the API keys."""
+    context.output.rows(items(context.client.list_keys, None), _COLUMNS, "No API keys found.")
 
 
 @keys.command("create")
@@ -37,34 +37,38 @@ def list_keys(context: Context) -> None:
     type=click.Choice(["read", "run", "deploy", "admin"]),
     multiple=True,
     required=True,
-    help="What it may do; may be given several times.",
+    help="Scope of the key; repeat for several.",
 )
 @click.option(
-    "--for", "projects", metavar="PROJECT", multiple=True, help="Only for this project; else for all."
+    "--for",
+    "projects",
+    metavar="PROJECT",
+    multiple=True,
+    help="Restrict the key to this project (default: all); repeat for several.",
 )
-@click.option("--plan", help="The plan of its requests; else the best of its projects.")
-@click.option("--expires", metavar="TIME", help="When it expires, such as 2027-01-31T00:00:00Z.")
+@click.option("--plan", help="Plan for its rate limits (default: the best plan of its projects).")
+@click.option("--expires", metavar="TIME", help="Expiry time, such as 2027-01-31T00:00:00Z.")
 @with_context
 def create(
-    context: Context,
+    context: CliContext,
     name: str,
     scopes: tuple[str, ...],
     projects: tuple[str, ...],
     plan: str | None,
     expires: str | None,
 ) -> None:
-    """Makes an API key and shows it, this once."""
-    more = {"projects": list(projects) or None, "plan": plan, "expires_at": expires}
-    given = {key: value for key, value in more.items() if value is not None}
-    made = context.client.create_key(name, list(scopes), **given)  # type: ignore[arg-type]
-    context.output.one(made, (*_COLUMNS, field("key")))
-    context.output.say("Keep the key now: it is not shown again.")
+    """Create an API key and show it, only once."""
+    optional = {"projects": list(projects) or None, "plan": plan, "expires_at": expires}
+    fields = {key: value for key, value in optional.items() if value is not None}
+    created = context.client.create_key(name, list(scopes), **fields)  # type: ignore[arg-type]
+    context.output.details(created, (*_COLUMNS, field("key")))
+    context.output.status("Save the key now: it is not shown again.")
 
 
 @keys.command("revoke")
 @click.argument("key")
 @with_context
-def revoke(context: Context, key: str) -> None:
-    """Ends an API key (by its id) at once."""
+def revoke(context: CliContext, key: str) -> None:
+    """Revoke an API key (by its id) immediately."""
     context.client.revoke_key(key)
-    context.output.say(f"The key {key} is revoked.")
+    context.output.status(f"The key {key} is revoked.")

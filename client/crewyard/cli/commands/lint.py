@@ -1,11 +1,11 @@
-"""`crewyard lint`: the plan of a source tree, as a build would make it, without one."""
+"""`crewyard lint`: the build plan of a source tree, without a build."""
 
 from pathlib import Path
 from typing import Any
 
 import click
 
-from crewyard.cli.context import FAILED, Context, with_context
+from crewyard.cli.context import FAILED, CliContext, with_context
 from crewyard.cli.output import Column, field
 from crewyard.cli.source_tree import read_tree
 from crewyard.plan.errors import PlanError
@@ -24,29 +24,29 @@ _FIELDS = (
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False), default=".")
-@click.option("--crew", metavar="NAME", help="Which [deployments.<name>] of crew.toml.")
+@click.option("--crew", metavar="NAME", help="The [deployments.<name>] of crew.toml to check.")
 @click.option(
     "--python",
     "pythons",
     multiple=True,
     metavar="VERSION",
-    help="Versions that the installation offers.",
+    help="A Python version that the installation offers; repeat for several.",
     default=PYTHONS,
 )
 @with_context
-def lint(context: Context, directory: Path, crew: str | None, pythons: tuple[str, ...]) -> None:
-    """Says how a crew would be built and run, or what is wrong with its configuration."""
+def lint(context: CliContext, directory: Path, crew: str | None, pythons: tuple[str, ...]) -> None:
+    """Show how a crew would be built and run, or the error in its configuration."""
     try:
         planned = make_plan(read_tree(directory), crew, pythons)
     except PlanError as error:
         if context.as_json:
             context.output.item({"reason": error.reason, "message": error.message, "hint": error.hint}, None)
         else:
-            context.output.say(f"{error.reason}: {error.message}", "red")
+            context.output.status(f"{error.reason}: {error.message}", "red")
             if error.hint:
-                context.output.say(error.hint)
+                context.output.status(error.hint)
         raise SystemExit(FAILED) from None
-    context.output.one(_row(planned), _FIELDS)
+    context.output.details(_row(planned), _FIELDS)
 
 
 def _row(planned: Planned) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`crewyard run`: starts a run and follows it. Its exit code is the run's."""
+"""`crewyard run`: start a run and follow it; the exit code is that of the run."""
 
 import json
 from pathlib import Path
@@ -8,27 +8,25 @@ import click
 
 from crewyard.cli import event_lines, read_text
 from crewyard.cli.commands.runs import COLUMNS
-from crewyard.cli.context import CANCELED, FAILED, Context, with_context
+from crewyard.cli.context import CANCELED, FAILED, CliContext, with_context
 from crewyard.errors import CrewyardError
 
 
 @click.command()
 @click.argument("target", metavar="PROJECT | DEPLOYMENT", required=False)
-@click.option("--input", "text", metavar="JSON", help="The crew's inputs, a JSON object.")
+@click.option("--input", "text", metavar="JSON", help="Inputs of the crew, a JSON object.")
 @click.option(
     "--input-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True),
-    help="A file with the inputs (- for standard input).",
+    help="File with the inputs (- for standard input).",
 )
-@click.option("--entrypoint", metavar="MODULE:OBJECT", help="Another one than the configuration's.")
-@click.option("--timeout", metavar="TIME", help="How long it may take, such as 30m.")
-@click.option("--no-wait", is_flag=True, help="Does not follow it.")
-@click.option(
-    "--key", "idempotency_key", metavar="TEXT", help="Starts it once, however often it is asked for."
-)
+@click.option("--entrypoint", metavar="MODULE:OBJECT", help="Entrypoint instead of the configured one.")
+@click.option("--timeout", metavar="TIME", help="Timeout of the run, such as 30m.")
+@click.option("--no-wait", is_flag=True, help="Do not follow the run.")
+@click.option("--key", "idempotency_key", metavar="TEXT", help="Idempotency key: start the run only once.")
 @with_context
 def run(
-    context: Context,
+    context: CliContext,
     target: str | None,
     text: str | None,
     input_file: Path | None,
@@ -37,64 +35,64 @@ def run(
     no_wait: bool,
     idempotency_key: str | None,
 ) -> None:
-    """Runs a project's active deployment, or a deployment by its id, and follows its events.
+    """Run a project's active deployment, or a deployment by its id, and follow its events.
 
-    With Ctrl-C the run goes on; `crewyard runs cancel` stops it.
+    Ctrl-C stops following, not the run; `crewyard runs cancel` stops it.
     Exit codes: 0 succeeded, 1 failed, 4 canceled.
     """
     if text is not None and input_file is not None:
         raise click.UsageError("give one of --input and --input-file")
-    given = _inputs(text, input_file)
+    inputs = _inputs(text, input_file)
     client, output = context.client, context.output
-    made = client.start_run(
+    created = client.start_run(
         context.named_project(target),
-        given,
+        inputs,
         entrypoint=entrypoint,
         timeout=timeout,
         idempotency_key=idempotency_key,
     )
     if no_wait:
-        output.one(client.get_run(made["id"]), COLUMNS)
+        output.details(client.get_run(created["id"]), COLUMNS)
         return
-    output.say(f"{made['id']} is {made['status']}", "bold")
+    output.status(f"{created['id']} is {created['status']}", "bold")
     try:
-        for event in client.follow_run(made["id"]):
+        for event in client.follow_run(created["id"]):
             output.item(event, event_lines.line(event))
     except KeyboardInterrupt:
-        output.say(f"\n{made['id']} goes on. Follow it: crewyard logs -f {made['id']}")
-        output.say(f"Stop it: crewyard runs cancel {made['id']}")
+        output.status(f"\n{created['id']} is still running. Follow it: crewyard logs -f {created['id']}")
+        output.status(f"Stop it: crewyard runs cancel {created['id']}")
         raise
-    ended = client.get_run(made["id"])
-    if not context.as_json and ended["status"] == "succeeded" and ended.get("output") is not None:
-        value = ended["output"]
+    finished = client.get_run(created["id"])
+    if not context.as_json and finished["status"] == "succeeded" and finished.get("output") is not None:
+        value = finished["output"]
         output.text(
             f"{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)}\n"
         )
-    if ended["status"] == "failed":
-        link = ended.get("error", {}).get("docs_url")
+    if finished["status"] == "failed":
+        link = finished.get("error", {}).get("docs_url")
         if link:
-            output.say(f"Read on: {link}")
+            output.status(f"See {link}")
         raise SystemExit(FAILED)
-    if ended["status"] == "canceled":
+    if finished["status"] == "canceled":
         raise SystemExit(CANCELED)
-    if ended["status"] != "succeeded":
+    if finished["status"] != "succeeded":
         raise CrewyardError(
-            f"its events ended, but {made['id']} is {ended['status']}; see crewyard runs show"
+            f"the events ended, but {created['id']} is {finished['status']}; see crewyard runs show"
         )
 
 
 def _inputs(text: str | None, file: Path | None) -> dict[str, Any] | None:
-    """The inputs as an object. Raises UsageError that says where the JSON is wrong."""
-    where = "--input"
+    """Return the inputs as an object. Raises UsageError that locates the JSON error."""
+    source = "--input"
     if file is not None:
-        where = "standard input" if str(file) == "-" else str(file)
+        source = "standard input" if str(file) == "-" else str(file)
         text = read_text.read(file)
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"{where} is not JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise click.UsageError(f'{where} must be a JSON object, such as {{"topic": "boats"}}')
-    return found
+        raise click.UsageError(f"{source} is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise click.UsageError(f'{source} must be a JSON object, such as {{"topic": "boats"}}')
+    return value

@@ -1,12 +1,12 @@
-"""`crewyard usage`: what a project used, by day."""
+"""`crewyard usage`: usage of a project by day."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import click
 
-from crewyard.cli.context import Context, project_option, with_context
-from crewyard.cli.output import Column, field, shown, size
+from crewyard.cli.context import CliContext, project_option, with_context
+from crewyard.cli.output import Column, display, field, size
 
 _COUNTED: tuple[Literal["runs", "build_seconds", "artifact_bytes"], ...] = (
     "runs",
@@ -17,22 +17,22 @@ _COUNTED: tuple[Literal["runs", "build_seconds", "artifact_bytes"], ...] = (
 
 @click.command()
 @project_option
-@click.option("--from", "since", metavar="DAY", help="The first day (UTC), such as 2026-11-01.")
-@click.option("--to", "until", metavar="DAY", help="The last day.")
+@click.option("--from", "since", metavar="DAY", help="First day (UTC), such as 2026-11-01.")
+@click.option("--to", "until", metavar="DAY", help="Last day (UTC).")
 @with_context
-def usage(context: Context, project: str | None, since: str | None, until: str | None) -> None:
-    """Shows runs, time, storage, tokens and cost."""
-    found = context.client.get_usage(context.named_project(project), since, until)
+def usage(context: CliContext, project: str | None, since: str | None, until: str | None) -> None:
+    """Show runs, time, storage, tokens and cost."""
+    report = context.client.get_usage(context.named_project(project), since, until)
     if context.as_json:
-        context.output.item(found, None)
+        context.output.item(report, None)
         return
-    currency = found["currency"]
+    currency = report["currency"]
 
     def cost(row: Mapping[str, Any]) -> str:
         return "-" if row["cost"] is None else f"{row['cost']:.2f} {currency or ''}".rstrip()
 
     columns = (
-        Column("DAY", lambda row: shown(row.get("date", "total"))),
+        Column("DAY", lambda row: display(row.get("date", "total"))),
         field("runs"),
         Column("RUN TIME", lambda row: f"{row['run_seconds']:.0f}s"),
         Column("BUILD TIME", lambda row: f"{row['build_seconds']:.0f}s"),
@@ -41,5 +41,5 @@ def usage(context: Context, project: str | None, since: str | None, until: str |
         field("completion_tokens"),
         Column("COST", cost),
     )
-    used = [day for day in found["days"] if any(day[key] for key in _COUNTED)]
-    context.output.rows([*used, found["total"]], columns, "Nothing was used.")
+    days = [day for day in report["days"] if any(day[key] for key in _COUNTED)]
+    context.output.rows([*days, report["total"]], columns, "No usage.")
