@@ -7,7 +7,7 @@ import sys
 from dev import environment, go_build, packages, settings
 from dev.cluster import choice
 from dev.cluster import cluster as ground
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.net import proxy_bypass
 from dev.progress import Progress
 
@@ -34,44 +34,44 @@ def main(arguments: list[str]) -> int:
     """Runs one command and gives back the exit code."""
     options = parser().parse_args(arguments)
     progress = Progress()
-    around = proxy_bypass.variables(os.environ)
-    inherited = {**os.environ, **around}
-    os.environ.update({**around, "PATH": packages.search_path(os.environ.get("PATH", ""))})
+    bypass = proxy_bypass.variables(os.environ)
+    inherited = {**os.environ, **bypass}
+    os.environ.update({**bypass, "PATH": packages.search_path(os.environ.get("PATH", ""))})
     try:
         if options.command == "tools":
-            found = settings.from_environment(inherited)
-            found.logs.mkdir(parents=True, exist_ok=True)
-            packages.install(found, progress, packages.TESTED_WITH)
-            go_build.workflow_tools(found, progress)
+            state_settings = settings.from_environment(inherited)
+            state_settings.logs.mkdir(parents=True, exist_ok=True)
+            packages.install(state_settings, progress, packages.TEST_PACKAGES)
+            go_build.build_test_tools(state_settings, progress)
             return 0
-        found = settings.from_environment(inherited)
+        state_settings = settings.from_environment(inherited)
         # `fit` comes before an `up` in the Makefile and means the cluster that this one will choose.
-        cluster = ground.name(found, inherited, options.command in ("up", "fit"))
+        cluster = ground.cluster_name(state_settings, inherited, options.command in ("up", "fit"))
         if options.command == "fit":
             choice.check(cluster, options.target)
             return 0
-        return _run(options, ground.chosen(cluster, found, inherited, progress))
-    except GroundError as error:
+        return _run(options, ground.create(cluster, state_settings, inherited, progress))
+    except DevClusterError as error:
         print(f"\n{error}", file=sys.stderr)
         return error.code
     except KeyboardInterrupt:
         return 130
 
 
-def _run(options: argparse.Namespace, one: ground.Ground) -> int:
+def _run(options: argparse.Namespace, dev_cluster: ground.DevCluster) -> int:
     match options.command:
         case "up":
-            one.up()
+            dev_cluster.up()
         case "down":
-            one.down(options.purge)
+            dev_cluster.down(options.purge)
         case "deploy":
-            one.deploy()
+            dev_cluster.deploy()
         case "env":
-            sys.stdout.write(environment.exports(one.env()))
-            return _report(one.problems())
+            sys.stdout.write(environment.exports(dev_cluster.env()))
+            return _report(dev_cluster.problems())
         case "status":
-            print(one.status())
-            return 1 if one.problems() else 0
+            print(dev_cluster.status())
+            return 1 if dev_cluster.problems() else 0
     return 0
 
 

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 
 from dev.net import proxy_bypass
-from dev.settings import BRIDGE_ADDRESS, FACADE_URL, Settings
+from dev.settings import BRIDGE_ADDRESS, CREWYARD_URL, Settings
 
 
 def variables(settings: Settings, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -12,13 +12,15 @@ def variables(settings: Settings, inherited: Mapping[str, str]) -> dict[str, str
 
     PATH gains our directory once, however often asked.
     """
-    own = str(settings.bin)
-    rest = [entry for entry in inherited.get("PATH", "").split(":") if entry and entry != own]
+    bin_directory = str(settings.bin)
+    other_entries = [
+        entry for entry in inherited.get("PATH", "").split(":") if entry and entry != bin_directory
+    ]
     values = {
         "CREWYARD_STATE": str(settings.state),
         "KUBECONFIG": str(settings.kubeconfig),
-        "PATH": ":".join([own, *rest]),
-        "CREWYARD_URL": FACADE_URL,
+        "PATH": ":".join([bin_directory, *other_entries]),
+        "CREWYARD_URL": CREWYARD_URL,
         "CREWYARD_HOST_ADDRESS": BRIDGE_ADDRESS,
     }
     values |= proxy_bypass.variables(inherited)

@@ -12,7 +12,7 @@ from dev.process import command
 from dev.progress import Progress
 from dev.settings import KUBERNETES_VERSION, REPOSITORY, Settings
 
-_BUILD_SECONDS = 45 * 60
+_BUILD_TIMEOUT_SECONDS = 45 * 60
 _VERSION = "k8s.io/component-base/version"
 _MAJOR, _MINOR, _ = KUBERNETES_VERSION.split(".")
 
@@ -29,13 +29,13 @@ NAMES = (
 
 
 @dataclass(frozen=True)
-class Tool:
+class GoTool:
     """A Go module below dev/tools and the package of it that becomes a program."""
 
     name: str
     package: str
     linker_flags: str
-    cold: str
+    cold_build_time: str
     module: str = ""
 
     @property
@@ -44,46 +44,46 @@ class Tool:
         return REPOSITORY / "dev" / "tools" / (self.module or self.name)
 
 
-KUBERNETES = Tool(
+KUBERNETES = GoTool(
     name="kubernetes",
     package=".",
     linker_flags=(
         f"-s -w -X {_VERSION}.gitVersion=v{KUBERNETES_VERSION} -X {_VERSION}.gitMajor={_MAJOR} "
         f"-X {_VERSION}.gitMinor={_MINOR} -X {_VERSION}.gitTreeState=clean"
     ),
-    cold="about 6 min on 2 cores the first time",
+    cold_build_time="about 6 min on 2 cores the first time",
 )
-KANIKO = Tool(
+KANIKO = GoTool(
     name="kaniko",
     package="github.com/GoogleContainerTools/kaniko/cmd/executor",
     linker_flags="-s -w",
-    cold="about 2 min on 2 cores the first time",
+    cold_build_time="about 2 min on 2 cores the first time",
 )
 
-KIND = Tool("kind", "sigs.k8s.io/kind", "-s -w", "half a minute the first time")
+KIND = GoTool("kind", "sigs.k8s.io/kind", "-s -w", "half a minute the first time")
 
-ACT = Tool("act", "github.com/nektos/act", "-s -w", "about a minute the first time", "actions")
-ACTIONLINT = Tool(
+ACT = GoTool("act", "github.com/nektos/act", "-s -w", "about a minute the first time", "actions")
+ACTIONLINT = GoTool(
     "actionlint",
     "github.com/rhysd/actionlint/cmd/actionlint",
     "-s -w",
     "some seconds the first time",
     "actions",
 )
-VERSITYGW = Tool(
+VERSITYGW = GoTool(
     "versitygw",
     "github.com/versity/versitygw/cmd/versitygw",
     "-s -w",
     "about a minute the first time",
 )
-OAPI_CODEGEN = Tool(
+OAPI_CODEGEN = GoTool(
     "oapi-codegen",
     "github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen",
     "-s -w",
     "some seconds the first time",
 )
-KSTATUS = Tool("kstatus", ".", "-s -w", "some seconds the first time")
-HELM = Tool(
+KSTATUS = GoTool("kstatus", ".", "-s -w", "some seconds the first time")
+HELM = GoTool(
     "helm",
     "helm.sh/helm/v3/cmd/helm",
     # Without these it takes itself for a client of Kubernetes 1.20 where it renders without a cluster.
@@ -96,19 +96,19 @@ HELM = Tool(
     "about 2 min the first time",
     "charts",
 )
-KUBECONFORM = Tool(
+KUBECONFORM = GoTool(
     "kubeconform",
     "github.com/yannh/kubeconform/cmd/kubeconform",
     "-s -w",
     "some seconds the first time",
     "charts",
 )
-KWOK = Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", "-s -w", "about 1.5 min the first time")
+KWOK = GoTool("kwok", "sigs.k8s.io/kwok/cmd/kwok", "-s -w", "about 1.5 min the first time")
 """Built by the measurements that need it, and by nothing else."""
-TESTED_WITH = (ACT, ACTIONLINT, HELM, KIND, KSTATUS, KUBECONFORM, OAPI_CODEGEN, VERSITYGW)
+TEST_TOOLS = (ACT, ACTIONLINT, HELM, KIND, KSTATUS, KUBECONFORM, OAPI_CODEGEN, VERSITYGW)
 
 
-def key(tool: Tool, go_version: str) -> str:
+def key(tool: GoTool, go_version: str) -> str:
     """A hash of the module's files, the compiler and the flags."""
     digest = hashlib.sha256()
     for path in sorted(tool.source.iterdir()):
@@ -119,14 +119,14 @@ def key(tool: Tool, go_version: str) -> str:
     return digest.hexdigest()[:16]
 
 
-def binary(settings: Settings, tool: Tool, go_version: str) -> Path:
+def binary(settings: Settings, tool: GoTool, go_version: str) -> Path:
     """Where the built program is or will be."""
     return settings.data / "tools" / f"{tool.name}-{key(tool, go_version)}"
 
 
-def build(settings: Settings, tool: Tool, progress: Progress) -> Path:
+def build(settings: Settings, tool: GoTool, progress: Progress) -> Path:
     """The built program, made now if it is not there. Raises CommandFailed with the compiler's last lines."""
-    go_version = command.ask(["go", "version"]).strip()
+    go_version = command.read_output(["go", "version"]).strip()
     target = binary(settings, tool, go_version)
     if target.exists():
         return target
@@ -144,11 +144,11 @@ def build(settings: Settings, tool: Tool, progress: Progress) -> Path:
         str(fresh),
         tool.package,
     ]
-    with progress.step(f"building {tool.name} ({tool.cold})") as step:
+    with progress.step(f"building {tool.name} ({tool.cold_build_time})") as step:
         log = settings.logs / f"build-{tool.name}.log"
         environment = {"CGO_ENABLED": "0"}
         command.run(
-            argv, step=step, log=log, seconds=_BUILD_SECONDS, cwd=tool.source, environment=environment
+            argv, step=step, log=log, seconds=_BUILD_TIMEOUT_SECONDS, cwd=tool.source, environment=environment
         )
         fresh.replace(target)
         step.detail = ""
@@ -165,11 +165,11 @@ def link(settings: Settings, kubernetes: Path) -> None:
         _link(settings.bin / name, kubernetes)
 
 
-def workflow_tools(settings: Settings, progress: Progress) -> None:
+def build_test_tools(settings: Settings, progress: Progress) -> None:
     """Has what only tests use in `bin`. Raises GroundError."""
     settings.bin.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)
-    for tool in TESTED_WITH:
+    for tool in TEST_TOOLS:
         _link(settings.bin / tool.name, build(settings, tool, progress))
 
 

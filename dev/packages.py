@@ -19,7 +19,7 @@ from dev.progress import Progress
 from dev.settings import Settings
 
 # Program, or a file where there is no program → the package that has it.
-GROUND = {
+CLUSTER_PACKAGES = {
     "containerd": "containerd",
     "runc": "runc",
     "/usr/lib/cni/bridge": "containernetworking-plugins",
@@ -37,7 +37,7 @@ GROUND = {
     "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }
 """What `up` needs."""
-TESTED_WITH = {
+TEST_PACKAGES = {
     "chromium": "chromium",
     "node": "nodejs",
     "npm": "npm",
@@ -60,44 +60,44 @@ _UNITS = {
 }
 # What `su` and `sudo` leave out of PATH: iptables and what dpkg calls, and where Go unpacks to.
 _DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/go/bin")
-_POLICY = Path("/usr/sbin/policy-rc.d")
+_POLICY_RC_D = Path("/usr/sbin/policy-rc.d")
 
 
 def search_path(path: str) -> str:
     """`path` with the directories at its end that a root shell may lack."""
-    given = [entry for entry in path.split(":") if entry]
-    return ":".join([*given, *(entry for entry in _DIRECTORIES if entry not in given)])
+    entries = [entry for entry in path.split(":") if entry]
+    return ":".join([*entries, *(entry for entry in _DIRECTORIES if entry not in entries)])
 
 
 _SYSTEM_PATH = search_path(os.environ.get("PATH", ""))
 
 
-def present(need: str) -> bool:
+def is_present(need: str) -> bool:
     """Whether this machine has the program or file."""
     return Path(need).exists() if need.startswith("/") else shutil.which(need, path=_SYSTEM_PATH) is not None
 
 
-def missing(needs: Mapping[str, str], has: Callable[[str], bool] = present) -> list[str]:
+def missing(needs: Mapping[str, str], has: Callable[[str], bool] = is_present) -> list[str]:
     """The packages to install, sorted."""
     return sorted({package for need, package in needs.items() if not has(need)})
 
 
-def program(name: str) -> str:
+def program_path(name: str) -> str:
     """The absolute path of a system program, also from the sbin directories that a user's PATH leaves out."""
     return shutil.which(name, path=_SYSTEM_PATH) or name
 
 
 @contextmanager
 def _no_service_starts() -> Iterator[None]:
-    if _POLICY.exists():
+    if _POLICY_RC_D.exists():
         yield
         return
-    _POLICY.write_text("#!/bin/sh\nexit 101\n")
-    _POLICY.chmod(0o755)
+    _POLICY_RC_D.write_text("#!/bin/sh\nexit 101\n")
+    _POLICY_RC_D.chmod(0o755)
     try:
         yield
     finally:
-        _POLICY.unlink(missing_ok=True)
+        _POLICY_RC_D.unlink(missing_ok=True)
 
 
 def _disable(packages: Iterable[str]) -> None:
@@ -109,14 +109,14 @@ def _disable(packages: Iterable[str]) -> None:
 
 def install(settings: Settings, progress: Progress, needs: Mapping[str, str]) -> None:
     """Installs the packages that are missing. Raises CommandFailed with apt's last lines."""
-    wanted = missing(needs)
-    if not wanted:
+    packages = missing(needs)
+    if not packages:
         return
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    with progress.step(f"system packages ({', '.join(wanted)})") as step, _no_service_starts():
+    with progress.step(f"system packages ({', '.join(packages)})") as step, _no_service_starts():
         log = settings.logs / "apt.log"
         command.run(["apt-get", "update"], step=step, log=log, seconds=300, environment=quiet)
-        argv = ["apt-get", "install", "--yes", "--no-install-recommends", "--no-remove", *wanted]
+        argv = ["apt-get", "install", "--yes", "--no-install-recommends", "--no-remove", *packages]
         command.run(argv, step=step, log=log, seconds=900, environment=quiet)
         step.detail = ""
-    _disable(wanted)
+    _disable(packages)

@@ -23,8 +23,8 @@ def elapsed(seconds: float) -> str:
         return f"{seconds:.1f}s"
     if seconds < 60:
         return f"{seconds:.0f}s"
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes}m{rest:02d}s"
+    minutes, remainder = divmod(int(seconds), 60)
+    return f"{minutes}m{remainder:02d}s"
 
 
 class Step:
@@ -51,7 +51,7 @@ class Progress:
         self._terminal = self._stream.isatty()
         self._lock = threading.Lock()
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Writes a line of its own."""
         with self._lock:
             self._clear()
@@ -69,12 +69,12 @@ class Progress:
         except BaseException:
             done.set()
             ticker.join()
-            self.say(f"{step.line(self._clock())}  FAILED")
+            self.print_line(f"{step.line(self._clock())}  FAILED")
             raise
         done.set()
         ticker.join()
         if not step.quiet:
-            self.say(step.line(self._clock()))
+            self.print_line(step.line(self._clock()))
         elif self._terminal:
             with self._lock:
                 self._clear()
@@ -87,7 +87,7 @@ class Progress:
                     self._clear()
                     print(step.line(self._clock())[:width], end="", file=self._stream, flush=True)
             else:
-                self.say(f"{step.line(self._clock())} …")
+                self.print_line(f"{step.line(self._clock())} …")
 
     def _clear(self) -> None:
         if self._terminal:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -32,8 +32,8 @@ SERVICE_NETWORK = "10.214.0.0/16"
 LOOPBACK = "127.0.0.1"
 API_PORT = 6443
 ETCD_PORT = 2379
-FACADE_PORT = 30080
-FACADE_URL = f"http://{LOOPBACK}:{FACADE_PORT}"
+CREWYARD_PORT = 30080
+CREWYARD_URL = f"http://{LOOPBACK}:{CREWYARD_PORT}"
 
 CGROUP = "crewyard"
 
@@ -93,7 +93,7 @@ class Settings:
         return self.run / "containerd.sock"
 
     @property
-    def fences_socket(self) -> Path:
+    def network_policy_socket(self) -> Path:
         """Where the network plugin asks for a pod's rules."""
         return self.run / "fences.sock"
 
@@ -108,21 +108,21 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
 
     Raises GroundError where the directory cannot be used.
     """
-    given = environment.get("CREWYARD_STATE")
-    if given:
-        state = Path(given)
+    configured = environment.get("CREWYARD_STATE")
+    if configured:
+        state = Path(configured)
     else:
         cache = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME', '/root')}/.cache"
         state = Path(cache) / "crewyard"
     if not state.is_absolute():
-        raise GroundError(f"CREWYARD_STATE is {str(state)!r}, which is no absolute path. Set it to one.")
+        raise DevClusterError(f"CREWYARD_STATE is {str(state)!r}, which is no absolute path. Set it to one.")
     if len(os.fsencode(state)) > _STATE_PATH_MAX:
-        raise GroundError(
+        raise DevClusterError(
             f"The state directory {state} is too long a path for the sockets below it. "
             f"Set CREWYARD_STATE to one of at most {_STATE_PATH_MAX} bytes."
         )
     if any(character.isspace() or character in ",:'\"\\" for character in str(state)):
-        raise GroundError(
+        raise DevClusterError(
             f"The state directory {state} has blanks, quotes, commas or colons. Set CREWYARD_STATE."
         )
     return Settings(state=state)

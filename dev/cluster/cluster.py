@@ -13,7 +13,7 @@ from dev.progress import Progress
 from dev.settings import Settings
 
 
-class Ground(Protocol):
+class DevCluster(Protocol):
     """A Kubernetes with a registry, on which the service is installed. All but `env` raise GroundError."""
 
     def up(self) -> None:
@@ -35,30 +35,32 @@ class Ground(Protocol):
         """What runs, as text for people."""
 
 
-def name(settings: Settings, environment: Mapping[str, str], starting: bool) -> str:
+def cluster_name(settings: Settings, environment: Mapping[str, str], starting: bool) -> str:
     """Which cluster a command means; `starting` is whether it is `up`. Raises GroundError."""
     from dev.kind import engine
 
     return choice.decide(
-        choice.asked_for(environment),
-        choice.noted(settings),
-        choice.kept(settings),
+        choice.requested(environment),
+        choice.recorded(settings),
+        choice.has_embedded_data(settings),
         starting,
         lambda: engine.problem() is None,
     )
 
 
-def chosen(name: str, settings: Settings, environment: Mapping[str, str], progress: Progress) -> Ground:
+def create(
+    cluster_name: str, settings: Settings, environment: Mapping[str, str], progress: Progress
+) -> DevCluster:
     """The ground of this name."""
-    match name:
+    match cluster_name:
         case choice.CURRENT:
-            from dev.current.current import Current
+            from dev.current.current import CurrentContextCluster
 
-            return Current(settings, environment, progress)
+            return CurrentContextCluster(settings, environment, progress)
         case choice.KIND:
-            from dev.kind.kind import Kind
+            from dev.kind.kind import KindCluster
 
-            return Kind(settings, environment, progress)
-    from dev.embedded.cluster import Embedded
+            return KindCluster(settings, environment, progress)
+    from dev.embedded.cluster import EmbeddedCluster
 
-    return Embedded(settings, environment, progress)
+    return EmbeddedCluster(settings, environment, progress)

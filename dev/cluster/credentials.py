@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from crds import api_keys
-from dev.cluster.kube_client import Calls
+from dev.cluster.kube_client import KubeApi
 from dev.progress import Progress
 from dev.settings import Settings
 
@@ -51,15 +51,15 @@ def admin_key(settings: Settings) -> tuple[str, bool]:
     text = api_keys.draw().text
     fresh = file.with_suffix(".new")
     fresh.unlink(missing_ok=True)
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w") as output:
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as output:
         output.write(text + "\n")
     fresh.replace(file)
     return text, True
 
 
 def ensure(
-    settings: Settings, kube: Calls, progress: Progress, labels: Mapping[str, str] = MappingProxyType({})
+    settings: Settings, kube: KubeApi, progress: Progress, labels: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Creates what is absent, Secrets with these labels; what is there stays as it is."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
@@ -67,17 +67,19 @@ def ensure(
         kube.create("/api/v1/namespaces", namespace)
     if kube.get(f"{_SECRETS}/crewyard-tokens") is None:
         kube.create(_SECRETS, secret("crewyard-tokens", "key", secrets.token_hex(32), labels))
-    text, fresh = admin_key(settings)
-    if fresh:
-        progress.say(f"The first admin key, shown this once and kept in {settings.admin_key}:\n  {text}")
-    there = kube.get(f"{_SECRETS}/crewyard-admin-key") is not None
+    text, created = admin_key(settings)
+    if created:
+        progress.print_line(
+            f"The first admin key, shown this once and kept in {settings.admin_key}:\n  {text}"
+        )
+    exists = kube.get(f"{_SECRETS}/crewyard-admin-key") is not None
     # Somebody else's installation may be made at the same time.
-    if not there and kube.create(
+    if not exists and kube.create(
         _SECRETS, secret("crewyard-admin-key", "keys.json", key_record(text), labels)
     ):
         return
-    if fresh:
-        progress.say(
+    if created:
+        progress.print_line(
             "The cluster holds the hash of an older admin key, so the new one is not valid. To use it: "
             f"kubectl -n {SYSTEM_NAMESPACE} delete secret crewyard-admin-key && make deploy"
         )

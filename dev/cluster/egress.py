@@ -14,14 +14,14 @@ SERVED_PORTS: tuple[dict[str, Any], ...] = ({"protocol": "TCP", "port": 20000, "
 _BUILDS = {"key": "app.kubernetes.io/component", "operator": "In", "values": ["build", "prune"]}
 
 
-def way(networks: Iterable[str], ports: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
+def allow_networks(networks: Iterable[str], ports: Iterable[dict[str, Any]] = ()) -> dict[str, Any]:
     """A rule that lets through what goes to these networks; without ports, to all of them."""
     rule: dict[str, Any] = {"to": [{"ipBlock": {"cidr": network}} for network in networks]}
-    listed = list(ports)
-    return rule | ({"ports": listed} if listed else {})
+    port_list = list(ports)
+    return rule | ({"ports": port_list} if port_list else {})
 
 
-def policy(ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
+def policy(rules: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The NetworkPolicy of build pods with these rules."""
     return {
         "apiVersion": "networking.k8s.io/v1",
@@ -30,6 +30,6 @@ def policy(ways: Iterable[dict[str, Any]]) -> dict[str, Any]:
         "spec": {
             "podSelector": {"matchExpressions": [_BUILDS]},
             "policyTypes": ["Egress"],
-            "egress": list(ways),
+            "egress": list(rules),
         },
     }

@@ -11,15 +11,15 @@ from types import MappingProxyType
 from typing import Any
 
 from dev.cluster import credentials, rollout
-from dev.cluster.kube_client import Calls, Kube
+from dev.cluster.kube_client import HttpKubeApi, KubeApi
 from dev.images import service_image
-from dev.images.images import PYTHON, Images
+from dev.images.images import PYTHON, ImageReferences
 from dev.process import command
 from dev.progress import Progress
 from dev.registry import access
 from dev.settings import (
     BRIDGE_ADDRESS,
-    FACADE_URL,
+    CREWYARD_URL,
     POD_NETWORK,
     REGISTRY,
     REPOSITORY,
@@ -30,14 +30,14 @@ from dev.settings import (
 MANIFESTS = REPOSITORY / "manifests"
 OVERLAY = MANIFESTS / "overlays" / "dev"
 _NAME = "crewyard/service"
-_CONFIGURATION = "crewyard-config-"
+_CONFIG_MAP_PREFIX = "crewyard-config-"
 _SERVICE_USER = 65532
-_CREWS = "crews"
+_CREWS_NAMESPACE = "crews"
 _PUSH_SECRET = "registry-push"
 _PUSH_FILE = "registry-push.json"
 
 
-def config_values(image: str, images: Images) -> dict[str, str]:
+def config_values(image: str, images: ImageReferences) -> dict[str, str]:
     """The entries of ConfigMap `crewyard-config` that depend on this ground."""
     return {
         "CREWYARD_SERVICE_IMAGE": image,
@@ -46,7 +46,7 @@ def config_values(image: str, images: Images) -> dict[str, str]:
         "CREWYARD_REGISTRY": REGISTRY,
         "CREWYARD_REGISTRY_INSECURE": "true",
         "CREWYARD_REGISTRY_SECRET": _PUSH_SECRET,
-        "CREWYARD_PUBLIC_URL": FACADE_URL,
+        "CREWYARD_PUBLIC_URL": CREWYARD_URL,
         # The host serves git to the demonstration and the tests; the rest of pods and Services stays closed.
         "CREWYARD_NET_ALLOW": f"{BRIDGE_ADDRESS}/32",
         "CREWYARD_NET_DENY": f"{POD_NETWORK},{SERVICE_NETWORK}",
@@ -82,33 +82,35 @@ def push_secret(settings: Settings) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Secret",
         "type": "kubernetes.io/dockerconfigjson",
-        "metadata": {"name": _PUSH_SECRET, "namespace": _CREWS},
-        "stringData": {".dockerconfigjson": access.docker_config(settings, _CREWS)},
+        "metadata": {"name": _PUSH_SECRET, "namespace": _CREWS_NAMESPACE},
+        "stringData": {".dockerconfigjson": access.docker_config(settings, _CREWS_NAMESPACE)},
     }
 
 
-def left_over(config_maps: Iterable[str], deployments: Iterable[dict[str, Any]]) -> list[str]:
+def unused_config_maps(config_maps: Iterable[str], deployments: Iterable[dict[str, Any]]) -> list[str]:
     """Those of the service's ConfigMaps that none of its Deployments reads any more.
 
     The name of each holds a hash of its content, so that every change of a setting makes another one.
     """
-    read = json.dumps([one["spec"]["template"] for one in deployments])
-    return [name for name in config_maps if name.startswith(_CONFIGURATION) and f'"{name}"' not in read]
-
-
-def sweep(kube: Calls, labels: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Deletes the service's ConfigMaps that nothing reads any more, of those that carry these labels."""
-    place = f"/api/v1/namespaces/{credentials.SYSTEM_NAMESPACE}/configmaps"
-    names = [
-        one["metadata"]["name"]
-        for one in kube.call("GET", place)["items"]
-        if labels.items() <= (one["metadata"].get("labels") or {}).items()
+    templates = json.dumps([deployment["spec"]["template"] for deployment in deployments])
+    return [
+        name for name in config_maps if name.startswith(_CONFIG_MAP_PREFIX) and f'"{name}"' not in templates
     ]
-    for name in left_over(names, kube.call("GET", rollout.DEPLOYMENTS)["items"]):
-        kube.call("DELETE", f"{place}/{name}")
 
 
-def make_volume(settings: Settings) -> Path:
+def delete_unused_config_maps(kube: KubeApi, labels: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Deletes the service's ConfigMaps that nothing reads any more, of those that carry these labels."""
+    path = f"/api/v1/namespaces/{credentials.SYSTEM_NAMESPACE}/configmaps"
+    names = [
+        config_map["metadata"]["name"]
+        for config_map in kube.call("GET", path)["items"]
+        if labels.items() <= (config_map["metadata"].get("labels") or {}).items()
+    ]
+    for name in unused_config_maps(names, kube.call("GET", rollout.DEPLOYMENTS)["items"]):
+        kube.call("DELETE", f"{path}/{name}")
+
+
+def ensure_volume(settings: Settings) -> Path:
     """The directory of the node that is the api's volume; its owner is the user that the service runs as."""
     path = settings.data / "volumes" / "crewyard-data"
     if not path.is_dir():
@@ -118,19 +120,21 @@ def make_volume(settings: Settings) -> Path:
     return path
 
 
-def deploy(settings: Settings, images: Images, progress: Progress) -> None:
+def deploy(settings: Settings, images: ImageReferences, progress: Progress) -> None:
     """Builds the image if the code changed, applies the manifests, waits. Raises GroundError."""
     if not OVERLAY.is_dir():
-        progress.say("The service is not installed: there is no manifests/overlays/dev in this repository.")
+        progress.print_line(
+            "The service is not installed: there is no manifests/overlays/dev in this repository."
+        )
         return
-    kube = Kube(settings.kubeconfig)
+    kube = HttpKubeApi(settings.kubeconfig)
     image = service_image.ensure(settings, kube, images, progress)
     credentials.ensure(settings, kube, progress)
     directory = settings.configuration / "deploy"
     directory.mkdir(parents=True, exist_ok=True)
     values = config_values(image, images)
-    wanted = kustomization(os.path.relpath(OVERLAY, directory), image, values, make_volume(settings))
-    (directory / "kustomization.yaml").write_text(json.dumps(wanted, indent=2))
+    document = kustomization(os.path.relpath(OVERLAY, directory), image, values, ensure_volume(settings))
+    (directory / "kustomization.yaml").write_text(json.dumps(document, indent=2))
     secret = directory / _PUSH_FILE
     secret.touch(mode=0o600)
     secret.write_text(json.dumps(push_secret(settings)))
@@ -143,7 +147,7 @@ def deploy(settings: Settings, images: Images, progress: Progress) -> None:
             "-k",
             str(directory),
         ]
-        lines = command.ask(kubectl, seconds=120).splitlines()
+        lines = command.read_output(kubectl, seconds=120).splitlines()
         step.detail = f"{len(lines)} objects"
-    rollout.wait(kube, progress)
-    sweep(kube)
+    rollout.wait_ready(kube, progress)
+    delete_unused_config_maps(kube)

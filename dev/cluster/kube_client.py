@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 
 
-class KubeError(GroundError):
+class KubeApiError(DevClusterError):
     """The API answered with an error; `status` is the HTTP status, 0 where it did not answer at all."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -28,7 +28,7 @@ class KubeError(GroundError):
         self.status = status
 
 
-class Calls(ABC):
+class KubeApi(ABC):
     """What installing the service asks of a client: `Kube` here, kubectl for clusters that are not ours."""
 
     @abstractmethod
@@ -39,7 +39,7 @@ class Calls(ABC):
         """The object at `path`, or None where there is none."""
         try:
             return self.call("GET", path)
-        except KubeError as error:
+        except KubeApiError as error:
             if error.status == 404:
                 return None
             raise
@@ -48,7 +48,7 @@ class Calls(ABC):
         """Creates an object in the collection `path`. False if one of that name is there already."""
         try:
             self.call("POST", path, body)
-        except KubeError as error:
+        except KubeApiError as error:
             if error.status == 409:
                 return False
             raise
@@ -59,7 +59,7 @@ class Calls(ABC):
         """The answer as text."""
 
 
-class Kube(Calls):
+class HttpKubeApi(KubeApi):
     """Calls the API as the user of a kubeconfig that kubeadm wrote."""
 
     def __init__(self, kubeconfig: Path) -> None:
@@ -74,26 +74,26 @@ class Kube(Calls):
 
     def call(self, method: str, path: str, body: object = None, *, content: str = "application/json") -> Any:
         """The answer's JSON. Raises KubeError; every wait is at most 30 seconds."""
-        with self._request(method, path, body, content, 30) as answer:
-            return json.loads(answer.read())
+        with self._request(method, path, body, content, 30) as response:
+            return json.loads(response.read())
 
     def text(self, path: str) -> str:
         """The answer as text, such as a container's log."""
-        with self._request("GET", path, None, "application/json", 30) as answer:
-            return answer.read().decode(errors="replace")
+        with self._request("GET", path, None, "application/json", 30) as response:
+            return response.read().decode(errors="replace")
 
     def lines(self, path: str, seconds: float) -> Iterator[bytes]:
         """The lines of a stream until it ends; raises KubeError when none came for `seconds`."""
-        with self._request("GET", path, None, "application/json", seconds) as answer:
+        with self._request("GET", path, None, "application/json", seconds) as response:
             while True:
                 try:
-                    line = answer.readline()
+                    line = response.readline()
                 except (OSError, http.client.HTTPException) as error:
-                    raise KubeError(0, f"the stream {path} broke: {error}") from error
+                    raise KubeApiError(0, f"the stream {path} broke: {error}") from error
                 if not line:
                     return
                 if not line.endswith(b"\n"):
-                    raise KubeError(0, f"the stream {path} broke in the middle of a line")
+                    raise KubeApiError(0, f"the stream {path} broke in the middle of a line")
                 yield line
 
     @contextmanager
@@ -107,33 +107,35 @@ class Kube(Calls):
         try:
             try:
                 connection.request(method, path, None if body is None else json.dumps(body), headers)
-                answer = connection.getresponse()
+                response = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
-                raise KubeError(
+                raise KubeApiError(
                     0, f"the Kubernetes API does not answer: {error}. `make up` starts it."
                 ) from error
-            if answer.status >= 400:
-                raise KubeError(answer.status, _message(method, path, answer))
-            yield answer
+            if response.status >= 400:
+                raise KubeApiError(response.status, _message(method, path, response))
+            yield response
         finally:
             connection.close()
 
 
 def _field(text: str, name: str) -> str:
-    found = re.search(rf"^\s*{name}:\s*(\S+)\s*$", text, re.MULTILINE)
-    if not found:
-        raise GroundError(f"The kubeconfig has no {name}. Remove the pki directory and run `make up` again.")
-    return found[1]
+    match = re.search(rf"^\s*{name}:\s*(\S+)\s*$", text, re.MULTILINE)
+    if not match:
+        raise DevClusterError(
+            f"The kubeconfig has no {name}. Remove the pki directory and run `make up` again."
+        )
+    return match[1]
 
 
 def _decoded(text: str, name: str) -> str:
     return base64.b64decode(_field(text, name)).decode()
 
 
-def _message(method: str, path: str, answer: http.client.HTTPResponse) -> str:
-    raw = answer.read(65536)
+def _message(method: str, path: str, response: http.client.HTTPResponse) -> str:
+    raw = response.read(65536)
     try:
-        said = json.loads(raw)["message"]
+        message = json.loads(raw)["message"]
     except (ValueError, KeyError, TypeError):
-        said = raw.decode(errors="replace")[:500]
-    return f"{method} {path} was answered {answer.status}: {said}"
+        message = raw.decode(errors="replace")[:500]
+    return f"{method} {path} was answered {response.status}: {message}"

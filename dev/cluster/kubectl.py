@@ -11,23 +11,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dev.cluster.kube_client import Calls, KubeError
-from dev.errors import GroundError
+from dev.cluster.kube_client import KubeApi, KubeApiError
+from dev.errors import DevClusterError
 
-_SECONDS = 60
-_STATUS = {"NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Forbidden": 403, "Unauthorized": 401}
+_TIMEOUT_SECONDS = 60
+_HTTP_STATUS = {"NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Forbidden": 403, "Unauthorized": 401}
 
 
-class Kubectl(Calls):
+class KubectlApi(KubeApi):
     """Calls the API as the user of one kubeconfig, by one program."""
 
     def __init__(self, program: str, kubeconfig: Path) -> None:
         self._command = [program, f"--kubeconfig={kubeconfig}"]
 
-    def run(self, *arguments: str, stdin: str | None = None, seconds: float = _SECONDS) -> str:
+    def run(self, *arguments: str, stdin: str | None = None, seconds: float = _TIMEOUT_SECONDS) -> str:
         """What `kubectl arguments` prints. Raises KubeError with what it says, or after `seconds`."""
         try:
-            done = subprocess.run(
+            completed = subprocess.run(
                 [*self._command, *arguments],
                 input=stdin,
                 capture_output=True,
@@ -36,12 +36,14 @@ class Kubectl(Calls):
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise KubeError(0, f"kubectl {arguments[0]} did not answer within {seconds:.0f} s.") from error
+            raise KubeApiError(0, f"kubectl {arguments[0]} did not answer within {seconds:.0f} s.") from error
         except OSError as error:
-            raise GroundError(f"kubectl cannot be started: {error}") from error
-        if done.returncode != 0:
-            raise KubeError(_status(done.stderr), f"kubectl {arguments[0]}: {done.stderr.strip()[-2000:]}")
-        return done.stdout
+            raise DevClusterError(f"kubectl cannot be started: {error}") from error
+        if completed.returncode != 0:
+            raise KubeApiError(
+                _status(completed.stderr), f"kubectl {arguments[0]}: {completed.stderr.strip()[-2000:]}"
+            )
+        return completed.stdout
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """The answer's JSON of a GET, POST or DELETE. Raises KubeError."""
@@ -63,7 +65,7 @@ def _raw(method: str, path: str) -> Sequence[str]:
     raise ValueError(f"kubectl makes no raw {method}")
 
 
-def _status(said: str) -> int:
+def _status(stderr: str) -> int:
     """The HTTP status behind `Error from server (NotFound): …`; 0 where none is told."""
-    found = re.search(r"Error from server \((\w+)\)", said)
-    return _STATUS.get(found[1], 500) if found else 0
+    match = re.search(r"Error from server \((\w+)\)", stderr)
+    return _HTTP_STATUS.get(match[1], 500) if match else 0

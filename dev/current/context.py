@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dev.cluster.kube_client import KubeError
-from dev.cluster.kubectl import Kubectl
+from dev.cluster.kube_client import KubeApiError
+from dev.cluster.kubectl import KubectlApi
 from dev.current import identity
-from dev.errors import GroundError, Refused
+from dev.errors import DevClusterError, OperationRefused
 from dev.process import command
 from dev.settings import Settings
 
@@ -18,7 +18,7 @@ MINOR_MINIMUM = 31
 
 
 @dataclass(frozen=True)
-class Context:
+class ClusterContext:
     """What a person recognises a cluster by."""
 
     name: str
@@ -30,12 +30,14 @@ class Context:
         return f"context  {self.name}\nserver   {self.server}\nversion  {self.version}\ncluster  {self.uid}"
 
 
-def program(settings: Settings) -> str:
+def kubectl_program(settings: Settings) -> str:
     """kubectl: the one on PATH, which knows the person's logins, else that of an embedded node."""
-    found = shutil.which("kubectl") or str(settings.bin / "kubectl")
-    if not Path(found).exists():
-        raise GroundError("There is no kubectl on PATH. Install it: https://kubernetes.io/docs/tasks/tools/")
-    return found
+    path = shutil.which("kubectl") or str(settings.bin / "kubectl")
+    if not Path(path).exists():
+        raise DevClusterError(
+            "There is no kubectl on PATH. Install it: https://kubernetes.io/docs/tasks/tools/"
+        )
+    return path
 
 
 def pin(kubectl: str, file: Path) -> None:
@@ -45,53 +47,55 @@ def pin(kubectl: str, file: Path) -> None:
     another cluster is pinned already.
     """
     try:
-        text = command.ask([kubectl, "config", "view", "--minify", "--flatten", "--raw"])
-    except GroundError as error:
-        raise GroundError(f"kubectl knows no current context. Set one, or KUBECONFIG. ({error})") from error
+        text = command.read_output([kubectl, "config", "view", "--minify", "--flatten", "--raw"])
+    except DevClusterError as error:
+        raise DevClusterError(
+            f"kubectl knows no current context. Set one, or KUBECONFIG. ({error})"
+        ) from error
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     fresh.touch(mode=0o600)
     fresh.write_text(text)
     if file.exists():
-        installed, named = (read_name(Kubectl(kubectl, one)) for one in (file, fresh))
-        if installed[1] != named[1]:
+        pinned, current = (read_name(KubectlApi(kubectl, kubeconfig)) for kubeconfig in (file, fresh))
+        if pinned[1] != current[1]:
             fresh.unlink()
-            raise GroundError(
-                f"This state directory belongs to an installation on {installed[0]} ({installed[1]}); the "
-                f"current context is {named[0]} ({named[1]}). Switch back, or set CREWYARD_STATE to another "
+            raise DevClusterError(
+                f"This state directory belongs to an installation on {pinned[0]} ({pinned[1]}); the "
+                f"current context is {current[0]} ({current[1]}). Switch back, or set CREWYARD_STATE to another "
                 "directory for the other cluster."
             )
     fresh.replace(file)
 
 
-def read_name(kubectl: Kubectl) -> tuple[str, str]:
+def read_name(kubectl: KubectlApi) -> tuple[str, str]:
     """Name and server of a pinned kubeconfig's context."""
     view = json.loads(kubectl.run("config", "view", "-o", "json"))
     return view["current-context"], view["clusters"][0]["cluster"]["server"]
 
 
-def read(kubectl: Kubectl) -> Context:
+def read_context(kubectl: KubectlApi) -> ClusterContext:
     """The context of a pinned kubeconfig and what answers there. Raises GroundError."""
     name, server = read_name(kubectl)
     try:
         version = json.loads(kubectl.run("get", "--raw", "/version"))
-    except KubeError as error:
-        raise GroundError(f"The cluster at {server} does not answer: {error}") from error
-    return Context(name, server, version["gitVersion"], identity.read(kubectl))
+    except KubeApiError as error:
+        raise DevClusterError(f"The cluster at {server} does not answer: {error}") from error
+    return ClusterContext(name, server, version["gitVersion"], identity.read_uid(kubectl))
 
 
 def new_enough(version: str) -> bool:
     """Whether a version such as `v1.33.2-gke.1` can hold our kinds."""
-    major, _, rest = version.lstrip("v").partition(".")
-    minor = rest.partition(".")[0].rstrip("+")
+    major, _, after_major = version.lstrip("v").partition(".")
+    minor = after_major.partition(".")[0].rstrip("+")
     return major.isdigit() and minor.isdigit() and (int(major), int(minor)) >= (1, MINOR_MINIMUM)
 
 
-def confirm(context: Context, environment: Mapping[str, str], doing: str, again: str) -> None:
+def confirm(context: ClusterContext, environment: Mapping[str, str], plan: str, command: str) -> None:
     """Raises Refused unless CONFIRM names the context. `doing` is what would be done, `again` the command."""
-    given = environment.get("CONFIRM", "")
-    if given == context.name:
+    confirmed = environment.get("CONFIRM", "")
+    if confirmed == context.name:
         return
-    wrong = f"CONFIRM is {given!r}, the context is {context.name!r}. " if given else ""
-    raise Refused(f"{context}\n\n{doing}\n\n{wrong}Nothing was done. To do it:\n  {again}")
+    wrong = f"CONFIRM is {confirmed!r}, the context is {context.name!r}. " if confirmed else ""
+    raise OperationRefused(f"{context}\n\n{plan}\n\n{wrong}Nothing was done. To do it:\n  {command}")

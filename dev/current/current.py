@@ -11,18 +11,18 @@ from collections.abc import Mapping
 
 from dev import state
 from dev.cluster import choice, rollout
-from dev.cluster.install import sweep
-from dev.cluster.kube_client import KubeError
-from dev.cluster.kubectl import Kubectl
+from dev.cluster.install import delete_unused_config_maps
+from dev.cluster.kube_client import KubeApiError
+from dev.cluster.kubectl import KubectlApi
 from dev.current import context as contexts
 from dev.current import forward, identity, image, installation, manifests, objects, options
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.process import program
 from dev.progress import Progress
 from dev.settings import Settings
 
 
-class Current:
+class CurrentContextCluster:
     """The service on somebody's cluster. Kept of it here: `current` of the state directory."""
 
     def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: Progress) -> None:
@@ -31,54 +31,54 @@ class Current:
         self._inherited = inherited
         self._progress = progress
 
-    def _connect(self, pin: bool) -> tuple[Kubectl, contexts.Context]:
+    def _connect(self, pin: bool) -> tuple[KubectlApi, contexts.ClusterContext]:
         """kubectl at the context of the installation; `pin` makes that the current one."""
-        name = contexts.program(self._settings)
-        noted = choice.noted(self._settings) == choice.CURRENT
+        program = contexts.kubectl_program(self._settings)
+        recorded = choice.recorded(self._settings) == choice.CURRENT
         if pin:
-            if not noted:
+            if not recorded:
                 self._own.kubeconfig.unlink(missing_ok=True)
-                identity.forget(self._own)
-            contexts.pin(name, self._own.kubeconfig)
-        elif not noted:
-            raise GroundError(
+                identity.remove_record(self._own)
+            contexts.pin(program, self._own.kubeconfig)
+        elif not recorded:
+            raise DevClusterError(
                 "This state directory has no installation on a context's cluster. Run `make up`."
             )
-        kubectl = Kubectl(name, self._own.kubeconfig)
-        context = contexts.read(kubectl)
+        kubectl = KubectlApi(program, self._own.kubeconfig)
+        context = contexts.read_context(kubectl)
         identity.check(self._own, context.uid, context.name)
         return kubectl, context
 
     def up(self) -> None:
         """Installs the service, once the person has said that this is the cluster."""
-        chosen = options.from_environment(self._inherited)
+        install_options = options.from_environment(self._inherited)
         with state.locked(self._settings, self._progress):
             kubectl, context = self._connect(pin=True)
             if not contexts.new_enough(context.version):
-                raise GroundError(
+                raise DevClusterError(
                     f"{context}\n\nCrewyard needs Kubernetes 1.{contexts.MINOR_MINIMUM} or newer."
                 )
-            service = chosen.image or manifests.NO_IMAGE
-            preview = installation.rendered(kubectl, self._own, chosen, service)
-            spared = installation.spared(kubectl, preview)
-            plan = installation.plan(chosen, preview, spared)
+            service = install_options.image or manifests.NO_IMAGE
+            preview = installation.render(kubectl, self._own, install_options, service)
+            existing = installation.existing_namespaces(kubectl, preview)
+            plan = installation.plan(install_options, preview, existing)
             contexts.confirm(context, self._inherited, plan, self._command("up", context))
-            choice.note(self._settings, choice.CURRENT)
-            identity.note(self._own, context.uid)
-            service = image.ensure(self._own, chosen, self._progress)
-            wanted = installation.rendered(kubectl, self._own, chosen, service)
+            choice.record(self._settings, choice.CURRENT)
+            identity.record(self._own, context.uid)
+            service = image.ensure(self._own, install_options, self._progress)
+            desired = installation.render(kubectl, self._own, install_options, service)
             # Again: an image takes its time, and somebody may have installed meanwhile.
-            spared = installation.spared(kubectl, wanted)
-            installation.apply(kubectl, self._own, wanted, spared, self._progress)
-            if not chosen.wait:
-                self._progress.say("Not waiting for the service (CREWYARD_WAIT=0).")
+            existing = installation.existing_namespaces(kubectl, desired)
+            installation.apply(kubectl, self._own, desired, existing, self._progress)
+            if not install_options.wait:
+                self._progress.print_line("Not waiting for the service (CREWYARD_WAIT=0).")
                 return
-            rollout.wait(kubectl, self._progress)
-            sweep(kubectl, manifests.MARK)
-            if not chosen.public_url:
-                forward.start(self._own, contexts.program(self._settings), self._inherited)
+            rollout.wait_ready(kubectl, self._progress)
+            delete_unused_config_maps(kubectl, manifests.INSTALLED_BY_LABEL)
+            if not install_options.public_url:
+                forward.start(self._own, contexts.kubectl_program(self._settings), self._inherited)
 
-    def _command(self, target: str, context: contexts.Context, more: str = "") -> str:
+    def _command(self, target: str, context: contexts.ClusterContext, more: str = "") -> str:
         return f"make {target}{more} {choice.VARIABLE}={choice.CURRENT} CONFIRM={shlex.quote(context.name)}"
 
     def deploy(self) -> None:
@@ -89,27 +89,27 @@ class Current:
         """Removes what `up` made; data, keys and kinds only with `purge`."""
         with state.locked(self._settings, self._progress):
             kubectl, context = self._connect(pin=True)
-            live = installation.live(kubectl)
-            going = objects.removal(live, purge)
-            ours = [objects.thing(item) for item in live if objects.is_ours(item)]
-            staying = [one for one in ours if one not in going]
-            text = f"It would delete these objects and nothing else:\n{objects.listing(going)}"
-            if staying:
+            installed = installation.list_installed(kubectl)
+            to_delete = objects.deletion_order(installed, purge)
+            owned = [objects.object_ref(item) for item in installed if objects.has_install_label(item)]
+            to_keep = [ref for ref in owned if ref not in to_delete]
+            text = f"It would delete these objects and nothing else:\n{objects.listing(to_delete)}"
+            if to_keep:
                 text += (
-                    f"\nIt would keep, with all data (PURGE=1 deletes them too):\n{objects.listing(staying)}"
+                    f"\nIt would keep, with all data (PURGE=1 deletes them too):\n{objects.listing(to_keep)}"
                 )
             if purge:
-                text += f"\n{objects.PURGED}"
-            again = self._command("down", context, " PURGE=1" if purge else "")
-            contexts.confirm(context, self._inherited, text, again)
+                text += f"\n{objects.PURGE_WARNING}"
+            command = self._command("down", context, " PURGE=1" if purge else "")
+            contexts.confirm(context, self._inherited, text, command)
             forward.stop(self._own)
             with self._progress.step("removing") as step:
-                for together in objects.grouped(going):
-                    step.detail = ", ".join(map(str, together))[:100]
-                    installation.delete(kubectl, together)
-                step.detail = f"{len(going)} objects"
+                for group in objects.group_by_kind(to_delete):
+                    step.detail = ", ".join(map(str, group))[:100]
+                    installation.delete(kubectl, group)
+                step.detail = f"{len(to_delete)} objects"
             if purge:
-                choice.forget(self._settings)
+                choice.remove_record(self._settings)
                 shutil.rmtree(self._own.state, ignore_errors=True)
 
     def env(self) -> dict[str, str]:
@@ -118,7 +118,7 @@ class Current:
             "CREWYARD_STATE": str(self._settings.state),
             choice.VARIABLE: choice.CURRENT,
             "KUBECONFIG": str(self._own.kubeconfig),
-            "CREWYARD_URL": forward.address(self._own, self._inherited),
+            "CREWYARD_URL": forward.service_url(self._own, self._inherited),
         }
         host = self._inherited.get("CREWYARD_HOST_ADDRESS")
         if host:
@@ -132,26 +132,26 @@ class Current:
         try:
             kubectl, _ = self._connect(pin=False)
             states = _states(kubectl)
-        except GroundError as error:
+        except DevClusterError as error:
             return [str(error)]
-        found = [f"{name} {state}" for name, state in states.items() if state]
+        problems = [f"{name} {state}" for name, state in states.items() if state]
         if not states:
-            found.append("the service is not installed")
-        if forward.wanted(self._own) and program.running(self._own, forward.NAME) is None:
-            found.append("the port of the service is not forwarded")
-        return found
+            problems.append("the service is not installed")
+        if forward.was_started(self._own) and program.running(self._own, forward.NAME) is None:
+            problems.append("the port of the service is not forwarded")
+        return problems
 
     def status(self) -> str:
         """The cluster, and a line per Deployment of the service."""
         kubectl, context = self._connect(pin=False)
         lines = [f"{name:24} {state or 'runs'}" for name, state in _states(kubectl).items()]
-        url = forward.address(self._own, self._inherited)
+        url = forward.service_url(self._own, self._inherited)
         return "\n".join([str(context), f"address  {url}", *lines])
 
 
-def _states(kubectl: Kubectl) -> dict[str, str | None]:
+def _states(kubectl: KubectlApi) -> dict[str, str | None]:
     try:
-        found = kubectl.call("GET", rollout.DEPLOYMENTS)["items"]
-    except KubeError as error:
-        raise GroundError(f"The cluster does not answer: {error}") from error
-    return {one["metadata"]["name"]: rollout.unfinished(one) for one in found}
+        deployments = kubectl.call("GET", rollout.DEPLOYMENTS)["items"]
+    except KubeApiError as error:
+        raise DevClusterError(f"The cluster does not answer: {error}") from error
+    return {deployment["metadata"]["name"]: rollout.pending_state(deployment) for deployment in deployments}

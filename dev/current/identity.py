@@ -8,52 +8,52 @@ later command of `dev.current.current`.
 
 from pathlib import Path
 
-from dev.cluster.kube_client import Calls, KubeError
-from dev.errors import GroundError
+from dev.cluster.kube_client import KubeApi, KubeApiError
+from dev.errors import DevClusterError
 from dev.settings import Settings
 
 _PATH = "/api/v1/namespaces/kube-system"
 
 
-def read(kubectl: Calls) -> str:
+def read_uid(kubectl: KubeApi) -> str:
     """The cluster's uid. Raises GroundError where the user may not read it."""
     try:
         return str(kubectl.call("GET", _PATH)["metadata"]["uid"])
-    except KubeError as error:
-        raise GroundError(
+    except KubeApiError as error:
+        raise DevClusterError(
             "The namespace kube-system cannot be read, by whose uid a cluster is known again: your user "
             f"needs to get namespaces. ({error})"
         ) from error
 
 
-def _note(own: Settings) -> Path:
+def _record_file(own: Settings) -> Path:
     return own.state / "cluster-uid"
 
 
-def note(own: Settings, uid: str) -> None:
+def record(own: Settings, uid: str) -> None:
     """Keeps the uid of the cluster that a person has confirmed."""
     own.state.mkdir(parents=True, exist_ok=True)
-    _note(own).write_text(f"{uid}\n")
+    _record_file(own).write_text(f"{uid}\n")
 
 
-def forget(own: Settings) -> None:
+def remove_record(own: Settings) -> None:
     """Drops what an earlier installation left."""
-    _note(own).unlink(missing_ok=True)
+    _record_file(own).unlink(missing_ok=True)
 
 
 def check(own: Settings, uid: str, context: str) -> None:
     """Raises GroundError where the context leads to another cluster than the one that was confirmed."""
     try:
-        known = _note(own).read_text().strip()
+        recorded = _record_file(own).read_text().strip()
     except OSError:
         # Nobody has confirmed yet, or it was before uids were noted.
         return
-    if known == uid:
+    if recorded == uid:
         return
-    choice = own.state.parent / "cluster"
-    raise GroundError(
+    choice_file = own.state.parent / "cluster"
+    raise DevClusterError(
         f"The context {context} leads to another cluster than the one that was confirmed: the uid of its "
-        f"namespace kube-system is {uid}, and was {known}. Nothing was done. Lead the context back to that "
+        f"namespace kube-system is {uid}, and was {recorded}. Nothing was done. Lead the context back to that "
         "cluster, or set CREWYARD_STATE to another directory for this one. If that cluster is gone for good, "
-        f"forget it: rm -r {own.state} {choice}"
+        f"forget it: rm -r {own.state} {choice_file}"
     )

@@ -3,18 +3,18 @@
 import json
 import shutil
 
-from dev.current.options import Options
-from dev.errors import GroundError
+from dev.current.options import InstallOptions
+from dev.errors import DevClusterError
 from dev.images import service_image
-from dev.images.images import Images
+from dev.images.images import ImageReferences
 from dev.process import command
 from dev.progress import Progress
 from dev.settings import Settings
 
-_BUILD_SECONDS = 1200
+_BUILD_TIMEOUT_SECONDS = 1200
 
 
-def ensure(settings: Settings, options: Options, progress: Progress) -> str:
+def ensure(settings: Settings, options: InstallOptions, progress: Progress) -> str:
     """The reference by digest. Raises GroundError where there is none and none can be built."""
     if options.image:
         return options.image
@@ -23,14 +23,14 @@ def ensure(settings: Settings, options: Options, progress: Progress) -> str:
 
 def build(settings: Settings, repository: str, base: str, progress: Progress) -> str:
     """Builds the present code with Docker and pushes it, unless it has not changed. Raises GroundError."""
-    key = service_image.key(Images(pause="", kaniko="", base=base))
-    note = settings.data / "service-image.json"
-    if note.exists():
-        known = json.loads(note.read_text())
-        if known["key"] == key and str(known["image"]).startswith(f"{repository}@"):
-            return str(known["image"])
+    key = service_image.key(ImageReferences(pause="", kaniko="", base=base))
+    record_file = settings.data / "service-image.json"
+    if record_file.exists():
+        recorded = json.loads(record_file.read_text())
+        if recorded["key"] == key and str(recorded["image"]).startswith(f"{repository}@"):
+            return str(recorded["image"])
     if shutil.which("docker") is None:
-        raise GroundError(
+        raise DevClusterError(
             "The service's image is built with Docker, which is not here. Build it from the Dockerfile "
             "elsewhere, push it, and name it: CREWYARD_IMAGE=repository@sha256:…"
         )
@@ -43,18 +43,18 @@ def build(settings: Settings, repository: str, base: str, progress: Progress) ->
             ("push", tag),
         ):
             log = settings.logs / f"image-{arguments[0]}.log"
-            command.run(["docker", *arguments], step=step, log=log, seconds=_BUILD_SECONDS)
+            command.run(["docker", *arguments], step=step, log=log, seconds=_BUILD_TIMEOUT_SECONDS)
         step.detail = ""
-    image = pushed(repository, tag)
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.write_text(json.dumps({"key": key, "image": image}))
+    image = pushed_reference(repository, tag)
+    record_file.parent.mkdir(parents=True, exist_ok=True)
+    record_file.write_text(json.dumps({"key": key, "image": image}))
     return image
 
 
-def pushed(repository: str, tag: str) -> str:
+def pushed_reference(repository: str, tag: str) -> str:
     """The reference by digest under which Docker pushed a tag. Raises GroundError."""
     inspect = ["docker", "image", "inspect", "--format", "{{json .RepoDigests}}", tag]
-    for one in json.loads(command.ask(inspect)):
-        if str(one).startswith(f"{repository}@sha256:"):
-            return str(one)
-    raise GroundError(f"Docker pushed {tag} without telling its digest.")
+    for reference in json.loads(command.read_output(inspect)):
+        if str(reference).startswith(f"{repository}@sha256:"):
+            return str(reference)
+    raise DevClusterError(f"Docker pushed {tag} without telling its digest.")

@@ -5,16 +5,16 @@ from typing import Any
 
 from dev.cluster import egress
 from dev.cluster.credentials import SYSTEM_NAMESPACE
-from dev.current.options import PULL_SECRET, Options, config_values
+from dev.current.options import PULL_SECRET, InstallOptions, config_values
 
 CREWS_NAMESPACE = "crews"
-MARK = {"crewyard.dev/installed-by": "make-up"}
+INSTALLED_BY_LABEL = {"crewyard.dev/installed-by": "make-up"}
 """The label of all that `make up` makes there, by which `make down` finds it again."""
 # Where nobody says which image: it is not applied, only listed.
 NO_IMAGE = f"crewyard/service@sha256:{'0' * 64}"
 
 
-def kustomization(base: str, options: Options, image: str) -> dict[str, Any]:
+def kustomization(base: str, options: InstallOptions, image: str) -> dict[str, Any]:
     """The kustomization that is applied. `base` is the path of manifests/base relative to it."""
     repository, _, digest = image.partition("@")
     patches = []
@@ -24,15 +24,15 @@ def kustomization(base: str, options: Options, image: str) -> dict[str, Any]:
         ]
         patches.append({"patch": json.dumps(pull), "target": {"kind": "Deployment", "group": "apps"}})
     if options.storage_class:
-        kept = [{"op": "add", "path": "/spec/storageClassName", "value": options.storage_class}]
+        storage = [{"op": "add", "path": "/spec/storageClassName", "value": options.storage_class}]
         target = {"kind": "PersistentVolumeClaim", "name": "crewyard-data"}
-        patches.append({"patch": json.dumps(kept), "target": target})
+        patches.append({"patch": json.dumps(storage), "target": target})
     return {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": [base, egress.FILE] if ways(options) else [base],
+        "resources": [base, egress.FILE] if egress_rules(options) else [base],
         "images": [{"name": "crewyard/service", "newName": repository, "digest": digest}],
-        "labels": [{"pairs": MARK, "includeSelectors": False}],
+        "labels": [{"pairs": INSTALLED_BY_LABEL, "includeSelectors": False}],
         "configMapGenerator": [
             {
                 "name": "crewyard-config",
@@ -45,15 +45,15 @@ def kustomization(base: str, options: Options, image: str) -> dict[str, Any]:
     }
 
 
-def ways(options: Options) -> list[dict[str, Any]]:
+def egress_rules(options: InstallOptions) -> list[dict[str, Any]]:
     """What builds reach in private networks: those that are named, and what this machine serves."""
-    found = [egress.way(options.egress)] if options.egress else []
+    rules = [egress.allow_networks(options.egress)] if options.egress else []
     if options.host_address:
-        found.append(egress.way([f"{options.host_address}/32"], egress.SERVED_PORTS))
-    return found
+        rules.append(egress.allow_networks([f"{options.host_address}/32"], egress.SERVED_PORTS))
+    return rules
 
 
-def pull_secrets(options: Options) -> list[dict[str, Any]]:
+def pull_secrets(options: InstallOptions) -> list[dict[str, Any]]:
     """The registry's credentials, for the crews' pods and for the service's; none where none are set."""
     if not options.registry_auth:
         return []
@@ -62,7 +62,7 @@ def pull_secrets(options: Options) -> list[dict[str, Any]]:
             "apiVersion": "v1",
             "kind": "Secret",
             "type": "kubernetes.io/dockerconfigjson",
-            "metadata": {"name": PULL_SECRET, "namespace": namespace, "labels": MARK},
+            "metadata": {"name": PULL_SECRET, "namespace": namespace, "labels": INSTALLED_BY_LABEL},
             "stringData": {".dockerconfigjson": options.registry_auth},
         }
         for namespace in (SYSTEM_NAMESPACE, CREWS_NAMESPACE)

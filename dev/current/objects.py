@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dev.cluster.credentials import SYSTEM_NAMESPACE
-from dev.current.manifests import CREWS_NAMESPACE, MARK
-from dev.errors import GroundError
+from dev.current.manifests import CREWS_NAMESPACE, INSTALLED_BY_LABEL
+from dev.errors import DevClusterError
 
 NAMESPACES = (SYSTEM_NAMESPACE, CREWS_NAMESPACE)
 # Kind → resource as kubectl takes it. Nothing of another kind is applied, since `down` would not find it.
@@ -34,8 +34,8 @@ NAMESPACED_KINDS = {
     "PersistentVolumeClaim": "persistentvolumeclaims",
 }
 # What holds data or keys, or makes all of it go: it stays unless PURGE=1.
-KEPT = ("CustomResourceDefinition", "Namespace", "Secret", "PersistentVolumeClaim")
-PURGED = (
+KINDS_KEPT_BY_DOWN = ("CustomResourceDefinition", "Namespace", "Secret", "PersistentVolumeClaim")
+PURGE_WARNING = (
     "With them go all Projects, Deployments and Runs of the whole cluster, what is stored of them, and "
     "whatever else is in the namespaces that go."
 )
@@ -43,7 +43,7 @@ _GENERATED = re.compile(r"-[a-z0-9]{10}$")
 
 
 @dataclass(frozen=True, order=True)
-class Thing:
+class ObjectRef:
     """An object by name; `namespace` is empty for what belongs to the whole cluster."""
 
     kind: str
@@ -59,62 +59,64 @@ class Thing:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-def thing(item: dict[str, Any]) -> Thing:
+def object_ref(item: dict[str, Any]) -> ObjectRef:
     """The object's name."""
     metadata = item["metadata"]
-    return Thing(item["kind"], metadata.get("namespace", ""), metadata["name"])
+    return ObjectRef(item["kind"], metadata.get("namespace", ""), metadata["name"])
 
 
-def bounded(items: Iterable[dict[str, Any]]) -> None:
+def check_bounds(items: Iterable[dict[str, Any]]) -> None:
     """Raises GroundError for anything outside the two namespaces and the kinds that `down` finds again."""
-    for one in map(thing, items):
-        known = NAMESPACED_KINDS if one.namespace else CLUSTER_KINDS
-        if one.kind not in known or (one.namespace and one.namespace not in NAMESPACES):
-            raise GroundError(f"The manifests have {one}, which is not applied to a cluster that others use.")
+    for ref in map(object_ref, items):
+        kinds = NAMESPACED_KINDS if ref.namespace else CLUSTER_KINDS
+        if ref.kind not in kinds or (ref.namespace and ref.namespace not in NAMESPACES):
+            raise DevClusterError(
+                f"The manifests have {ref}, which is not applied to a cluster that others use."
+            )
 
 
-def is_ours(item: dict[str, Any]) -> bool:
+def has_install_label(item: dict[str, Any]) -> bool:
     """Whether `make up` made the object."""
     labels = item["metadata"].get("labels") or {}
-    return all(labels.get(name) == value for name, value in MARK.items())
+    return all(labels.get(name) == value for name, value in INSTALLED_BY_LABEL.items())
 
 
-def found_there(live: Iterable[dict[str, Any]]) -> tuple[list[str], list[Thing]]:
+def foreign_objects(existing: Iterable[dict[str, Any]]) -> tuple[list[str], list[ObjectRef]]:
     """Of the objects that are there already and are not ours: namespaces to be left alone, and the rest."""
-    others = [thing(item) for item in live if not is_ours(item)]
+    foreign = [object_ref(item) for item in existing if not has_install_label(item)]
     return (
-        [one.name for one in others if one.kind == "Namespace"],
-        [one for one in others if one.kind != "Namespace"],
+        [ref.name for ref in foreign if ref.kind == "Namespace"],
+        [ref for ref in foreign if ref.kind != "Namespace"],
     )
 
 
-def listing(things: Iterable[Thing]) -> str:
+def listing(refs: Iterable[ObjectRef]) -> str:
     """The objects for a person: those of the whole cluster first, then namespace by namespace."""
     lines = []
-    found = sorted(things)
-    for place in ("", *NAMESPACES):
-        here = [one for one in found if one.namespace == place]
-        lines.append(f"  {f'in namespace {place}' if place else 'in the whole cluster'}:")
-        for kind in sorted({one.kind for one in here}):
-            names = ", ".join(sorted({_shown(one) for one in here if one.kind == kind}))
+    ordered = sorted(refs)
+    for namespace in ("", *NAMESPACES):
+        in_namespace = [ref for ref in ordered if ref.namespace == namespace]
+        lines.append(f"  {f'in namespace {namespace}' if namespace else 'in the whole cluster'}:")
+        for kind in sorted({ref.kind for ref in in_namespace}):
+            names = ", ".join(sorted({_display_name(ref) for ref in in_namespace if ref.kind == kind}))
             lines.append(f"    {kind:32} {names}")
-        if not here:
+        if not in_namespace:
             lines.append("    nothing")
     return "\n".join(lines)
 
 
-def _shown(one: Thing) -> str:
-    return _GENERATED.sub("-…", one.name) if one.kind == "ConfigMap" else one.name
+def _display_name(ref: ObjectRef) -> str:
+    return _GENERATED.sub("-…", ref.name) if ref.kind == "ConfigMap" else ref.name
 
 
-def removal(live: Iterable[dict[str, Any]], purge: bool) -> list[Thing]:
+def deletion_order(installed: Iterable[dict[str, Any]], purge: bool) -> list[ObjectRef]:
     """What `down` deletes of what is ours, in this order: what runs first, the kinds last."""
     order = [*NAMESPACED_KINDS, *CLUSTER_KINDS]
-    ours = [thing(item) for item in live if is_ours(item)]
-    going = [one for one in ours if purge or one.kind not in KEPT]
-    return sorted(going, key=lambda one: (order.index(one.kind), one))
+    owned = [object_ref(item) for item in installed if has_install_label(item)]
+    to_delete = [ref for ref in owned if purge or ref.kind not in KINDS_KEPT_BY_DOWN]
+    return sorted(to_delete, key=lambda ref: (order.index(ref.kind), ref))
 
 
-def grouped(things: Iterable[Thing]) -> list[list[Thing]]:
+def group_by_kind(refs: Iterable[ObjectRef]) -> list[list[ObjectRef]]:
     """Neighbours of one kind and namespace together, since each call of kubectl takes its time."""
-    return [list(group) for _, group in itertools.groupby(things, lambda one: (one.kind, one.namespace))]
+    return [list(group) for _, group in itertools.groupby(refs, lambda ref: (ref.kind, ref.namespace))]

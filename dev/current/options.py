@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 
 PYTHON = "3.11"
 BASE_IMAGE = "python:3.11-slim"
 PULL_SECRET = "crewyard-registry"
 FORWARDED_PORT = 30081
-_REGISTRY_BYTES = 64 * 1024
+_MAX_REGISTRY_CONFIG_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Options:
+class InstallOptions:
     """The settings; empty text where nothing is set. `registry_auth` is the text of a docker config.json."""
 
     registry: str
@@ -38,20 +38,22 @@ class Options:
         return self.public_url or f"http://127.0.0.1:{FORWARDED_PORT}"
 
 
-def from_environment(environment: Mapping[str, str]) -> Options:
+def from_environment(environment: Mapping[str, str]) -> InstallOptions:
     """The options. Raises GroundError naming the variable that is missing or wrong."""
     registry = environment.get("CREWYARD_REGISTRY", "").strip().rstrip("/")
     if not registry:
-        raise GroundError(
+        raise DevClusterError(
             "CREWYARD_REGISTRY is not set: where images are pushed to and pulled from by the cluster, "
             "as host[:port][/prefix]. Its credentials: CREWYARD_REGISTRY_CONFIG=<a docker config.json>."
         )
     if "://" in registry or any(character.isspace() for character in registry):
-        raise GroundError(f"CREWYARD_REGISTRY is {registry!r}; it is host[:port][/prefix], without a scheme.")
+        raise DevClusterError(
+            f"CREWYARD_REGISTRY is {registry!r}; it is host[:port][/prefix], without a scheme."
+        )
     image = environment.get("CREWYARD_IMAGE", "").strip()
     if image and "@sha256:" not in image:
-        raise GroundError(f"CREWYARD_IMAGE is {image!r}; name it by digest, as repository@sha256:…")
-    return Options(
+        raise DevClusterError(f"CREWYARD_IMAGE is {image!r}; name it by digest, as repository@sha256:…")
+    return InstallOptions(
         registry=registry,
         registry_auth=_auth(environment.get("CREWYARD_REGISTRY_CONFIG", "")),
         insecure=_flag(environment, "CREWYARD_REGISTRY_INSECURE", False),
@@ -70,18 +72,18 @@ def from_environment(environment: Mapping[str, str]) -> Options:
 def _flag(environment: Mapping[str, str], name: str, default: bool) -> bool:
     text = environment.get(name, "").strip().lower()
     if text not in ("", "0", "1", "true", "false"):
-        raise GroundError(f"{name} is {text!r}; it is 1 or 0.")
+        raise DevClusterError(f"{name} is {text!r}; it is 1 or 0.")
     return default if not text else text in ("1", "true")
 
 
 def _networks(text: str) -> tuple[str, ...]:
-    found = tuple(one.strip() for one in text.split(",") if one.strip())
-    for one in found:
+    networks = tuple(network.strip() for network in text.split(",") if network.strip())
+    for network in networks:
         try:
-            ipaddress.ip_network(one)
+            ipaddress.ip_network(network)
         except ValueError as error:
-            raise GroundError(f"CREWYARD_EGRESS: {error}. Write networks such as 10.1.2.0/24.") from error
-    return found
+            raise DevClusterError(f"CREWYARD_EGRESS: {error}. Write networks such as 10.1.2.0/24.") from error
+    return networks
 
 
 def _auth(path: str) -> str:
@@ -89,15 +91,15 @@ def _auth(path: str) -> str:
         return ""
     try:
         with Path(path).open() as file:
-            text = file.read(_REGISTRY_BYTES + 1)
-        if len(text) > _REGISTRY_BYTES or not isinstance(json.loads(text).get("auths"), dict):
+            text = file.read(_MAX_REGISTRY_CONFIG_BYTES + 1)
+        if len(text) > _MAX_REGISTRY_CONFIG_BYTES or not isinstance(json.loads(text).get("auths"), dict):
             raise ValueError("it has no object `auths`")
     except (OSError, ValueError, AttributeError) as error:
-        raise GroundError(f"CREWYARD_REGISTRY_CONFIG={path} cannot be used: {error}") from error
+        raise DevClusterError(f"CREWYARD_REGISTRY_CONFIG={path} cannot be used: {error}") from error
     return text
 
 
-def config_values(options: Options, image: str) -> dict[str, str]:
+def config_values(options: InstallOptions, image: str) -> dict[str, str]:
     """The entries of ConfigMap `crewyard-config` that differ from the base's."""
     values = {
         "CREWYARD_SERVICE_IMAGE": image,

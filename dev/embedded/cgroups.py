@@ -13,7 +13,7 @@ from pathlib import Path
 from dev.settings import CGROUP
 
 _ROOT = Path("/sys/fs/cgroup")
-_WANTED = ("cpu", "cpuset", "memory", "pids", "hugetlb", "io")
+_CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "hugetlb", "io")
 
 
 def _trees(root: Path) -> list[Path]:
@@ -29,9 +29,9 @@ def make(root: Path = _ROOT) -> None:
     for tree in _trees(root):
         group = tree / CGROUP
         group.mkdir(exist_ok=True)
-        offered = tree / "cgroup.controllers"
-        if offered.exists():
-            usable = [name for name in offered.read_text().split() if name in _WANTED]
+        controllers_file = tree / "cgroup.controllers"
+        if controllers_file.exists():
+            usable = [name for name in controllers_file.read_text().split() if name in _CONTROLLERS]
             for parent in (tree, group):
                 for name in usable:
                     _enable(parent, name)
@@ -55,27 +55,27 @@ def _groups(root: Path) -> Iterator[Path]:
 
 def members(root: Path = _ROOT) -> set[int]:
     """The ids of all processes in our group."""
-    found = set()
+    pids = set()
     for group in _groups(root):
         try:
-            found |= {int(line) for line in (group / "cgroup.procs").read_text().split()}
+            pids |= {int(line) for line in (group / "cgroup.procs").read_text().split()}
         except OSError:
             continue
-    return found - {0, os.getpid()}
+    return pids - {0, os.getpid()}
 
 
 def end_members(grace: float, last: float = 10.0) -> set[int]:
     """SIGTERM to all members, after `grace` seconds SIGKILL; who is left after `last` more comes back."""
-    for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, last)):
+    for signal_number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, last)):
         deadline = time.monotonic() + seconds
-        sent: set[int] = set()
-        while (left := members()) and time.monotonic() < deadline:
-            for pid in left - sent:
+        signaled: set[int] = set()
+        while (remaining := members()) and time.monotonic() < deadline:
+            for pid in remaining - signaled:
                 try:
-                    os.kill(pid, number)
+                    os.kill(pid, signal_number)
                 except ProcessLookupError:
                     continue
-            sent |= left
+            signaled |= remaining
             time.sleep(0.05)
         if not members():
             return set()
@@ -86,12 +86,12 @@ def remove(root: Path = _ROOT) -> list[Path]:
     """Removes the group. What cannot be removed within two seconds comes back."""
     deadline = time.monotonic() + 2
     while True:
-        left = []
+        remaining = []
         for group in _groups(root):
             try:
                 group.rmdir()
             except OSError:
-                left.append(group)
-        if not left or time.monotonic() > deadline:
-            return left
+                remaining.append(group)
+        if not remaining or time.monotonic() > deadline:
+            return remaining
         time.sleep(0.1)

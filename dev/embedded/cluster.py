@@ -12,7 +12,7 @@ from pathlib import Path
 from dev import environment, go_build, packages, state
 from dev.cluster import pod_pids
 from dev.cluster.install import deploy
-from dev.cluster.kube_client import Kube, KubeError
+from dev.cluster.kube_client import HttpKubeApi, KubeApiError
 from dev.embedded import cgroups, kubelet_access, requirements, sysctls, teardown
 from dev.embedded.components import (
     apiserver,
@@ -23,13 +23,13 @@ from dev.embedded.components import (
     kubelet,
     scheduler,
 )
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.images import base_image, images
 from dev.net import bridge, dns, firewall, pki, service_names
-from dev.network_policy import install as fences
+from dev.network_policy import install as network_policy
 from dev.network_policy import nftables
 from dev.process import program
-from dev.process.program import Program
+from dev.process.program import ProcessSpec
 from dev.progress import Progress
 from dev.registry import access, server, signing, token_server
 from dev.settings import NODE, Settings
@@ -49,10 +49,10 @@ NAMES = (
     "dns",
     "services",
 )
-_NODE_SECONDS = 60
+_NODE_READY_SECONDS = 60
 
 
-class Embedded:
+class EmbeddedCluster:
     """The ground on this machine. One at a time changes it: a lock in the state directory sees to that."""
 
     def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: Progress) -> None:
@@ -65,9 +65,9 @@ class Embedded:
         requirements.check()
         base_image.sources()  # a build of minutes later it would be too late to say that there are none
         with state.locked(self._settings, self._progress):
-            state.forget_last_boot(self._settings)
-            state.mark(self._settings)
-            packages.install(self._settings, self._progress, packages.GROUND)
+            state.remove_stale_run_state(self._settings)
+            state.record_machine(self._settings)
+            packages.install(self._settings, self._progress, packages.CLUSTER_PACKAGES)
             go_build.link(self._settings, go_build.build(self._settings, go_build.KUBERNETES, self._progress))
             executor = go_build.build(self._settings, go_build.KANIKO, self._progress)
             pki.ensure(self._settings, self._progress)
@@ -76,69 +76,73 @@ class Embedded:
             sysctls.apply(self._settings)
             firewall.up()
             nftables.prepare()
-            fences.plugins(self._settings)
+            network_policy.install_plugins(self._settings)
             cgroups.make()
-            made = self._start(size, executor)
-            deploy(self._settings, made, self._progress)
+            built = self._start(size, executor)
+            deploy(self._settings, built, self._progress)
 
-    def _start(self, size: int, executor: Path) -> images.Images:
+    def _start(self, size: int, executor: Path) -> images.ImageReferences:
         settings = self._settings
         with self._progress.step("cluster") as step:
             access.key(settings)
             signing.ensure(settings)
             registries = [
-                server.program(settings, self._registry_secret()),
-                token_server.process(settings),
+                server.process_spec(settings, self._registry_secret()),
+                token_server.process_spec(settings),
             ]
-            started = self._ensure([etcd.program(settings), *registries])
+            started = self._start_all([etcd.process_spec(settings), *registries])
             pause = images.ensure(settings, images.pause_recipe(), self._progress)
-            started += self._ensure([containerd.program(settings, pause, size, self._inherited)])
-            started += self._ensure([apiserver.program(settings)])
-            kubelet_access.ensure(Kube(settings.kubeconfig))
-            rest = [
-                controller_manager.program(settings),
-                scheduler.program(settings),
-                fences.process(settings),
-                kubelet.program(settings),
+            started += self._start_all([containerd.process_spec(settings, pause, size, self._inherited)])
+            started += self._start_all([apiserver.process_spec(settings)])
+            kubelet_access.ensure(HttpKubeApi(settings.kubeconfig))
+            node_processes = [
+                controller_manager.process_spec(settings),
+                scheduler.process_spec(settings),
+                network_policy.process_spec(settings),
+                kubelet.process_spec(settings),
             ]
-            rest += [kube_proxy.program(settings), dns.program(settings), service_names.process(settings)]
-            started += self._ensure(rest)
+            node_processes += [
+                kube_proxy.process_spec(settings),
+                dns.process_spec(settings),
+                service_names.process_spec(settings),
+            ]
+            started += self._start_all(node_processes)
             step.detail = "waiting for the node"
-            self._node_ready()
-            if trouble := pod_pids.problem(pod_pids.limits(Kube(settings.kubeconfig))):
-                raise GroundError(trouble)
+            self._wait_node_ready()
+            if problem := pod_pids.problem(pod_pids.limits(HttpKubeApi(settings.kubeconfig))):
+                raise DevClusterError(problem)
             step.detail = f"started {', '.join(started)}" if started else "runs"
-        made = images.Images(
+        built = images.ImageReferences(
             pause=pause,
             kaniko=images.ensure(settings, images.kaniko_recipe(executor), self._progress),
             base=images.ensure(settings, images.base_recipe(self._inherited), self._progress),
         )
-        images.note_all(settings, made)
-        return made
+        images.record(settings, built)
+        return built
 
-    def _ensure(self, programs: list[Program]) -> list[str]:
-        started = [one.name for one in programs if program.start(self._settings, one)]
-        for one in programs:
-            program.wait_ready(self._settings, one)
+    def _start_all(self, specs: list[ProcessSpec]) -> list[str]:
+        started = [spec.name for spec in specs if program.start(self._settings, spec)]
+        for spec in specs:
+            program.wait_ready(self._settings, spec)
         return started
 
-    def _node_ready(self) -> None:
-        deadline = time.monotonic() + _NODE_SECONDS
-        kube = Kube(self._settings.kubeconfig)
+    def _wait_node_ready(self) -> None:
+        deadline = time.monotonic() + _NODE_READY_SECONDS
+        kube = HttpKubeApi(self._settings.kubeconfig)
         while True:
             try:
                 node = kube.get(f"/api/v1/nodes/{NODE}")
-            except KubeError:
+            except KubeApiError:
                 node = None
             conditions = node["status"].get("conditions", []) if node else []
-            ready = [one for one in conditions if one["type"] == "Ready"]
+            ready = [condition for condition in conditions if condition["type"] == "Ready"]
             if ready and ready[0]["status"] == "True":
                 return
             if time.monotonic() > deadline:
                 reason = ready[0].get("message") if ready else "it has not registered"
                 log = program.log_file(self._settings, "kubelet")
-                raise GroundError(
-                    f"The node is not ready after {_NODE_SECONDS} s: {reason}. Its log is {log}."
+                raise DevClusterError(
+                    f"The node is not ready after {_NODE_READY_SECONDS} s: {reason}. Its log is {log}."
                 )
             time.sleep(0.1)
 
@@ -153,28 +157,28 @@ class Embedded:
         """Builds the service's image if need be and installs it."""
         requirements.check_root()
         with state.locked(self._settings, self._progress):
-            deploy(self._settings, images.noted(self._settings), self._progress)
+            deploy(self._settings, images.recorded(self._settings), self._progress)
 
     def down(self, purge: bool) -> None:
         """Takes all off the machine again; with `purge` the state too."""
         requirements.check_root()
         if not self._settings.state.exists():
             return
-        carried = state.other(self._settings)
-        if carried:
-            raise GroundError(
-                f"What runs here has its state in {carried}: CREWYARD_STATE={carried} make down"
+        other = state.other_state_directory(self._settings)
+        if other:
+            raise DevClusterError(
+                f"What runs here has its state in {other}: CREWYARD_STATE={other} make down"
             )
         with state.locked(self._settings, self._progress):
             with self._progress.step("stopping") as step:
-                state.forget_last_boot(self._settings)
-                left = teardown.stop(self._settings, NAMES)
+                state.remove_stale_run_state(self._settings)
+                remaining = teardown.stop(self._settings, NAMES)
                 step.detail = "nothing is left running"
-            if left:
-                raise GroundError(
-                    "These could not be removed; run `make down` again:\n  " + "\n  ".join(left)
+            if remaining:
+                raise DevClusterError(
+                    "These could not be removed; run `make down` again:\n  " + "\n  ".join(remaining)
                 )
-            state.unmark()
+            state.remove_machine_record()
             if purge:
                 with self._progress.step(f"removing {self._settings.state}"):
                     state.remove(self._settings)
@@ -192,9 +196,9 @@ class Embedded:
         lines = []
         for name in NAMES:
             record = program.running(self._settings, name)
-            now = f"runs (process {record.pid})" if record else "does not run"
-            lines.append(f"{name:24} {now:26} {program.log_file(self._settings, name)}")
+            run_state = f"runs (process {record.pid})" if record else "does not run"
+            lines.append(f"{name:24} {run_state:26} {program.log_file(self._settings, name)}")
         if self._settings.kubeconfig.exists():
-            lines.append(fences.line(self._settings))
-            lines.append(pod_pids.line(Kube(self._settings.kubeconfig)))
+            lines.append(network_policy.status_line(self._settings))
+            lines.append(pod_pids.status_line(HttpKubeApi(self._settings.kubeconfig)))
         return "\n".join(lines)

@@ -4,7 +4,7 @@ kubeadm's certificate for that carries no right of its own; the rest of
 kubeadm, which we do not run, would bind one.
 """
 
-from dev.cluster.kube_client import Kube
+from dev.cluster.kube_client import HttpKubeApi
 
 _PATH = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
 _NAME = "crewyard:kube-apiserver-to-kubelet"
@@ -24,7 +24,7 @@ BINDING = {
 }
 
 
-def ensure(kube: Kube) -> None:
+def ensure(kube: HttpKubeApi) -> None:
     """Makes the binding if it is not there."""
     if kube.get(f"{_PATH}/{_NAME}") is None:
         kube.create(_PATH, BINDING)

@@ -17,22 +17,22 @@ _SHIM_SOCKETS = Path("/run/containerd/s")
 _DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
 
 
-def shims(settings: Settings) -> list[process.Identity]:
+def shims(settings: Settings) -> list[process.ProcessIdentity]:
     """The shims of our containerd: they name its socket in their arguments."""
-    mark = str(settings.containerd_socket).encode()
-    found = []
+    socket = str(settings.containerd_socket).encode()
+    identities = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if words[0].rpartition(b"/")[2].startswith(b"containerd-shim") and mark in words:
+        if arguments[0].rpartition(b"/")[2].startswith(b"containerd-shim") and socket in arguments:
             identity = process.identity_of(int(entry.name))
             if identity:
-                found.append(identity)
-    return found
+                identities.append(identity)
+    return identities
 
 
 def shim_sockets(settings: Settings) -> list[Path]:
@@ -79,7 +79,7 @@ def _remove_if_empty(*directories: Path) -> None:
             return
 
 
-def sweep(settings: Settings) -> None:
+def remove_host_files(settings: Settings) -> None:
     """Removes our files from the places that containerd, CNI and kubelet have fixed in their code."""
     if _CNI_RESULTS.is_dir():
         ours = [path.name.split("-")[1] for path in _CNI_RESULTS.glob("crewyard-*-eth0")]
@@ -98,7 +98,7 @@ def sweep(settings: Settings) -> None:
     _remove_if_empty(_SHIM_SOCKETS, _SHIM_SOCKETS.parent)
 
 
-def network_of_pods() -> list[str]:
+def bridge_ports() -> list[str]:
     """Interfaces still plugged into the bridge: none after a clean `down`."""
     path = Path("/sys/class/net") / BRIDGE / "brif"
     return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []

@@ -10,12 +10,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.settings import GO_MINIMUM
 
 
 @dataclass(frozen=True)
-class Facts:
+class MachineFacts:
     """The machine as the embedded ground sees it."""
 
     debian: bool
@@ -26,8 +26,8 @@ class Facts:
 
 def parse_go_version(text: str) -> tuple[int, int] | None:
     """The version within the output of `go version`, as (major, minor)."""
-    found = re.search(r"\bgo(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else None
+    match = re.search(r"\bgo(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def is_debian(os_release: str) -> bool:
@@ -37,19 +37,19 @@ def is_debian(os_release: str) -> bool:
     return "debian" in names
 
 
-def message(facts: Facts) -> str | None:
+def message(facts: MachineFacts) -> str | None:
     """One text that names all that is missing, or None."""
-    wanted = ".".join(map(str, GO_MINIMUM))
+    minimum = ".".join(map(str, GO_MINIMUM))
     lines = []
     if not facts.debian:
         lines.append("a Debian system with apt-get (its packages give containerd, runc and the rest)")
     if not facts.root:
         lines.append("root (it makes a bridge, mounts and cgroups): use `sudo make up` or a root shell")
     if facts.go is None:
-        lines.append(f"Go {wanted} or newer on PATH (Kubernetes is built from source): https://go.dev/dl/")
+        lines.append(f"Go {minimum} or newer on PATH (Kubernetes is built from source): https://go.dev/dl/")
     elif facts.go < GO_MINIMUM:
-        have = ".".join(map(str, facts.go))
-        lines.append(f"Go {wanted} or newer; the one on PATH is {have}: https://go.dev/dl/")
+        version = ".".join(map(str, facts.go))
+        lines.append(f"Go {minimum} or newer; the one on PATH is {version}: https://go.dev/dl/")
     if facts.architecture not in ("x86_64", "aarch64"):
         lines.append(f"a 64-bit Intel or ARM processor; this one is {facts.architecture}")
     if not lines:
@@ -59,7 +59,7 @@ def message(facts: Facts) -> str | None:
     )
 
 
-def observe() -> Facts:
+def observe() -> MachineFacts:
     """Looks at this machine."""
     try:
         release = Path("/etc/os-release").read_text()
@@ -69,7 +69,7 @@ def observe() -> Facts:
     if shutil.which("go"):
         done = subprocess.run(["go", "version"], capture_output=True, text=True, timeout=30, check=False)
         go = parse_go_version(done.stdout)
-    return Facts(
+    return MachineFacts(
         debian=is_debian(release) and shutil.which("apt-get") is not None,
         root=os.geteuid() == 0,
         go=go,
@@ -81,10 +81,10 @@ def check() -> None:
     """Raises GroundError with one message that names all that is missing."""
     text = message(observe())
     if text:
-        raise GroundError(text)
+        raise DevClusterError(text)
 
 
 def check_root() -> None:
     """Raises GroundError where `down` could not undo what `up` did."""
     if os.geteuid() != 0:
-        raise GroundError("The embedded Kubernetes belongs to root. Use `sudo` or a root shell.")
+        raise DevClusterError("The embedded Kubernetes belongs to root. Use `sudo` or a root shell.")

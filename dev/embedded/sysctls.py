@@ -12,7 +12,7 @@ from dev.settings import Settings
 
 # What the node needs: forwarding between pods and the world, bridged packets seen by iptables,
 # enough watches for a full node. None: noted only, since kubelet or kube-proxy sets it.
-WANTED: dict[str, int | None] = {
+REQUIRED: dict[str, int | None] = {
     "net/ipv4/ip_forward": 1,
     "net/bridge/bridge-nf-call-iptables": 1,
     "net/bridge/bridge-nf-call-ip6tables": 1,
@@ -28,20 +28,20 @@ WANTED: dict[str, int | None] = {
     "kernel/keys/root_maxbytes": None,
 }
 # Raised if lower, never lowered.
-AT_LEAST = {"fs/inotify/max_user_instances": 1024, "fs/inotify/max_user_watches": 524288}
+MINIMUM = {"fs/inotify/max_user_instances": 1024, "fs/inotify/max_user_watches": 524288}
 
 
 def changes(current: dict[str, int]) -> dict[str, int]:
     """Which settings to write, given those that this kernel has."""
-    wanted = {name: value for name, value in WANTED.items() if value is not None and name in current}
-    lifted = {name: value for name, value in AT_LEAST.items() if name in current and current[name] < value}
-    return {name: value for name, value in (wanted | lifted).items() if current[name] != value}
+    required = {name: value for name, value in REQUIRED.items() if value is not None and name in current}
+    raised = {name: value for name, value in MINIMUM.items() if name in current and current[name] < value}
+    return {name: value for name, value in (required | raised).items() if current[name] != value}
 
 
 def read(root: Path = Path("/proc/sys")) -> dict[str, int]:
     """The current values of all settings above that this kernel has."""
     values = {}
-    for name in (*WANTED, *AT_LEAST):
+    for name in (*REQUIRED, *MINIMUM):
         try:
             values[name] = int((root / name).read_text())
         except (OSError, ValueError):
@@ -57,18 +57,18 @@ def write(values: dict[str, int], root: Path = Path("/proc/sys")) -> None:
 
 def apply(settings: Settings) -> None:
     """Notes the values once, then writes the wanted ones."""
-    note = settings.run / "sysctls.json"
+    record_file = settings.run / "sysctls.json"
     current = read()
-    if not note.exists():
-        note.write_text(json.dumps(current))
+    if not record_file.exists():
+        record_file.write_text(json.dumps(current))
     write(changes(current))
 
 
 def restore(settings: Settings) -> None:
     """Writes back what was noted."""
-    note = settings.run / "sysctls.json"
-    if note.exists():
-        now = read()
-        before = json.loads(note.read_text())
-        write({name: value for name, value in before.items() if name in now and now[name] != value})
-        note.unlink()
+    record_file = settings.run / "sysctls.json"
+    if record_file.exists():
+        current = read()
+        recorded = json.loads(record_file.read_text())
+        write({name: value for name, value in recorded.items() if name in current and current[name] != value})
+        record_file.unlink()

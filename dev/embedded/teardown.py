@@ -18,21 +18,21 @@ _CONTAINERD_GRACE_SECONDS = 20.0
 
 def stop(settings: Settings, names: tuple[str, ...]) -> list[str]:
     """Stops all. `names` are the programs in the order of their start. What is left after all comes back."""
-    left = []
+    remaining = []
     others = [name for name in reversed(names) if name not in ("kubelet", "containerd")]
-    left += [name for name in ("kubelet",) if not program.stop(settings, name)]
-    left += [f"pod process {pid}" for pid in sorted(cgroups.end_members(_POD_GRACE_SECONDS))]
-    left += [name for name in others if not program.stop(settings, name)]
+    remaining += [name for name in ("kubelet",) if not program.stop(settings, name)]
+    remaining += [f"pod process {pid}" for pid in sorted(cgroups.end_members(_POD_GRACE_SECONDS))]
+    remaining += [name for name in others if not program.stop(settings, name)]
     if not program.stop(settings, "containerd", _CONTAINERD_GRACE_SECONDS):
-        left.append("containerd")
+        remaining.append("containerd")
     leftovers.end_shims(settings)
-    left += [f"mount {point}" for point in leftovers.unmount(settings)]
-    left += [f"cgroup {path}" for path in cgroups.remove()]
+    remaining += [f"mount {point}" for point in leftovers.unmount(settings)]
+    remaining += [f"cgroup {path}" for path in cgroups.remove()]
     bridge.down()
     firewall.down()
     nftables.remove()
     sysctls.restore(settings)
-    leftovers.sweep(settings)
-    if not left:
+    leftovers.remove_host_files(settings)
+    if not remaining:
         shutil.rmtree(settings.run, ignore_errors=True)
-    return left
+    return remaining

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.images import oci
 from dev.process import command
 from dev.progress import Step
@@ -18,7 +18,7 @@ PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates")
 # Raise it when `make` changes what is in the image.
 VERSION = "1"
 _SUITES = ("{0}", "{0}-updates", "{0}-security")
-_PASSED_ON = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
+_PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
@@ -35,15 +35,15 @@ def config(environment: Mapping[str, str]) -> dict[str, object]:
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_ROOT_USER_ACTION": "ignore",
     }
-    variables |= {name: environment[name] for name in (*_PASSED_ON, *_PROXIES) if environment.get(name)}
+    variables |= {name: environment[name] for name in (*_PIP_VARIABLES, *_PROXIES) if environment.get(name)}
     return {"Env": [f"{name}={value}" for name, value in variables.items()], "Cmd": ["python3"]}
 
 
-def _wanted(suite: str, codename: str) -> bool:
+def _is_debian_suite(suite: str, codename: str) -> bool:
     return suite in {pattern.format(codename) for pattern in _SUITES}
 
 
-def deb822(text: str, codename: str) -> list[str]:
+def parse_deb822(text: str, codename: str) -> list[str]:
     """One-line entries for Debian's own suites in a `.sources` file, renamed to the image's suite."""
     lines = []
     for block in re.split(r"\n\s*\n", text):
@@ -51,54 +51,58 @@ def deb822(text: str, codename: str) -> list[str]:
         fields = {name.lower(): value.split() for name, value in pairs}
         if "deb" not in fields.get("types", []) or "main" not in fields.get("components", []):
             continue
-        if fields.get("enabled") == ["no"] or _foreign(fields.get("signed-by", [])):
+        if fields.get("enabled") == ["no"] or _third_party(fields.get("signed-by", [])):
             continue
-        suites = [suite for suite in fields.get("suites", []) if _wanted(suite, codename)]
+        suites = [suite for suite in fields.get("suites", []) if _is_debian_suite(suite, codename)]
         for address in fields.get("uris", []):
             lines += [f"deb {address} {suite.replace(codename, SUITE, 1)} main" for suite in suites]
     return lines
 
 
-def one_line(text: str, codename: str) -> list[str]:
+def parse_one_line(text: str, codename: str) -> list[str]:
     """The same for a `.list` file."""
     lines = []
     for line in text.splitlines():
-        found = re.match(r"^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(.*)$", line.strip())
-        if not found or not _wanted(found[3], codename) or "main" not in found[4].split():
+        match = re.match(r"^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(.*)$", line.strip())
+        if not match or not _is_debian_suite(match[3], codename) or "main" not in match[4].split():
             continue
-        signed = re.findall(r"signed-by=(\S+)", found[1] or "")
-        if not _foreign(signed):
-            lines.append(f"deb {found[2]} {found[3].replace(codename, SUITE, 1)} main")
+        keys = re.findall(r"signed-by=(\S+)", match[1] or "")
+        if not _third_party(keys):
+            lines.append(f"deb {match[2]} {match[3].replace(codename, SUITE, 1)} main")
     return lines
 
 
-def _foreign(signed_by: list[str]) -> bool:
+def _third_party(signed_by: list[str]) -> bool:
     return any("debian-archive" not in key for key in signed_by)
 
 
 def sources(root: Path = Path("/etc")) -> str:
     """The host's sources of Debian itself as a sources.list for the image. Raises GroundError without any."""
-    found = re.search(r"^VERSION_CODENAME=(\S+)$", (root / "os-release").read_text(), re.MULTILINE)
-    codename = found[1] if found else SUITE
+    match = re.search(r"^VERSION_CODENAME=(\S+)$", (root / "os-release").read_text(), re.MULTILINE)
+    codename = match[1] if match else SUITE
     files = [root / "apt" / "sources.list", *sorted((root / "apt" / "sources.list.d").glob("*"))]
     lines: list[str] = []
     for file in files:
         if file.suffix == ".sources":
-            lines += deb822(file.read_text(), codename)
+            lines += parse_deb822(file.read_text(), codename)
         elif file.suffix == ".list" and file.exists():
-            lines += one_line(file.read_text(), codename)
+            lines += parse_one_line(file.read_text(), codename)
     if not lines:
-        raise GroundError(
+        raise DevClusterError(
             f"{root}/apt names no source of Debian's {codename} main, which the base image is made from."
         )
     return "\n".join(dict.fromkeys(lines)) + "\n"
 
 
-def make(work: Path, step: Step, entries: str, certificates: Path, image: Mapping[str, object]) -> oci.Image:
+def build(
+    work: Path, step: Step, entries: str, certificates: Path, image: Mapping[str, object]
+) -> oci.OciImage:
     """Makes the file system in `work`. Raises CommandFailed with the last lines of mmdebstrap."""
     (work / "sources.list").write_text(entries)
     tar = work / "system.tar"
-    proxy = command.ask(["apt-config", "dump", "Acquire::http::Proxy", "Acquire::https::Proxy"]).strip()
+    proxy = command.read_output(
+        ["apt-config", "dump", "Acquire::http::Proxy", "Acquire::https::Proxy"]
+    ).strip()
     argv = ["mmdebstrap", "--variant=apt", f"--include={','.join(PACKAGES)}", "--mode=root"]
     argv += [f"--aptopt={proxy}"] if proxy else []
     argv += ["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"]
@@ -112,4 +116,4 @@ def make(work: Path, step: Step, entries: str, certificates: Path, image: Mappin
         {"etc/ssl/certs/ca-certificates.crt": certificates, "usr/local/bin/python": "/usr/bin/python3"},
     )
     layers = [oci.layer(tar, work / "system.gz"), oci.layer(work / "host.tar", work / "host.gz")]
-    return oci.Image(layers, image)
+    return oci.OciImage(layers, image)

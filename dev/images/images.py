@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.images import base_image, oci
-from dev.packages import program as system
+from dev.packages import program_path
 from dev.progress import Progress, Step
 from dev.registry import access
 from dev.settings import KANIKO_VERSION, Settings
@@ -25,7 +25,7 @@ CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 @dataclass(frozen=True)
-class Images:
+class ImageReferences:
     """References by digest."""
 
     pause: str
@@ -34,13 +34,13 @@ class Images:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ImageRecipe:
     """How an image is made: `make` fills a directory and gives back the image."""
 
     repository: str
     tag: str
     key: str
-    make: Callable[[Path, Step], oci.Image]
+    make: Callable[[Path, Step], oci.OciImage]
 
 
 def content_key(parts: Iterable[Path | str | Mapping[str, object]]) -> str:
@@ -52,19 +52,19 @@ def content_key(parts: Iterable[Path | str | Mapping[str, object]]) -> str:
     return digest.hexdigest()
 
 
-def pause_recipe() -> Recipe:
+def pause_recipe() -> ImageRecipe:
     """catatonit waits, reaps orphans and ends on a signal: all that a pause container does."""
-    binary = Path(system("catatonit"))
+    binary = Path(program_path("catatonit"))
     config: dict[str, object] = {"Entrypoint": ["/pause", "-P"], "User": "65535:65535"}
 
-    def make(work: Path, step: Step) -> oci.Image:
+    def make(work: Path, step: Step) -> oci.OciImage:
         oci.write_tar(work / "layer.tar", {"pause": binary})
-        return oci.Image([oci.layer(work / "layer.tar", work / "layer.gz")], config)
+        return oci.OciImage([oci.layer(work / "layer.tar", work / "layer.gz")], config)
 
-    return Recipe("crewyard/pause", "1", content_key([binary, config]), make)
+    return ImageRecipe("crewyard/pause", "1", content_key([binary, config]), make)
 
 
-def kaniko_recipe(executor: Path) -> Recipe:
+def kaniko_recipe(executor: Path) -> ImageRecipe:
     """The executor, the host's certificates, and the environment that the published image has."""
     config: dict[str, object] = {
         "Entrypoint": ["/kaniko/executor"],
@@ -78,57 +78,57 @@ def kaniko_recipe(executor: Path) -> Recipe:
         ],
     }
 
-    def make(work: Path, step: Step) -> oci.Image:
+    def make(work: Path, step: Step) -> oci.OciImage:
         files = {"kaniko/executor": executor, "kaniko/ssl/certs/ca-certificates.crt": CA_BUNDLE}
         oci.write_tar(work / "layer.tar", files)
-        return oci.Image([oci.layer(work / "layer.tar", work / "layer.gz")], config)
+        return oci.OciImage([oci.layer(work / "layer.tar", work / "layer.gz")], config)
 
-    return Recipe(
+    return ImageRecipe(
         "crewyard/kaniko", f"v{KANIKO_VERSION}", content_key([executor.name, CA_BUNDLE, config]), make
     )
 
 
-def base_recipe(environment: Mapping[str, str]) -> Recipe:
+def base_recipe(environment: Mapping[str, str]) -> ImageRecipe:
     """A stand-in for the official image `python:3.11-slim`, out of Debian's packages."""
     sources = base_image.sources()
     config = base_image.config(environment)
 
-    def make(work: Path, step: Step) -> oci.Image:
-        return base_image.make(work, step, sources, CA_BUNDLE, config)
+    def make(work: Path, step: Step) -> oci.OciImage:
+        return base_image.build(work, step, sources, CA_BUNDLE, config)
 
     key = content_key([sources, CA_BUNDLE, config, *base_image.PACKAGES, base_image.VERSION])
-    return Recipe("library/python", f"{PYTHON}-slim", key, make)
+    return ImageRecipe("library/python", f"{PYTHON}-slim", key, make)
 
 
-def ensure(settings: Settings, recipe: Recipe, progress: Progress) -> str:
+def ensure(settings: Settings, recipe: ImageRecipe, progress: Progress) -> str:
     """The reference by digest of the image, which is in the registry afterwards."""
     key = f"{recipe.tag} {recipe.key}"
-    note = settings.data / "images" / f"{recipe.repository.replace('/', '-')}.json"
-    if note.exists():
-        known = json.loads(note.read_text())
-        digest = str(known["reference"]).partition("@")[2]
-        if known["key"] == key and oci.exists(recipe.repository, digest):
-            return str(known["reference"])
-    note.parent.mkdir(parents=True, exist_ok=True)
+    record_file = settings.data / "images" / f"{recipe.repository.replace('/', '-')}.json"
+    if record_file.exists():
+        recorded_image = json.loads(record_file.read_text())
+        digest = str(recorded_image["reference"]).partition("@")[2]
+        if recorded_image["key"] == key and oci.exists(recipe.repository, digest):
+            return str(recorded_image["reference"])
+    record_file.parent.mkdir(parents=True, exist_ok=True)
     with progress.step(f"image {recipe.repository}:{recipe.tag}") as step:
-        with tempfile.TemporaryDirectory(dir=note.parent) as work:
+        with tempfile.TemporaryDirectory(dir=record_file.parent) as work:
             image = recipe.make(Path(work), step)
             step.detail = "pushing"
             basic = access.basic(settings, recipe.repository)
             reference = oci.push(recipe.repository, recipe.tag, image, os.uname().machine, basic)
         step.detail = ""
-    note.write_text(json.dumps({"key": key, "reference": reference}))
+    record_file.write_text(json.dumps({"key": key, "reference": reference}))
     return reference
 
 
-def note_all(settings: Settings, images: Images) -> None:
+def record(settings: Settings, images: ImageReferences) -> None:
     """Keeps the references for `deploy` and for people."""
     (settings.data / "images.json").write_text(json.dumps(asdict(images), indent=2))
 
 
-def noted(settings: Settings) -> Images:
+def recorded(settings: Settings) -> ImageReferences:
     """The references of the last `up`. Raises GroundError before the first one."""
     try:
-        return Images(**json.loads((settings.data / "images.json").read_text()))
+        return ImageReferences(**json.loads((settings.data / "images.json").read_text()))
     except FileNotFoundError as error:
-        raise GroundError("The images have not been made yet. Run `make up`.") from error
+        raise DevClusterError("The images have not been made yet. Run `make up`.") from error

@@ -10,13 +10,13 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from dev.cluster.kube_client import Kube, KubeError
-from dev.errors import GroundError
+from dev.cluster.kube_client import HttpKubeApi, KubeApiError
+from dev.errors import DevClusterError
 from dev.progress import Step
 from dev.settings import REGISTRY
 
 NAMESPACE = "crewyard-dev"
-_BUILD_SECONDS = 900
+_BUILD_TIMEOUT_SECONDS = 900
 _NAMESPACE_OBJECT = {
     "apiVersion": "v1",
     "kind": "Namespace",
@@ -73,7 +73,7 @@ def pod(name: str, context: Path, credential: Path, repository: str, base: str, 
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "activeDeadlineSeconds": _BUILD_SECONDS,
+            "activeDeadlineSeconds": _BUILD_TIMEOUT_SECONDS,
             "containers": [container],
             "volumes": [
                 {"name": name, "hostPath": {"path": str(path), "type": "Directory"}}
@@ -84,7 +84,7 @@ def pod(name: str, context: Path, credential: Path, repository: str, base: str, 
 
 
 def build(
-    kube: Kube,
+    kube: HttpKubeApi,
     step: Step,
     log: Path,
     context: Path,
@@ -99,51 +99,53 @@ def build(
     name = f"service-image-{uuid.uuid4().hex[:8]}"
     _create(kube, pods, pod(name, context, credential, repository, base, image))
     try:
-        status = _follow(kube, f"{pods}/{name}", step)
+        status = _wait_finished(kube, f"{pods}/{name}", step)
         text = kube.text(f"{pods}/{name}/log")
         log.write_text(text)
         digest = _digest(status)
         if status.get("phase") != "Succeeded" or digest is None:
             end = "\n".join(text.splitlines()[-15:])
-            raise GroundError(f"The service's image could not be built. The log is {log}; it ends:\n{end}")
+            raise DevClusterError(
+                f"The service's image could not be built. The log is {log}; it ends:\n{end}"
+            )
         return digest
     finally:
         kube.call("DELETE", f"{pods}/{name}?gracePeriodSeconds=0")
 
 
-def _create(kube: Kube, pods: str, body: dict[str, Any]) -> None:
+def _create(kube: HttpKubeApi, pods: str, body: dict[str, Any]) -> None:
     # A new namespace gets its service account a moment later, and without one no pod is admitted.
     for attempt in range(8):
         try:
             kube.call("POST", pods, body)
             return
-        except KubeError as error:
+        except KubeApiError as error:
             if error.status != 403 or attempt == 7:
                 raise
             time.sleep(0.1 * 2**attempt)
 
 
-def _follow(kube: Kube, path: str, step: Step) -> dict[str, Any]:
-    deadline = time.monotonic() + _BUILD_SECONDS + 60
+def _wait_finished(kube: HttpKubeApi, path: str, step: Step) -> dict[str, Any]:
+    deadline = time.monotonic() + _BUILD_TIMEOUT_SECONDS + 60
     pause = 0.1
     while time.monotonic() < deadline:
         status: dict[str, Any] = kube.call("GET", path)["status"]
         if status.get("phase") in ("Succeeded", "Failed"):
             return status
-        step.detail = _news(kube, path, status)
+        step.detail = _status_text(kube, path, status)
         time.sleep(pause)
         pause = min(pause * 1.3, 0.5)
-    raise GroundError(f"The build pod {path} was not done within {_BUILD_SECONDS} s.")
+    raise DevClusterError(f"The build pod {path} was not done within {_BUILD_TIMEOUT_SECONDS} s.")
 
 
-def _news(kube: Kube, path: str, status: dict[str, Any]) -> str:
+def _status_text(kube: HttpKubeApi, path: str, status: dict[str, Any]) -> str:
     for container in status.get("containerStatuses", []):
         waiting = container["state"].get("waiting")
         if waiting:
             return f"{waiting.get('reason')} {waiting.get('message', '')}".strip()[:100]
     try:
         lines = kube.text(f"{path}/log?tailLines=1").split("] ", 1)
-    except KubeError:
+    except KubeApiError:
         return ""
     return lines[-1].strip()[:100]
 

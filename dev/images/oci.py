@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dev.errors import GroundError
-from dev.registry.client import Client
+from dev.errors import DevClusterError
+from dev.registry.client import RegistryClient
 from dev.registry.server import URL
 from dev.settings import REGISTRY
 
@@ -26,7 +26,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True)
-class Layer:
+class OciLayer:
     """One layer: the compressed bytes in a file, and the hash of what they unpack to."""
 
     path: Path
@@ -36,14 +36,14 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Image:
+class OciImage:
     """An image to push: its layers from the bottom, and the `config` object that says how it starts."""
 
-    layers: Sequence[Layer]
+    layers: Sequence[OciLayer]
     config: Mapping[str, object] = field(default_factory=dict)
 
 
-def layer(tar: Path, target: Path) -> Layer:
+def layer(tar: Path, target: Path) -> OciLayer:
     """Compresses a tar file into `target`."""
     plain, packed = hashlib.sha256(), hashlib.sha256()
     size = 0
@@ -59,7 +59,7 @@ def layer(tar: Path, target: Path) -> Layer:
         while block := source.read(1 << 20):
             packed.update(block)
             size += len(block)
-    return Layer(target, f"sha256:{packed.hexdigest()}", size, f"sha256:{plain.hexdigest()}")
+    return OciLayer(target, f"sha256:{packed.hexdigest()}", size, f"sha256:{plain.hexdigest()}")
 
 
 def write_tar(target: Path, files: Mapping[str, Path | str]) -> None:
@@ -81,14 +81,14 @@ def write_tar(target: Path, files: Mapping[str, Path | str]) -> None:
                 archive.addfile(entry, io.BytesIO(content))
 
 
-def documents(image: Image, architecture: str) -> tuple[bytes, bytes]:
+def documents(image: OciImage, architecture: str) -> tuple[bytes, bytes]:
     """The image's configuration and manifest."""
     config = {
         "architecture": _ARCHITECTURES.get(architecture, architecture),
         "os": "linux",
         "created": "1970-01-01T00:00:00Z",
         "config": dict(image.config),
-        "rootfs": {"type": "layers", "diff_ids": [one.diff_id for one in image.layers]},
+        "rootfs": {"type": "layers", "diff_ids": [image_layer.diff_id for image_layer in image.layers]},
         "history": [{"created": "1970-01-01T00:00:00Z", "created_by": "crewyard"} for _ in image.layers],
     }
     blob = json.dumps(config, sort_keys=True).encode()
@@ -96,7 +96,10 @@ def documents(image: Image, architecture: str) -> tuple[bytes, bytes]:
         "schemaVersion": 2,
         "mediaType": _MANIFEST,
         "config": {"mediaType": _CONFIG, "digest": _sha256(blob), "size": len(blob)},
-        "layers": [{"mediaType": _LAYER, "digest": one.digest, "size": one.size} for one in image.layers],
+        "layers": [
+            {"mediaType": _LAYER, "digest": image_layer.digest, "size": image_layer.size}
+            for image_layer in image.layers
+        ],
     }
     return blob, json.dumps(manifest, sort_keys=True).encode()
 
@@ -106,41 +109,50 @@ def _sha256(blob: bytes) -> str:
 
 
 def _call(
-    client: Client, method: str, target: str, body: object = None, headers: Mapping[str, str] | None = None
+    client: RegistryClient,
+    method: str,
+    target: str,
+    body: object = None,
+    headers: Mapping[str, str] | None = None,
 ) -> tuple[int, str]:
     try:
         return client.call(method, target, body, headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise GroundError(f"The registry at {URL} does not answer: {error}. `make up` starts it.") from error
+        raise DevClusterError(
+            f"The registry at {URL} does not answer: {error}. `make up` starts it."
+        ) from error
 
 
 def exists(repository: str, reference: str) -> bool:
     """Whether the registry has this manifest, by tag or digest."""
     accept = {"Accept": f"{_MANIFEST}, application/vnd.docker.distribution.manifest.v2+json"}
-    return _call(Client(URL), "HEAD", f"/v2/{repository}/manifests/{reference}", headers=accept)[0] == 200
+    return (
+        _call(RegistryClient(URL), "HEAD", f"/v2/{repository}/manifests/{reference}", headers=accept)[0]
+        == 200
+    )
 
 
-def push(repository: str, tag: str, image: Image, architecture: str, basic: str = "") -> str:
+def push(repository: str, tag: str, image: OciImage, architecture: str, basic: str = "") -> str:
     """Pushes the image; its reference by digest comes back. Raises GroundError if the registry refuses.
 
     `basic` are user and password as the header `Authorization` has them.
     """
-    client = Client(URL, basic)
+    client = RegistryClient(URL, basic)
     config, manifest = documents(image, architecture)
-    for one in image.layers:
-        with one.path.open("rb") as file:
-            _blob(client, repository, one.digest, one.size, file)
-    _blob(client, repository, _sha256(config), len(config), config)
+    for image_layer in image.layers:
+        with image_layer.path.open("rb") as file:
+            _push_blob(client, repository, image_layer.digest, image_layer.size, file)
+    _push_blob(client, repository, _sha256(config), len(config), config)
     headers = {"Content-Type": _MANIFEST}
     status, _ = _call(client, "PUT", f"/v2/{repository}/manifests/{tag}", manifest, headers)
     if status != 201:
-        raise GroundError(
+        raise DevClusterError(
             f"The registry answered {status} to the manifest of {repository}:{tag}. See registry.log."
         )
     return f"{REGISTRY}/{repository}@{_sha256(manifest)}"
 
 
-def _blob(client: Client, repository: str, digest: str, size: int, body: object) -> None:
+def _push_blob(client: RegistryClient, repository: str, digest: str, size: int, body: object) -> None:
     if _call(client, "HEAD", f"/v2/{repository}/blobs/{digest}")[0] == 200:
         return
     status, location = _call(client, "POST", f"/v2/{repository}/blobs/uploads/", b"")
@@ -149,4 +161,4 @@ def _blob(client: Client, repository: str, digest: str, size: int, body: object)
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
         status, _ = _call(client, "PUT", target, body, headers)
     if status != 201:
-        raise GroundError(f"The registry answered {status} to a blob of {repository}. See registry.log.")
+        raise DevClusterError(f"The registry answered {status} to a blob of {repository}. See registry.log.")

@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from dev.cluster.kube_client import Kube
+from dev.cluster.kube_client import HttpKubeApi
 from dev.images import kaniko, oci
-from dev.images.images import Images
+from dev.images.images import ImageReferences
 from dev.progress import Progress
 from dev.registry import access
 from dev.settings import REGISTRY, REPOSITORY, Settings
@@ -16,24 +16,24 @@ from dev.settings import REGISTRY, REPOSITORY, Settings
 REPOSITORY_NAME = "crewyard/service"
 PACKAGES = ("api", "build", "controller", "crds", "egress", "kube", "plan", "runner")
 _FILES = ("Dockerfile", "requirements/service.txt")
-_LEFT_OUT = {"__pycache__"}
+_EXCLUDED = {"__pycache__"}
 
 
-def content(root: Path = REPOSITORY) -> Iterator[tuple[str, Path]]:
+def context_files(root: Path = REPOSITORY) -> Iterator[tuple[str, Path]]:
     """All files that go into the image with their names in the context, sorted."""
     names = list(_FILES)
     for package in PACKAGES:
         for path in (root / package).rglob("*"):
-            if path.is_file() and not _LEFT_OUT & set(path.parts) and path.suffix != ".pyc":
+            if path.is_file() and not _EXCLUDED & set(path.parts) and path.suffix != ".pyc":
                 names.append(str(path.relative_to(root)))
     for name in sorted(names):
         yield name, root / name
 
 
-def key(images: Images, root: Path = REPOSITORY) -> str:
+def key(images: ImageReferences, root: Path = REPOSITORY) -> str:
     """A hash of all that the image is made from."""
     digest = hashlib.sha256(f"{images.base}\n".encode())
-    for name, path in content(root):
+    for name, path in context_files(root):
         blob = path.read_bytes()
         digest.update(f"{name} {len(blob)}\n".encode() + blob)
     return digest.hexdigest()
@@ -44,21 +44,21 @@ def stage(target: Path, root: Path = REPOSITORY) -> None:
     shutil.rmtree(target, ignore_errors=True)
     for package in PACKAGES:
         (target / package).mkdir(parents=True, exist_ok=True)
-    for name, path in content(root):
+    for name, path in context_files(root):
         copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
         copy.chmod(0o644)
 
 
-def ensure(settings: Settings, kube: Kube, images: Images, progress: Progress) -> str:
+def ensure(settings: Settings, kube: HttpKubeApi, images: ImageReferences, progress: Progress) -> str:
     """The reference by digest of the image of the present code. Raises GroundError if it cannot be built."""
-    note = settings.data / "images" / "crewyard-service.json"
-    wanted = key(images)
-    if note.exists():
-        known = json.loads(note.read_text())
-        if known["key"] == wanted and oci.exists(REPOSITORY_NAME, known["digest"]):
-            return f"{REGISTRY}/{REPOSITORY_NAME}@{known['digest']}"
+    record_file = settings.data / "images" / "crewyard-service.json"
+    content_hash = key(images)
+    if record_file.exists():
+        recorded = json.loads(record_file.read_text())
+        if recorded["key"] == content_hash and oci.exists(REPOSITORY_NAME, recorded["digest"]):
+            return f"{REGISTRY}/{REPOSITORY_NAME}@{recorded['digest']}"
     context = settings.data / "context"
     stage(context)
     credential = settings.configuration / "service-image"
@@ -72,6 +72,6 @@ def ensure(settings: Settings, kube: Kube, images: Images, progress: Progress) -
             kube, step, log, context, credential, REPOSITORY_NAME, images.base, images.kaniko
         )
         step.detail = ""
-    note.parent.mkdir(parents=True, exist_ok=True)
-    note.write_text(json.dumps({"key": wanted, "digest": digest}))
+    record_file.parent.mkdir(parents=True, exist_ok=True)
+    record_file.write_text(json.dumps({"key": content_hash, "digest": digest}))
     return f"{REGISTRY}/{REPOSITORY_NAME}@{digest}"

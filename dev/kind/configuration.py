@@ -17,7 +17,7 @@ VOLUME = "crewyard-registry"
 OWNER = "dev.crewyard.state"
 """The volume's label that names the state directory to which the containers belong."""
 # Docker pushes over plain http to loopback only, so this machine has another address for it than the pods.
-PUSHED_TO = "localhost:5001"
+PUSH_REGISTRY = "localhost:5001"
 HOSTS_DIRECTORY = f"/etc/containerd/certs.d/{REGISTRY}"
 _PORT = 30080
 _BEGIN, _END = "# crewyard", "# end of crewyard"
@@ -34,7 +34,7 @@ def cluster() -> dict[str, Any]:
         "kind": "KubeletConfiguration",
         "podPidsLimit": 1024,
     }
-    facade = {
+    port_mapping = {
         "containerPort": _PORT,
         "hostPort": _PORT,
         "listenAddress": LOOPBACK,
@@ -43,7 +43,7 @@ def cluster() -> dict[str, Any]:
     node = {
         "role": "control-plane",
         "image": NODE_IMAGE,
-        "extraPortMappings": [facade],
+        "extraPortMappings": [port_mapping],
         "kubeadmConfigPatches": [json.dumps(kubelet)],
     }
     return {
@@ -68,7 +68,7 @@ def registry_arguments(gateway: str) -> list[str]:
         f"--network={NETWORK}",
         "--env=REGISTRY_STORAGE_DELETE_ENABLED=true",
         f"--volume={VOLUME}:/var/lib/registry",
-        f"--publish=127.0.0.1:{PUSHED_TO.rpartition(':')[2]}:5000",
+        f"--publish=127.0.0.1:{PUSH_REGISTRY.rpartition(':')[2]}:5000",
         f"--publish={gateway}:{REGISTRY_PORT}:5000",
         REGISTRY_IMAGE,
     ]
@@ -76,23 +76,23 @@ def registry_arguments(gateway: str) -> list[str]:
 
 def registry_hosting() -> dict[str, Any]:
     """The ConfigMap by which tools find a cluster's local registry (KEP-1755)."""
-    told = f'host: "{PUSHED_TO}"\nhostFromClusterNetwork: "{REGISTRY}"\n'
+    hosting = f'host: "{PUSH_REGISTRY}"\nhostFromClusterNetwork: "{REGISTRY}"\n'
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "local-registry-hosting", "namespace": "kube-public"},
-        "data": {"localRegistryHosting.v1": told},
+        "data": {"localRegistryHosting.v1": hosting},
     }
 
 
-def named(corefile: str, gateway: str, registry: str) -> str:
+def with_hosts(corefile: str, gateway: str, registry: str) -> str:
     """CoreDNS' configuration with the names of this machine and of the registry; the same when asked again.
 
     Raises ValueError where the configuration is not as kubeadm writes it.
     """
-    plain = re.sub(rf"[ \t]*{_BEGIN}\n.*?{_END}\n", "", corefile, flags=re.DOTALL)
-    found = re.search(r"^([ \t]*)forward \. ", plain, re.MULTILINE)
-    if not found:
+    without_block = re.sub(rf"[ \t]*{_BEGIN}\n.*?{_END}\n", "", corefile, flags=re.DOTALL)
+    forward_line = re.search(r"^([ \t]*)forward \. ", without_block, re.MULTILINE)
+    if not forward_line:
         raise ValueError("CoreDNS forwards nothing")
     lines = (
         _BEGIN,
@@ -103,23 +103,23 @@ def named(corefile: str, gateway: str, registry: str) -> str:
         "}",
         _END,
     )
-    block = "".join(f"{found[1]}{line}\n" for line in lines)
-    return plain[: found.start()] + block + plain[found.start() :]
+    block = "".join(f"{forward_line[1]}{line}\n" for line in lines)
+    return without_block[: forward_line.start()] + block + without_block[forward_line.start() :]
 
 
 def gateway(network: list[dict[str, Any]]) -> str | None:
     """This machine's IPv4 address in a network that `docker network inspect` describes."""
-    for one in network[0].get("IPAM", {}).get("Config") or []:
-        address = str(one.get("Gateway", ""))
+    for config in network[0].get("IPAM", {}).get("Config") or []:
+        address = str(config.get("Gateway", ""))
         if re.fullmatch(r"\d+\.\d+\.\d+\.\d+", address):
             return address
-        subnet = re.fullmatch(r"(\d+\.\d+\.\d+)\.0/\d+", str(one.get("Subnet", "")))
+        subnet = re.fullmatch(r"(\d+\.\d+\.\d+)\.0/\d+", str(config.get("Subnet", "")))
         if subnet and not address:
             return f"{subnet[1]}.1"
     return None
 
 
-def addresses(network: list[dict[str, Any]]) -> list[str]:
+def subnets(network: list[dict[str, Any]]) -> list[str]:
     """The IPv4 networks of Docker's network: the nodes' and the registry's."""
     subnets = [str(one.get("Subnet", "")) for one in network[0].get("IPAM", {}).get("Config") or []]
     return [one for one in subnets if re.fullmatch(r"[\d.]+/\d+", one)]

@@ -9,15 +9,15 @@ import subprocess
 
 # Small, and in the registry that every engine knows.
 TRIAL_IMAGE = "busybox:1.37"
-_INFO_SECONDS = 10
-_TRIAL_SECONDS = 60
+_INFO_TIMEOUT_SECONDS = 10
+_TRIAL_TIMEOUT_SECONDS = 60
 # What a node does first and a plain container may not: mount, and write a kernel setting.
-_TRIAL = "mkdir /t && mount -t tmpfs none /t && echo 0 > /proc/sys/net/ipv4/conf/lo/proxy_arp"
+_TRIAL_SCRIPT = "mkdir /t && mount -t tmpfs none /t && echo 0 > /proc/sys/net/ipv4/conf/lo/proxy_arp"
 
 
-def trial() -> list[str]:
+def trial_command() -> list[str]:
     """The command that shows whether privileged containers work."""
-    return ["docker", "run", "--rm", "--privileged", TRIAL_IMAGE, "sh", "-c", _TRIAL]
+    return ["docker", "run", "--rm", "--privileged", TRIAL_IMAGE, "sh", "-c", _TRIAL_SCRIPT]
 
 
 def problem() -> str | None:
@@ -25,19 +25,19 @@ def problem() -> str | None:
     if shutil.which("docker") is None:
         return "there is no program `docker`"
     info = ["docker", "info", "--format", "{{.OSType}} {{.ServerVersion}}"]
-    return _ask(info, _INFO_SECONDS, "the Docker engine does not answer") or _ask(
-        trial(), _TRIAL_SECONDS, "the Docker engine runs no privileged container"
+    return _failure(info, _INFO_TIMEOUT_SECONDS, "the Docker engine does not answer") or _failure(
+        trial_command(), _TRIAL_TIMEOUT_SECONDS, "the Docker engine runs no privileged container"
     )
 
 
-def _ask(argv: list[str], seconds: float, said: str) -> str | None:
+def _failure(argv: list[str], seconds: float, failure: str) -> str | None:
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False)
+        completed = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
-        return f"{said}: no answer within {seconds:.0f} s"
+        return f"{failure}: no answer within {seconds:.0f} s"
     except OSError as error:
-        return f"{said}: {error}"
-    if done.returncode == 0:
+        return f"{failure}: {error}"
+    if completed.returncode == 0:
         return None
-    last = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    return f"{said}: {last[-1] if last else f'exit code {done.returncode}'}"
+    output = (completed.stderr.strip() or completed.stdout.strip()).splitlines()
+    return f"{failure}: {output[-1] if output else f'exit code {completed.returncode}'}"

@@ -14,7 +14,7 @@ from dev.current import image as docker_image
 from dev.images.images import PYTHON
 from dev.kind import configuration, docker
 from dev.progress import Progress
-from dev.settings import FACADE_URL, REGISTRY, Settings
+from dev.settings import CREWYARD_URL, REGISTRY, Settings
 
 # Name in the local registry → where it comes from.
 BASE = ("library/python", f"{PYTHON}-slim", f"python:{PYTHON}-slim")
@@ -22,20 +22,20 @@ KANIKO = ("crewyard/kaniko", "v1.28.3", "ghcr.io/osscontainertools/kaniko:v1.28.
 _PULL_SECONDS = 900
 
 
-def mirrored(image: tuple[str, str, str], progress: Progress) -> str:
+def mirror(image: tuple[str, str, str], progress: Progress) -> str:
     """Copies a public image to the local registry and gives its digest there. Raises GroundError."""
     name, tag, source = image
-    repository = f"{configuration.PUSHED_TO}/{name}"
+    repository = f"{configuration.PUSH_REGISTRY}/{name}"
     with progress.step(f"image {source}"):
-        docker.ask("pull", "--quiet", source, seconds=_PULL_SECONDS)
-        docker.ask("tag", source, f"{repository}:{tag}")
-        docker.ask("push", "--quiet", f"{repository}:{tag}", seconds=_PULL_SECONDS)
-    return inside(docker_image.pushed(repository, f"{repository}:{tag}"))
+        docker.run("pull", "--quiet", source, seconds=_PULL_SECONDS)
+        docker.run("tag", source, f"{repository}:{tag}")
+        docker.run("push", "--quiet", f"{repository}:{tag}", seconds=_PULL_SECONDS)
+    return cluster_reference(docker_image.pushed_reference(repository, f"{repository}:{tag}"))
 
 
-def inside(reference: str) -> str:
+def cluster_reference(reference: str) -> str:
     """An image of the local registry by the name that nodes and pods know it by."""
-    return reference.replace(f"{configuration.PUSHED_TO}/", f"{REGISTRY}/", 1)
+    return reference.replace(f"{configuration.PUSH_REGISTRY}/", f"{REGISTRY}/", 1)
 
 
 def values(service: str, base: str, kaniko: str, gateway: str, networks: list[str]) -> dict[str, str]:
@@ -46,7 +46,7 @@ def values(service: str, base: str, kaniko: str, gateway: str, networks: list[st
         "CREWYARD_BASE_IMAGES": json.dumps({PYTHON: base}),
         "CREWYARD_REGISTRY": REGISTRY,
         "CREWYARD_REGISTRY_INSECURE": "true",
-        "CREWYARD_PUBLIC_URL": FACADE_URL,
+        "CREWYARD_PUBLIC_URL": CREWYARD_URL,
         # This machine serves git to the demonstration and the tests; nodes, pods and Services stay closed.
         "CREWYARD_NET_ALLOW": f"{gateway}/32",
         "CREWYARD_NET_DENY": ",".join([*networks, "10.244.0.0/16", "10.96.0.0/16"]),
@@ -79,20 +79,25 @@ def kustomization(base: str, service: str, literals: dict[str, str]) -> dict[str
 
 def policy(gateway: str, networks: list[str]) -> dict[str, Any]:
     """Builds reach the registry, and what this machine serves; kind's network holds them to that."""
-    served = (*egress.REGISTRY_PORTS, *egress.SERVED_PORTS)
-    return egress.policy([egress.way(networks, egress.REGISTRY_PORTS), egress.way([f"{gateway}/32"], served)])
+    ports = (*egress.REGISTRY_PORTS, *egress.SERVED_PORTS)
+    return egress.policy(
+        [
+            egress.allow_networks(networks, egress.REGISTRY_PORTS),
+            egress.allow_networks([f"{gateway}/32"], ports),
+        ]
+    )
 
 
 def write(own: Settings, gateway: str, progress: Progress) -> str:
     """Has all images in the local registry and the kustomization written; gives its directory."""
-    service = inside(
-        docker_image.build(own, f"{configuration.PUSHED_TO}/crewyard/service", BASE[2], progress)
+    service = cluster_reference(
+        docker_image.build(own, f"{configuration.PUSH_REGISTRY}/crewyard/service", BASE[2], progress)
     )
-    networks = configuration.addresses(docker.inspect("network", configuration.NETWORK) or [{}])
+    networks = configuration.subnets(docker.inspect("network", configuration.NETWORK) or [{}])
     literals = values(
         service,
-        mirrored(BASE, progress),
-        mirrored(KANIKO, progress),
+        mirror(BASE, progress),
+        mirror(KANIKO, progress),
         gateway,
         networks,
     )

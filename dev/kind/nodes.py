@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 from dev import go_build
-from dev.cluster.kubectl import Kubectl
-from dev.errors import GroundError
+from dev.cluster.kubectl import KubectlApi
+from dev.errors import DevClusterError
 from dev.kind import configuration, docker, owner
 from dev.process import command
 from dev.progress import Progress
@@ -18,11 +18,11 @@ _DNS = "/api/v1/namespaces/kube-system/configmaps/coredns"
 
 def program(settings: Settings, progress: Progress) -> str:
     """kind in the version that is meant: the one on PATH if it is that, else built. Raises GroundError."""
-    found = shutil.which("kind")
-    if found and f" v{configuration.VERSION} " in f"{command.ask([found, 'version'])} ":
-        return found
+    path = shutil.which("kind")
+    if path and f" v{configuration.VERSION} " in f"{command.read_output([path, 'version'])} ":
+        return path
     if shutil.which("go") is None:
-        raise GroundError(
+        raise DevClusterError(
             f"kind {configuration.VERSION} is not on PATH, and there is no Go to build it with. Install one "
             "of them: https://kind.sigs.k8s.io/docs/user/quick-start/#installation or https://go.dev/dl/"
         )
@@ -45,15 +45,15 @@ def ensure(kind: str, own: Settings, progress: Progress) -> None:
             step.detail = ""
         unfinished.unlink(missing_ok=True)
     elif not own.kubeconfig.exists():
-        raise GroundError(
+        raise DevClusterError(
             f"The kind cluster {configuration.CLUSTER} was begun and not finished: an earlier `make up` was "
             f"cut off, or its state was removed from {own.state}. Remove it and begin again: "
             "make down PURGE=1 CREWYARD_CLUSTER=kind, then make up"
         )
     elif not node:
-        docker.ask("start", configuration.NODE)
-    told = command.ask([kind, "get", "kubeconfig", f"--name={configuration.CLUSTER}"])
-    write_private(own.kubeconfig, told)
+        docker.run("start", configuration.NODE)
+    kubeconfig = command.read_output([kind, "get", "kubeconfig", f"--name={configuration.CLUSTER}"])
+    write_private(own.kubeconfig, kubeconfig)
 
 
 def write_private(file: Path, text: str) -> None:
@@ -66,10 +66,10 @@ def write_private(file: Path, text: str) -> None:
 
 def gateway() -> str:
     """Where the nodes' pods reach this machine. Raises GroundError."""
-    found = docker.inspect("network", configuration.NETWORK)
-    address = configuration.gateway(found) if found else None
+    network = docker.inspect("network", configuration.NETWORK)
+    address = configuration.gateway(network) if network else None
     if not address:
-        raise GroundError(f"Docker's network {configuration.NETWORK} has no IPv4 address. Run `make up`.")
+        raise DevClusterError(f"Docker's network {configuration.NETWORK} has no IPv4 address. Run `make up`.")
     return address
 
 
@@ -77,26 +77,26 @@ def ensure_registry() -> None:
     """Makes the registry's container or starts it again, and tells the nodes where it is."""
     running = docker.running(configuration.REGISTRY_CONTAINER)
     if running is None:
-        docker.ask("run", *configuration.registry_arguments(gateway()), seconds=300)
+        docker.run("run", *configuration.registry_arguments(gateway()), seconds=300)
     elif not running:
-        docker.ask("start", configuration.REGISTRY_CONTAINER)
+        docker.run("start", configuration.REGISTRY_CONTAINER)
     file = f"{configuration.HOSTS_DIRECTORY}/hosts.toml"
-    docker.ask("exec", configuration.NODE, "mkdir", "-p", configuration.HOSTS_DIRECTORY)
-    docker.ask("exec", "-i", configuration.NODE, "cp", "/dev/stdin", file, stdin=configuration.hosts_file())
+    docker.run("exec", configuration.NODE, "mkdir", "-p", configuration.HOSTS_DIRECTORY)
+    docker.run("exec", "-i", configuration.NODE, "cp", "/dev/stdin", file, stdin=configuration.hosts_file())
 
 
-def ensure_names(kubectl: Kubectl) -> None:
+def ensure_names(kubectl: KubectlApi) -> None:
     """Gives pods the names of this machine and of the registry. Raises GroundError."""
     registry = docker.address(configuration.REGISTRY_CONTAINER, configuration.NETWORK)
-    known = kubectl.call("GET", _DNS)["data"]["Corefile"]
+    current = kubectl.call("GET", _DNS)["data"]["Corefile"]
     try:
-        wanted = configuration.named(known, gateway(), registry)
+        desired = configuration.with_hosts(current, gateway(), registry)
     except ValueError as error:
-        raise GroundError(f"The cluster's name service cannot be told names: {error}") from error
+        raise DevClusterError(f"The cluster's name service cannot be told names: {error}") from error
     kubectl.run("apply", "-f", "-", stdin=json.dumps(configuration.registry_hosting()))
-    if wanted == known:
+    if desired == current:
         return
-    patch = json.dumps({"data": {"Corefile": wanted}})
+    patch = json.dumps({"data": {"Corefile": desired}})
     kubectl.run("-n", "kube-system", "patch", "configmap", "coredns", "--type=merge", "-p", patch)
     kubectl.run("-n", "kube-system", "rollout", "restart", "deployment/coredns")
     kubectl.run("-n", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=180s", seconds=200)
@@ -106,12 +106,12 @@ def stop() -> None:
     """Stops the containers; what is in them stays."""
     for name in (configuration.NODE, configuration.REGISTRY_CONTAINER):
         if docker.running(name):
-            docker.ask("stop", "--time=20", name)
+            docker.run("stop", "--time=20", name)
 
 
 def remove(kind: str) -> None:
     """Removes the containers with all that is in them."""
-    command.ask([kind, "delete", "cluster", f"--name={configuration.CLUSTER}"], seconds=180)
+    command.read_output([kind, "delete", "cluster", f"--name={configuration.CLUSTER}"], seconds=180)
     if docker.running(configuration.REGISTRY_CONTAINER) is not None:
-        docker.ask("rm", "--force", "--volumes", configuration.REGISTRY_CONTAINER)
+        docker.run("rm", "--force", "--volumes", configuration.REGISTRY_CONTAINER)
     owner.release()

@@ -7,16 +7,16 @@ was never finished has an owner. `refusal` is pure.
 
 from pathlib import Path
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.kind import configuration, docker
 
-_REMOVAL = (
+_REMOVE_COMMANDS = (
     f"docker rm --force --volumes {configuration.NODE} {configuration.REGISTRY_CONTAINER}; "
     f"docker volume rm {configuration.VOLUME}"
 )
 
 
-def refusal(volume: bool, owner: str, node: bool, known: bool, state: Path) -> str | None:
+def conflict(volume: bool, owner: str, node: bool, has_kubeconfig: bool, state: Path) -> str | None:
     """Why a state directory may not touch what is there; None where it may.
 
     `volume` is whether the registry's volume is there and `owner` its label (empty without one), `node`
@@ -29,37 +29,37 @@ def refusal(volume: bool, owner: str, node: bool, known: bool, state: Path) -> s
             f"The kind cluster {configuration.CLUSTER} belongs to the state directory {owner}, not to "
             f"{state}: Docker holds one of that name. Go on with that one (CREWYARD_STATE={owner}), or "
             f"remove it first: CREWYARD_STATE={owner} make down PURGE=1. If that directory is gone: "
-            f"{_REMOVAL}"
+            f"{_REMOVE_COMMANDS}"
         )
     # A cluster of a release that kept no owner is taken over by the directory that knows its kubeconfig.
-    if not volume and (known or not node):
+    if not volume and (has_kubeconfig or not node):
         return None
-    there = f"container {configuration.NODE}" if node else f"volume {configuration.VOLUME}"
+    existing = f"container {configuration.NODE}" if node else f"volume {configuration.VOLUME}"
     return (
-        f"Docker has a {there} that no state directory is known to own, so it is left alone. "
-        f"If nobody needs it, remove it: {_REMOVAL}"
+        f"Docker has a {existing} that no state directory is known to own, so it is left alone. "
+        f"If nobody needs it, remove it: {_REMOVE_COMMANDS}"
     )
 
 
-def check(state: Path, known: bool) -> None:
+def check(state: Path, has_kubeconfig: bool) -> None:
     """Raises GroundError where another owns what is there."""
-    found = docker.inspect("volume", configuration.VOLUME)
-    owner = ((found[0].get("Labels") or {}) if found else {}).get(configuration.OWNER, "")
+    volume = docker.inspect("volume", configuration.VOLUME)
+    owner = ((volume[0].get("Labels") or {}) if volume else {}).get(configuration.OWNER, "")
     node = docker.inspect("container", configuration.NODE) is not None
-    why = refusal(found is not None, str(owner), node, known, state)
-    if why:
-        raise GroundError(why)
+    reason = conflict(volume is not None, str(owner), node, has_kubeconfig, state)
+    if reason:
+        raise DevClusterError(reason)
 
 
-def claim(state: Path, known: bool) -> None:
+def claim(state: Path, has_kubeconfig: bool) -> None:
     """Makes `state` the owner where there is none. Raises GroundError where another is."""
-    check(state, known)
+    check(state, has_kubeconfig)
     # Docker leaves a volume that is there as it is: of two that come at once one is the owner.
-    docker.ask("volume", "create", f"--label={configuration.OWNER}={state}", configuration.VOLUME)
-    check(state, known)
+    docker.run("volume", "create", f"--label={configuration.OWNER}={state}", configuration.VOLUME)
+    check(state, has_kubeconfig)
 
 
 def release() -> None:
     """Removes the mark with the registry's volume. The containers are gone by then."""
     if docker.inspect("volume", configuration.VOLUME) is not None:
-        docker.ask("volume", "rm", configuration.VOLUME)
+        docker.run("volume", "rm", configuration.VOLUME)

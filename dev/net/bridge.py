@@ -9,7 +9,7 @@ import subprocess
 from ipaddress import IPv4Network, ip_network
 from typing import Any
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.process import command
 from dev.settings import BRIDGE, BRIDGE_ADDRESS, POD_NETWORK, SERVICE_NETWORK
 
@@ -19,20 +19,24 @@ _MTU_DEFAULT = 1500
 
 
 def _ip(*arguments: str) -> Any:
-    text = command.ask(["ip", "-json", "-4", *arguments])
+    text = command.read_output(["ip", "-json", "-4", *arguments])
     return json.loads(text) if text.strip() else []
 
 
 def conflict(routes: list[dict[str, Any]]) -> str | None:
     """The route, if any, of somebody else's network that overlaps the pods' or the Services'."""
-    ours = [ip_network(POD_NETWORK), ip_network(SERVICE_NETWORK)]
+    cluster_networks = [ip_network(POD_NETWORK), ip_network(SERVICE_NETWORK)]
     for route in routes:
         destination = str(route.get("dst", "default"))
         if destination == "default" or route.get("dev") == BRIDGE:
             continue
         network = IPv4Network(destination, strict=False)
         # A wider route, such as a VPN's for 10.0.0.0/8, is merely outranked by the bridge's.
-        if any(network.subnet_of(own) for own in ours if isinstance(own, IPv4Network)):
+        if any(
+            network.subnet_of(cluster_network)
+            for cluster_network in cluster_networks
+            if isinstance(cluster_network, IPv4Network)
+        ):
             return destination
     return None
 
@@ -48,8 +52,8 @@ def mtu() -> int:
 
 def devices(routes: list[dict[str, Any]]) -> list[str]:
     """The interfaces that routes lead to, sorted; a route of several ways names them one by one."""
-    ways = [way for route in routes for way in (route, *route.get("nexthops", []))]
-    return sorted({str(way["dev"]) for way in ways if "dev" in way})
+    hops = [hop for route in routes for hop in (route, *route.get("nexthops", []))]
+    return sorted({str(hop["dev"]) for hop in hops if "dev" in hop})
 
 
 def exists() -> bool:
@@ -62,19 +66,19 @@ def up(size: int) -> bool:
     for module in ("br_netfilter", "overlay"):
         # Built into many kernels; where it is missing altogether, the process that needs it says so.
         subprocess.run(["modprobe", module], capture_output=True, timeout=30, check=False)
-    made = not exists()
-    if made:
-        taken = conflict(_ip("route", "show"))
-        if taken:
-            raise GroundError(
-                f"The network {taken} of this machine overlaps those of the cluster, {POD_NETWORK} and "
+    created = not exists()
+    if created:
+        overlapping = conflict(_ip("route", "show"))
+        if overlapping:
+            raise DevClusterError(
+                f"The network {overlapping} of this machine overlaps those of the cluster, {POD_NETWORK} and "
                 f"{SERVICE_NETWORK}. Take that network down, or change the addresses in dev/settings.py."
             )
-        command.ask(["ip", "link", "add", BRIDGE, "address", _HARDWARE_ADDRESS, "type", "bridge"])
+        command.read_output(["ip", "link", "add", BRIDGE, "address", _HARDWARE_ADDRESS, "type", "bridge"])
     prefix = POD_NETWORK.partition("/")[2]
-    command.ask(["ip", "address", "replace", f"{BRIDGE_ADDRESS}/{prefix}", "dev", BRIDGE])
-    command.ask(["ip", "link", "set", BRIDGE, "mtu", str(size), "up"])
-    return made
+    command.read_output(["ip", "address", "replace", f"{BRIDGE_ADDRESS}/{prefix}", "dev", BRIDGE])
+    command.read_output(["ip", "link", "set", BRIDGE, "mtu", str(size), "up"])
+    return created
 
 
 def down() -> None:
@@ -84,4 +88,4 @@ def down() -> None:
     for link in _ip("link", "show", "master", BRIDGE):
         name = str(link["ifname"]).partition("@")[0]
         subprocess.run(["ip", "link", "delete", name], capture_output=True, timeout=30, check=False)
-    command.ask(["ip", "link", "delete", BRIDGE])
+    command.read_output(["ip", "link", "delete", BRIDGE])

@@ -7,9 +7,9 @@ It answers the fixed names of the ground and those of the Services, which
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-from dev.packages import program as system
-from dev.process.probe import Tcp
-from dev.process.program import Program
+from dev.packages import program_path
+from dev.process.probe import TcpProbe
+from dev.process.program import ProcessSpec
 from dev.settings import BRIDGE_ADDRESS, CLUSTER_DOMAIN, HOST_NAME, REGISTRY_HOST, Settings
 
 
@@ -32,11 +32,11 @@ def service_hosts(services: Iterable[dict[str, object]]) -> str:
     return "".join(sorted(lines))
 
 
-def program(settings: Settings) -> Program:
+def process_spec(settings: Settings) -> ProcessSpec:
     """The process as `up` starts it."""
     fixed = settings.configuration / "dns.hosts"
     argv = (
-        system("dnsmasq"),
+        program_path("dnsmasq"),
         "--keep-in-foreground",
         "--conf-file=/dev/null",
         "--pid-file",
@@ -56,4 +56,6 @@ def program(settings: Settings) -> Program:
         # A Service that is about to exist must not stay unknown.
         "--no-negcache",
     )
-    return Program(name="dns", argv=argv, files={fixed: fixed_hosts()}, probe=Tcp(BRIDGE_ADDRESS, 53))
+    return ProcessSpec(
+        name="dns", argv=argv, files={fixed: fixed_hosts()}, probe=TcpProbe(BRIDGE_ADDRESS, 53)
+    )

@@ -47,7 +47,7 @@ def _rules(family: str, table: str) -> list[str]:
     return done.stdout.splitlines() if done.returncode == 0 else []
 
 
-def removal(rules: list[str]) -> tuple[list[list[str]], list[str]]:
+def removal_commands(rules: list[str]) -> tuple[list[list[str]], list[str]]:
     """What takes our chains out of one table: rules of other chains to delete, chains to flush and drop.
 
     `rules` is the output of `iptables -S`.
@@ -57,11 +57,11 @@ def removal(rules: list[str]) -> tuple[list[list[str]], list[str]]:
     ]
     jumps = []
     for line in rules:
-        words = shlex.split(line)
-        if words[:1] != ["-A"] or words[1] in chains or "-j" not in words:
+        arguments = shlex.split(line)
+        if arguments[:1] != ["-A"] or arguments[1] in chains or "-j" not in arguments:
             continue
-        if words[words.index("-j") + 1] in chains:
-            jumps.append(["-D", *words[1:]])
+        if arguments[arguments.index("-j") + 1] in chains:
+            jumps.append(["-D", *arguments[1:]])
     return jumps, chains
 
 
@@ -70,21 +70,21 @@ def up() -> None:
     if all(f"-A {chain} -j {target}" in _rules("iptables", table) for table, chain, target in _JUMPS):
         return
     # Given chains are flushed and filled again in one step; all others stay as they are.
-    command.ask(["iptables-restore", "-w", "10", "--noflush"], stdin=RULES)
+    command.read_output(["iptables-restore", "-w", "10", "--noflush"], stdin=RULES)
     for table, chain, target in _JUMPS:
         if f"-A {chain} -j {target}" not in _rules("iptables", table):
-            command.ask(["iptables", "-w", "10", "-t", table, "-I", chain, "-j", target])
+            command.read_output(["iptables", "-w", "10", "-t", table, "-I", chain, "-j", target])
 
 
 def down() -> None:
     """Removes every chain of the node and the rules that lead to them."""
     for family in _FAMILIES:
         for table in _TABLES:
-            jumps, chains = removal(_rules(family, table))
+            jumps, chains = removal_commands(_rules(family, table))
             for jump in jumps:
-                command.ask([family, "-w", "10", "-t", table, *jump])
+                command.read_output([family, "-w", "10", "-t", table, *jump])
             if chains:
                 # First all flushed, then all dropped: they refer to one another.
                 lines = [f"-F {chain}" for chain in chains] + [f"-X {chain}" for chain in chains]
                 text = "\n".join([f"*{table}", *lines, "COMMIT", ""])
-                command.ask([f"{family}-restore", "-w", "10", "--noflush"], stdin=text)
+                command.read_output([f"{family}-restore", "-w", "10", "--noflush"], stdin=text)

@@ -26,7 +26,7 @@ from dev.settings import (
 )
 
 _RENEW_AFTER_SECONDS = 300 * 24 * 3600
-_KEPT = ("ca.", "front-proxy-ca.", "sa.")
+_KEPT_PREFIXES = ("ca.", "front-proxy-ca.", "sa.")
 COMPONENTS = ("controller-manager", "scheduler", "kubelet")
 
 
@@ -55,38 +55,40 @@ def configuration(pki: Path) -> str:
     return "\n---\n".join(json.dumps(document, indent=2) for document in (init, cluster)) + "\n"
 
 
-def is_current(stamp: str, wanted: str, now: float) -> bool:
+def is_current(stamp: str, config_hash: str, now: float) -> bool:
     """Whether a stamp `<hash> <epoch seconds>` means that the certificates are the wanted ones and young."""
-    have, _, made = stamp.partition(" ")
-    return have == wanted and made.isdigit() and 0 <= now - int(made) < _RENEW_AFTER_SECONDS
+    stamp_hash, _, created = stamp.partition(" ")
+    return stamp_hash == config_hash and created.isdigit() and 0 <= now - int(created) < _RENEW_AFTER_SECONDS
 
 
 def ensure(settings: Settings, progress: Progress, clock: Callable[[], float] = time.time) -> None:
     """Makes what is missing. Raises CommandFailed with kubeadm's message."""
     text = configuration(settings.pki)
-    wanted = hashlib.sha256(text.encode()).hexdigest()
+    config_hash = hashlib.sha256(text.encode()).hexdigest()
     stamp = settings.pki / "stamp"
-    if stamp.exists() and is_current(stamp.read_text(), wanted, clock()):
+    if stamp.exists() and is_current(stamp.read_text(), config_hash, clock()):
         return
     with progress.step("certificates"):
         settings.pki.mkdir(parents=True, exist_ok=True)
         settings.pki.chmod(0o700)
         for path in settings.pki.rglob("*"):
-            if path.is_file() and not path.name.startswith(_KEPT):
+            if path.is_file() and not path.name.startswith(_KEPT_PREFIXES):
                 path.unlink()
         file = settings.configuration / "kubeadm.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         kubeadm = str(settings.bin / "kubeadm")
-        command.ask([kubeadm, "init", "phase", "certs", "all", "--config", str(file)])
+        command.read_output([kubeadm, "init", "phase", "certs", "all", "--config", str(file)])
         for component in COMPONENTS:
             phase = [kubeadm, "init", "phase", "kubeconfig", component]
-            command.ask([*phase, "--config", str(file), "--kubeconfig-dir", str(settings.pki)])
+            command.read_output([*phase, "--config", str(file), "--kubeconfig-dir", str(settings.pki)])
         user = [kubeadm, "kubeconfig", "user", "--config", str(file), "--validity-period", "8760h"]
-        _write(settings.pki / "proxy.conf", command.ask([*user, "--client-name", "system:kube-proxy"]))
-        admin = command.ask([*user, "--client-name", "crewyard-admin", "--org", "system:masters"])
+        _write(
+            settings.pki / "proxy.conf", command.read_output([*user, "--client-name", "system:kube-proxy"])
+        )
+        admin = command.read_output([*user, "--client-name", "crewyard-admin", "--org", "system:masters"])
         _write(settings.kubeconfig, admin)
-        stamp.write_text(f"{wanted} {int(clock())}")
+        stamp.write_text(f"{config_hash} {int(clock())}")
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,7 +6,7 @@ from dev.settings import CLUSTER_DOMAIN, HOST_NAME, LOOPBACK, POD_NETWORK, SERVI
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _OWN_DOMAIN = HOST_NAME.partition(".")[2]
-_PLACES = (
+_NO_PROXY_ENTRIES = (
     LOOPBACK,
     "localhost",
     POD_NETWORK,
@@ -25,7 +25,7 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
     """
     if not any(environment.get(name) or environment.get(name.upper()) for name in _PROXIES):
         return {}
-    given = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
-    places = [entry.strip() for entry in given.split(",") if entry.strip()]
-    value = ",".join([*places, *(place for place in _PLACES if place not in places)])
+    inherited = environment.get("NO_PROXY") or environment.get("no_proxy") or ""
+    entries = [entry.strip() for entry in inherited.split(",") if entry.strip()]
+    value = ",".join([*entries, *(own_entry for own_entry in _NO_PROXY_ENTRIES if own_entry not in entries)])
     return {"NO_PROXY": value, "no_proxy": value}

@@ -12,22 +12,22 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dev.cluster.kube_client import Kube, KubeError
+from dev.cluster.kube_client import HttpKubeApi, KubeApiError
 from dev.net import dns
 from dev.process import program
-from dev.process.program import Program
+from dev.process.program import ProcessSpec
 from dev.settings import REPOSITORY, Settings
 
 _WATCH_SECONDS = 300
-_PAUSE_MAX = 5.0
+_MAX_RETRY_SECONDS = 5.0
 _PATH = "/api/v1/services"
 
 
-def changed(services: dict[str, dict[str, Any]], event: dict[str, Any]) -> bool:
+def apply_event(services: dict[str, dict[str, Any]], event: dict[str, Any]) -> bool:
     """Applies a watch event to the known Services. Raises KubeError for an error, such as an old version."""
     kind, item = event["type"], event["object"]
     if kind == "ERROR":
-        raise KubeError(int(item.get("code") or 0), str(item.get("message")))
+        raise KubeApiError(int(item.get("code") or 0), str(item.get("message")))
     if kind not in ("ADDED", "MODIFIED", "DELETED"):
         return False
     uid = item["metadata"]["uid"]
@@ -51,7 +51,7 @@ def publish(settings: Settings, text: str) -> None:
         os.kill(record.pid, signal.SIGHUP)
 
 
-def follow(settings: Settings, kube: Kube) -> None:
+def list_and_watch(settings: Settings, kube: HttpKubeApi) -> None:
     """One list and the watch after it, until the watch ends. Raises KubeError."""
     listing = kube.call("GET", _PATH)
     services = {item["metadata"]["uid"]: item for item in listing["items"]}
@@ -61,38 +61,38 @@ def follow(settings: Settings, kube: Kube) -> None:
         f"{_PATH}?watch=1&allowWatchBookmarks=true&timeoutSeconds={_WATCH_SECONDS}&resourceVersion={version}"
     )
     for line in kube.lines(query, _WATCH_SECONDS + 30):
-        if changed(services, json.loads(line)):
+        if apply_event(services, json.loads(line)):
             publish(settings, dns.service_hosts(services.values()))
 
 
 def main(state: str) -> None:
     """Follows for ever, with a growing pause while the API is away."""
     settings = Settings(Path(state))
-    kube = Kube(settings.kubeconfig)
-    pause = 0.1
+    kube = HttpKubeApi(settings.kubeconfig)
+    retry = 0.1
     while True:
         try:
-            follow(settings, kube)
-            pause = 0.1
-        except KubeError as error:
+            list_and_watch(settings, kube)
+            retry = 0.1
+        except KubeApiError as error:
             print(f"services: {error}", file=sys.stderr, flush=True)
-            time.sleep(pause)
-            pause = min(pause * 2, _PAUSE_MAX)
+            time.sleep(retry)
+            retry = min(retry * 2, _MAX_RETRY_SECONDS)
 
 
-def process(settings: Settings) -> Program:
+def process_spec(settings: Settings) -> ProcessSpec:
     """The process as `up` starts it; the code counts into its fingerprint."""
     code = "".join(
         (REPOSITORY / "dev" / name).read_text()
         for name in ("net/service_names.py", "net/dns.py", "cluster/kube_client.py")
     )
-    return Program(
+    return ProcessSpec(
         name="services",
         argv=(sys.executable, "-m", "dev.net.service_names", str(settings.state)),
         files={settings.run / "services.code": code},
         cwd=REPOSITORY,
         probe=None,
-        grace=2,
+        grace_seconds=2,
     )
 
 

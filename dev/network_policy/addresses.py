@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Owner:
+class AddressOwner:
     """The pod, and the sandbox that has the address: a pod whose sandbox died gets another one."""
 
     namespace: str
@@ -28,18 +28,18 @@ class Addresses:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        self._owners: dict[str, Owner] = {}
+        self._owners: dict[str, AddressOwner] = {}
         for path in directory.iterdir():
             try:
-                self._owners[str(IPv4Address(path.name))] = Owner(**json.loads(path.read_text()))
+                self._owners[str(IPv4Address(path.name))] = AddressOwner(**json.loads(path.read_text()))
             except (ValueError, TypeError):
                 path.unlink()
 
-    def all(self) -> Mapping[str, Owner]:
+    def owners(self) -> Mapping[str, AddressOwner]:
         """The owners by address."""
         return dict(self._owners)
 
-    def give(self, address: str, owner: Owner) -> None:
+    def assign(self, address: str, owner: AddressOwner) -> None:
         """Notes an owner; whoever had the address before has lost it."""
         file = self._directory / str(IPv4Address(address))
         fresh = file.with_name(f"{file.name}.new")
@@ -47,10 +47,10 @@ class Addresses:
         fresh.replace(file)
         self._owners[address] = owner
 
-    def take(self, container: str) -> bool:
+    def release(self, container: str) -> bool:
         """Forgets what a sandbox had. True if that was anything."""
-        gone = [address for address, owner in self._owners.items() if owner.container == container]
-        for address in gone:
+        released = [address for address, owner in self._owners.items() if owner.container == container]
+        for address in released:
             (self._directory / address).unlink(missing_ok=True)
             del self._owners[address]
-        return bool(gone)
+        return bool(released)

@@ -17,12 +17,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SECONDS = 25.0
+CALL_TIMEOUT_SECONDS = 25.0
 VERSIONS = ["0.3.0", "0.3.1", "0.4.0"]
-TRY_AGAIN = 11
+CNI_TRY_AGAIN_LATER = 11
 
 
-class _Rules:
+class _ScannerOptions:
     """What the scanner of JSON asks its decoder for."""
 
     strict = True
@@ -42,7 +42,7 @@ def loads(data: bytes) -> "Any":
 
         return json.loads(data)
     try:
-        scan: Any = make_scanner(_Rules())  # type: ignore[arg-type]
+        scan: Any = make_scanner(_ScannerOptions())  # type: ignore[arg-type]
         return scan(data.decode().strip(), 0)[0]
     except StopIteration:
         raise ValueError("no JSON") from None
@@ -60,69 +60,69 @@ def dumps(value: object) -> str:
     return "".join(encode(value, 0))
 
 
-def variable(name: bytes) -> str:
+def environment_variable(name: bytes) -> str:
     """One of the environment, or nothing."""
-    found: bytes = posix.environ.get(name, b"")
-    return found.decode()
+    value: bytes = posix.environ.get(name, b"")
+    return value.decode()
 
 
 def pod() -> dict[str, str]:
     """The pod that containerd names."""
-    given = dict(part.partition("=")[::2] for part in variable(b"CNI_ARGS").split(";"))
+    arguments = dict(part.partition("=")[::2] for part in environment_variable(b"CNI_ARGS").split(";"))
     names = {"namespace": "K8S_POD_NAMESPACE", "name": "K8S_POD_NAME", "uid": "K8S_POD_UID"}
-    return {key: given.get(name, "") for key, name in names.items()}
+    return {key: arguments.get(name, "") for key, name in names.items()}
 
 
-def ask(path: str, request: "dict[str, Any]") -> "dict[str, Any]":
+def call_enforcer(path: str, request: "dict[str, Any]") -> "dict[str, Any]":
     """The enforcer's answer. Raises OSError or ValueError without one."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        connection.settimeout(SECONDS)
+        connection.settimeout(CALL_TIMEOUT_SECONDS)
         connection.connect(path)
         connection.sendall(dumps(request).encode() + b"\n")
-        answer = b""
-        while not answer.endswith(b"\n"):
-            piece = connection.recv(65536)
-            if not piece:
+        received = b""
+        while not received.endswith(b"\n"):
+            chunk = connection.recv(65536)
+            if not chunk:
                 raise OSError("it hung up")
-            answer += piece
+            received += chunk
     finally:
         connection.close()
-    found: dict[str, Any] = loads(answer)
-    return found
+    response: dict[str, Any] = loads(received)
+    return response
 
 
 def main() -> int:
     """One call of the container runtime; what it is to do is in the environment."""
-    command = variable(b"CNI_COMMAND")
+    command = environment_variable(b"CNI_COMMAND")
     if command == "VERSION":
         print(dumps({"cniVersion": VERSIONS[-1], "supportedVersions": VERSIONS}))
         return 0
-    given = loads(sys.stdin.buffer.read())
-    before = given.get("prevResult") or {}
-    addresses = [one["address"].partition("/")[0] for one in before.get("ips", ())]
+    config = loads(sys.stdin.buffer.read())
+    previous = config.get("prevResult") or {}
+    addresses = [address["address"].partition("/")[0] for address in previous.get("ips", ())]
     request = {
         **pod(),
         "command": command,
-        "container": variable(b"CNI_CONTAINERID"),
-        "addresses": [one for one in addresses if ":" not in one],
+        "container": environment_variable(b"CNI_CONTAINERID"),
+        "addresses": [address for address in addresses if ":" not in address],
     }
     try:
-        answer = ask(given["socket"], request)
-        problem = answer.get("problem")
+        response = call_enforcer(config["socket"], request)
+        problem = response.get("problem")
     except (OSError, ValueError) as error:
         problem = f"it does not answer: {error}"
     # What goes must go, whoever is away; the enforcer forgets it when it comes back.
     if problem and command in ("ADD", "CHECK"):
-        said = {
-            "cniVersion": given.get("cniVersion"),
-            "code": TRY_AGAIN,
+        error_result = {
+            "cniVersion": config.get("cniVersion"),
+            "code": CNI_TRY_AGAIN_LATER,
             "msg": f"crewyard fences: {problem}",
         }
-        print(dumps(said))
+        print(dumps(error_result))
         return 1
     if command == "ADD":
-        print(dumps(before))
+        print(dumps(previous))
     return 0
 
 

@@ -13,102 +13,108 @@ import time
 from pathlib import Path
 from typing import Any
 
-from dev.cluster.kube_client import Kube, KubeError
+from dev.cluster.kube_client import HttpKubeApi, KubeApiError
 from dev.network_policy import nftables, ruleset
-from dev.network_policy.addresses import Addresses, Owner
-from dev.network_policy.watcher import Sight, say
+from dev.network_policy.addresses import Addresses, AddressOwner
+from dev.network_policy.watcher import PolicyWatcher, log
 from dev.settings import Settings
 
-WAIT = 20.0
-_PAUSE = 0.5
-_REQUEST_MAX = 65536
+APPLY_TIMEOUT_SECONDS = 20.0
+_RETRY_SECONDS = 0.5
+_MAX_REQUEST_BYTES = 65536
 
 
 class Enforcer:
     """Applies the rules whenever something changed; many changes at once are one."""
 
-    def __init__(self, kube: Kube, addresses: Addresses) -> None:
-        self._turn = threading.Condition()
-        self._wanted = 1
+    def __init__(self, kube: HttpKubeApi, addresses: Addresses) -> None:
+        self._condition = threading.Condition()
+        self._requested = 1
         self._applied = 0
         self._addresses = addresses
-        self._last = ""
-        self.sight = Sight(kube, self.changed)
+        self._applied_text = ""
+        self.watcher = PolicyWatcher(kube, self.request_apply)
 
-    def changed(self) -> int:
+    def request_apply(self) -> int:
         """Asks for the rules to be made anew; the number to wait for comes back."""
-        with self._turn:
-            self._wanted += 1
-            self._turn.notify_all()
-            return self._wanted
+        with self._condition:
+            self._requested += 1
+            self._condition.notify_all()
+            return self._requested
 
-    def world(self) -> ruleset.World:
+    def snapshot(self) -> ruleset.ClusterSnapshot:
         """All that is known now."""
-        seen, given = self.sight.pods(), self._addresses.all()
+        watched, owners = self.watcher.pods(), self._addresses.owners()
         pods = {
-            address: ruleset.Pod(owner.namespace, seen[owner.uid].labels, address)
-            for address, owner in given.items()
-            if owner.uid in seen
+            address: ruleset.AddressedPod(owner.namespace, watched[owner.uid].labels, address)
+            for address, owner in owners.items()
+            if owner.uid in watched
         }
         # Pods that started before this process was installed are known by their status.
-        for one in seen.values():
-            if one.address and one.address not in given:
-                pods[one.address] = ruleset.Pod(one.namespace, one.labels, one.address)
-        return ruleset.World(list(pods.values()), self.sight.namespaces(), self.sight.policies())
+        for pod in watched.values():
+            if pod.address and pod.address not in owners:
+                pods[pod.address] = ruleset.AddressedPod(pod.namespace, pod.labels, pod.address)
+        return ruleset.ClusterSnapshot(
+            list(pods.values()), self.watcher.namespaces(), self.watcher.policies()
+        )
 
-    def work(self) -> None:
+    def run(self) -> None:
         """Applies for ever. Until each kind was listed once, what held before goes on to hold."""
         while True:
-            with self._turn:
-                self._turn.wait_for(lambda: self._wanted > self._applied and self.sight.complete, timeout=5)
-                if self._wanted == self._applied or not self.sight.complete:
+            with self._condition:
+                self._condition.wait_for(
+                    lambda: self._requested > self._applied and self.watcher.complete, timeout=5
+                )
+                if self._requested == self._applied or not self.watcher.complete:
                     continue
-                now = self._wanted
+                request_number = self._requested
             try:
-                text = ruleset.text(self.world())
-                if text != self._last:
+                text = ruleset.text(self.snapshot())
+                if text != self._applied_text:
                     nftables.apply(text)
             except Exception as error:  # whatever it is, this thread has no second
-                say(f"the rules could not be applied, the last ones hold: {error}")
-                time.sleep(_PAUSE)
+                log(f"the rules could not be applied, the last ones hold: {error}")
+                time.sleep(_RETRY_SECONDS)
                 continue
-            self._last = text
-            with self._turn:
-                self._applied = max(self._applied, now)
-                self._turn.notify_all()
+            self._applied_text = text
+            with self._condition:
+                self._applied = max(self._applied, request_number)
+                self._condition.notify_all()
 
-    def _wait(self, number: int) -> bool:
-        with self._turn:
-            return self._turn.wait_for(lambda: self._applied >= number, timeout=WAIT)
+    def _wait_applied(self, number: int) -> bool:
+        with self._condition:
+            return self._condition.wait_for(lambda: self._applied >= number, timeout=APPLY_TIMEOUT_SECONDS)
 
-    def answer(self, request: dict[str, Any]) -> str | None:
+    def handle_request(self, request: dict[str, Any]) -> str | None:
         """Does what the plugin asks; gives the problem, if there is one."""
         match request["command"]:
             case "ADD":
                 return self._add(request)
             case "DEL":
-                if self._addresses.take(request["container"]):
-                    self.changed()
+                if self._addresses.release(request["container"]):
+                    self.request_apply()
             case "STATUS":
-                closed = sorted(self.sight.problems.items())
-                return "; ".join(f"{title} is not expressed: {why}" for title, why in closed) or None
+                unsupported = sorted(self.watcher.problems.items())
+                return (
+                    "; ".join(f"{title} is not expressed: {reason}" for title, reason in unsupported) or None
+                )
         return None
 
     def _add(self, request: dict[str, Any]) -> str | None:
-        owner = Owner(request["namespace"], request["name"], request["uid"], request["container"])
-        if not self._wait(1):
+        owner = AddressOwner(request["namespace"], request["name"], request["uid"], request["container"])
+        if not self._wait_applied(1):
             return "the cluster could not be read yet"
         try:
-            if not self.sight.learn(owner.namespace, owner.name, owner.uid):
+            if not self.watcher.ensure_known(owner.namespace, owner.name, owner.uid):
                 return f"there is no pod {owner.namespace}/{owner.name} of uid {owner.uid}"
-        except KubeError as error:
+        except KubeApiError as error:
             return f"the pod could not be read: {error}"
         for address in request["addresses"]:
-            self._addresses.give(address, owner)
-        return None if self._wait(self.changed()) else "the rules could not be applied in time"
+            self._addresses.assign(address, owner)
+        return None if self._wait_applied(self.request_apply()) else "the rules could not be applied in time"
 
 
-class Server(socketserver.ThreadingUnixStreamServer):
+class EnforcerServer(socketserver.ThreadingUnixStreamServer):
     """Takes a line of JSON and answers one."""
 
     daemon_threads = True
@@ -116,36 +122,36 @@ class Server(socketserver.ThreadingUnixStreamServer):
     enforcer: Enforcer
 
 
-class Handler(socketserver.StreamRequestHandler):
+class EnforcerHandler(socketserver.StreamRequestHandler):
     """One call of the plugin."""
 
     timeout = 30
 
     def handle(self) -> None:
         """Answers it."""
-        line = self.rfile.readline(_REQUEST_MAX)
+        line = self.rfile.readline(_MAX_REQUEST_BYTES)
         if not line:
             return  # somebody looked whether we are here
         try:
-            assert isinstance(self.server, Server)
-            problem = self.server.enforcer.answer(json.loads(line))
+            assert isinstance(self.server, EnforcerServer)
+            problem = self.server.enforcer.handle_request(json.loads(line))
         except (ValueError, KeyError, OSError) as error:
             problem = f"{type(error).__name__}: {error}"
         if problem:
-            say(problem)
+            log(problem)
         self.wfile.write(json.dumps({"problem": problem}).encode() + b"\n")
 
 
 def main(state: str) -> None:
     """Works for ever."""
     settings = Settings(Path(state))
-    enforcer = Enforcer(Kube(settings.kubeconfig), Addresses(settings.run / "fences"))
-    settings.fences_socket.unlink(missing_ok=True)
-    enforcer.sight.start()
-    threading.Thread(target=enforcer.work, daemon=True).start()
-    with Server(str(settings.fences_socket), Handler) as server:
+    enforcer = Enforcer(HttpKubeApi(settings.kubeconfig), Addresses(settings.run / "fences"))
+    settings.network_policy_socket.unlink(missing_ok=True)
+    enforcer.watcher.start()
+    threading.Thread(target=enforcer.run, daemon=True).start()
+    with EnforcerServer(str(settings.network_policy_socket), EnforcerHandler) as server:
         server.enforcer = enforcer
-        settings.fences_socket.chmod(0o600)
+        settings.network_policy_socket.chmod(0o600)
         server.serve_forever()
 
 

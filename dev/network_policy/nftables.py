@@ -3,9 +3,9 @@
 import subprocess
 from pathlib import Path
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.network_policy.ruleset import IPV6, TABLE
-from dev.packages import program as system
+from dev.packages import program_path
 from dev.process import command
 
 _BRIDGED = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
@@ -15,7 +15,7 @@ _IPV6 = Path("/proc/sys/net/ipv6")
 def prepare() -> None:
     """Closes IPv6 on the bridge. Raises GroundError where the kernel cannot fence pods at all."""
     if not _BRIDGED.exists():
-        raise GroundError(
+        raise DevClusterError(
             "This kernel has no br_netfilter, so that packets between pods could not be filtered. "
             "Load or build the module br_netfilter."
         )
@@ -25,15 +25,15 @@ def prepare() -> None:
 
 def apply(text: str) -> None:
     """Makes a text of `ruleset` hold, all of it at once or nothing. Raises CommandFailed."""
-    command.ask([system("nft"), "-f", "-"], stdin=text, seconds=30)
+    command.read_output([program_path("nft"), "-f", "-"], stdin=text, seconds=30)
 
 
 def remove() -> None:
     """Takes our tables away, whatever they have in them."""
     for family in ("ip", "ip6"):
         try:
-            found = subprocess.run(
-                [system("nft"), "list", "tables", family],
+            listing = subprocess.run(
+                [program_path("nft"), "list", "tables", family],
                 capture_output=True,
                 text=True,
                 timeout=30,
@@ -41,5 +41,5 @@ def remove() -> None:
             )
         except FileNotFoundError:
             return  # `up` came to nothing before the package was there
-        if f"table {family} {TABLE}" in found.stdout.splitlines():
+        if f"table {family} {TABLE}" in listing.stdout.splitlines():
             apply(f"delete table {family} {TABLE}\n")

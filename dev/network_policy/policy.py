@@ -14,12 +14,12 @@ from dev.network_policy import selector
 Selector = Mapping[str, Any]
 
 
-class Inexpressible(Exception):
+class UnsupportedPolicy(Exception):
     """The policy says something that the node has no rules for; the text says what."""
 
 
 @dataclass(frozen=True)
-class Block:
+class AddressBlock:
     """Addresses by number, but for the excepted ones."""
 
     network: IPv4Network
@@ -27,7 +27,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Selection:
+class PodSelection:
     """Pods by labels. Without `namespaces` those of the policy's own namespace."""
 
     namespaces: Selector | None
@@ -35,7 +35,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Ports:
+class PortRange:
     """Ports of `tcp` or `udp`, both ends included."""
 
     protocol: str
@@ -44,22 +44,22 @@ class Ports:
 
 
 @dataclass(frozen=True)
-class Rule:
+class AllowRule:
     """What is let through: to or from these peers (None: anybody), on these ports (None: all)."""
 
-    peers: tuple[Block | Selection, ...] | None
-    ports: tuple[Ports, ...] | None
+    peers: tuple[AddressBlock | PodSelection, ...] | None
+    ports: tuple[PortRange, ...] | None
 
 
 @dataclass(frozen=True)
-class Policy:
+class NetworkPolicy:
     """A direction that is None is left as it is; with no rule at all it is closed."""
 
     namespace: str
     name: str
     pods: Selector
-    ingress: tuple[Rule, ...] | None
-    egress: tuple[Rule, ...] | None
+    ingress: tuple[AllowRule, ...] | None
+    egress: tuple[AllowRule, ...] | None
 
     @property
     def title(self) -> str:
@@ -68,14 +68,14 @@ class Policy:
 
 
 def _types(spec: Mapping[str, Any]) -> list[str]:
-    given = list(spec.get("policyTypes") or ())
-    return given or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
+    types = list(spec.get("policyTypes") or ())
+    return types or ["Ingress", *(["Egress"] if spec.get("egress") else [])]
 
 
-def parse(item: Mapping[str, Any]) -> Policy:
+def parse(item: Mapping[str, Any]) -> NetworkPolicy:
     """The policy of an object. Raises Inexpressible, which names the field."""
     spec, types = item["spec"], _types(item["spec"])
-    return Policy(
+    return NetworkPolicy(
         item["metadata"]["namespace"],
         item["metadata"]["name"],
         _selector(spec.get("podSelector") or {}),
@@ -84,14 +84,14 @@ def parse(item: Mapping[str, Any]) -> Policy:
     )
 
 
-def closed(item: Mapping[str, Any]) -> Policy:
+def deny_all(item: Mapping[str, Any]) -> NetworkPolicy:
     """What holds in the place of an inexpressible policy: its pods, or all, with nothing let through."""
     types = _types(item["spec"])
     try:
         pods = _selector(item["spec"].get("podSelector") or {})
-    except Inexpressible:
+    except UnsupportedPolicy:
         pods = {}
-    return Policy(
+    return NetworkPolicy(
         item["metadata"]["namespace"],
         item["metadata"]["name"],
         pods,
@@ -104,45 +104,45 @@ def _selector(given: Selector) -> Selector:
     try:
         selector.matches(given, {})
         # An expression behind one that fails is not looked at above.
-        for one in given.get("matchExpressions") or ():
-            selector.matches({"matchExpressions": [one]}, {})
+        for expression in given.get("matchExpressions") or ():
+            selector.matches({"matchExpressions": [expression]}, {})
     except (ValueError, KeyError) as error:
-        raise Inexpressible(f"a selector: {error}") from error
+        raise UnsupportedPolicy(f"a selector: {error}") from error
     return given
 
 
-def _rules(spec: Mapping[str, Any], field: str, side: str) -> tuple[Rule, ...]:
-    found = []
+def _rules(spec: Mapping[str, Any], field: str, side: str) -> tuple[AllowRule, ...]:
+    rules = []
     for number, rule in enumerate(spec.get(field) or ()):
-        place = f"spec.{field}[{number}]"
+        path = f"spec.{field}[{number}]"
         peers, ports = rule.get(side) or None, rule.get("ports") or None
-        found.append(
-            Rule(
-                None if peers is None else tuple(_peer(one, f"{place}.{side}") for one in peers),
-                None if ports is None else tuple(_ports(one, f"{place}.ports") for one in ports),
+        rules.append(
+            AllowRule(
+                None if peers is None else tuple(_peer(item, f"{path}.{side}") for item in peers),
+                None if ports is None else tuple(_ports(item, f"{path}.ports") for item in ports),
             )
         )
-    return tuple(found)
+    return tuple(rules)
 
 
-def _peer(given: Mapping[str, Any], place: str) -> Block | Selection:
-    if block := given.get("ipBlock"):
+def _peer(peer: Mapping[str, Any], path: str) -> AddressBlock | PodSelection:
+    if block := peer.get("ipBlock"):
         try:
-            excepted = tuple(IPv4Network(one) for one in block.get("except") or ())
-            return Block(IPv4Network(block["cidr"]), excepted)
+            excepted = tuple(IPv4Network(cidr) for cidr in block.get("except") or ())
+            return AddressBlock(IPv4Network(block["cidr"]), excepted)
         except ValueError as error:
-            raise Inexpressible(f"{place}.ipBlock: {error}; the node knows IPv4 only") from error
-    namespaces = given.get("namespaceSelector")
-    pods = given.get("podSelector")
-    return Selection(None if namespaces is None else _selector(namespaces), _selector(pods or {}))
+            raise UnsupportedPolicy(f"{path}.ipBlock: {error}; the node knows IPv4 only") from error
+    namespaces = peer.get("namespaceSelector")
+    pods = peer.get("podSelector")
+    return PodSelection(None if namespaces is None else _selector(namespaces), _selector(pods or {}))
 
 
-def _ports(given: Mapping[str, Any], place: str) -> Ports:
-    protocol, port = str(given.get("protocol") or "TCP"), given.get("port")
+def _ports(item: Mapping[str, Any], path: str) -> PortRange:
+    protocol, port = str(item.get("protocol") or "TCP"), item.get("port")
     if protocol not in ("TCP", "UDP"):
-        raise Inexpressible(f"{place}: the protocol {protocol}")
+        raise UnsupportedPolicy(f"{path}: the protocol {protocol}")
     if port is None:
-        return Ports(protocol.lower(), 0, 65535)
+        return PortRange(protocol.lower(), 0, 65535)
     if not isinstance(port, int):
-        raise Inexpressible(f"{place}: a port by name, {port!r}; give its number")
-    return Ports(protocol.lower(), port, int(given.get("endPort") or port))
+        raise UnsupportedPolicy(f"{path}: a port by name, {port!r}; give its number")
+    return PortRange(protocol.lower(), port, int(item.get("endPort") or port))

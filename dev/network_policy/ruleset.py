@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from dev.network_policy import selector
-from dev.network_policy.policy import Block, Policy, Ports, Rule, Selection
+from dev.network_policy.policy import AddressBlock, AllowRule, NetworkPolicy, PodSelection, PortRange
 from dev.settings import BRIDGE
 
 TABLE = "crewyard"
@@ -32,7 +32,7 @@ table ip6 {TABLE} {{
 
 
 @dataclass(frozen=True)
-class Pod:
+class AddressedPod:
     """A pod that has an address."""
 
     namespace: str
@@ -41,23 +41,23 @@ class Pod:
 
 
 @dataclass(frozen=True)
-class World:
+class ClusterSnapshot:
     """All that the rules are made from. `namespaces` are their labels by name."""
 
-    pods: Collection[Pod]
+    pods: Collection[AddressedPod]
     namespaces: Mapping[str, Mapping[str, str]]
-    policies: Collection[Policy]
+    policies: Collection[NetworkPolicy]
 
 
-Rules = Callable[[Policy], "tuple[Rule, ...] | None"]
+Rules = Callable[[NetworkPolicy], "tuple[AllowRule, ...] | None"]
 
 
-def text(world: World) -> str:
+def text(snapshot: ClusterSnapshot) -> str:
     """The whole table, which takes the place of the last one in one step."""
-    known = sorted({pod.address for pod in world.pods}, key=_number)
-    out, out_chains = _direction(world, "out", "daddr", lambda policy: policy.egress)
-    node, node_chains = _direction(world, "node", "daddr", lambda policy: policy.egress, node=True)
-    into, into_chains = _direction(world, "into", "saddr", lambda policy: policy.ingress)
+    addresses = sorted({pod.address for pod in snapshot.pods}, key=_number)
+    egress_maps, egress_chains = _direction(snapshot, "out", "daddr", lambda policy: policy.egress)
+    node_maps, node_chains = _direction(snapshot, "node", "daddr", lambda policy: policy.egress, node=True)
+    ingress_maps, ingress_chains = _direction(snapshot, "into", "saddr", lambda policy: policy.ingress)
     lines = [
         f"table ip {TABLE} {{",
         "}",
@@ -65,14 +65,14 @@ def text(world: World) -> str:
         f"table ip {TABLE} {{",
         "  set known {",
         "    type ipv4_addr",
-        *([f"    elements = {{ {', '.join(known)} }}"] if known else []),
+        *([f"    elements = {{ {', '.join(addresses)} }}"] if addresses else []),
         "  }",
-        *out_chains,
+        *egress_chains,
         *node_chains,
-        *into_chains,
-        *out,
-        *node,
-        *into,
+        *ingress_chains,
+        *egress_maps,
+        *node_maps,
+        *ingress_maps,
         "  chain forward {",
         "    type filter hook forward priority -10; policy accept;",
         "    ct state established,related accept",
@@ -92,78 +92,86 @@ def text(world: World) -> str:
     return "\n".join([*lines, ""])
 
 
-def selected(policies: Iterable[Policy], pod: Pod, rules: Rules) -> tuple[Policy, ...]:
+def isolating_policies(
+    policies: Iterable[NetworkPolicy], pod: AddressedPod, rules: Rules
+) -> tuple[NetworkPolicy, ...]:
     """The policies that isolate a pod in a direction; none leaves it open."""
     return tuple(
-        one
-        for one in policies
-        if one.namespace == pod.namespace
-        and rules(one) is not None
-        and selector.matches(one.pods, pod.labels)
+        policy
+        for policy in policies
+        if policy.namespace == pod.namespace
+        and rules(policy) is not None
+        and selector.matches(policy.pods, pod.labels)
     )
 
 
 def _direction(
-    world: World, name: str, side: str, rules: Rules, node: bool = False
+    snapshot: ClusterSnapshot, name: str, side: str, rules: Rules, node: bool = False
 ) -> tuple[list[str], list[str]]:
     """A map from addresses to chains, and the chains: one for all pods with the same policies."""
-    policies = sorted(world.policies, key=lambda one: one.title)
+    policies = sorted(snapshot.policies, key=lambda item: item.title)
     chains: dict[tuple[str, ...], tuple[str, list[str]]] = {}
     elements = []
-    for pod in sorted(world.pods, key=lambda one: _number(one.address)):
-        chosen = selected(policies, pod, rules)
-        if not chosen:
+    for pod in sorted(snapshot.pods, key=lambda item: _number(item.address)):
+        isolating = isolating_policies(policies, pod, rules)
+        if not isolating:
             continue
-        key = tuple(one.title for one in chosen)
+        key = tuple(item.title for item in isolating)
         if key not in chains:
             body = [
                 f"    {line}"
-                for policy in chosen
+                for policy in isolating
                 for rule in rules(policy) or ()
-                for line in _lines(rule, policy, world, side, node)
+                for line in _lines(rule, policy, snapshot, side, node)
             ]
             # A pod is let through to itself only where a policy says so, as everywhere.
             chain = f"{name}{len(chains)}"
             chains[key] = chain, [f"  chain {chain} {{", *dict.fromkeys(body), "    drop", "  }"]
         elements.append(f"{pod.address} : jump {chains[key][0]}")
-    filled = [f"    elements = {{ {', '.join(elements)} }}"] if elements else []
-    verdicts = [f"  map {name} {{", "    type ipv4_addr : verdict", *filled, "  }"]
+    elements_line = [f"    elements = {{ {', '.join(elements)} }}"] if elements else []
+    verdicts = [f"  map {name} {{", "    type ipv4_addr : verdict", *elements_line, "  }"]
     return verdicts, [line for _, body in chains.values() for line in body]
 
 
-def _lines(rule: Rule, policy: Policy, world: World, side: str, node: bool) -> Iterable[str]:
-    for peer in _peers(rule, policy, world, side, node):
-        for port in [""] if rule.ports is None else [_port(one) for one in rule.ports]:
+def _lines(
+    rule: AllowRule, policy: NetworkPolicy, snapshot: ClusterSnapshot, side: str, node: bool
+) -> Iterable[str]:
+    for peer in _peers(rule, policy, snapshot, side, node):
+        for port in [""] if rule.ports is None else [_port(port_range) for port_range in rule.ports]:
             yield " ".join(part for part in (peer, port, "return") if part)
 
 
-def _peers(rule: Rule, policy: Policy, world: World, side: str, node: bool) -> Iterable[str]:
+def _peers(
+    rule: AllowRule, policy: NetworkPolicy, snapshot: ClusterSnapshot, side: str, node: bool
+) -> Iterable[str]:
     if rule.peers is None:
         yield ""
         return
     for peer in rule.peers:
-        if isinstance(peer, Block):
+        if isinstance(peer, AddressBlock):
             # The whole world is what lies beyond this machine; what the machine itself has must be named.
             if not (node and peer.network.prefixlen == 0):
-                wide = [] if peer.network.prefixlen == 0 else [f"ip {side} {peer.network}"]
-                yield " ".join([*wide, *(f"ip {side} != {one}" for one in peer.excepted)])
-        elif not node and (addresses := _addresses(peer, policy, world)):
+                cidr_match = [] if peer.network.prefixlen == 0 else [f"ip {side} {peer.network}"]
+                yield " ".join([*cidr_match, *(f"ip {side} != {excepted}" for excepted in peer.excepted)])
+        elif not node and (addresses := _addresses(peer, policy, snapshot)):
             yield f"ip {side} {{ {', '.join(addresses)} }}"
 
 
-def _addresses(peer: Selection, policy: Policy, world: World) -> list[str]:
+def _addresses(peer: PodSelection, policy: NetworkPolicy, snapshot: ClusterSnapshot) -> list[str]:
     def inside(namespace: str) -> bool:
         if peer.namespaces is None:
             return namespace == policy.namespace
-        return selector.matches(peer.namespaces, world.namespaces.get(namespace, {}))
+        return selector.matches(peer.namespaces, snapshot.namespaces.get(namespace, {}))
 
-    found = {
-        pod.address for pod in world.pods if inside(pod.namespace) and selector.matches(peer.pods, pod.labels)
+    addresses = {
+        pod.address
+        for pod in snapshot.pods
+        if inside(pod.namespace) and selector.matches(peer.pods, pod.labels)
     }
-    return sorted(found, key=_number)
+    return sorted(addresses, key=_number)
 
 
-def _port(ports: Ports) -> str:
+def _port(ports: PortRange) -> str:
     if (ports.first, ports.last) == (0, 65535):
         return f"meta l4proto {ports.protocol}"
     span = str(ports.first) if ports.first == ports.last else f"{ports.first}-{ports.last}"

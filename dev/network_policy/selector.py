@@ -6,13 +6,15 @@ from typing import Any
 
 def matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     """Whether labels satisfy a selector; the empty one takes all. Raises ValueError on others' operators."""
-    wanted: Mapping[str, str] = selector.get("matchLabels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
+    match_labels: Mapping[str, str] = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in match_labels.items()):
         return False
-    return all(_satisfied(one, labels) for one in selector.get("matchExpressions") or ())
+    return all(
+        _expression_matches(expression, labels) for expression in selector.get("matchExpressions") or ()
+    )
 
 
-def _satisfied(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def _expression_matches(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     key, values = str(expression["key"]), expression.get("values") or ()
     match expression["operator"]:
         case "In":
@@ -23,5 +25,5 @@ def _satisfied(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool
             return key in labels
         case "DoesNotExist":
             return key not in labels
-        case other:
-            raise ValueError(f"the operator {other!r} of a selector is unknown")
+        case operator:
+            raise ValueError(f"the operator {operator!r} of a selector is unknown")

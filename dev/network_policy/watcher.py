@@ -12,19 +12,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dev.cluster.kube_client import Kube, KubeError
-from dev.network_policy.policy import Inexpressible, Policy, closed, parse
+from dev.cluster.kube_client import HttpKubeApi, KubeApiError
+from dev.network_policy.policy import NetworkPolicy, UnsupportedPolicy, deny_all, parse
 
 _WATCH_SECONDS = 300
-_PAUSE_MAX = 5.0
-_ENDED = ("Succeeded", "Failed")
+_MAX_RETRY_SECONDS = 5.0
+_FINISHED_PHASES = ("Succeeded", "Failed")
 PODS = "/api/v1/pods"
 NAMESPACES = "/api/v1/namespaces"
 POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
 
 
 @dataclass(frozen=True)
-class SeenPod:
+class WatchedPod:
     """What counts of a pod. `address` is empty until the kubelet tells it, and after the end."""
 
     namespace: str
@@ -33,20 +33,20 @@ class SeenPod:
     address: str
 
 
-def seen_pod(item: Mapping[str, Any]) -> SeenPod:
+def watched_pod(item: Mapping[str, Any]) -> WatchedPod:
     """The pod of an object."""
-    meta, status = item["metadata"], item.get("status") or {}
-    apart = item["spec"].get("hostNetwork") or status.get("phase") in _ENDED
-    address = "" if apart else str(status.get("podIP") or "")
-    return SeenPod(meta["namespace"], meta["name"], dict(meta.get("labels") or {}), address)
+    metadata, status = item["metadata"], item.get("status") or {}
+    without_address = item["spec"].get("hostNetwork") or status.get("phase") in _FINISHED_PHASES
+    address = "" if without_address else str(status.get("podIP") or "")
+    return WatchedPod(metadata["namespace"], metadata["name"], dict(metadata.get("labels") or {}), address)
 
 
-class Sight:
+class PolicyWatcher:
     """Keeps itself up to date; `changed` is called from its threads after every change."""
 
-    def __init__(self, kube: Kube, changed: Callable[[], object]) -> None:
+    def __init__(self, kube: HttpKubeApi, on_change: Callable[[], object]) -> None:
         self._kube = kube
-        self._changed = changed
+        self._on_change = on_change
         self._lock = threading.Lock()
         self._kinds: dict[str, dict[str, Any]] = {}
         self.problems: dict[str, str] = {}
@@ -54,8 +54,8 @@ class Sight:
 
     def start(self) -> None:
         """Begins to look."""
-        for path, view in ((PODS, seen_pod), (NAMESPACES, _labels), (POLICIES, self._policy)):
-            threading.Thread(target=self._follow, args=(path, view), daemon=True).start()
+        for path, view in ((PODS, watched_pod), (NAMESPACES, _labels), (POLICIES, self._policy)):
+            threading.Thread(target=self._run, args=(path, view), daemon=True).start()
 
     @property
     def complete(self) -> bool:
@@ -63,19 +63,19 @@ class Sight:
         with self._lock:
             return len(self._kinds) == 3
 
-    def pods(self) -> dict[str, SeenPod]:
+    def pods(self) -> dict[str, WatchedPod]:
         """The pods by uid."""
-        return self._all(PODS)
+        return self._items(PODS)
 
     def namespaces(self) -> dict[str, Mapping[str, str]]:
         """Labels by name."""
-        return dict(self._all(NAMESPACES).values())
+        return dict(self._items(NAMESPACES).values())
 
-    def policies(self) -> list[Policy]:
+    def policies(self) -> list[NetworkPolicy]:
         """All policies."""
-        return list(self._all(POLICIES).values())
+        return list(self._items(POLICIES).values())
 
-    def learn(self, namespace: str, name: str, uid: str) -> bool:
+    def ensure_known(self, namespace: str, name: str, uid: str) -> bool:
         """Makes sure that a pod is known, or asks for it. False if there is none. Raises KubeError."""
         if uid in self.pods():
             return True
@@ -83,70 +83,70 @@ class Sight:
         if item is None or item["metadata"]["uid"] != uid:
             return False
         with self._lock:
-            self._kinds.setdefault(PODS, {})[uid] = seen_pod(item)
+            self._kinds.setdefault(PODS, {})[uid] = watched_pod(item)
         return True
 
-    def _all(self, path: str) -> dict[str, Any]:
+    def _items(self, path: str) -> dict[str, Any]:
         with self._lock:
             return dict(self._kinds.get(path, {}))
 
-    def _policy(self, item: Mapping[str, Any]) -> Policy:
+    def _policy(self, item: Mapping[str, Any]) -> NetworkPolicy:
         title = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
         self.problems.pop(title, None)
         try:
             return parse(item)
-        except Inexpressible as error:
+        except UnsupportedPolicy as error:
             self.problems[title] = str(error)
-            say(f"the policy {title} cannot be expressed, so that its pods are closed: {error}")
-            return closed(item)
+            log(f"the policy {title} cannot be expressed, so that its pods are closed: {error}")
+            return deny_all(item)
 
-    def _follow(self, path: str, view: Callable[[Mapping[str, Any]], Any]) -> None:
-        pause = 0.1
+    def _run(self, path: str, view: Callable[[Mapping[str, Any]], Any]) -> None:
+        retry = 0.1
         while True:
             try:
-                self._once(path, view)
-                pause = 0.1
+                self._list_and_watch(path, view)
+                retry = 0.1
             except Exception as error:  # whatever it is, this thread has no second
-                say(f"{path}: {type(error).__name__}: {error}")
-                time.sleep(pause)
-                pause = min(pause * 2, _PAUSE_MAX)
+                log(f"{path}: {type(error).__name__}: {error}")
+                time.sleep(retry)
+                retry = min(retry * 2, _MAX_RETRY_SECONDS)
 
-    def _once(self, path: str, view: Callable[[Mapping[str, Any]], Any]) -> None:
+    def _list_and_watch(self, path: str, view: Callable[[Mapping[str, Any]], Any]) -> None:
         listing = self._kube.call("GET", path)
         if path == POLICIES:
             self.problems.clear()
         fresh = {item["metadata"]["uid"]: view(item) for item in listing["items"]}
         with self._lock:
             self._kinds[path] = fresh
-        self._changed()
+        self._on_change()
         version = listing["metadata"]["resourceVersion"]
         query = f"{path}?watch=1&timeoutSeconds={_WATCH_SECONDS}&resourceVersion={version}"
         for line in self._kube.lines(query, _WATCH_SECONDS + 30):
             event = json.loads(line)
             if event["type"] == "ERROR":
-                raise KubeError(int(event["object"].get("code") or 0), str(event["object"].get("message")))
+                raise KubeApiError(int(event["object"].get("code") or 0), str(event["object"].get("message")))
             self._apply(path, event, view)
 
     def _apply(self, path: str, event: Mapping[str, Any], view: Callable[[Mapping[str, Any]], Any]) -> None:
         item, uid = event["object"], event["object"]["metadata"]["uid"]
-        made = view(item)
+        current = view(item)
         with self._lock:
             kind = self._kinds[path]
-            before = kind.get(uid)
+            previous = kind.get(uid)
             if event["type"] == "DELETED":
                 kind.pop(uid, None)
-                made = None
+                current = None
                 self.problems.pop(f"{item['metadata'].get('namespace')}/{item['metadata']['name']}", None)
             else:
-                kind[uid] = made
-        if made != before:
-            self._changed()
+                kind[uid] = current
+        if current != previous:
+            self._on_change()
 
 
 def _labels(item: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
     return item["metadata"]["name"], dict(item["metadata"].get("labels") or {})
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     """A line in the process's log."""
     print(f"fences: {text}", file=sys.stderr, flush=True)

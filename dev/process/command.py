@@ -10,29 +10,31 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.progress import Step
 
 _TAIL_LINES = 15
 
 
-class CommandFailed(GroundError):
+class CommandFailed(DevClusterError):
     """A program ended with an error. The message has its last lines."""
 
 
-def ask(argv: Sequence[str], *, seconds: float = 60, stdin: str | None = None) -> str:
+def read_output(argv: Sequence[str], *, seconds: float = 60, stdin: str | None = None) -> str:
     """What the command prints. Raises CommandFailed on another exit code than 0 or after `seconds`."""
     try:
-        done = subprocess.run(argv, input=stdin, capture_output=True, text=True, timeout=seconds, check=False)
+        completed = subprocess.run(
+            argv, input=stdin, capture_output=True, text=True, timeout=seconds, check=False
+        )
     except subprocess.TimeoutExpired as error:
         raise CommandFailed(f"{argv[0]} did not answer within {seconds:.0f} s: {' '.join(argv)}") from error
     except OSError as error:
         raise CommandFailed(f"{argv[0]} cannot be started: {error}") from error
-    if done.returncode != 0:
+    if completed.returncode != 0:
         raise CommandFailed(
-            f"{' '.join(argv)} ended with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"
+            f"{' '.join(argv)} ended with {completed.returncode}: {completed.stderr.strip() or completed.stdout.strip()}"
         )
-    return done.stdout
+    return completed.stdout
 
 
 def tail(log: Path, lines: int = _TAIL_LINES) -> str:
@@ -74,7 +76,7 @@ def run(
             start_new_session=True,
         )
         try:
-            _watch(process, step, log, seconds)
+            _wait(process, step, log, seconds)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -85,7 +87,7 @@ def run(
         )
 
 
-def _watch(process: subprocess.Popen[bytes], step: Step, log: Path, seconds: float) -> None:
+def _wait(process: subprocess.Popen[bytes], step: Step, log: Path, seconds: float) -> None:
     for _ in range(int(seconds / 0.5) + 1):
         try:
             process.wait(timeout=0.5)

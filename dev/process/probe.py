@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-_SECONDS = 2.0
+_PROBE_TIMEOUT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Http:
+class HttpProbe:
     """Ready when the address, one of this host's own, answers 200. Certificates are not checked."""
 
     url: str
 
 
 @dataclass(frozen=True)
-class Tcp:
+class TcpProbe:
     """Ready when a connection is accepted."""
 
     host: str
@@ -29,26 +29,26 @@ class Tcp:
 
 
 @dataclass(frozen=True)
-class Unix:
+class UnixProbe:
     """Ready when the socket accepts a connection."""
 
     path: Path
 
 
-Probe = Http | Tcp | Unix
+Probe = HttpProbe | TcpProbe | UnixProbe
 
 
 def problem(probe: Probe) -> str | None:
     """None when ready, else what is in the way. Takes at most two seconds."""
     try:
         match probe:
-            case Http(url):
+            case HttpProbe(url):
                 return _http(url)
-            case Tcp(host, port):
-                socket.create_connection((host, port), timeout=_SECONDS).close()
-            case Unix(path):
+            case TcpProbe(host, port):
+                socket.create_connection((host, port), timeout=_PROBE_TIMEOUT_SECONDS).close()
+            case UnixProbe(path):
                 with socket.socket(socket.AF_UNIX) as connection:
-                    connection.settimeout(_SECONDS)
+                    connection.settimeout(_PROBE_TIMEOUT_SECONDS)
                     connection.connect(str(path))
     except (OSError, http.client.HTTPException) as error:
         return str(error) or type(error).__name__
@@ -63,14 +63,14 @@ def _http(url: str) -> str | None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-            host, port, timeout=_SECONDS, context=context
+            host, port, timeout=_PROBE_TIMEOUT_SECONDS, context=context
         )
     else:
-        connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
+        connection = http.client.HTTPConnection(host, port, timeout=_PROBE_TIMEOUT_SECONDS)
     try:
         connection.request("GET", parts.path or "/")
-        answer = connection.getresponse()
-        text = answer.read(2048).decode(errors="replace").strip()
-        return None if answer.status == 200 else f"{answer.status} {text}"[:300]
+        response = connection.getresponse()
+        text = response.read(2048).decode(errors="replace").strip()
+        return None if response.status == 200 else f"{response.status} {text}"[:300]
     finally:
         connection.close()

@@ -18,7 +18,7 @@ _START_TIME_FIELD = 19
 
 
 @dataclass(frozen=True)
-class Identity:
+class ProcessIdentity:
     """One process of this boot. `started` is in clock ticks since the boot."""
 
     pid: int
@@ -26,7 +26,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Record:
+class ProcessRecord:
     """What a pid file says: the process, and a hash of what it was started with."""
 
     pid: int
@@ -34,12 +34,12 @@ class Record:
     fingerprint: str
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ProcessIdentity:
         """The process that was recorded."""
-        return Identity(self.pid, self.started)
+        return ProcessIdentity(self.pid, self.started)
 
 
-def identity_of(pid: int) -> Identity | None:
+def identity_of(pid: int) -> ProcessIdentity | None:
     """The identity of the live process with this id; None if there is none or only its zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
@@ -49,47 +49,47 @@ def identity_of(pid: int) -> Identity | None:
     fields = text[text.rindex(")") + 2 :].split()
     if fields[_STATE_FIELD] in ("Z", "X"):
         return None
-    return Identity(pid, int(fields[_START_TIME_FIELD]))
+    return ProcessIdentity(pid, int(fields[_START_TIME_FIELD]))
 
 
-def write(path: Path, record: Record) -> None:
+def write(path: Path, record: ProcessRecord) -> None:
     """Writes a pid file; a reader sees the old or the new one, never a part."""
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps(asdict(record)))
     fresh.replace(path)
 
 
-def read(path: Path) -> Record | None:
+def read(path: Path) -> ProcessRecord | None:
     """What the pid file says of a process that is alive; None for a missing, broken or stale file."""
     try:
-        record = Record(**json.loads(path.read_text()))
+        record = ProcessRecord(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         return None
     return record if identity_of(record.pid) == record.identity else None
 
 
-def stop(identity: Identity, grace: float, last: float = 5.0) -> bool:
+def stop(identity: ProcessIdentity, grace: float, kill_wait: float = 5.0) -> bool:
     """SIGTERM, after `grace` seconds SIGKILL, then at most `last` seconds. True once the process is gone."""
     try:
-        handle = os.pidfd_open(identity.pid)
+        descriptor = os.pidfd_open(identity.pid)
     except OSError:
         return True
     try:
         if identity_of(identity.pid) != identity:
             return True
-        for number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, last)):
+        for signal_number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, kill_wait)):
             try:
-                signal.pidfd_send_signal(handle, number)
+                signal.pidfd_send_signal(descriptor, signal_number)
             except ProcessLookupError:
                 return True
-            if _ended(handle, seconds):
+            if _wait_exit(descriptor, seconds):
                 return True
         return False
     finally:
-        os.close(handle)
+        os.close(descriptor)
 
 
-def _ended(handle: int, seconds: float) -> bool:
+def _wait_exit(descriptor: int, seconds: float) -> bool:
     poll = select.poll()
-    poll.register(handle, select.POLLIN)
+    poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(seconds * 1000))

@@ -14,20 +14,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.process import probe as probes
 from dev.process import process
 from dev.process.command import tail
 from dev.settings import Settings
 
-_LOG_KEEP_BYTES = 20 * 1024 * 1024
-_OPEN_FILES = 1048576
-_AGAIN_SECONDS = 1.0
+_MAX_LOG_BYTES = 20 * 1024 * 1024
+_MAX_OPEN_FILES = 1048576
+_RESTART_DELAY_SECONDS = 1.0
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
-class Program:
+class ProcessSpec:
     """What to run. `files` are written before the start; `grace` is the time in seconds that SIGTERM gets.
 
     One that ends before it answers is started `again` so often, within its `startup` seconds.
@@ -39,9 +39,9 @@ class Program:
     files: Mapping[Path, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
-    startup: float = 60.0
-    grace: float = 10.0
-    again: int = 0
+    startup_seconds: float = 60.0
+    grace_seconds: float = 10.0
+    restarts: int = 0
 
     @property
     def fingerprint(self) -> str:
@@ -63,12 +63,12 @@ def log_file(settings: Settings, name: str) -> Path:
     return settings.logs / f"{name}.log"
 
 
-def running(settings: Settings, name: str) -> process.Record | None:
+def running(settings: Settings, name: str) -> process.ProcessRecord | None:
     """The record of the program's live process, if there is one."""
     return process.read(pid_file(settings, name))
 
 
-def start(settings: Settings, program: Program) -> bool:
+def start(settings: Settings, program: ProcessSpec) -> bool:
     """Makes sure that the program runs as described. True if it had to be started.
 
     Raises GroundError where it ended at once, unless `wait_ready` starts it again.
@@ -77,13 +77,13 @@ def start(settings: Settings, program: Program) -> bool:
     if record and record.fingerprint == program.fingerprint:
         return False
     if record:
-        stop(settings, program.name, program.grace)
+        stop(settings, program.name, program.grace_seconds)
     for path, text in program.files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     log = log_file(settings, program.name)
     log.parent.mkdir(parents=True, exist_ok=True)
-    if log.exists() and log.stat().st_size > _LOG_KEEP_BYTES:
+    if log.exists() and log.stat().st_size > _MAX_LOG_BYTES:
         log.replace(log.with_suffix(".log.1"))
     with log.open("ab") as output:
         child = subprocess.Popen(
@@ -96,40 +96,40 @@ def start(settings: Settings, program: Program) -> bool:
             start_new_session=True,
             preexec_fn=_raise_open_files,
         )
-    found = process.identity_of(child.pid)
-    if found is not None:
-        record = process.Record(found.pid, found.started, program.fingerprint)
+    identity = process.identity_of(child.pid)
+    if identity is not None:
+        record = process.ProcessRecord(identity.pid, identity.started, program.fingerprint)
         process.write(pid_file(settings, program.name), record)
-    elif not program.again:
-        raise GroundError(f"{program.name} ended at once. Its log is {log}; it ends:\n{tail(log)}")
+    elif not program.restarts:
+        raise DevClusterError(f"{program.name} ended at once. Its log is {log}; it ends:\n{tail(log)}")
     return True
 
 
 def _raise_open_files() -> None:
     # A node holds many connections and watches open; the soft limit of a login shell is 1024.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    soft = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def wait_ready(settings: Settings, program: Program) -> None:
+def wait_ready(settings: Settings, program: ProcessSpec) -> None:
     """Waits until the program answers. Raises GroundError with its last lines if it ended or is too slow."""
-    deadline = time.monotonic() + program.startup
-    pause, again = 0.02, program.again
+    deadline = time.monotonic() + program.startup_seconds
+    pause, restarts = 0.02, program.restarts
     log = log_file(settings, program.name)
     while program.probe:
         reason = probes.problem(program.probe)
         if reason is None:
             return
         if running(settings, program.name) is None:
-            if not again:
-                raise GroundError(f"{program.name} ended. Its log is {log}; it ends:\n{tail(log)}")
-            again -= 1
-            time.sleep(_AGAIN_SECONDS)
+            if not restarts:
+                raise DevClusterError(f"{program.name} ended. Its log is {log}; it ends:\n{tail(log)}")
+            restarts -= 1
+            time.sleep(_RESTART_DELAY_SECONDS)
             start(settings, program)
         if time.monotonic() > deadline:
-            raise GroundError(
-                f"{program.name} did not answer within {program.startup:.0f} s ({reason}). "
+            raise DevClusterError(
+                f"{program.name} did not answer within {program.startup_seconds:.0f} s ({reason}). "
                 f"Its log is {log}; it ends:\n{tail(log)}"
             )
         time.sleep(pause)
@@ -139,7 +139,7 @@ def wait_ready(settings: Settings, program: Program) -> None:
 def stop(settings: Settings, name: str, grace: float = 10.0) -> bool:
     """Ends the program if it runs and removes its pid file. False if it is still there."""
     record = running(settings, name)
-    gone = record is None or process.stop(record.identity, grace)
-    if gone:
+    stopped = record is None or process.stop(record.identity, grace)
+    if stopped:
         pid_file(settings, name).unlink(missing_ok=True)
-    return gone
+    return stopped

@@ -18,12 +18,12 @@ from pathlib import Path
 from dev.settings import REGISTRY, Settings
 
 _USER = re.compile(r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
-_PULL = ("pull",)
-_ALL = ("pull", "push", "delete")
+_PULL_ACTIONS = ("pull",)
+_ALL_ACTIONS = ("pull", "push", "delete")
 
 
 @dataclass(frozen=True)
-class Scope:
+class RegistryScope:
     """What a client asks for: actions on one thing, `repository:crews/tides:pull,push`."""
 
     kind: str
@@ -31,29 +31,31 @@ class Scope:
     actions: tuple[str, ...]
 
 
-def parse_scopes(texts: Iterable[str], most: int = 16) -> tuple[Scope, ...]:
+def parse_scopes(texts: Iterable[str], limit: int = 16) -> tuple[RegistryScope, ...]:
     """The scopes of a request's parameters, at most `most` of them; what is none is left out."""
-    found = []
-    for word in " ".join(texts).split():
-        kind, _, rest = word.partition(":")
+    scopes = []
+    for text in " ".join(texts).split():
+        kind, _, name_and_actions = text.partition(":")
         # A repository's name may hold the port of a host.
-        name, _, actions = rest.rpartition(":")
+        name, _, actions = name_and_actions.rpartition(":")
         if kind and name and actions:
-            found.append(Scope(kind, name, tuple(dict.fromkeys(actions.split(",")))))
-    return tuple(found[:most])
+            scopes.append(RegistryScope(kind, name, tuple(dict.fromkeys(actions.split(",")))))
+    return tuple(scopes[:limit])
 
 
-def granted(scopes: Iterable[Scope], user: str) -> tuple[Scope, ...]:
+def granted(scopes: Iterable[RegistryScope], user: str) -> tuple[RegistryScope, ...]:
     """What `user`, whose password was right (empty: nobody), gets of it. The catalogue is for nobody."""
-    found = []
+    allowed = []
     for scope in scopes:
         if scope.kind != "repository":
             continue
         own = bool(user) and (scope.name == user or scope.name.startswith(f"{user}/"))
-        actions = tuple(action for action in scope.actions if action in (_ALL if own else _PULL))
+        actions = tuple(
+            action for action in scope.actions if action in (_ALL_ACTIONS if own else _PULL_ACTIONS)
+        )
         if actions:
-            found.append(Scope(scope.kind, scope.name, actions))
-    return tuple(found)
+            allowed.append(RegistryScope(scope.kind, scope.name, actions))
+    return tuple(allowed)
 
 
 def password(key: str, user: str) -> str:
@@ -61,10 +63,10 @@ def password(key: str, user: str) -> str:
     return hmac.new(key.encode(), f"registry\n{user}".encode(), hashlib.sha256).hexdigest()
 
 
-def known(key: str, user: str, shown: str) -> bool:
+def password_matches(key: str, user: str, candidate: str) -> bool:
     """Whether the password that was shown is the user's."""
     return _USER.fullmatch(user) is not None and hmac.compare_digest(
-        password(key, user).encode(), shown.encode()
+        password(key, user).encode(), candidate.encode()
     )
 
 

@@ -13,31 +13,31 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 _PARAMETER = re.compile(r'([a-z]+)="([^"]*)"')
-_SECONDS = 120.0
-_TOKEN_SECONDS = 20.0
-_TOKEN_BYTES = 1 << 20
+_CALL_TIMEOUT_SECONDS = 120.0
+_TOKEN_TIMEOUT_SECONDS = 20.0
+_MAX_TOKEN_BYTES = 1 << 20
 # The ground's own registry is never behind a proxy.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def token_address(challenge: str) -> str:
     """Where to ask for the token that a registry's answer 401 wants; empty where it wants none."""
-    scheme, _, rest = challenge.partition(" ")
-    told = dict(_PARAMETER.findall(rest))
-    if scheme.lower() != "bearer" or not told.get("realm"):
+    scheme, _, parameters_text = challenge.partition(" ")
+    parameters = dict(_PARAMETER.findall(parameters_text))
+    if scheme.lower() != "bearer" or not parameters.get("realm"):
         return ""
-    return f"{told['realm']}?{urlencode({name: told[name] for name in ('service', 'scope') if name in told})}"
+    return f"{parameters['realm']}?{urlencode({name: parameters[name] for name in ('service', 'scope') if name in parameters})}"
 
 
 def token(address: str, basic: str = "") -> str:
     """The token of that address. Raises OSError, ValueError."""
     headers = {"Authorization": f"Basic {basic}"} if basic else {}
     request = urllib.request.Request(address, headers=headers)
-    with _DIRECT.open(request, timeout=_TOKEN_SECONDS) as answer:
-        return str(json.loads(answer.read(_TOKEN_BYTES))["token"])
+    with _DIRECT.open(request, timeout=_TOKEN_TIMEOUT_SECONDS) as response:
+        return str(json.loads(response.read(_MAX_TOKEN_BYTES))["token"])
 
 
-def opened(url: str, accept: str = "*/*", seconds: float = _SECONDS) -> Any:
+def open_url(url: str, accept: str = "*/*", seconds: float = _CALL_TIMEOUT_SECONDS) -> Any:
     """The answer to a GET, with a token for nobody in particular where one is asked for. Raises OSError."""
     request = urllib.request.Request(url, headers={"Accept": accept})
     try:
@@ -52,7 +52,7 @@ def opened(url: str, accept: str = "*/*", seconds: float = _SECONDS) -> Any:
     return _DIRECT.open(request, timeout=seconds)
 
 
-class Client:
+class RegistryClient:
     """Reads and writes one registry at `url` (plain http). `basic` are user and password, or empty."""
 
     def __init__(self, url: str, basic: str = "") -> None:
@@ -81,14 +81,23 @@ class Client:
         self, method: str, target: str, body: Any, headers: Mapping[str, str] | None
     ) -> tuple[int, str, str]:
         parts = urlsplit(target if "://" in target else self._url + target)
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_SECONDS)
-        sent = {**(headers or {}), **({"Authorization": f"Bearer {self._token}"} if self._token else {})}
+        connection = http.client.HTTPConnection(
+            parts.hostname or "", parts.port, timeout=_CALL_TIMEOUT_SECONDS
+        )
+        request_headers = {
+            **(headers or {}),
+            **({"Authorization": f"Bearer {self._token}"} if self._token else {}),
+        }
         try:
             address = f"{parts.path}?{parts.query}" if parts.query else parts.path
-            connection.request(method, address, body, sent)
-            answer = connection.getresponse()
-            answer.read()
-            told = answer.headers
-            return answer.status, told.get("Location", ""), told.get("WWW-Authenticate", "")
+            connection.request(method, address, body, request_headers)
+            response = connection.getresponse()
+            response.read()
+            response_headers = response.headers
+            return (
+                response.status,
+                response_headers.get("Location", ""),
+                response_headers.get("WWW-Authenticate", ""),
+            )
         finally:
             connection.close()

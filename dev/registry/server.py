@@ -5,9 +5,9 @@ Everybody pulls, and pushing takes a password: it believes the tokens of `dev.re
 
 import json
 
-from dev.packages import program as system
-from dev.process.probe import Http
-from dev.process.program import Program
+from dev.packages import program_path
+from dev.process.probe import HttpProbe
+from dev.process.program import ProcessSpec
 from dev.registry import signing, token_server
 from dev.settings import BRIDGE_ADDRESS, REGISTRY_PORT, Settings
 
@@ -42,13 +42,13 @@ def configuration(settings: Settings, secret: str) -> str:
     )
 
 
-def program(settings: Settings, secret: str) -> Program:
+def process_spec(settings: Settings, secret: str) -> ProcessSpec:
     """The process as `up` starts it."""
     file = settings.configuration / "registry.yaml"
-    return Program(
+    return ProcessSpec(
         name="registry",
-        argv=(system("docker-registry"), "serve", str(file)),
+        argv=(program_path("docker-registry"), "serve", str(file)),
         files={file: configuration(settings, secret)},
         environment={"OTEL_TRACES_EXPORTER": "none"},
-        probe=Http(f"{URL}/"),
+        probe=HttpProbe(f"{URL}/"),
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dev.packages import program as system
+from dev.packages import program_path
 from dev.process import command
 from dev.settings import Settings
 
@@ -21,7 +21,7 @@ _SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")
 
 
 @dataclass(frozen=True)
-class Signer:
+class TokenSigner:
     """An RSA key, ready for the Chinese remainder theorem, and the name by which the registry knows it."""
 
     name: str
@@ -33,11 +33,11 @@ class Signer:
     def signature(self, data: bytes) -> bytes:
         """The signature of `data`."""
         size = (self.modulus.bit_length() + 7) // 8
-        end = _SHA256 + hashlib.sha256(data).digest()
-        padded = b"\0\1" + b"\xff" * (size - len(end) - 3) + b"\0" + end
+        digest_info = _SHA256 + hashlib.sha256(data).digest()
+        padded = b"\0\1" + b"\xff" * (size - len(digest_info) - 3) + b"\0" + digest_info
         message, (p, q) = int.from_bytes(padded, "big"), self.primes
-        one, other = pow(message, self.exponents[0], p), pow(message, self.exponents[1], q)
-        signed = other + q * (self.coefficient * (one - other) % p)
+        m_p, m_q = pow(message, self.exponents[0], p), pow(message, self.exponents[1], q)
+        signed = m_q + q * (self.coefficient * (m_p - m_q) % p)
         return signed.to_bytes(size, "big")
 
     def token(self, claims: Mapping[str, object]) -> str:
@@ -63,7 +63,7 @@ def key_file(settings: Settings) -> Path:
     return settings.data / "registry-tokens.key"
 
 
-def ensure(settings: Settings) -> Signer:
+def ensure(settings: Settings) -> TokenSigner:
     """The signer of this ground; key and certificate are made where there are none. Raises CommandFailed."""
     certificate, key = certificate_file(settings), key_file(settings)
     if not (certificate.exists() and key.exists()):
@@ -74,19 +74,23 @@ def ensure(settings: Settings) -> Signer:
 
 def make(certificate: Path, key: Path) -> None:
     """Draws a key and makes a certificate of it that it signed itself. Raises CommandFailed."""
-    openssl = system("openssl")
+    openssl = program_path("openssl")
     key.unlink(missing_ok=True)
     key.touch(mode=0o600)
-    command.ask([openssl, "genrsa", "-traditional", "-out", str(key), "2048"])
+    command.read_output([openssl, "genrsa", "-traditional", "-out", str(key), "2048"])
     subject = ["-subj", "/CN=crewyard registry tokens", "-days", str(_DAYS)]
-    command.ask([openssl, "req", "-x509", "-new", "-key", str(key), *subject, "-out", str(certificate)])
+    command.read_output(
+        [openssl, "req", "-x509", "-new", "-key", str(key), *subject, "-out", str(certificate)]
+    )
 
 
-def read(certificate: Path, key: Path) -> Signer:
+def read(certificate: Path, key: Path) -> TokenSigner:
     """The signer of a key in a file and its certificate. Raises CommandFailed."""
-    public = command.ask([system("openssl"), "x509", "-pubkey", "-noout", "-in", str(certificate)])
+    public = command.read_output(
+        [program_path("openssl"), "x509", "-pubkey", "-noout", "-in", str(certificate)]
+    )
     _, modulus, _, _, p, q, d_p, d_q, coefficient = _integers(_der(key.read_text()))
-    return Signer(key_name(_der(public)), modulus, (p, q), (d_p, d_q), coefficient)
+    return TokenSigner(key_name(_der(public)), modulus, (p, q), (d_p, d_q), coefficient)
 
 
 def key_name(public: bytes) -> str:

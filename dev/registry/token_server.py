@@ -19,97 +19,101 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from dev.process.probe import Http
-from dev.process.program import Program
+from dev.process.probe import HttpProbe
+from dev.process.program import ProcessSpec
 from dev.registry import access, signing
-from dev.registry.access import Scope
-from dev.registry.signing import Signer
+from dev.registry.access import RegistryScope
+from dev.registry.signing import TokenSigner
 from dev.settings import BRIDGE_ADDRESS, REGISTRY_TOKENS_PORT, REPOSITORY, Settings
 
 URL = f"http://{BRIDGE_ADDRESS}:{REGISTRY_TOKENS_PORT}"
 ISSUER = "crewyard-ground"
 SERVICE = "crewyard-registry"
-LIFETIME = 900
+TOKEN_LIFETIME_SECONDS = 900
 _CODE = ("token_server.py", "access.py", "signing.py")
-_AT_ONCE = 64
-_SECONDS = 10.0
-_KEPT = 512
+_MAX_CONNECTIONS = 64
+_CONNECTION_TIMEOUT_SECONDS = 10.0
+_MAX_CACHED_TOKENS = 512
 
 
-class Issuer:
+class TokenIssuer:
     """Makes tokens, and gives one again while it is young: a signature takes milliseconds."""
 
-    def __init__(self, key: str, signer: Signer, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, key: str, signer: TokenSigner, clock: Callable[[], float] = time.time) -> None:
         self._key = key
         self._signer = signer
         self._clock = clock
         self._lock = threading.Lock()
-        self._made: dict[tuple[str, tuple[Scope, ...]], tuple[int, str]] = {}
+        self._cache: dict[tuple[str, tuple[RegistryScope, ...]], tuple[int, str]] = {}
 
-    def user(self, authorization: str) -> str | None:
+    def authenticate(self, authorization: str) -> str | None:
         """Who asks: empty for nobody in particular, None where the password is wrong."""
         if not authorization:
             return ""
-        scheme, _, coded = authorization.partition(" ")
+        scheme, _, encoded = authorization.partition(" ")
         try:
-            name, colon, shown = base64.b64decode(coded, validate=True).decode().partition(":")
+            name, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
         except (ValueError, binascii.Error):
             return None
-        right = scheme.lower() == "basic" and colon and access.known(self._key, name, shown)
-        return name if right else None
+        valid = scheme.lower() == "basic" and colon and access.password_matches(self._key, name, password)
+        return name if valid else None
 
-    def token(self, user: str, wanted: tuple[Scope, ...]) -> tuple[str, int]:
+    def token(self, user: str, requested: tuple[RegistryScope, ...]) -> tuple[str, int]:
         """A token for what the user may do of it, and when it was made."""
-        scopes, now = access.granted(wanted, user), int(self._clock())
+        scopes, now = access.granted(requested, user), int(self._clock())
         with self._lock:
-            made, text = self._made.get((user, scopes), (0, ""))
-            if now - made < LIFETIME // 2:
-                return text, made
-            if len(self._made) >= _KEPT:
-                self._made.clear()
+            issued_at, text = self._cache.get((user, scopes), (0, ""))
+            if now - issued_at < TOKEN_LIFETIME_SECONDS // 2:
+                return text, issued_at
+            if len(self._cache) >= _MAX_CACHED_TOKENS:
+                self._cache.clear()
         text = self._signer.token(self._claims(user, scopes, now))
         with self._lock:
-            self._made[user, scopes] = now, text
+            self._cache[user, scopes] = now, text
         return text, now
 
-    def _claims(self, user: str, scopes: tuple[Scope, ...], now: int) -> dict[str, Any]:
+    def _claims(self, user: str, scopes: tuple[RegistryScope, ...], now: int) -> dict[str, Any]:
         return {
             "iss": ISSUER,
             "sub": user,
             "aud": SERVICE,
             "iat": now,
             "nbf": now - 5,
-            "exp": now + LIFETIME,
+            "exp": now + TOKEN_LIFETIME_SECONDS,
             "jti": secrets.token_hex(8),
-            "access": [{"type": one.kind, "name": one.name, "actions": list(one.actions)} for one in scopes],
+            "access": [
+                {"type": scope.kind, "name": scope.name, "actions": list(scope.actions)} for scope in scopes
+            ],
         }
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: "Server"
-    timeout = _SECONDS
+    server: "TokenHttpServer"
+    timeout = _CONNECTION_TIMEOUT_SECONDS
 
     def do_GET(self) -> None:
         """A token, or what is wrong."""
         parts = urlsplit(self.path)
         if parts.path == "/":
-            self._answer(200, {"service": SERVICE})
+            self._respond(200, {"service": SERVICE})
             return
         if parts.path != "/token":
-            self._answer(404, {"details": "ask for /token"})
+            self._respond(404, {"details": "ask for /token"})
             return
         issuer = self.server.issuer
-        user = issuer.user(self.headers.get("Authorization", ""))
+        user = issuer.authenticate(self.headers.get("Authorization", ""))
         if user is None:
-            self._answer(401, {"details": "user or password is wrong"})
+            self._respond(401, {"details": "user or password is wrong"})
             return
-        asked = parse_qs(parts.query, max_num_fields=20).get("scope", [])
-        token, made = issuer.token(user, access.parse_scopes(asked))
-        since = datetime.fromtimestamp(made, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        left = LIFETIME - int(time.time() - made)
-        self._answer(200, {"token": token, "access_token": token, "expires_in": left, "issued_at": since})
+        scope_texts = parse_qs(parts.query, max_num_fields=20).get("scope", [])
+        token, issued_at = issuer.token(user, access.parse_scopes(scope_texts))
+        issued_text = datetime.fromtimestamp(issued_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        expires_in = TOKEN_LIFETIME_SECONDS - int(time.time() - issued_at)
+        self._respond(
+            200, {"token": token, "access_token": token, "expires_in": expires_in, "issued_at": issued_text}
+        )
 
-    def _answer(self, status: int, body: dict[str, object]) -> None:
+    def _respond(self, status: int, body: dict[str, object]) -> None:
         data = json.dumps(body).encode()
         self.send_response(status)
         if status == 401:
@@ -124,20 +128,20 @@ class _Handler(BaseHTTPRequestHandler):
         """Says nothing: whoever pulls comes by here."""
 
 
-class Server(ThreadingHTTPServer):
+class TokenHttpServer(ThreadingHTTPServer):
     """One thread a request, at most 64 at once; who comes then is sent away."""
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], issuer: Issuer) -> None:
+    def __init__(self, address: tuple[str, int], issuer: TokenIssuer) -> None:
         self.issuer = issuer
-        self._places = threading.BoundedSemaphore(_AT_ONCE)
+        self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Takes a place first."""
-        if self._places.acquire(timeout=1.0):
+        if self._slots.acquire(timeout=1.0):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
@@ -147,7 +151,7 @@ class Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who hangs up in the middle is no news."""
@@ -155,24 +159,24 @@ class Server(ThreadingHTTPServer):
             socketserver.BaseServer.handle_error(self, request, client_address)
 
 
-def process(settings: Settings) -> Program:
+def process_spec(settings: Settings) -> ProcessSpec:
     """The process as `up` starts it; code, key and certificate count into its fingerprint."""
     code = "".join((REPOSITORY / "dev" / "registry" / name).read_text() for name in _CODE)
-    return Program(
+    return ProcessSpec(
         name="registry-tokens",
         argv=(sys.executable, "-m", "dev.registry.token_server", str(settings.state)),
         files={settings.run / "registry-tokens.code": code},
         cwd=REPOSITORY,
-        probe=Http(f"{URL}/"),
-        grace=2,
+        probe=HttpProbe(f"{URL}/"),
+        grace_seconds=2,
     )
 
 
 def main(state: str) -> None:
     """Serves for ever."""
     settings = Settings(Path(state))
-    issuer = Issuer(access.key(settings), signing.ensure(settings))
-    Server((BRIDGE_ADDRESS, REGISTRY_TOKENS_PORT), issuer).serve_forever()
+    issuer = TokenIssuer(access.key(settings), signing.ensure(settings))
+    TokenHttpServer((BRIDGE_ADDRESS, REGISTRY_TOKENS_PORT), issuer).serve_forever()
 
 
 if __name__ == "__main__":

@@ -8,49 +8,51 @@ import tomllib
 from pathlib import Path
 
 from dev import settings
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.images import service_image
 from dev.images.base_image import SUITE
 from dev.sbom import document, image
-from dev.sbom.image import Package
+from dev.sbom.image import InstalledPackage
 from dev.settings import REPOSITORY
 
 
 def service(state: settings.Settings) -> dict[str, object]:
     """Of the image that was built last. Raises GroundError where there is none."""
-    note = state.data / "images" / "crewyard-service.json"
-    if not note.exists():
-        raise GroundError("The service's image has not been built. Run `make up`.")
-    contents = image.read(service_image.REPOSITORY_NAME, json.loads(note.read_text())["digest"])
+    record_file = state.data / "images" / "crewyard-service.json"
+    if not record_file.exists():
+        raise DevClusterError("The service's image has not been built. Run `make up`.")
+    contents = image.read(service_image.REPOSITORY_NAME, json.loads(record_file.read_text())["digest"])
     locked = document.pinned((REPOSITORY / "requirements/service.txt").read_text())
-    found = []
+    components = []
     for package in contents.python:
         version, hashes = locked.get(document.normal(package.name), ("", []))
-        found.append(document.python(package, hashes if version == package.version else ()))
-    found += [document.debian(package, SUITE) for package in contents.debian]
-    return document.document("crewyard-service", contents.digest, "container", found)
+        components.append(document.python(package, hashes if version == package.version else ()))
+    components += [document.debian(package, SUITE) for package in contents.debian]
+    return document.document("crewyard-service", contents.digest, "container", components)
 
 
 def runner() -> dict[str, object]:
     """Of the layer that every crew's image gets: our own files, and nothing of anybody else's."""
     files = list((REPOSITORY / "runner").rglob("*.py"))
-    found = [
+    components = [
         document.file(str(path.relative_to(REPOSITORY)), hashlib.sha256(path.read_bytes()).hexdigest())
         for path in files
     ]
-    return document.document("crewyard-runner", _version(REPOSITORY / "pyproject.toml"), "application", found)
+    return document.document(
+        "crewyard-runner", _version(REPOSITORY / "pyproject.toml"), "application", components
+    )
 
 
 def client() -> dict[str, object]:
     """Of the distribution that people install: what it asks for, in the versions that the tests run with."""
     project = tomllib.loads((REPOSITORY / "client/pyproject.toml").read_text())["project"]
     locked = document.pinned((REPOSITORY / "requirements/dev.txt").read_text())
-    found = []
-    for wanted in project["dependencies"]:
-        name = document.normal(wanted.split(">")[0].split("=")[0].split("[")[0].strip())
+    components = []
+    for requirement in project["dependencies"]:
+        name = document.normal(requirement.split(">")[0].split("=")[0].split("[")[0].strip())
         version, hashes = locked[name]
-        found.append(document.python(Package(name, version), hashes))
-    return document.document(project["name"], project["version"], "application", found)
+        components.append(document.python(InstalledPackage(name, version), hashes))
+    return document.document(project["name"], project["version"], "application", components)
 
 
 def _version(path: Path) -> str:
@@ -61,16 +63,16 @@ def main(arguments: list[str]) -> int:
     """Writes all three and says how much is in each."""
     target = Path(arguments[0] if arguments else "sbom")
     try:
-        made = {
+        documents = {
             "service": service(settings.from_environment(os.environ)),
             "runner": runner(),
             "client": client(),
         }
-    except GroundError as error:
+    except DevClusterError as error:
         print(error, file=sys.stderr)
         return error.code
     target.mkdir(parents=True, exist_ok=True)
-    for name, content in made.items():
+    for name, content in documents.items():
         path = target / f"{name}.cdx.json"
         path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
         components = content["components"]

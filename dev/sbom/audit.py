@@ -14,49 +14,49 @@ from pathlib import Path
 from typing import Any
 
 FILES = ("requirements/service.txt", "requirements/dev.txt")
-_SECONDS = 900
+_AUDIT_TIMEOUT_SECONDS = 900
 
 
 @dataclass(frozen=True)
-class Audit:
+class AuditResult:
     """Of one requirements file: how many packages were asked about, which were not, and what is known."""
 
-    asked: int
+    audited: int
     skipped: tuple[str, ...]
-    known: tuple[str, ...]
+    vulnerabilities: tuple[str, ...]
 
 
-def read(told: Mapping[str, Any]) -> Audit:
+def read(report: Mapping[str, Any]) -> AuditResult:
     """pip-audit's JSON."""
-    listed = told.get("dependencies", ())
+    dependencies = report.get("dependencies", ())
     known = tuple(
-        f"{one['name']} {one['version']}: {found['id']}, mended in {_mended(found)}"
-        for one in listed
-        for found in one.get("vulns", ())
+        f"{dependency['name']} {dependency['version']}: {vulnerability['id']}, mended in {_fix_versions(vulnerability)}"
+        for dependency in dependencies
+        for vulnerability in dependency.get("vulns", ())
     )
-    skipped = tuple(one["name"] for one in listed if "skip_reason" in one)
-    return Audit(len(listed) - len(skipped), skipped, known)
+    skipped = tuple(dependency["name"] for dependency in dependencies if "skip_reason" in dependency)
+    return AuditResult(len(dependencies) - len(skipped), skipped, known)
 
 
-def _mended(found: Mapping[str, Any]) -> str:
-    return ", ".join(found["fix_versions"]) or "no version"
+def _fix_versions(vulnerability: Mapping[str, Any]) -> str:
+    return ", ".join(vulnerability["fix_versions"]) or "no version"
 
 
-def code(audits: Iterable[Audit]) -> int:
+def code(audits: Iterable[AuditResult]) -> int:
     """The exit code."""
-    found = list(audits)
-    if any(one.known for one in found):
+    results = list(audits)
+    if any(result.vulnerabilities for result in results):
         return 1
-    return 0 if any(one.asked for one in found) else 3
+    return 0 if any(result.audited for result in results) else 3
 
 
 def licenses(document: Mapping[str, Any]) -> Counter[str]:
     """How many Python packages say that they have which licence."""
     count: Counter[str] = Counter()
-    for one in document["components"]:
-        if str(one.get("purl", "")).startswith("pkg:pypi/"):
-            said = (one.get("licenses") or [{"license": {"name": "none said"}}])[0]
-            count[said.get("expression") or said["license"]["name"]] += 1
+    for component in document["components"]:
+        if str(component.get("purl", "")).startswith("pkg:pypi/"):
+            license = (component.get("licenses") or [{"license": {"name": "none said"}}])[0]
+            count[license.get("expression") or license["license"]["name"]] += 1
     return count
 
 
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
     """Prints what is known, then the licences in the documents that are named."""
     audits = []
     for file in FILES:
-        done = subprocess.run(
+        completed = subprocess.run(
             [
                 arguments[0],
                 "--requirement",
@@ -80,24 +80,26 @@ def main(arguments: list[str]) -> int:
                 "json",
             ],
             capture_output=True,
-            timeout=_SECONDS,
+            timeout=_AUDIT_TIMEOUT_SECONDS,
             check=False,
         )
         try:
-            audit = read(json.loads(done.stdout))
+            audit = read(json.loads(completed.stdout))
         except ValueError:
-            print(f"{file}: {done.stderr.decode(errors='replace')[-500:]}", file=sys.stderr)
-            audit = Audit(0, (), ())
+            print(f"{file}: {completed.stderr.decode(errors='replace')[-500:]}", file=sys.stderr)
+            audit = AuditResult(0, (), ())
         audits.append(audit)
-        print(f"{file}: {audit.asked} packages asked about, {len(audit.known)} vulnerabilities known")
+        print(
+            f"{file}: {audit.audited} packages asked about, {len(audit.vulnerabilities)} vulnerabilities known"
+        )
         if audit.skipped:
             names = ", ".join(audit.skipped[:5])
             print(f"  {len(audit.skipped)} of which the index here tells nothing: {names}, …")
-        for line in audit.known:
+        for line in audit.vulnerabilities:
             print(f"  {line}")
     for path in map(Path, arguments[1:]):
-        for name, number in licenses(json.loads(path.read_text())).most_common():
-            print(f"{path.stem}: {number:>3} x {name}")
+        for name, count in licenses(json.loads(path.read_text())).most_common():
+            print(f"{path.stem}: {count:>3} x {name}")
     if code(audits) == 3:
         print("Nothing could be asked about: run this where pip reaches an index with vulnerability data.")
     return code(audits)

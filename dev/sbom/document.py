@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from dev.sbom.image import Package
+from dev.sbom.image import InstalledPackage
 
 SPECIFICATION = "1.6"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "https://crewyard.dev/sbom")
@@ -20,24 +20,24 @@ def normal(name: str) -> str:
 
 def pinned(requirements: str) -> dict[str, tuple[str, list[str]]]:
     """Name → version and sha256 of its archives, of a requirements file with hashes."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    packages: dict[str, tuple[str, list[str]]] = {}
     for line in requirements.replace("\\\n", " ").splitlines():
         match = re.match(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^ ;]+)", line)
         if match:
-            found[normal(match[1])] = (match[2], re.findall(r"--hash=sha256:([0-9a-f]{64})", line))
-    return found
+            packages[normal(match[1])] = (match[2], re.findall(r"--hash=sha256:([0-9a-f]{64})", line))
+    return packages
 
 
-def python(package: Package, hashes: Iterable[str] = ()) -> dict[str, Any]:
+def python(package: InstalledPackage, hashes: Iterable[str] = ()) -> dict[str, Any]:
     """A Python package; `hashes` are those of the archives of which one was installed."""
     name = normal(package.name)
     return _component("library", name, package, f"pkg:pypi/{quote(name)}@{quote(package.version)}", hashes)
 
 
-def debian(package: Package, suite: str) -> dict[str, Any]:
+def debian(package: InstalledPackage, suite: str) -> dict[str, Any]:
     """A Debian package."""
-    where = f"?arch={package.architecture}&distro={suite}"
-    purl = f"pkg:deb/debian/{quote(package.name)}@{quote(package.version)}{where}"
+    qualifiers = f"?arch={package.architecture}&distro={suite}"
+    purl = f"pkg:deb/debian/{quote(package.name)}@{quote(package.version)}{qualifiers}"
     return _component("library", package.name, package, purl, ())
 
 
@@ -48,35 +48,37 @@ def file(name: str, sha256: str) -> dict[str, Any]:
 
 def document(name: str, version: str, kind: str, components: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The whole; its serial number follows from what it describes."""
-    listed = sorted(components, key=lambda one: str(one["bom-ref"]))
+    ordered = sorted(components, key=lambda component: str(component["bom-ref"]))
     return {
         "$schema": f"http://cyclonedx.org/schema/bom-{SPECIFICATION}.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": SPECIFICATION,
-        "serialNumber": f"urn:uuid:{uuid.uuid5(_NAMESPACE, f'{name} {version} {listed}')}",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(_NAMESPACE, f'{name} {version} {ordered}')}",
         "version": 1,
         "metadata": {"component": {"type": kind, "bom-ref": "root", "name": name, "version": version}},
-        "components": listed,
+        "components": ordered,
     }
 
 
-def _component(kind: str, name: str, package: Package, purl: str, hashes: Iterable[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def _component(
+    kind: str, name: str, package: InstalledPackage, purl: str, hashes: Iterable[str]
+) -> dict[str, Any]:
+    component: dict[str, Any] = {
         "type": kind,
         "bom-ref": purl,
         "name": name,
         "version": package.version,
         "purl": purl,
     }
-    if given := _hashes(hashes):
-        found["hashes"] = given
+    if hash_list := _hashes(hashes):
+        component["hashes"] = hash_list
     if package.license:
         # An expression of SPDX where it may be one, else a name: what packages say of themselves varies.
-        named = {"license": {"name": package.license}}
-        single = _SPDX.fullmatch(package.license) and " " in package.license
-        found["licenses"] = [{"expression": package.license} if single else named]
-    return found
+        license_name = {"license": {"name": package.license}}
+        is_expression = _SPDX.fullmatch(package.license) and " " in package.license
+        component["licenses"] = [{"expression": package.license} if is_expression else license_name]
+    return component
 
 
 def _hashes(sha256: Iterable[str]) -> list[dict[str, str]]:
-    return [{"alg": "SHA-256", "content": one} for one in sorted(set(sha256))]
+    return [{"alg": "SHA-256", "content": digest} for digest in sorted(set(sha256))]

@@ -9,12 +9,12 @@ def main(arguments: list[str]) -> int:
     from cyclonedx.schema import SchemaVersion  # type: ignore[import-not-found]
     from cyclonedx.validation.json import JsonStrictValidator  # type: ignore[import-not-found]
 
-    wrong = 0
+    invalid = 0
     for path in arguments:
         error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(Path(path).read_text())
         print(f"{path}: {error or 'fits the schema'}"[:1000])
-        wrong += error is not None
-    return 1 if wrong else 0
+        invalid += error is not None
+    return 1 if invalid else 0
 
 
 if __name__ == "__main__":

@@ -9,13 +9,17 @@ from dev.site.text import cell, code, table
 def inputs(action: Mapping[str, Any]) -> str:
     """The table of inputs."""
     rows = []
-    for name, one in action["inputs"].items():
-        needed = "needed" if str(one.get("required")).lower() == "true" else code(one.get("default") or "")
-        rows.append((code(name), needed, cell(one["description"])))
+    for name, definition in action["inputs"].items():
+        needed = (
+            "needed"
+            if str(definition.get("required")).lower() == "true"
+            else code(definition.get("default") or "")
+        )
+        rows.append((code(name), needed, cell(definition["description"])))
     return table(("input", "default", "meaning"), rows)
 
 
 def outputs(action: Mapping[str, Any]) -> str:
     """The table of outputs."""
-    rows = [(code(name), cell(one["description"])) for name, one in action["outputs"].items()]
+    rows = [(code(name), cell(output["description"])) for name, output in action["outputs"].items()]
     return table(("output", "meaning"), rows)

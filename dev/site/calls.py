@@ -14,28 +14,28 @@ def render(document: Mapping[str, Any]) -> str:
     """One heading for each group, below it one for each call; HEAD is named with its GET."""
     parts = []
     for tag in document["tags"]:
-        found = [
+        calls = [
             _call(method, path, item, document)
             for path, item in document["paths"].items()
             for method in item
             if method not in ("parameters", "head") and item[method]["tags"] == [tag["name"]]
         ]
-        parts += [f"## {tag['name']}\n", *found]
+        parts += [f"## {tag['name']}\n", *calls]
     return "\n".join(parts)
 
 
 def schemas(document: Mapping[str, Any]) -> str:
     """Every object that calls take or give, as a table of its fields."""
-    parts, taken = [], set(_taken(document))
+    parts, request_objects = [], set(_request_objects(document))
     for name, schema in document["components"]["schemas"].items():
         if "properties" not in schema:
             continue
-        always = "Needed." if name in taken else "Always there."
+        always = "Needed." if name in request_objects else "Always there."
         rows = [
             (
                 code(field),
                 _type(child, document),
-                _said(child, document, field in schema.get("required", ()), always),
+                _description(child, document, field in schema.get("required", ()), always),
             )
             for field, child in schema["properties"].items()
         ]
@@ -52,9 +52,9 @@ def type_of(schema: Mapping[str, Any]) -> str:
         return " or ".join(json.dumps(value) for value in schema["enum"])
     if "const" in schema:
         return json.dumps(schema["const"])
-    for several in ("anyOf", "oneOf"):
-        if several in schema:
-            return " or ".join(dict.fromkeys(type_of(one) for one in schema[several]))
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            return " or ".join(dict.fromkeys(type_of(option) for option in schema[union]))
     kind = schema.get("type", "any")
     if isinstance(kind, list):
         return " or ".join(kind)
@@ -71,11 +71,11 @@ def undescribed(document: Mapping[str, Any]) -> list[str]:
         f"{name}.{field}"
         for name, schema in document["components"]["schemas"].items()
         for field, child in schema.get("properties", {}).items()
-        if not _said(child, document, False, "") and "properties" not in _named(child, document)
+        if not _description(child, document, False, "") and "properties" not in _resolved(child, document)
     ]
 
 
-def _taken(document: Mapping[str, Any]) -> Iterable[str]:
+def _request_objects(document: Mapping[str, Any]) -> Iterable[str]:
     """The names of the objects that calls take."""
     for item in document["paths"].values():
         for method, operation in item.items():
@@ -84,26 +84,26 @@ def _taken(document: Mapping[str, Any]) -> Iterable[str]:
                     yield type_of(content["schema"])
 
 
-def _named(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a reference leads to; anything else itself."""
     return document["components"]["schemas"][type_of(schema)] if "$ref" in schema else schema
 
 
 def _type(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     """A type as Markdown; an object that has a table of its own is a link to it."""
-    found = _named(schema, document)
-    if found is not schema and "properties" not in found:
-        return cell(type_of(found))
+    resolved = _resolved(schema, document)
+    if resolved is not schema and "properties" not in resolved:
+        return cell(type_of(resolved))
     items = schema.get("items", {})
     if "$ref" in items:
         return f"list of {_type(items, document)}"
     name = cell(type_of(schema))
-    return f"[{name}](#{name.lower()})" if found is not schema else name
+    return f"[{name}](#{name.lower()})" if resolved is not schema else name
 
 
-def _said(schema: Mapping[str, Any], document: Mapping[str, Any], needed: bool, always: str) -> str:
-    said = schema.get("description") or _named(schema, document).get("description") or ""
-    return " ".join(filter(None, [cell(said), always if needed else ""]))
+def _description(schema: Mapping[str, Any], document: Mapping[str, Any], needed: bool, always: str) -> str:
+    description = schema.get("description") or _resolved(schema, document).get("description") or ""
+    return " ".join(filter(None, [cell(description), always if needed else ""]))
 
 
 def _call(method: str, path: str, item: Mapping[str, Any], document: Mapping[str, Any]) -> str:
@@ -116,53 +116,54 @@ def _call(method: str, path: str, item: Mapping[str, Any], document: Mapping[str
     ]
     parameters = [*item.get("parameters", ()), *operation.get("parameters", ())]
     if parameters:
-        rows = [_parameter(one, document) for one in parameters]
+        rows = [_parameter(parameter, document) for parameter in parameters]
         parts.append(table(("parameter", "in", "type", "meaning"), rows))
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():
         parts.append(f"Body: {code(kind)}, {_type(content['schema'], document)}.\n")
     parts.append("```sh\n" + _example(method, path, item, operation) + "\n```\n")
-    parts.append(table(("answer", "body", ""), _answers(operation, document)))
-    for status, answer in operation["responses"].items():
-        example = answer.get("content", {}).get("application/json", {}).get("example")
+    parts.append(table(("answer", "body", ""), _responses(operation, document)))
+    for status, response in operation["responses"].items():
+        example = response.get("content", {}).get("application/json", {}).get("example")
         if status.startswith("2") and example is not None:
-            shown = json.dumps(example, indent=2, ensure_ascii=False)
+            body = json.dumps(example, indent=2, ensure_ascii=False)
             parts.append(
-                f'??? example "{status}"\n\n    ```json\n    ' + shown.replace("\n", "\n    ") + "\n    ```\n"
+                f'??? example "{status}"\n\n    ```json\n    ' + body.replace("\n", "\n    ") + "\n    ```\n"
             )
     return "\n".join(parts)
 
 
-def _parameter(one: Mapping[str, Any], document: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    schema = one["schema"]
-    said = [cell(one.get("description", ""))]
+def _parameter(parameter: Mapping[str, Any], document: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    schema = parameter["schema"]
+    meaning = [cell(parameter.get("description", ""))]
     if "default" in schema:
-        said.append(f"Default {code(schema['default'])}.")
-    if one.get("required") and one["in"] != "path":
-        said.append("Needed.")
-    return code(one["name"]), one["in"], _type(schema, document), " ".join(filter(None, said))
+        meaning.append(f"Default {code(schema['default'])}.")
+    if parameter.get("required") and parameter["in"] != "path":
+        meaning.append("Needed.")
+    return code(parameter["name"]), parameter["in"], _type(schema, document), " ".join(filter(None, meaning))
 
 
-def _answers(operation: Mapping[str, Any], document: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
-    refused = []
-    for status, answer in operation["responses"].items():
-        if "$ref" in answer:
-            refused.append(status)
+def _responses(operation: Mapping[str, Any], document: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
+    error_statuses = []
+    for status, response in operation["responses"].items():
+        if "$ref" in response:
+            error_statuses.append(status)
             continue
         bodies = [
-            f"{code(kind)} {_body(content['schema'], document)}".strip() for kind, content in _content(answer)
+            f"{code(kind)} {_body(content['schema'], document)}".strip()
+            for kind, content in _content(response)
         ]
-        yield status, "<br>".join(bodies), cell(answer["description"])
-    if refused:
+        yield status, "<br>".join(bodies), cell(response["description"])
+    if error_statuses:
         yield (
-            ", ".join(refused),
+            ", ".join(error_statuses),
             "`application/json` Error",
             "[What each means](troubleshooting.md#errors-of-the-api)",
         )
 
 
-def _content(answer: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    found: Mapping[str, Mapping[str, Any]] = answer.get("content", {})
-    return found.items()
+def _content(response: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    content: Mapping[str, Mapping[str, Any]] = response.get("content", {})
+    return content.items()
 
 
 def _body(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
@@ -173,10 +174,14 @@ def _body(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
 
 
 def _example(method: str, path: str, item: Mapping[str, Any], operation: Mapping[str, Any]) -> str:
-    for one in item.get("parameters", ()):
-        path = path.replace("{" + one["name"] + "}", str(one["example"]))
-    needed = [one for one in operation.get("parameters", ()) if one["in"] == "query" and one.get("required")]
-    path += "?" + "&".join(f"{one['name']}=…" for one in needed) if needed else ""
+    for parameter in item.get("parameters", ()):
+        path = path.replace("{" + parameter["name"] + "}", str(parameter["example"]))
+    required = [
+        parameter
+        for parameter in operation.get("parameters", ())
+        if parameter["in"] == "query" and parameter.get("required")
+    ]
+    path += "?" + "&".join(f"{parameter['name']}=…" for parameter in required) if required else ""
     lines = ["curl" + ("" if method == "get" else f" -X {method.upper()}") + f' "{_ADDRESS}{path}"']
     lines += [_KEY] if operation["security"] else []
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():

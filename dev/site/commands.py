@@ -28,22 +28,22 @@ def render(program: click.Command, name: str) -> str:
 
 def options(program: click.Command) -> str:
     """The options of the program itself, which stand before a command."""
-    return table(("option", "meaning"), [_option(one) for one in _options(program)])
+    return table(("option", "meaning"), [_option(option) for option in _options(program)])
 
 
 def undescribed(program: click.Command, name: str) -> list[str]:
     """Commands without help, and options without help."""
-    found = [words for words, command in walk(program, name) if not command.help]
+    missing = [words for words, command in walk(program, name) if not command.help]
     for words, command in walk(program, name):
-        found += [f"{words} {'/'.join(one.opts)}" for one in _options(command) if not _help(one)]
-    return found
+        missing += [f"{words} {'/'.join(option.opts)}" for option in _options(command) if not _help(option)]
+    return missing
 
 
 def _section(words: str, command: click.Command) -> str:
     usage = " ".join([words, *command.collect_usage_pieces(click.Context(command))])
     about = " ".join((command.help or "").split("\n\n")[0].split())
     more = [" ".join(part.split()) for part in (command.help or "").split("\n\n")[1:]]
-    rows = [_option(one) for one in _options(command) if one.opts[0] not in _EVERYWHERE]
+    rows = [_option(option) for option in _options(command) if option.opts[0] not in _EVERYWHERE]
     parts = [
         f"### {words}\n",
         f"```\n{usage}\n```\n",
@@ -53,15 +53,21 @@ def _section(words: str, command: click.Command) -> str:
 
 
 def _options(command: click.Command) -> list[click.Option]:
-    return [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+    return [
+        parameter
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and not parameter.hidden
+    ]
 
 
-def _option(one: click.Option) -> tuple[str, str]:
-    value = "" if one.is_flag else " " + one.make_metavar(click.Context(click.Command("")))
-    names = ", ".join(code(name + value) for name in one.opts)
-    default = f" Default {code(one.default)}." if isinstance(one.default, int) and not one.is_flag else ""
-    return names, cell(_help(one)) + (" Needed." if one.required else "") + default
+def _option(option: click.Option) -> tuple[str, str]:
+    value = "" if option.is_flag else " " + option.make_metavar(click.Context(click.Command("")))
+    names = ", ".join(code(name + value) for name in option.opts)
+    default = (
+        f" Default {code(option.default)}." if isinstance(option.default, int) and not option.is_flag else ""
+    )
+    return names, cell(_help(option)) + (" Needed." if option.required else "") + default
 
 
-def _help(one: click.Option) -> str:
-    return one.help or ""
+def _help(option: click.Option) -> str:
+    return option.help or ""

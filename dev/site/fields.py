@@ -10,7 +10,7 @@ _TIMES = {"date-time": "time"}
 
 
 @dataclass(frozen=True)
-class Field:
+class SchemaField:
     """One field, by its path from `spec` or `status` on."""
 
     path: str
@@ -21,13 +21,13 @@ class Field:
     choices: tuple[str, ...]
 
 
-def walk(schema: Mapping[str, Any], path: str = "") -> Iterable[Field]:
+def walk(schema: Mapping[str, Any], path: str = "") -> Iterable[SchemaField]:
     """All fields below an object's schema, parents before children; `[]` marks the items of a list."""
     needed = schema.get("required", ())
     for name, child in schema.get("properties", {}).items():
         here = f"{path}.{name}" if path else name
         items = child.get("items", {})
-        yield Field(
+        yield SchemaField(
             here,
             _type(child),
             name in needed,
@@ -54,15 +54,15 @@ def render(version: Mapping[str, Any], part: str) -> str:
     rows = [
         (code(field.path), cell(field.type), _meaning(field))
         for field in walk(_part(version, part))
-        if _shown(field)
+        if _is_listed(field)
     ]
     return table(("field", "type", "meaning"), rows)
 
 
 def refusals(version: Mapping[str, Any]) -> str:
     """What a kind's rules refuse, in the apiserver's own words."""
-    found = dict.fromkeys(_messages(version["schema"]["openAPIV3Schema"]))
-    return "\n".join(f"- {cell(message)}" for message in found) + "\n"
+    messages = dict.fromkeys(_messages(version["schema"]["openAPIV3Schema"]))
+    return "\n".join(f"- {cell(message)}" for message in messages) + "\n"
 
 
 def columns(version: Mapping[str, Any]) -> str:
@@ -80,16 +80,16 @@ def columns(version: Mapping[str, Any]) -> str:
 
 
 def _part(version: Mapping[str, Any], part: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = version["schema"]["openAPIV3Schema"]["properties"][part]
-    return found
+    schema: Mapping[str, Any] = version["schema"]["openAPIV3Schema"]["properties"][part]
+    return schema
 
 
-def _shown(field: Field) -> bool:
+def _is_listed(field: SchemaField) -> bool:
     # What stands in any condition is Kubernetes' own and the same in every kind.
     return not field.path.startswith("conditions[].")
 
 
-def _meaning(field: Field) -> str:
+def _meaning(field: SchemaField) -> str:
     parts = [cell(field.description)]
     if field.choices:
         parts.append("One of " + ", ".join(code(choice) for choice in field.choices) + ".")

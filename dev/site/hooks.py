@@ -15,7 +15,7 @@ from dev.site import links, pictures, sections  # noqa: E402
 
 def on_config(config: Any) -> Any:
     """Puts the pages of a directory into the navigation where it names the directory."""
-    config.nav = _whole(config.nav)
+    config.nav = _expand(config.nav)
     return config
 
 
@@ -31,27 +31,27 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     """Fills in what is generated, and turns links and pictures into the site's."""
     names = {page_name: name for name, page_name in links.PAGES.items()}
     source = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
-    found = links.on_site(sections.fill(markdown), source)
+    text = links.on_site(sections.fill(markdown), source)
     return pictures.IMAGE.sub(
-        lambda one: pictures.inline((ROOT / "docs/pictures" / one[2]).read_text(), one[1]), found
+        lambda match: pictures.inline((ROOT / "docs/pictures" / match[2]).read_text(), match[1]), text
     )
 
 
-def _whole(nav: Any) -> Any:
+def _expand(nav: Any) -> Any:
     if isinstance(nav, dict):
-        return {title: _whole(below) for title, below in nav.items()}
+        return {title: _expand(below) for title, below in nav.items()}
     if not isinstance(nav, list):
         return nav
-    found: list[Any] = []
+    entries: list[Any] = []
     for entry in nav:
         if isinstance(entry, str) and entry.endswith("/"):
             pages = sorted(
                 path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs" / entry).glob("*.md")
             )
-            found += sorted(pages, key=lambda name: (not name.endswith("/index.md"), name))
+            entries += sorted(pages, key=lambda name: (not name.endswith("/index.md"), name))
         elif not _missing(entry):
-            found.append(_whole(entry))
-    return found
+            entries.append(_expand(entry))
+    return entries
 
 
 def _missing(entry: Any) -> bool:

@@ -15,21 +15,21 @@ _LINK = re.compile(r"(?<!!)\[([^\]\[]*)\]\(([^()\s#]+)(#[^()\s]*)?\)")
 def on_site(page: str, source: str) -> str:
     """The text of a page (`source` is its path in the repository) with links as the site has them."""
 
-    def one(found: re.Match[str]) -> str:
-        text, target, anchor = found[1], found[2], found[3] or ""
+    def replace(match: re.Match[str]) -> str:
+        text, target, anchor = match[1], match[2], match[3] or ""
         if ":" in target:
-            return found[0]
-        place = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
-        inside = PAGES.get(place) or (place.removeprefix("docs/") if place.startswith("docs/") else None)
+            return match[0]
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        inside = PAGES.get(path) or (path.removeprefix("docs/") if path.startswith("docs/") else None)
         if inside is None:
             return (
                 text
                 if text.startswith("`")
                 else f"`{text}`"
-                if text.strip("/") == place
-                else f"{text} (`{place}`)"
+                if text.strip("/") == path
+                else f"{text} (`{path}`)"
             )
         here = posixpath.dirname(PAGES.get(source) or source.removeprefix("docs/"))
         return f"[{text}]({posixpath.relpath(inside, here or '.')}{anchor})"
 
-    return _LINK.sub(one, page)
+    return _LINK.sub(replace, page)

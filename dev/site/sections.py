@@ -23,10 +23,10 @@ MARK = re.compile(r"^<!-- generated: (.+?) -->$", re.MULTILINE)
 
 def fill(page: str) -> str:
     """The page with its marks replaced. Raises KeyError for a mark that nothing stands for."""
-    return MARK.sub(lambda found: make(found[1]), page)
+    return MARK.sub(lambda match: render_section(match[1]), page)
 
 
-def make(mark: str) -> str:
+def render_section(mark: str) -> str:
     """One section, by the words of its mark, such as `fields run spec`."""
     name, *arguments = mark.split()
     return _SECTIONS[name](*arguments)
@@ -39,16 +39,16 @@ def description() -> dict[str, Any]:
 
 def version(kind: str) -> dict[str, Any]:
     """The one version of a kind's definition."""
-    found: dict[str, Any] = yaml.safe_load((ROOT / "crds" / f"{kind}.yaml").read_text())["spec"]["versions"][
-        0
-    ]
-    return found
+    definition: dict[str, Any] = yaml.safe_load((ROOT / "crds" / f"{kind}.yaml").read_text())["spec"][
+        "versions"
+    ][0]
+    return definition
 
 
 def action_file(name: str) -> dict[str, Any]:
     """What a GitHub Action says of itself."""
-    found: dict[str, Any] = yaml.safe_load((ROOT / "actions" / name / "action.yml").read_text())
-    return found
+    definition: dict[str, Any] = yaml.safe_load((ROOT / "actions" / name / "action.yml").read_text())
+    return definition
 
 
 def decisions() -> str:

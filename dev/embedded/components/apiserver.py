@@ -1,7 +1,7 @@
 """kube-apiserver: on the bridge address, which host and pods reach alike."""
 
-from dev.process.probe import Http
-from dev.process.program import Program
+from dev.process.probe import HttpProbe
+from dev.process.program import ProcessSpec
 from dev.settings import (
     API_PORT,
     BRIDGE_ADDRESS,
@@ -13,7 +13,7 @@ from dev.settings import (
 )
 
 
-def program(settings: Settings) -> Program:
+def process_spec(settings: Settings) -> ProcessSpec:
     """The process as `up` starts it."""
     pki = settings.pki
     flags = {
@@ -48,9 +48,9 @@ def program(settings: Settings) -> Program:
         "profiling": "false",
     }
     argv = [str(settings.bin / "kube-apiserver"), *(f"--{name}={value}" for name, value in flags.items())]
-    return Program(
+    return ProcessSpec(
         name="kube-apiserver",
         argv=tuple(argv),
-        probe=Http(f"https://{BRIDGE_ADDRESS}:{API_PORT}/readyz"),
-        startup=120,
+        probe=HttpProbe(f"https://{BRIDGE_ADDRESS}:{API_PORT}/readyz"),
+        startup_seconds=120,
     )

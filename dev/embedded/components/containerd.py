@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping
 
 from dev.network_policy import install
-from dev.packages import program as system
-from dev.process.probe import Unix
-from dev.process.program import Program
+from dev.packages import program_path
+from dev.process.probe import UnixProbe
+from dev.process.program import ProcessSpec
 from dev.settings import BRIDGE, BRIDGE_ADDRESS, POD_NETWORK, REGISTRY, REGISTRY_HOST, REGISTRY_PORT, Settings
 
 _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
@@ -35,8 +35,8 @@ def network(settings: Settings, mtu: int) -> str:
             "routes": [{"dst": "0.0.0.0/0"}],
         },
     }
-    fences = {"type": install.NAME, "socket": str(settings.fences_socket)}
-    return json.dumps({"cniVersion": "0.4.0", "name": "crewyard", "plugins": [bridge, fences]}, indent=2)
+    enforcer = {"type": install.NAME, "socket": str(settings.network_policy_socket)}
+    return json.dumps({"cniVersion": "0.4.0", "name": "crewyard", "plugins": [bridge, enforcer]}, indent=2)
 
 
 def configuration(settings: Settings, pause: str) -> str:
@@ -77,13 +77,13 @@ oom_score = 0
       runtime_type = "io.containerd.runc.v2"
 
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
-        BinaryName = "{system("runc")}"
+        BinaryName = "{program_path("runc")}"
         Root = "{settings.run}/runc"
         SystemdCgroup = false
 """
 
 
-def program(settings: Settings, pause: str, mtu: int, environment: Mapping[str, str]) -> Program:
+def process_spec(settings: Settings, pause: str, mtu: int, environment: Mapping[str, str]) -> ProcessSpec:
     """The process as `up` starts it. Of `environment` only a web proxy counts."""
     file = settings.configuration / "containerd.toml"
     mirror = f"http://{BRIDGE_ADDRESS}:{REGISTRY_PORT}"
@@ -91,15 +91,15 @@ def program(settings: Settings, pause: str, mtu: int, environment: Mapping[str, 
     proxies = {name: environment[name] for name in _PROXY_NAMES if environment.get(name)}
     if proxies:
         proxies["NO_PROXY"] = f"{BRIDGE_ADDRESS},{REGISTRY_HOST},127.0.0.1,localhost"
-    return Program(
+    return ProcessSpec(
         name="containerd",
-        argv=(system("containerd"), "--config", str(file)),
+        argv=(program_path("containerd"), "--config", str(file)),
         files={
             file: configuration(settings, pause),
             settings.configuration / "cni" / "10-crewyard.conflist": network(settings, mtu),
             settings.configuration / "registries" / REGISTRY / "hosts.toml": hosts,
         },
         environment=proxies,
-        probe=Unix(settings.containerd_socket),
-        grace=20,
+        probe=UnixProbe(settings.containerd_socket),
+        grace_seconds=20,
     )

@@ -1,13 +1,13 @@
 """kube-controller-manager: each of its controllers under a service account of its own."""
 
-from dev.process.probe import Http
-from dev.process.program import Program
+from dev.process.probe import HttpProbe
+from dev.process.program import ProcessSpec
 from dev.settings import LOOPBACK, Settings
 
 _PORT = 10257
 
 
-def program(settings: Settings) -> Program:
+def process_spec(settings: Settings) -> ProcessSpec:
     """The process as `up` starts it."""
     pki = settings.pki
     kubeconfig = pki / "controller-manager.conf"
@@ -32,6 +32,8 @@ def program(settings: Settings) -> Program:
         str(settings.bin / "kube-controller-manager"),
         *(f"--{name}={value}" for name, value in flags.items()),
     ]
-    return Program(
-        name="kube-controller-manager", argv=tuple(argv), probe=Http(f"https://{LOOPBACK}:{_PORT}/healthz")
+    return ProcessSpec(
+        name="kube-controller-manager",
+        argv=tuple(argv),
+        probe=HttpProbe(f"https://{LOOPBACK}:{_PORT}/healthz"),
     )

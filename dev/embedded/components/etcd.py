@@ -1,13 +1,13 @@
 """etcd, the cluster's only store: on loopback, with client certificates, since all local users reach that."""
 
-from dev.process.probe import Http
-from dev.process.program import Program
+from dev.process.probe import HttpProbe
+from dev.process.program import ProcessSpec
 from dev.settings import ETCD_PORT, LOOPBACK, Settings
 
 _HEALTH = f"http://{LOOPBACK}:2381"
 
 
-def program(settings: Settings) -> Program:
+def process_spec(settings: Settings) -> ProcessSpec:
     """The process as `up` starts it."""
     client = f"https://{LOOPBACK}:{ETCD_PORT}"
     peer = f"https://{LOOPBACK}:2380"
@@ -37,4 +37,4 @@ def program(settings: Settings) -> Program:
         "log-level": "warn",
     }
     argv = [str(settings.bin / "etcd"), *(f"--{name}={value}" for name, value in flags.items())]
-    return Program(name="etcd", argv=tuple(argv), probe=Http(f"{_HEALTH}/health"))
+    return ProcessSpec(name="etcd", argv=tuple(argv), probe=HttpProbe(f"{_HEALTH}/health"))

@@ -2,8 +2,8 @@
 
 import json
 
-from dev.process.probe import Http
-from dev.process.program import Program
+from dev.process.probe import HttpProbe
+from dev.process.program import ProcessSpec
 from dev.settings import LOOPBACK, NODE, POD_NETWORK, Settings
 
 _METRICS = f"{LOOPBACK}:10249"
@@ -27,12 +27,12 @@ def configuration(settings: Settings) -> dict[str, object]:
     }
 
 
-def program(settings: Settings) -> Program:
+def process_spec(settings: Settings) -> ProcessSpec:
     """The process as `up` starts it."""
     file = settings.configuration / "kube-proxy.json"
-    return Program(
+    return ProcessSpec(
         name="kube-proxy",
         argv=(str(settings.bin / "kube-proxy"), f"--config={file}"),
         files={file: json.dumps(configuration(settings), indent=2)},
-        probe=Http(f"http://{_METRICS}/healthz"),
+        probe=HttpProbe(f"http://{_METRICS}/healthz"),
     )

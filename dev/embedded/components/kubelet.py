@@ -6,8 +6,8 @@ tell the pods' processes from everybody else's.
 
 import json
 
-from dev.process.probe import Http
-from dev.process.program import Program
+from dev.process.probe import HttpProbe
+from dev.process.program import ProcessSpec
 from dev.settings import BRIDGE_ADDRESS, CGROUP, CLUSTER_DOMAIN, LOOPBACK, NODE, Settings
 
 _HEALTH_PORT = 10248
@@ -62,7 +62,7 @@ def configuration(settings: Settings) -> dict[str, object]:
     }
 
 
-def program(settings: Settings) -> Program:
+def process_spec(settings: Settings) -> ProcessSpec:
     """The process as `up` starts it."""
     file = settings.configuration / "kubelet.json"
     flags = {
@@ -74,14 +74,14 @@ def program(settings: Settings) -> Program:
         "node-ip": BRIDGE_ADDRESS,
     }
     resolv = f"nameserver {BRIDGE_ADDRESS}\n"
-    return Program(
+    return ProcessSpec(
         name="kubelet",
         argv=(str(settings.bin / "kubelet"), *(f"--{name}={value}" for name, value in flags.items())),
         files={
             file: json.dumps(configuration(settings), indent=2),
             settings.configuration / "pods-resolv.conf": resolv,
         },
-        probe=Http(f"http://{LOOPBACK}:{_HEALTH_PORT}/healthz"),
+        probe=HttpProbe(f"http://{LOOPBACK}:{_HEALTH_PORT}/healthz"),
         # It ends where containerd listens already but has not yet looked through what it had.
-        again=5,
+        restarts=5,
     )

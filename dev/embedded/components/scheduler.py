@@ -1,13 +1,13 @@
 """kube-scheduler with its default profile."""
 
-from dev.process.probe import Http
-from dev.process.program import Program
+from dev.process.probe import HttpProbe
+from dev.process.program import ProcessSpec
 from dev.settings import LOOPBACK, Settings
 
 _PORT = 10259
 
 
-def program(settings: Settings) -> Program:
+def process_spec(settings: Settings) -> ProcessSpec:
     """The process as `up` starts it."""
     kubeconfig = settings.pki / "scheduler.conf"
     flags = {
@@ -20,4 +20,6 @@ def program(settings: Settings) -> Program:
         "profiling": "false",
     }
     argv = [str(settings.bin / "kube-scheduler"), *(f"--{name}={value}" for name, value in flags.items())]
-    return Program(name="kube-scheduler", argv=tuple(argv), probe=Http(f"https://{LOOPBACK}:{_PORT}/healthz"))
+    return ProcessSpec(
+        name="kube-scheduler", argv=tuple(argv), probe=HttpProbe(f"https://{LOOPBACK}:{_PORT}/healthz")
+    )

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from dev.current import context, forward, identity, manifests, objects, options
-from dev.errors import GroundError, Refused
+from dev.errors import DevClusterError, OperationRefused
 from dev.settings import Settings
 
 IMAGE = f"registry.example.com/team/crewyard/service@sha256:{'a' * 64}"
-CLUSTER = context.Context("prod-eu", "https://k8s.example.com", "v1.35.2", "2b0c")
+CLUSTER = context.ClusterContext("prod-eu", "https://k8s.example.com", "v1.35.2", "2b0c")
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "base"
 
 
 def item(kind: str, name: str, namespace: str = "", ours: bool = True) -> dict[str, Any]:
-    labels = dict(manifests.MARK) if ours else {}
+    labels = dict(manifests.INSTALLED_BY_LABEL) if ours else {}
     metadata = {"name": name, "labels": labels} | ({"namespace": namespace} if namespace else {})
     return {"kind": kind, "metadata": metadata}
 
@@ -33,7 +33,7 @@ def item(kind: str, name: str, namespace: str = "", ours: bool = True) -> dict[s
     ],
 )
 def test_wrong_options_name_their_variable(environment):
-    with pytest.raises(GroundError, match="CREWYARD_"):
+    with pytest.raises(DevClusterError, match="CREWYARD_"):
         options.from_environment(environment)
 
 
@@ -52,7 +52,7 @@ def test_a_registrys_credentials_become_secrets_and_pull_secrets(tmp_path):
     (patch,) = manifests.kustomization("../base", chosen, IMAGE)["patches"]
     assert json.loads(patch["patch"])[0]["value"] == [{"name": "crewyard-registry"}]
     file.write_text("{}")
-    with pytest.raises(GroundError, match="auths"):
+    with pytest.raises(DevClusterError, match="auths"):
         options.from_environment({"CREWYARD_REGISTRY": "x", "CREWYARD_REGISTRY_CONFIG": str(file)})
 
 
@@ -60,21 +60,21 @@ def test_builds_reach_what_is_named_in_private_networks():
     chosen = options.from_environment(
         {"CREWYARD_REGISTRY": "r", "CREWYARD_EGRESS": "10.1.2.0/24, 10.9.9.9/32"}
     )
-    (way,) = manifests.ways(chosen)
+    (way,) = manifests.egress_rules(chosen)
     assert [to["ipBlock"]["cidr"] for to in way["to"]] == ["10.1.2.0/24", "10.9.9.9/32"]
     assert manifests.kustomization("../base", chosen, IMAGE)["resources"] == [
         "../base",
         "network-policies.json",
     ]
-    assert manifests.ways(options.Options("r")) == []
-    with pytest.raises(GroundError, match="CREWYARD_EGRESS"):
+    assert manifests.egress_rules(options.InstallOptions("r")) == []
+    with pytest.raises(DevClusterError, match="CREWYARD_EGRESS"):
         options.from_environment({"CREWYARD_REGISTRY": "r", "CREWYARD_EGRESS": "10.1.2.3/24"})
 
 
 def test_everything_that_is_made_is_marked_and_pinned():
-    chosen = options.Options("registry.example.com", storage_class="fast", host_address="192.0.2.7")
+    chosen = options.InstallOptions("registry.example.com", storage_class="fast", host_address="192.0.2.7")
     made = manifests.kustomization("../base", chosen, IMAGE)
-    assert made["labels"] == [{"pairs": manifests.MARK, "includeSelectors": False}]
+    assert made["labels"] == [{"pairs": manifests.INSTALLED_BY_LABEL, "includeSelectors": False}]
     assert made["images"][0]["digest"] == IMAGE.partition("@")[2]
     literals = made["configMapGenerator"][0]["literals"]
     assert 'CREWYARD_BASE_IMAGES={"3.11": "python:3.11-slim"}' in literals
@@ -87,9 +87,9 @@ def test_everything_that_is_made_is_marked_and_pinned():
     [item("Deployment", "dns", "kube-system"), item("Node", "one"), item("Pod", "one", "crews")],
 )
 def test_nothing_beyond_the_two_namespaces_is_applied(foreign):
-    objects.bounded([item("Deployment", "crewyard-api", "crewyard-system"), item("Namespace", "crews")])
-    with pytest.raises(GroundError, match=foreign["metadata"]["name"]):
-        objects.bounded([foreign])
+    objects.check_bounds([item("Deployment", "crewyard-api", "crewyard-system"), item("Namespace", "crews")])
+    with pytest.raises(DevClusterError, match=foreign["metadata"]["name"]):
+        objects.check_bounds([foreign])
 
 
 def test_what_the_base_has_is_of_kinds_that_down_finds():
@@ -105,9 +105,11 @@ def test_what_others_made_is_told_apart():
         item("ClusterRole", "crewyard-api"),
         item("Role", "x", "crews"),
     ]
-    assert objects.found_there(live) == (["crews"], [])
+    assert objects.foreign_objects(live) == (["crews"], [])
     theirs = item("ClusterRole", "crewyard-api", ours=False)
-    assert objects.found_there([*live, theirs])[1] == [objects.Thing("ClusterRole", "", "crewyard-api")]
+    assert objects.foreign_objects([*live, theirs])[1] == [
+        objects.ObjectRef("ClusterRole", "", "crewyard-api")
+    ]
 
 
 LIVE = [
@@ -123,7 +125,7 @@ LIVE = [
 
 
 def test_down_keeps_data_keys_and_kinds():
-    names = [str(one) for one in objects.removal(LIVE, purge=False)]
+    names = [str(one) for one in objects.deletion_order(LIVE, purge=False)]
     assert names == [
         "Deployment crewyard-system/crewyard-api",
         "Deployment crewyard-system/crewyard-controller",
@@ -132,22 +134,22 @@ def test_down_keeps_data_keys_and_kinds():
 
 
 def test_purging_takes_all_of_ours_and_the_kinds_last():
-    going = objects.removal(LIVE, purge=True)
+    going = objects.deletion_order(LIVE, purge=True)
     assert len(going) == len(LIVE) - 1 and str(going[-1]) == "CustomResourceDefinition runs.crewyard.dev"
     kinds = [one.kind for one in going]
     assert kinds.index("CustomResourceDefinition") > kinds.index("Deployment")
-    assert [len(group) for group in objects.grouped(going)] == [2, 1, 1, 1, 1, 1]
+    assert [len(group) for group in objects.group_by_kind(going)] == [2, 1, 1, 1, 1, 1]
 
 
 def test_the_list_for_a_person_leaves_hashes_out():
-    text = objects.listing([objects.Thing("ConfigMap", "crewyard-system", "crewyard-config-7h5m9tk2c4")])
+    text = objects.listing([objects.ObjectRef("ConfigMap", "crewyard-system", "crewyard-config-7h5m9tk2c4")])
     assert "crewyard-config-…" in text and "7h5m9tk2c4" not in text
 
 
 def test_only_the_contexts_name_is_a_yes():
     context.confirm(CLUSTER, {"CONFIRM": "prod-eu"}, "all", "make up")
     for given in ({}, {"CONFIRM": ""}, {"CONFIRM": "yes"}, {"CONFIRM": "prod-us"}):
-        with pytest.raises(Refused, match="make up") as refused:
+        with pytest.raises(OperationRefused, match="make up") as refused:
             context.confirm(CLUSTER, given, "It would do all this", "make up")
         assert refused.value.code == 2 and "https://k8s.example.com" in str(refused.value)
 
@@ -155,14 +157,14 @@ def test_only_the_contexts_name_is_a_yes():
 def test_a_context_that_leads_elsewhere_is_refused(tmp_path):
     own = Settings(tmp_path / "current")
     identity.check(own, "2b0c", "prod-eu")
-    identity.note(own, "2b0c")
+    identity.record(own, "2b0c")
     identity.check(own, "2b0c", "prod-eu")
     with pytest.raises(
-        GroundError, match=r"prod-eu leads to another cluster(.|\n)*77f1(.|\n)*was 2b0c"
+        DevClusterError, match=r"prod-eu leads to another cluster(.|\n)*77f1(.|\n)*was 2b0c"
     ) as refused:
         identity.check(own, "77f1", "prod-eu")
     assert f"rm -r {own.state} {tmp_path}/cluster" in str(refused.value)
-    identity.forget(own)
+    identity.remove_record(own)
     identity.check(own, "77f1", "prod-eu")
 
 
@@ -184,5 +186,5 @@ def test_versions(version, enough):
 def test_a_port_that_leads_elsewhere_is_not_taken_for_the_service(tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setattr(forward, "FORWARDED_PORT", other.getsockname()[1])
-        with pytest.raises(GroundError, match=r"in use.*CREWYARD_PUBLIC_URL"):
+        with pytest.raises(DevClusterError, match=r"in use.*CREWYARD_PUBLIC_URL"):
             forward.start(Settings(tmp_path), "/bin/false", {})

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.kind import configuration, docker, engine, installation
-from dev.kind.kind import Kind
+from dev.kind.kind import KindCluster
 from dev.progress import Progress
 from dev.settings import Settings
 from tests.testbed.recorded import Answer, Recorded
@@ -88,7 +88,7 @@ def machine(tmp_path, monkeypatch) -> Recorded:
         Answer(("delete", "cluster"), unset="node runs"),
     )
     dns = {"data": {"Corefile": COREFILE}}
-    named = {"data": {"Corefile": configuration.named(COREFILE, "172.18.0.1", "172.18.0.3")}}
+    named = {"data": {"Corefile": configuration.with_hosts(COREFILE, "172.18.0.1", "172.18.0.3")}}
     raw = ("get", "--raw")
     coredns = (*raw, "/api/v1/namespaces/kube-system/configmaps/coredns")
     recorded.add(
@@ -111,8 +111,8 @@ def machine(tmp_path, monkeypatch) -> Recorded:
 
 
 @pytest.fixture
-def ground(tmp_path, machine) -> Kind:
-    return Kind(Settings(tmp_path / "state"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
+def ground(tmp_path, machine) -> KindCluster:
+    return KindCluster(Settings(tmp_path / "state"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
 
 
 def first(calls: list[list[str]], *words: str) -> int:
@@ -180,9 +180,9 @@ def changes(machine: Recorded) -> list[list[str]]:
 def test_another_checkout_leaves_the_cluster_alone(ground, machine, tmp_path):
     ground.up()
     before = changes(machine)
-    other = Kind(Settings(tmp_path / "elsewhere"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
+    other = KindCluster(Settings(tmp_path / "elsewhere"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
     for act in (other.up, other.deploy, lambda: other.down(purge=True), other.status):
-        with pytest.raises(GroundError, match=f"belongs to the state directory {tmp_path}/state, not to"):
+        with pytest.raises(DevClusterError, match=f"belongs to the state directory {tmp_path}/state, not to"):
             act()
     assert "belongs to" in other.problems()[0]
     assert changes(machine) == before
@@ -191,7 +191,7 @@ def test_another_checkout_leaves_the_cluster_alone(ground, machine, tmp_path):
 
 def test_a_cluster_of_nobodys_is_left_alone(ground, machine):
     machine.mark("node is there")
-    with pytest.raises(GroundError, match="container crewyard-control-plane that no state directory"):
+    with pytest.raises(DevClusterError, match="container crewyard-control-plane that no state directory"):
         ground.up()
     assert changes(machine) == []
 
@@ -208,11 +208,11 @@ def test_a_cluster_made_before_owners_were_kept_is_taken_over(ground, machine, t
 
 def test_a_half_made_cluster_says_how_to_begin_again(ground, machine):
     machine.mark("cut")
-    with pytest.raises(GroundError, match="kind ended with 130"):
+    with pytest.raises(DevClusterError, match="kind ended with 130"):
         ground.up()
     for _ in range(2):
         with pytest.raises(
-            GroundError, match=r"begun and not finished.*make down PURGE=1 CREWYARD_CLUSTER=kind"
+            DevClusterError, match=r"begun and not finished.*make down PURGE=1 CREWYARD_CLUSTER=kind"
         ):
             ground.up()
     ground.down(purge=True)
@@ -224,7 +224,7 @@ def test_what_docker_does_not_tell_is_not_taken_for_gone(ground, machine):
     denied = "permission denied while trying to connect to the Docker daemon socket"
     machine.add("docker", Answer(("info",), "linux 28.1.0\n"), Answer((), complains=denied, code=1))
     for act in (ground.up, lambda: ground.down(purge=False), lambda: ground.down(purge=True), ground.status):
-        with pytest.raises(GroundError, match="permission denied"):
+        with pytest.raises(DevClusterError, match="permission denied"):
             act()
     assert denied in ground.problems()[0]
     assert "CREWYARD_HOST_ADDRESS" not in ground.env() and "CREWYARD_URL" in ground.env()
@@ -247,7 +247,7 @@ def test_engines_say_that_there_is_none_in_several_ways(machine, said, gone):
     if gone:
         assert docker.inspect("container", "crewyard-registry") is None
     else:
-        with pytest.raises(GroundError):
+        with pytest.raises(DevClusterError):
             docker.inspect("container", "crewyard-registry")
 
 
@@ -259,7 +259,7 @@ def test_an_engine_without_privileges_is_no_ground(ground, machine):
     assert engine.problem() == (
         "the Docker engine runs no privileged container: docker: Error response: operation not permitted"
     )
-    with pytest.raises(GroundError, match="CREWYARD_CLUSTER=embedded"):
+    with pytest.raises(DevClusterError, match="CREWYARD_CLUSTER=embedded"):
         ground.up()
     assert machine.calls("kind") == []
 
@@ -272,14 +272,14 @@ def test_no_engine_and_no_docker(machine, monkeypatch):
 
 
 def test_names_are_told_once_and_anew_when_addresses_change():
-    told = configuration.named(COREFILE, "172.18.0.1", "172.18.0.3")
-    assert configuration.named(told, "172.18.0.1", "172.18.0.3") == told
+    told = configuration.with_hosts(COREFILE, "172.18.0.1", "172.18.0.3")
+    assert configuration.with_hosts(told, "172.18.0.1", "172.18.0.3") == told
     assert "172.18.0.3 registry.crewyard.internal" in told
     assert told.index("fallthrough") < told.index("forward .")
-    moved = configuration.named(told, "172.18.0.1", "172.18.0.9")
+    moved = configuration.with_hosts(told, "172.18.0.1", "172.18.0.9")
     assert "172.18.0.3" not in moved and moved.count("hosts {") == 1
     with pytest.raises(ValueError):
-        configuration.named(".:53 {\n}\n", "172.18.0.1", "172.18.0.3")
+        configuration.with_hosts(".:53 {\n}\n", "172.18.0.1", "172.18.0.3")
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,8 @@ def test_the_gateway_is_an_ipv4_address(config, address):
 
 def test_pods_and_this_machine_call_the_registry_differently():
     assert (
-        installation.inside(f"localhost:5001/a/b@{DIGEST}") == f"registry.crewyard.internal:5000/a/b@{DIGEST}"
+        installation.cluster_reference(f"localhost:5001/a/b@{DIGEST}")
+        == f"registry.crewyard.internal:5000/a/b@{DIGEST}"
     )
 
 

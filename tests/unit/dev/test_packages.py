@@ -1,31 +1,31 @@
 """Only the packages of programs that are not there are installed."""
 
-from dev.packages import GROUND, TESTED_WITH, missing, present, search_path
+from dev.packages import CLUSTER_PACKAGES, TEST_PACKAGES, is_present, missing, search_path
 
 
 def test_nothing_is_missing_where_all_is_present() -> None:
-    assert missing(GROUND, lambda need: True) == []
+    assert missing(CLUSTER_PACKAGES, lambda need: True) == []
 
 
 def test_a_program_from_elsewhere_needs_no_package() -> None:
-    assert missing(GROUND, lambda need: need != "dnsmasq") == ["dnsmasq-base"]
-    assert "containerd" not in missing(GROUND, lambda need: need == "containerd")
+    assert missing(CLUSTER_PACKAGES, lambda need: need != "dnsmasq") == ["dnsmasq-base"]
+    assert "containerd" not in missing(CLUSTER_PACKAGES, lambda need: need == "containerd")
 
 
 def test_all_packages_are_named_once() -> None:
-    for needs in (GROUND, TESTED_WITH):
+    for needs in (CLUSTER_PACKAGES, TEST_PACKAGES):
         assert missing(needs, lambda need: False) == sorted(set(needs.values()))
 
 
 def test_what_only_tests_need_is_not_installed_for_the_ground() -> None:
-    assert not set(GROUND.values()) & set(TESTED_WITH.values())
+    assert not set(CLUSTER_PACKAGES.values()) & set(TEST_PACKAGES.values())
 
 
 def test_files_and_programs_are_both_found() -> None:
-    assert present("/etc/os-release")
-    assert present("sh")
-    assert not present("/nowhere/at/all")
-    assert not present("no-such-program-anywhere")
+    assert is_present("/etc/os-release")
+    assert is_present("sh")
+    assert not is_present("/nowhere/at/all")
+    assert not is_present("no-such-program-anywhere")
 
 
 def test_a_shell_from_su_finds_what_root_needs() -> None:

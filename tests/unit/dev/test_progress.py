@@ -40,7 +40,7 @@ def test_a_quiet_step_leaves_no_line() -> None:
 
 def test_a_commands_error_has_its_words_and_its_last_lines(tmp_path) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(CommandFailed, match="no rope"):
-        command.ask(["sh", "-c", "echo no rope >&2; exit 3"])
+        command.read_output(["sh", "-c", "echo no rope >&2; exit 3"])
     log = tmp_path / "x.log"
     with Progress(io.StringIO()).step("x") as step, pytest.raises(CommandFailed, match="line 99") as caught:
         command.run(
@@ -54,9 +54,9 @@ def test_a_command_that_takes_too_long_is_killed(tmp_path) -> None:  # type: ign
     with Progress(io.StringIO()).step("x") as step, pytest.raises(CommandFailed, match="not done within"):
         command.run(["sleep", "60"], step=step, log=tmp_path / "x.log", seconds=0.5)
     with pytest.raises(CommandFailed, match="did not answer"):
-        command.ask(["sleep", "60"], seconds=0.2)
+        command.read_output(["sleep", "60"], seconds=0.2)
 
 
 def test_a_missing_program_is_named() -> None:
     with pytest.raises(CommandFailed, match="no-such-program"):
-        command.ask(["no-such-program"])
+        command.read_output(["no-such-program"])

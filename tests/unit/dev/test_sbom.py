@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dev.sbom import audit, document, image
-from dev.sbom.image import Package
+from dev.sbom.image import InstalledPackage
 
 STATUS = """Package: libc6
 Status: install ok installed
@@ -42,7 +42,7 @@ def test_a_packages_metadata(lines, license):
 
 
 def test_dpkgs_status():
-    assert image.debian_packages(STATUS) == [Package("libc6", "2.36-9+deb12u10", "", "amd64")]
+    assert image.debian_packages(STATUS) == [InstalledPackage("libc6", "2.36-9+deb12u10", "", "amd64")]
 
 
 def test_a_lock_has_versions_and_hashes():
@@ -53,13 +53,16 @@ def test_a_lock_has_versions_and_hashes():
 
 
 def test_the_same_content_is_the_same_document():
-    components = [document.python(Package("A_b", "1"), ["b" * 64, "a" * 64]), document.file("x.py", "c" * 64)]
+    components = [
+        document.python(InstalledPackage("A_b", "1"), ["b" * 64, "a" * 64]),
+        document.file("x.py", "c" * 64),
+    ]
     made = [document.document("x", "1", "application", order) for order in (components, components[::-1])]
     assert json.dumps(made[0]) == json.dumps(made[1])
     assert made[0]["serialNumber"] != document.document("x", "2", "application", components)["serialNumber"]
     (library,) = (one for one in made[0]["components"] if one["type"] == "library")
     assert (library["purl"], library["name"]) == ("pkg:pypi/a-b@1", "a-b")
-    assert document.debian(Package("g++", "1:2", "", "amd64"), "bookworm")["purl"] == (
+    assert document.debian(InstalledPackage("g++", "1:2", "", "amd64"), "bookworm")["purl"] == (
         "pkg:deb/debian/g%2B%2B@1%3A2?arch=amd64&distro=bookworm"
     )
 
@@ -69,8 +72,8 @@ def test_what_could_not_be_asked_about_is_no_success():
     good = {"name": "b", "version": "1", "vulns": []}
     bad = {"name": "c", "version": "2", "vulns": [{"id": "CVE-1", "fix_versions": ["3"]}]}
     nothing = audit.read({"dependencies": [skipped]})
-    assert (nothing.asked, nothing.skipped, audit.code([nothing])) == (0, ("a",), 3)
+    assert (nothing.audited, nothing.skipped, audit.code([nothing])) == (0, ("a",), 3)
     assert audit.code([audit.read({"dependencies": [skipped, good]})]) == 0
     found = audit.read({"dependencies": [good, bad]})
-    assert found.known == ("c 2: CVE-1, mended in 3",)
+    assert found.vulnerabilities == ("c 2: CVE-1, mended in 3",)
     assert audit.code([nothing, found]) == 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.settings import from_environment
 
 
@@ -23,7 +23,7 @@ def test_state_directory(environment: dict[str, str], state: str) -> None:
 
 @pytest.mark.parametrize("state", ["yard", "/srv/two words", "/srv/a:b", '/srv/"x"', "/" + "a" * 80])
 def test_refused_state_directory_names_the_variable(state: str) -> None:
-    with pytest.raises(GroundError, match="CREWYARD_STATE"):
+    with pytest.raises(DevClusterError, match="CREWYARD_STATE"):
         from_environment({"CREWYARD_STATE": state})
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dev import state
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.progress import Progress
 from dev.settings import Settings
 
@@ -20,7 +20,7 @@ def test_a_fresh_directory_is_made_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_a_directory_with_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("x")
-    with pytest.raises(GroundError, match=r"thesis\.txt"):
+    with pytest.raises(DevClusterError, match=r"thesis\.txt"):
         state.claim(Settings(tmp_path))
 
 
@@ -44,7 +44,7 @@ def test_a_second_command_waits_its_turn(tmp_path: Path) -> None:
     settings, progress = Settings(tmp_path), Progress(io.StringIO())
     with (
         state.locked(settings, progress),
-        pytest.raises(GroundError, match="Another"),
+        pytest.raises(DevClusterError, match="Another"),
         state.locked(settings, progress, seconds=0.3),
     ):
         pass
@@ -56,12 +56,12 @@ def test_a_reboot_drops_what_was_true_only_before(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "yard")
     boot = tmp_path / "boot"
     boot.write_text("one\n")
-    assert not state.forget_last_boot(settings, boot)
+    assert not state.remove_stale_run_state(settings, boot)
     (settings.run / "etcd.pid").write_text("x")
-    assert not state.forget_last_boot(settings, boot)
+    assert not state.remove_stale_run_state(settings, boot)
     assert (settings.run / "etcd.pid").exists()
     boot.write_text("two\n")
-    assert state.forget_last_boot(settings, boot)
+    assert state.remove_stale_run_state(settings, boot)
     assert not (settings.run / "etcd.pid").exists()
 
 
@@ -69,15 +69,15 @@ def test_a_machine_carries_one_ground(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     first, second = Settings(tmp_path / "one"), Settings(tmp_path / "two")
     first.run.mkdir(parents=True)
-    state.mark(first, mark)
-    state.mark(first, mark)
-    with pytest.raises(GroundError, match=str(first.state)):
-        state.mark(second, mark)
-    state.unmark(mark)
-    state.mark(second, mark)
+    state.record_machine(first, mark)
+    state.record_machine(first, mark)
+    with pytest.raises(DevClusterError, match=str(first.state)):
+        state.record_machine(second, mark)
+    state.remove_machine_record(mark)
+    state.record_machine(second, mark)
 
 
 def test_a_ground_that_is_gone_is_in_nobodys_way(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     mark.write_text(str(tmp_path / "purged"))
-    state.mark(Settings(tmp_path / "two"), mark)
+    state.record_machine(Settings(tmp_path / "two"), mark)

@@ -8,7 +8,7 @@ import pytest
 
 from dev import __main__ as command
 from dev.cluster import choice
-from dev.errors import GroundError, Refused
+from dev.errors import DevClusterError, OperationRefused
 from dev.kind import engine
 from dev.net import proxy_bypass
 from dev.settings import Settings
@@ -54,7 +54,7 @@ def test_one_ground_a_state_directory(asked, noted):
     if asked == noted:
         assert choice.decide(asked, noted, True, True, never) == noted
     else:
-        with pytest.raises(GroundError, match=f"on {noted}.*CREWYARD_STATE.*make down"):
+        with pytest.raises(DevClusterError, match=f"on {noted}.*CREWYARD_STATE.*make down"):
             choice.decide(asked, noted, True, True, never)
 
 
@@ -62,18 +62,18 @@ def test_one_ground_a_state_directory(asked, noted):
     ("text", "asked"), [("", None), (" ", None), ("kind", "kind"), (" current", "current")]
 )
 def test_the_variable(text, asked):
-    assert choice.asked_for({"CREWYARD_CLUSTER": text}) == asked
+    assert choice.requested({"CREWYARD_CLUSTER": text}) == asked
 
 
 @pytest.mark.parametrize("text", ["minikube", "Kind", "embedded,kind"])
 def test_a_wrong_value_is_answered_with_the_list(text):
-    with pytest.raises(GroundError, match="embedded, kind, current"):
-        choice.asked_for({"CREWYARD_CLUSTER": text})
+    with pytest.raises(DevClusterError, match="embedded, kind, current"):
+        choice.requested({"CREWYARD_CLUSTER": text})
 
 
 @pytest.mark.parametrize("target", ["test", "cluster", "campaign", "bench", "fuzz"])
 def test_what_does_harm_does_not_run_on_somebodys_cluster(target):
-    with pytest.raises(Refused, match=f"make {target}") as refused:
+    with pytest.raises(OperationRefused, match=f"make {target}") as refused:
         choice.check("current", target)
     assert refused.value.code == 2
 
@@ -84,22 +84,22 @@ def test_what_runs_where():
     for target in ("demo", "e2e"):
         choice.check("current", target)
     choice.check("kind", "test")
-    with pytest.raises(Refused):
+    with pytest.raises(OperationRefused):
         choice.check("kind", "campaign")
 
 
 def test_the_note_is_kept_and_forgotten(tmp_path: Path):
     settings = Settings(tmp_path)
-    assert choice.noted(settings) is None
-    choice.note(settings, "kind")
-    assert choice.noted(settings) == "kind"
-    choice.forget(settings)
-    assert choice.noted(settings) is None
+    assert choice.recorded(settings) is None
+    choice.record(settings, "kind")
+    assert choice.recorded(settings) == "kind"
+    choice.remove_record(settings)
+    assert choice.recorded(settings) is None
     settings.run.mkdir()
-    assert choice.noted(settings) == "embedded"
-    assert not choice.kept(settings)
+    assert choice.recorded(settings) == "embedded"
+    assert not choice.has_embedded_data(settings)
     (settings.data / "etcd").mkdir(parents=True)
-    assert choice.kept(settings)
+    assert choice.has_embedded_data(settings)
 
 
 def test_a_target_is_judged_by_the_cluster_that_its_up_will_choose(tmp_path: Path, monkeypatch, capsys):

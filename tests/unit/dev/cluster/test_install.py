@@ -8,13 +8,13 @@ import pytest
 
 from crds import api_keys
 from dev.cluster import credentials, install
-from dev.cluster.rollout import current, failing, unfinished
+from dev.cluster.rollout import current_pods, failed_pods, pending_state
 from dev.images import kaniko, service_image
-from dev.images.images import Images
+from dev.images.images import ImageReferences
 from dev.progress import Progress
 from dev.settings import REGISTRY, Settings
 
-IMAGES = Images(pause="p@sha256:1", kaniko="k@sha256:2", base="b@sha256:3")
+IMAGES = ImageReferences(pause="p@sha256:1", kaniko="k@sha256:2", base="b@sha256:3")
 IMAGE = f"{REGISTRY}/crewyard/service@sha256:{'a' * 64}"
 
 
@@ -43,7 +43,7 @@ def test_config_maps_that_nothing_reads_are_left_over() -> None:
     template = {"containers": [{"envFrom": [{"configMapRef": {"name": "crewyard-config-new"}}]}]}
     names = ["crewyard-config-old", "crewyard-config-new", "crewyard-config-ne", "kube-root-ca.crt"]
     deployments = [{"spec": {"template": template}}]
-    assert install.left_over(names, deployments) == ["crewyard-config-old", "crewyard-config-ne"]
+    assert install.unused_config_maps(names, deployments) == ["crewyard-config-old", "crewyard-config-ne"]
 
 
 def deployment(**status: int) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def deployment(**status: int) -> dict[str, Any]:
     ],
 )
 def test_a_rollout_is_done_when_only_new_pods_run(status: dict[str, int], done: bool) -> None:
-    assert (unfinished(deployment(**status)) is None) is done
+    assert (pending_state(deployment(**status)) is None) is done
 
 
 def pod(reason: str, restarts: int, **metadata: str) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def pod(reason: str, restarts: int, **metadata: str) -> dict[str, Any]:
     ],
 )
 def test_pods_that_waiting_will_not_cure(pods: list[dict[str, Any]], lost: bool) -> None:
-    assert bool(failing(pods)) is lost
+    assert bool(failed_pods(pods)) is lost
 
 
 def owned(name: str, owner: str, revision: str = "") -> dict[str, Any]:
@@ -104,9 +104,9 @@ def test_pods_of_an_older_revision_prove_nothing() -> None:
     newest["metadata"] |= {"uid": "api", "annotations": {"deployment.kubernetes.io/revision": "2"}}
     sets = [owned("old", "api", "1"), owned("new", "api", "2"), owned("other", "elsewhere", "2")]
     pods = [owned("old-pod", "old"), owned("new-pod", "new"), owned("other-pod", "other")]
-    assert [one["metadata"]["name"] for one in current([newest], sets, pods)] == ["new-pod"]
+    assert [one["metadata"]["name"] for one in current_pods([newest], sets, pods)] == ["new-pod"]
     newest["metadata"]["generation"] = 3
-    assert current([newest], sets, pods) == []
+    assert current_pods([newest], sets, pods) == []
 
 
 def test_the_admin_key_is_drawn_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_the_context_holds_what_runs_and_nothing_else(
 def test_the_images_key_follows_content_names_and_base(root: Path) -> None:
     before = service_image.key(IMAGES, root)
     assert service_image.key(IMAGES, root) == before
-    assert service_image.key(Images("p", "k", "another"), root) != before
+    assert service_image.key(ImageReferences("p", "k", "another"), root) != before
     (root / "secret.txt").write_text("changed")
     (root / "api" / "__pycache__" / "y.pyc").write_text("x")
     assert service_image.key(IMAGES, root) == before
@@ -203,9 +203,9 @@ def test_on_somebodys_cluster_only_marked_config_maps_are_swept() -> None:
         {"metadata": {"name": "crewyard-config-plain"}},
     ]
     cluster = Cluster({"configmaps": maps})
-    install.sweep(cluster, mark)
+    install.delete_unused_config_maps(cluster, mark)
     assert cluster.deleted == ["crewyard-config-old"]
-    install.sweep(cluster)
+    install.delete_unused_config_maps(cluster)
     assert len(cluster.deleted) == 4
 
 

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from dev.cluster.kube_client import Kube, KubeError
+from dev.cluster.kube_client import HttpKubeApi, KubeApiError
 
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-class Broken(Kube):
+class Broken(HttpKubeApi):
     """Gives the answer that `sent` is, after which the connection ends."""
 
     def __init__(self, sent: bytes) -> None:
@@ -39,5 +39,5 @@ def test_a_stream_that_ends() -> None:
     "rest", [b'4\r\n{"a"\r\n0\r\n\r\n', b'4\r\n{"a"\r\n', b'9\r\n{"a"', b"5\r\n{}\n12\r\nzz\r\n"]
 )
 def test_a_stream_that_breaks(rest: bytes) -> None:
-    with pytest.raises(KubeError, match="broke"):
+    with pytest.raises(KubeApiError, match="broke"):
         list(Broken(HEAD + rest).lines("/", 1))

@@ -19,7 +19,7 @@ from dev.settings import Settings
     ],
 )
 def test_a_limit_is_one_that_stops_somebody(answer, expected):
-    assert pod_pids.of_configuration(answer) == expected
+    assert pod_pids.parse_configz(answer) == expected
 
 
 def test_nodes_without_one_are_named():
@@ -30,4 +30,4 @@ def test_nodes_without_one_are_named():
 
 def test_the_ground_has_one(tmp_path):
     answer = {"kubeletconfig": kubelet.configuration(Settings(tmp_path))}
-    assert pod_pids.problem({"crewyard": pod_pids.of_configuration(answer)}) is None
+    assert pod_pids.problem({"crewyard": pod_pids.parse_configz(answer)}) is None

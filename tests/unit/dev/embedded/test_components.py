@@ -17,28 +17,28 @@ from dev.embedded.components import (
     scheduler,
 )
 from dev.net import dns, pki
-from dev.process.program import Program
+from dev.process.program import ProcessSpec
 from dev.registry import server, token_server
 from dev.settings import BRIDGE_ADDRESS, REGISTRY, Settings
 
 SETTINGS = Settings(Path("/srv/yard"))
 PAUSE = f"{REGISTRY}/crewyard/pause@sha256:{'0' * 64}"
-ALL: list[Program] = [
-    etcd.program(SETTINGS),
-    apiserver.program(SETTINGS),
-    controller_manager.program(SETTINGS),
-    scheduler.program(SETTINGS),
-    kubelet.program(SETTINGS),
-    kube_proxy.program(SETTINGS),
-    containerd.program(SETTINGS, PAUSE, 1500, {}),
-    server.program(SETTINGS, "secret"),
-    token_server.process(SETTINGS),
-    dns.program(SETTINGS),
+ALL: list[ProcessSpec] = [
+    etcd.process_spec(SETTINGS),
+    apiserver.process_spec(SETTINGS),
+    controller_manager.process_spec(SETTINGS),
+    scheduler.process_spec(SETTINGS),
+    kubelet.process_spec(SETTINGS),
+    kube_proxy.process_spec(SETTINGS),
+    containerd.process_spec(SETTINGS, PAUSE, 1500, {}),
+    server.process_spec(SETTINGS, "secret"),
+    token_server.process_spec(SETTINGS),
+    dns.process_spec(SETTINGS),
 ]
 
 
 @pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
-def test_nothing_listens_on_all_addresses(program: Program) -> None:
+def test_nothing_listens_on_all_addresses(program: ProcessSpec) -> None:
     text = " ".join([*program.argv, *program.files.values()])
     assert "0.0.0.0:" not in text and '"0.0.0.0"' not in text.replace('"dst": "0.0.0.0/0"', "")
     for address in re.findall(r"(?<![\d.])(\d{1,3}(?:\.\d{1,3}){3}):\d+", text):
@@ -46,7 +46,7 @@ def test_nothing_listens_on_all_addresses(program: Program) -> None:
 
 
 @pytest.mark.parametrize("program", ALL, ids=lambda program: program.name)
-def test_files_are_written_only_below_the_state_directory(program: Program) -> None:
+def test_files_are_written_only_below_the_state_directory(program: ProcessSpec) -> None:
     assert all(path.is_relative_to(SETTINGS.state) for path in program.files)
 
 
@@ -60,7 +60,7 @@ def test_containerds_file_is_toml_with_everything_of_our_own() -> None:
 
 
 def test_containerd_finds_the_registry_by_its_one_name() -> None:
-    program = containerd.program(
+    program = containerd.process_spec(
         SETTINGS, PAUSE, 1500, {"HTTPS_PROXY": "http://p.example.org:3128", "HOME": "/x"}
     )
     hosts = program.files[SETTINGS.configuration / "registries" / REGISTRY / "hosts.toml"]

@@ -2,18 +2,18 @@
 
 import pytest
 
-from dev.embedded.requirements import Facts, is_debian, message, parse_go_version
+from dev.embedded.requirements import MachineFacts, is_debian, message, parse_go_version
 
-GOOD = Facts(debian=True, root=True, go=(1, 26), architecture="x86_64")
+GOOD = MachineFacts(debian=True, root=True, go=(1, 26), architecture="x86_64")
 
 
 def test_a_good_machine_has_no_message() -> None:
     assert message(GOOD) is None
-    assert message(Facts(debian=True, root=True, go=(2, 0), architecture="aarch64")) is None
+    assert message(MachineFacts(debian=True, root=True, go=(2, 0), architecture="aarch64")) is None
 
 
 def test_everything_missing_is_named_at_once() -> None:
-    text = message(Facts(debian=False, root=False, go=None, architecture="riscv64"))
+    text = message(MachineFacts(debian=False, root=False, go=None, architecture="riscv64"))
     assert text is not None
     for word in ("Debian", "root", "Go 1.26", "riscv64"):
         assert word in text
@@ -21,7 +21,7 @@ def test_everything_missing_is_named_at_once() -> None:
 
 
 def test_an_old_go_is_named_with_its_version() -> None:
-    text = message(Facts(debian=True, root=True, go=(1, 9), architecture="x86_64"))
+    text = message(MachineFacts(debian=True, root=True, go=(1, 9), architecture="x86_64"))
     assert text is not None and "1.9" in text and "root" not in text
 
 

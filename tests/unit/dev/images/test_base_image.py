@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.images import base_image
 
 DEB822 = """Types: deb
@@ -28,7 +28,7 @@ Components: main
 
 
 def test_deb822_sources_become_lines_of_the_images_suite() -> None:
-    assert base_image.deb822(DEB822, "trixie") == [
+    assert base_image.parse_deb822(DEB822, "trixie") == [
         "deb http://mirror.example.org/debian bookworm main",
         "deb http://mirror.example.org/debian bookworm-updates main",
     ]
@@ -54,7 +54,7 @@ def test_deb822_sources_become_lines_of_the_images_suite() -> None:
     ],
 )
 def test_one_line_sources(line: str, expected: list[str]) -> None:
-    assert base_image.one_line(line, "bookworm") == expected
+    assert base_image.parse_one_line(line, "bookworm") == expected
 
 
 def test_sources_are_collected_from_all_files_once(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_sources_are_collected_from_all_files_once(tmp_path: Path) -> None:
 
 def test_without_a_source_the_message_says_where_it_looked(tmp_path: Path) -> None:
     (tmp_path / "os-release").write_text("VERSION_CODENAME=bookworm\n")
-    with pytest.raises(GroundError, match="bookworm main"):
+    with pytest.raises(DevClusterError, match="bookworm main"):
         base_image.sources(tmp_path)
 
 

@@ -38,14 +38,14 @@ def test_the_same_content_gives_the_same_image(tmp_path: Path) -> None:
     assert (one.digest, one.diff_id, one.size) == (two.digest, two.diff_id, two.size)
     assert one.size == one.path.stat().st_size
     config = {"User": "65532"}
-    assert oci.documents(oci.Image([one], config), "x86_64") == oci.documents(
-        oci.Image([two], config), "x86_64"
+    assert oci.documents(oci.OciImage([one], config), "x86_64") == oci.documents(
+        oci.OciImage([two], config), "x86_64"
     )
 
 
 def test_the_manifest_points_to_configuration_and_layers(tmp_path: Path) -> None:
     layer = oci.layer(tar_of(tmp_path, "one.tar"), tmp_path / "one.gz")
-    config, manifest = oci.documents(oci.Image([layer], {"Cmd": ["x"]}), "aarch64")
+    config, manifest = oci.documents(oci.OciImage([layer], {"Cmd": ["x"]}), "aarch64")
     read = json.loads(manifest)
     assert read["config"]["size"] == len(config)
     assert [one["digest"] for one in read["layers"]] == [layer.digest]
@@ -70,8 +70,8 @@ def test_a_key_changes_with_every_part_and_their_borders(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("before", ["first"])
 def test_no_images_are_noted_before_the_first_up(tmp_path: Path, before: str) -> None:
-    from dev.errors import GroundError
+    from dev.errors import DevClusterError
     from dev.settings import Settings
 
-    with pytest.raises(GroundError, match="make up"):
-        images.noted(Settings(tmp_path / before))
+    with pytest.raises(DevClusterError, match="make up"):
+        images.recorded(Settings(tmp_path / before))

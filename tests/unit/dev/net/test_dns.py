@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from dev.cluster.kube_client import KubeError
+from dev.cluster.kube_client import KubeApiError
 from dev.net.dns import service_hosts
-from dev.net.service_names import changed
+from dev.net.service_names import apply_event
 
 
 def service(name: str, *addresses: str, namespace: str = "crews") -> dict[str, Any]:
@@ -36,18 +36,18 @@ def test_an_address_that_is_none_is_refused() -> None:
 
 def test_events_add_change_and_remove() -> None:
     known: dict[str, dict[str, Any]] = {}
-    assert changed(known, {"type": "ADDED", "object": service("a", "10.214.0.8")})
-    assert changed(known, {"type": "MODIFIED", "object": service("a", "10.214.0.9")})
+    assert apply_event(known, {"type": "ADDED", "object": service("a", "10.214.0.8")})
+    assert apply_event(known, {"type": "MODIFIED", "object": service("a", "10.214.0.9")})
     assert service_hosts(known.values()) == "10.214.0.9 a.crews.svc.cluster.local\n"
-    assert changed(known, {"type": "DELETED", "object": service("a", "10.214.0.9")})
+    assert apply_event(known, {"type": "DELETED", "object": service("a", "10.214.0.9")})
     assert known == {}
 
 
 def test_a_bookmark_changes_nothing() -> None:
-    assert not changed({}, {"type": "BOOKMARK", "object": {"metadata": {}}})
+    assert not apply_event({}, {"type": "BOOKMARK", "object": {"metadata": {}}})
 
 
 def test_an_error_event_ends_the_watch() -> None:
-    with pytest.raises(KubeError) as caught:
-        changed({}, {"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}})
+    with pytest.raises(KubeApiError) as caught:
+        apply_event({}, {"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}})
     assert caught.value.status == 410

@@ -1,7 +1,7 @@
 """Only our chains and the rules that lead to them are removed."""
 
 from dev.net import firewall
-from dev.net.firewall import removal
+from dev.net.firewall import removal_commands
 
 NAT = """-P PREROUTING ACCEPT
 -N CREWYARD-MASQUERADE
@@ -18,7 +18,7 @@ NAT = """-P PREROUTING ACCEPT
 
 
 def test_rules_of_others_that_lead_to_us_are_deleted_one_by_one() -> None:
-    jumps, _ = removal(NAT)
+    jumps, _ = removal_commands(NAT)
     assert jumps == [
         [
             "-D",
@@ -35,12 +35,12 @@ def test_rules_of_others_that_lead_to_us_are_deleted_one_by_one() -> None:
 
 
 def test_only_our_chains_are_dropped() -> None:
-    _, chains = removal(NAT)
+    _, chains = removal_commands(NAT)
     assert chains == ["CREWYARD-MASQUERADE", "KUBE-SERVICES", "KUBE-SVC-ABC"]
 
 
 def test_a_foreign_table_is_left_alone() -> None:
-    assert removal(
+    assert removal_commands(
         ["-P INPUT ACCEPT", "-N DOCKER", "-A INPUT -j DOCKER", '-A INPUT -m comment --comment "KUBE-X -j"']
     ) == (
         [],

@@ -23,8 +23,8 @@ BEFORE = {
 @pytest.fixture
 def plugin(tmp_path: Path) -> Path:
     settings = Settings(tmp_path)
-    install.plugins(settings)
-    install.plugins(settings)
+    install.install_plugins(settings)
+    install.install_plugins(settings)
     place = install.directory(settings)
     assert {path.name for path in place.iterdir()} == {"bridge", "host-local", "loopback", install.NAME}
     return place / install.NAME

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dev.network_policy import ruleset, selector
-from dev.network_policy.addresses import Addresses, Owner
-from dev.network_policy.policy import Inexpressible, Policy, closed, parse
-from dev.network_policy.watcher import seen_pod
+from dev.network_policy.addresses import Addresses, AddressOwner
+from dev.network_policy.policy import NetworkPolicy, UnsupportedPolicy, deny_all, parse
+from dev.network_policy.watcher import watched_pod
 
 
 @pytest.mark.parametrize(
@@ -56,9 +56,9 @@ def item(name: str = "one", **spec: Any) -> dict[str, Any]:
     ],
 )
 def test_what_cannot_be_expressed_is_said_and_closed(spec, said):
-    with pytest.raises(Inexpressible, match=re.escape(said)):
+    with pytest.raises(UnsupportedPolicy, match=re.escape(said)):
         parse(item(**spec))
-    instead = closed(item(**spec))
+    instead = deny_all(item(**spec))
     assert instead.ingress == () and instead.egress in ((), None)
     assert selector.matches(instead.pods, {})
 
@@ -70,13 +70,13 @@ def test_directions_are_those_that_kubernetes_takes():
     assert (only.ingress, only.egress) == (None, ())
 
 
-def pod(address: str, namespace: str = "crews", **labels: str) -> ruleset.Pod:
-    return ruleset.Pod(namespace, labels, address)
+def pod(address: str, namespace: str = "crews", **labels: str) -> ruleset.AddressedPod:
+    return ruleset.AddressedPod(namespace, labels, address)
 
 
-def rules(pods: list[ruleset.Pod], *policies: Policy) -> str:
+def rules(pods: list[ruleset.AddressedPod], *policies: NetworkPolicy) -> str:
     return ruleset.text(
-        ruleset.World(pods, {"crews": {"name": "crews"}, "other": {"name": "other"}}, policies)
+        ruleset.ClusterSnapshot(pods, {"crews": {"name": "crews"}, "other": {"name": "other"}}, policies)
     )
 
 
@@ -163,15 +163,15 @@ def test_every_isolated_pods_chain_ends_closed(drawn):
 
 def test_addresses_outlive_the_process_and_go_with_their_sandbox(tmp_path: Path):
     first = Addresses(tmp_path)
-    owner = Owner("crews", "run-a", "uid-a", "sandbox-1")
-    first.give("10.213.0.2", owner)
+    owner = AddressOwner("crews", "run-a", "uid-a", "sandbox-1")
+    first.assign("10.213.0.2", owner)
     (tmp_path / "10.213.0.3").write_text("{")
     again = Addresses(tmp_path)
-    assert again.all() == {"10.213.0.2": owner} and not (tmp_path / "10.213.0.3").exists()
+    assert again.owners() == {"10.213.0.2": owner} and not (tmp_path / "10.213.0.3").exists()
     # The next one of the same address is not forgotten with the last one's end.
-    again.give("10.213.0.2", Owner("crews", "run-b", "uid-b", "sandbox-2"))
-    assert not again.take("sandbox-1")
-    assert again.take("sandbox-2") and Addresses(tmp_path).all() == {}
+    again.assign("10.213.0.2", AddressOwner("crews", "run-b", "uid-b", "sandbox-2"))
+    assert not again.release("sandbox-1")
+    assert again.release("sandbox-2") and Addresses(tmp_path).owners() == {}
 
 
 def test_a_pod_on_the_hosts_network_or_ended_has_no_address_of_its_own():
@@ -180,7 +180,7 @@ def test_a_pod_on_the_hosts_network_or_ended_has_no_address_of_its_own():
         "spec": {},
         "status": {"phase": "Running", "podIP": "10.213.0.2"},
     }
-    assert seen_pod(whole).address == "10.213.0.2"
-    assert seen_pod({**whole, "spec": {"hostNetwork": True}}).address == ""
-    assert seen_pod({**whole, "status": {"phase": "Failed", "podIP": "10.213.0.2"}}).address == ""
-    assert seen_pod(json.loads(json.dumps(whole))).labels == {"a": "1"}
+    assert watched_pod(whole).address == "10.213.0.2"
+    assert watched_pod({**whole, "spec": {"hostNetwork": True}}).address == ""
+    assert watched_pod({**whole, "status": {"phase": "Failed", "podIP": "10.213.0.2"}}).address == ""
+    assert watched_pod(json.loads(json.dumps(whole))).labels == {"a": "1"}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dev.errors import GroundError
+from dev.errors import DevClusterError
 from dev.process import probe as probes
 from dev.process import process, program
-from dev.process.probe import Tcp, Unix
-from dev.process.program import Program
+from dev.process.probe import TcpProbe, UnixProbe
+from dev.process.program import ProcessSpec
 from dev.settings import Settings
 
 
@@ -23,8 +23,8 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
     program.stop(settings, "nap", grace=1)
 
 
-def nap(*arguments: str, **fields: object) -> Program:
-    return Program(name="nap", argv=("/usr/bin/sleep", *arguments), probe=None, **fields)  # type: ignore[arg-type]
+def nap(*arguments: str, **fields: object) -> ProcessSpec:
+    return ProcessSpec(name="nap", argv=("/usr/bin/sleep", *arguments), probe=None, **fields)  # type: ignore[arg-type]
 
 
 def test_a_running_program_is_left_alone(settings: Settings) -> None:
@@ -61,14 +61,14 @@ def test_files_are_written_before_the_start_and_count_as_a_change(settings: Sett
 
 
 def test_a_program_that_ends_is_reported_with_its_last_lines(settings: Settings) -> None:
-    broken = Program(
+    broken = ProcessSpec(
         name="nap",
         argv=("/bin/sh", "-c", "echo out of rope; sleep 0.05; exit 3"),
-        probe=Unix(settings.run / "none.sock"),
-        startup=5,
+        probe=UnixProbe(settings.run / "none.sock"),
+        startup_seconds=5,
     )
     program.start(settings, broken)
-    with pytest.raises(GroundError, match="out of rope"):
+    with pytest.raises(DevClusterError, match="out of rope"):
         program.wait_ready(settings, broken)
 
 
@@ -79,11 +79,15 @@ def test_a_program_whose_neighbour_is_not_ready_yet_is_started_again(
     """Also where it has ended before anybody looks at it."""
     identity_of = process.identity_of
     monkeypatch.setattr(process, "identity_of", lambda pid: time.sleep(looked) or identity_of(pid))
-    monkeypatch.setattr(program, "_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(program, "_RESTART_DELAY_SECONDS", 0.05)
     ready, starts = tmp_path / "ready", tmp_path / "starts"
     script = f"echo 1 >> {starts}; test $(wc -l < {starts}) -ge 3 && touch {ready} && exec sleep 60; exit 1"
-    late = Program(
-        name="nap", argv=("/bin/sh", "-c", script), probe=Unix(settings.run / "nap.sock"), startup=60, again=2
+    late = ProcessSpec(
+        name="nap",
+        argv=("/bin/sh", "-c", script),
+        probe=UnixProbe(settings.run / "nap.sock"),
+        startup_seconds=60,
+        restarts=2,
     )
     monkeypatch.setattr(probes, "problem", lambda _: None if ready.exists() else "not yet")
     program.start(settings, late)
@@ -92,17 +96,17 @@ def test_a_program_whose_neighbour_is_not_ready_yet_is_started_again(
     program.stop(settings, "nap", grace=1)
     ready.unlink()
     starts.unlink()
-    hasty = dataclasses.replace(late, again=1)
+    hasty = dataclasses.replace(late, restarts=1)
     program.start(settings, hasty)
-    with pytest.raises(GroundError, match="nap ended"):
+    with pytest.raises(DevClusterError, match="nap ended"):
         program.wait_ready(settings, hasty)
     assert starts.read_text().count("1") == 2
 
 
 def test_a_program_that_never_answers_is_waited_for_only_so_long(settings: Settings) -> None:
-    mute = dataclasses.replace(nap("60"), probe=Tcp("127.0.0.1", 1), startup=0.1)
+    mute = dataclasses.replace(nap("60"), probe=TcpProbe("127.0.0.1", 1), startup_seconds=0.1)
     program.start(settings, mute)
-    with pytest.raises(GroundError, match="did not answer"):
+    with pytest.raises(DevClusterError, match="did not answer"):
         program.wait_ready(settings, mute)
 
 

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dev.registry import access, signing
-from dev.registry.access import Scope, granted, known, parse_scopes, password
+from dev.registry.access import RegistryScope, granted, parse_scopes, password, password_matches
 from dev.registry.client import token_address
-from dev.registry.token_server import ISSUER, LIFETIME, SERVICE, Issuer
+from dev.registry.token_server import ISSUER, SERVICE, TOKEN_LIFETIME_SECONDS, TokenIssuer
 from dev.settings import Settings
 
 KEY = "k" * 64
 PAIR = base64.b64encode(f"crews:{password(KEY, 'crews')}".encode()).decode()
-PUSH = Scope("repository", "crews/tides", ("pull", "push"))
+PUSH = RegistryScope("repository", "crews/tides", ("pull", "push"))
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ PUSH = Scope("repository", "crews/tides", ("pull", "push"))
     ],
 )
 def test_scopes_are_read_as_clients_write_them(
-    texts: list[str], found: list[Scope | tuple[object, ...]]
+    texts: list[str], found: list[RegistryScope | tuple[object, ...]]
 ) -> None:
-    wanted = [one if isinstance(one, Scope) else Scope("repository", *one) for one in found]  # type: ignore[arg-type]
+    wanted = [one if isinstance(one, RegistryScope) else RegistryScope("repository", *one) for one in found]  # type: ignore[arg-type]
     assert list(parse_scopes(texts)) == wanted
 
 
@@ -53,7 +53,7 @@ def test_scopes_are_read_as_clients_write_them(
     ],
 )
 def test_a_name_opens_what_lies_below_it(user: str, repository: str, actions: str) -> None:
-    asked = Scope("repository", repository, ("pull", "push", "delete", "*"))
+    asked = RegistryScope("repository", repository, ("pull", "push", "delete", "*"))
     assert [one.actions for one in granted([asked], user)] == [tuple(actions.split())]
 
 
@@ -61,14 +61,14 @@ def test_a_name_opens_what_lies_below_it(user: str, repository: str, actions: st
 def test_nobody_is_given_anything_but_pulling(scope: str, name: str) -> None:
     asked = [
         *parse_scopes([scope]),
-        Scope("repository", name, ("push", "delete")),
-        Scope("registry", "catalog", ("*",)),
+        RegistryScope("repository", name, ("push", "delete")),
+        RegistryScope("registry", "catalog", ("*",)),
     ]
     assert all(one.actions == ("pull",) for one in granted(asked, ""))
 
 
 def test_a_password_is_good_for_one_name() -> None:
-    assert known(KEY, "crews/tides", password(KEY, "crews/tides"))
+    assert password_matches(KEY, "crews/tides", password(KEY, "crews/tides"))
     for user, shown in (
         ("crews/moon", password(KEY, "crews/tides")),
         ("crews", password(KEY, "crews/tides")),
@@ -79,7 +79,7 @@ def test_a_password_is_good_for_one_name() -> None:
         ("crews/../crewyard", password(KEY, "crews/../crewyard")),
         ("crews/tides\n", password(KEY, "crews/tides\n")),
     ):
-        assert not known(KEY, user, shown), user
+        assert not password_matches(KEY, user, shown), user
 
 
 def test_the_key_is_drawn_once_and_read_by_its_owner_only(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_the_key_is_drawn_once_and_read_by_its_owner_only(tmp_path: Path) -> Non
 
 
 @pytest.fixture(scope="module")
-def signer(tmp_path_factory: pytest.TempPathFactory) -> tuple[signing.Signer, Path]:
+def signer(tmp_path_factory: pytest.TempPathFactory) -> tuple[signing.TokenSigner, Path]:
     settings = Settings(tmp_path_factory.mktemp("yard"))
     made = signing.ensure(settings)
     assert signing.ensure(settings) == made
@@ -101,19 +101,23 @@ def signer(tmp_path_factory: pytest.TempPathFactory) -> tuple[signing.Signer, Pa
     return made, signing.certificate_file(settings)
 
 
-def test_a_token_is_one_for_others_too(signer: tuple[signing.Signer, Path]) -> None:
+def test_a_token_is_one_for_others_too(signer: tuple[signing.TokenSigner, Path]) -> None:
     made, certificate = signer
     now = [1_000_000.0]
-    issuer = Issuer(KEY, made, lambda: now[0])
+    issuer = TokenIssuer(KEY, made, lambda: now[0])
     token, since = issuer.token(
-        "crews/tides", (PUSH, Scope("repository", "library/python", ("push", "pull")))
+        "crews/tides", (PUSH, RegistryScope("repository", "library/python", ("push", "pull")))
     )
     public = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
     read = jwt.decode(
         token, public, algorithms=["RS256"], audience=SERVICE, issuer=ISSUER,  # type: ignore[arg-type]
         options={"verify_exp": False, "verify_iat": False, "verify_nbf": False},
     )  # fmt: skip
-    assert (read["sub"], read["exp"] - read["iat"], since) == ("crews/tides", LIFETIME, 1_000_000)
+    assert (read["sub"], read["exp"] - read["iat"], since) == (
+        "crews/tides",
+        TOKEN_LIFETIME_SECONDS,
+        1_000_000,
+    )
     assert read["access"] == [
         {"type": "repository", "name": "crews/tides", "actions": ["pull", "push"]},
         {"type": "repository", "name": "library/python", "actions": ["pull"]},
@@ -122,12 +126,12 @@ def test_a_token_is_one_for_others_too(signer: tuple[signing.Signer, Path]) -> N
     assert [len(group) for group in groups] == [4] * 12
 
 
-def test_a_token_is_given_again_while_it_is_young(signer: tuple[signing.Signer, Path]) -> None:
+def test_a_token_is_given_again_while_it_is_young(signer: tuple[signing.TokenSigner, Path]) -> None:
     now = [1_000_000.0]
-    issuer = Issuer(KEY, signer[0], lambda: now[0])
+    issuer = TokenIssuer(KEY, signer[0], lambda: now[0])
     first = issuer.token("crews", (PUSH,))
     assert issuer.token("crews", (PUSH,)) == first and issuer.token("", (PUSH,)) != first
-    now[0] += LIFETIME // 2
+    now[0] += TOKEN_LIFETIME_SECONDS // 2
     assert issuer.token("crews", (PUSH,)) != first
 
 
@@ -146,9 +150,9 @@ def test_a_token_is_given_again_while_it_is_young(signer: tuple[signing.Signer, 
     ],
 )
 def test_who_asks_is_known_by_the_password(
-    signer: tuple[signing.Signer, Path], header: str, user: str | None
+    signer: tuple[signing.TokenSigner, Path], header: str, user: str | None
 ) -> None:
-    assert Issuer(KEY, signer[0]).user(header) == user
+    assert TokenIssuer(KEY, signer[0]).authenticate(header) == user
 
 
 def test_where_tokens_are_asked_for() -> None:
