@@ -1,1 +1,1 @@
-"""The calls of run pods and build pods (docs/protocol.md)."""
+"""The internal API of run pods and build pods (docs/protocol.md)."""

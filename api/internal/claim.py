@@ -1,4 +1,7 @@
-"""`POST /internal/v1/runs/{run}/claim`: a pod asks for its run and gets it, or never does."""
+"""`POST /internal/v1/runs/{run}/claim`: grant the run to one pod, deny it, or let the pod wait.
+
+Called by `api.internal.routes`.
+"""
 
 import asyncio
 import random
@@ -9,12 +12,19 @@ from typing import Any
 from aiohttp import web
 
 from api.internal import lost_index
-from api.internal.context import Refusal, Yard, body, number, text, token
-from api.store.index.claims.claims import Asked, Denied, Granted, Unknown, Wait
+from api.internal.context import (
+    InternalContext,
+    PodApiError,
+    authenticate_object,
+    int_field,
+    read_json,
+    text_field,
+)
+from api.store.index.claims.claims import ClaimDenied, ClaimGranted, ClaimRequest, ClaimUnknown, ClaimWait
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
 from crds import names
-from crds.installation_limits import Limits
+from crds.installation_limits import InstallationLimits
 from crds.kinds import DEPLOYMENT, POD, RUN
 from crds.limits import run_timeout
 from crds.objects import Deployment, Pod, Project, Run
@@ -23,65 +33,67 @@ from crds.times import format_time
 from kube import errors
 
 PROTOCOLS = (1,)
-AGAIN = (0.1, 0.5)
-"""Seconds after which a pod asks again for a run whose project has no place free."""
-LIVE_SECONDS = 3.0
-"""Less than a pod waits for an answer (5 s)."""
-OF_A_RUN = ("event_bytes", "log_lines", "artifacts", "artifact_bytes", "output_bytes")
-"""The limits that a runner keeps, and is told with its run."""
+RETRY_SECONDS_RANGE = (0.1, 0.5)
+"""Range of `retry_after_seconds` for a run whose project has no free run slot."""
+LIVE_READ_TIMEOUT_SECONDS = 3.0
+"""Less than the response timeout of a pod (5 s)."""
+RUNNER_LIMITS = ("event_bytes", "log_lines", "artifacts", "artifact_bytes", "output_bytes")
+"""The limits that a runner enforces; sent with the grant."""
 
 
-async def claim(yard: Yard, request: web.Request) -> web.Response:
-    """Answers granted, refused, or wait and 503, after which the pod asks again with the same nonce."""
-    told = await _claim(yard, request)
-    yard.claimed(told["state"])
-    return web.json_response(told)
+async def claim(context: InternalContext, request: web.Request) -> web.Response:
+    """Respond with granted, refused or wait. After wait or 503 the pod retries with the same nonce."""
+    decision = await _claim(context, request)
+    context.on_claim(decision["state"])
+    return web.json_response(decision)
 
 
-async def _claim(yard: Yard, request: web.Request) -> dict[str, Any]:
+async def _claim(context: InternalContext, request: web.Request) -> dict[str, Any]:
     run = request.match_info["run"]
-    known = token(yard, request, "run", run)
-    sent = await body(request)
-    if number(sent, "protocol") not in PROTOCOLS:
-        raise Refusal(400, f"protocol must be one of {PROTOCOLS}")
-    asked = Asked(text(sent, "run_uid"), text(sent, "pod_uid"), text(sent, "nonce"))
-    if asked.run_uid != known.uid:
-        return _refused("the token is of another run")
+    token = authenticate_object(context, request, "run", run)
+    body = await read_json(request)
+    if int_field(body, "protocol") not in PROTOCOLS:
+        raise PodApiError(400, f"protocol must be one of {PROTOCOLS}")
+    claim_request = ClaimRequest(
+        text_field(body, "run_uid"), text_field(body, "pod_uid"), text_field(body, "nonce")
+    )
+    if claim_request.run_uid != token.uid:
+        return _refused("the token belongs to another run")
     now = datetime.now(UTC)
-    # What was decided before, and a pod that must wait, are answered from the rows alone.
-    found = await yard.store.claims.ask(run, asked, None, now, yard.config.plans)
-    if isinstance(found, Unknown):
-        row, live = await asyncio.gather(yard.store.runs.get(run), _live(yard, run, asked))
+    # Earlier decisions and waiting pods need only the rows, no apiserver call.
+    decision = await context.store.claims.claim(run, claim_request, None, now, context.config.plans)
+    if isinstance(decision, ClaimUnknown):
+        row, live = await asyncio.gather(context.store.runs.get(run), _live_run(context, run, claim_request))
         if live.cancel or live.ended:
             return _refused("the run was canceled" if live.cancel else "the run has ended")
-        lost = await lost_index.refusal(yard, live, asked)
-        if lost is not None:
-            return _refused(lost)
+        denial = await lost_index.denial_reason(context, live, claim_request)
+        if denial is not None:
+            return _refused(denial)
         if row is None or row.uid is None or row.deployment is None:
-            row = await _follow(yard, live, asked, now)
-        answer = await _answer(yard, row, now)
-        found = await yard.store.claims.ask(run, asked, answer, now, yard.config.plans)
-    if isinstance(found, Denied):
-        if found.nor_of_another:
-            await _fail(yard, run, asked, found.reason)
-        return _refused(found.reason)
-    if isinstance(found, Wait):
-        again = round(random.uniform(*AGAIN), 3)
-        return {"state": "wait", "retry_after_seconds": again}
-    if isinstance(found, Unknown):
-        raise Refusal(503, "the run is not known yet; try again")
-    # Also where it is told again: who made the grant may have broken off before it could say so.
-    yard.store.events.turned(run)
-    return _granted(found, yard.config.limits)
+            row = await _sync_row(context, live, claim_request, now)
+        grant = await _grant_body(context, row, now)
+        decision = await context.store.claims.claim(run, claim_request, grant, now, context.config.plans)
+    if isinstance(decision, ClaimDenied):
+        if decision.unclaimable:
+            await _fail(context, run, claim_request, decision.reason)
+        return _refused(decision.reason)
+    if isinstance(decision, ClaimWait):
+        retry_after = round(random.uniform(*RETRY_SECONDS_RANGE), 3)
+        return {"state": "wait", "retry_after_seconds": retry_after}
+    if isinstance(decision, ClaimUnknown):
+        raise PodApiError(503, "the index has not recorded the run yet; try again")
+    # Also for a repeated grant: the call that made it may have failed before notifying.
+    context.store.events.notify_state_changed(run)
+    return _granted(decision, context.config.limits)
 
 
-def _granted(found: Granted, limits: Limits) -> dict[str, Any]:
+def _granted(granted: ClaimGranted, limits: InstallationLimits) -> dict[str, Any]:
     return {
         "state": "granted",
-        **found.answer,
-        "input": dict(found.input),
-        "started_at": format_time(found.granted_at),
-        "limits": {name: getattr(limits, name) for name in OF_A_RUN},
+        **granted.answer,
+        "input": dict(granted.input),
+        "started_at": format_time(granted.granted_at),
+        "limits": {name: getattr(limits, name) for name in RUNNER_LIMITS},
     }
 
 
@@ -89,64 +101,70 @@ def _refused(reason: str) -> dict[str, Any]:
     return {"state": "refused", "reason": reason}
 
 
-async def _fail(yard: Yard, run: str, asked: Asked, message: str) -> None:
-    """The end of a run that no pod can have, as if the pod had reported it. Raises Unavailable: ask again."""
+async def _fail(context: InternalContext, run: str, claim_request: ClaimRequest, message: str) -> None:
+    """Write the failed result of a run that no pod can claim. Raises Unavailable: the pod retries."""
     result = {"outcome": "failed", "reason": RunReason.INPUT_TOO_LARGE, "message": message, "durationMs": 0}
-    with suppress(errors.NotFound, errors.Conflict, errors.Invalid):
-        # It is gone or ended, or says so already.
-        await yard.kube.patch(
-            RUN, run, {"metadata": {"uid": asked.run_uid}, "status": {"result": result}}, "status"
+    with suppress(errors.KubeNotFound, errors.KubeConflict, errors.Invalid):
+        # The object is deleted, has ended, or already has the result.
+        await context.kube.patch(
+            RUN, run, {"metadata": {"uid": claim_request.run_uid}, "status": {"result": result}}, "status"
         )
 
 
-async def _live(yard: Yard, run: str, asked: Asked) -> Run:
-    """The object as etcd has it: a cancellation by kubectl counts before the watch has told of it.
+async def _live_run(context: InternalContext, run: str, claim_request: ClaimRequest) -> Run:
+    """Read the Run from the apiserver: a cancellation by kubectl counts before the watch reports it.
 
-    Raises Refusal: 404 where it is gone, 503 where the apiserver is slow; the pod asks again.
+    Raises PodApiError: 404 if the object is deleted, 503 if the apiserver is slow; the pod retries.
     """
     try:
-        async with asyncio.timeout(LIVE_SECONDS):
-            found = await yard.kube.get(RUN, run)
+        async with asyncio.timeout(LIVE_READ_TIMEOUT_SECONDS):
+            manifest = await context.kube.get(RUN, run)
     except TimeoutError as error:
-        raise Refusal(503, "the apiserver does not answer; try again") from error
-    if found is None or found["metadata"]["uid"] != asked.run_uid or "deletionTimestamp" in found["metadata"]:
-        raise Refusal(404, "there is no such run")
-    return Run(found)
+        raise PodApiError(503, "the apiserver does not respond; try again") from error
+    if (
+        manifest is None
+        or manifest["metadata"]["uid"] != claim_request.run_uid
+        or "deletionTimestamp" in manifest["metadata"]
+    ):
+        raise PodApiError(404, "run not found")
+    return Run(manifest)
 
 
-async def _follow(yard: Yard, live: Run, asked: Asked, now: datetime) -> RunDetail:
-    """The row, brought to what the object says: the pod was faster than the watch."""
-    await yard.store.record.observe(live, now)
+async def _sync_row(
+    context: InternalContext, live: Run, claim_request: ClaimRequest, now: datetime
+) -> RunDetail:
+    """Update the row from the object and return it: the pod was faster than the watch."""
+    await context.store.run_writer.observe(live, now)
     if live.deployment is None:
-        await _resolve(yard, live.name, asked)
-    row = await yard.store.runs.get(live.name)
+        await _resolve_from_pod(context, live.name, claim_request)
+    row = await context.store.runs.get(live.name)
     if row is None:
-        raise Refusal(404, "the run was taken back")
+        raise PodApiError(404, "the run was withdrawn")
     return row
 
 
-async def _resolve(yard: Yard, run: str, asked: Asked) -> None:
-    """Nothing is recorded yet: what the pod was made for counts, which only the controller says."""
-    found = await yard.kube.get(POD, run)
-    if found is None:
+async def _resolve_from_pod(context: InternalContext, run: str, claim_request: ClaimRequest) -> None:
+    """Record the deployment from the pod's labels, which only the controller writes, if none is recorded."""
+    manifest = await context.kube.get(POD, run)
+    if manifest is None:
         return
-    pod = Pod(found)
+    pod = Pod(manifest)
     deployment = pod.labels.get(names.LABEL_DEPLOYMENT)
-    if deployment and pod.uid == asked.pod_uid and asked.run_uid in pod.owner_uids:
+    if deployment and pod.uid == claim_request.pod_uid and claim_request.run_uid in pod.owner_uids:
         project = pod.labels.get(names.LABEL_PROJECT, "")
-        await yard.store.record.resolve(run, asked.run_uid, project, deployment)
+        await context.store.run_writer.set_deployment(run, claim_request.run_uid, project, deployment)
 
 
-async def _answer(yard: Yard, row: RunDetail, now: datetime) -> dict[str, Any]:
+async def _grant_body(context: InternalContext, row: RunDetail, now: datetime) -> dict[str, Any]:
     if row.deployment is None:
-        raise Refusal(503, "the run has no deployment yet; try again")
-    deployment = await _deployment(yard, row.deployment)
-    project = await yard.store.projects.get(row.project)
+        raise PodApiError(503, "the run has no deployment yet; try again")
+    deployment = await _planned_deployment(context, row.deployment)
+    project = await context.store.projects.get(row.project)
     seconds = run_timeout(
         Run({"spec": {"timeout": row.timeout}}),
         Deployment({"status": {"plan": deployment.plan}}),
         Project({"spec": project.spec}) if project else None,
-        yard.config.limits,
+        context.config.limits,
     )
     return {
         "entrypoint": row.entrypoint or deployment.plan.get("entrypoint"),
@@ -156,13 +174,13 @@ async def _answer(yard: Yard, row: RunDetail, now: datetime) -> dict[str, Any]:
     }
 
 
-async def _deployment(yard: Yard, name: str) -> DeploymentRow:
-    row = await yard.store.deployments.get(name)
+async def _planned_deployment(context: InternalContext, name: str) -> DeploymentRow:
+    row = await context.store.deployments.get(name)
     if row is None or not row.plan.get("entrypoint"):
-        found = await yard.kube.get(DEPLOYMENT, name)
-        if found is not None:
-            await yard.store.deployments.observe(Deployment(found))
-            row = await yard.store.deployments.get(name)
+        manifest = await context.kube.get(DEPLOYMENT, name)
+        if manifest is not None:
+            await context.store.deployments.observe(Deployment(manifest))
+            row = await context.store.deployments.get(name)
     if row is None or not row.plan.get("entrypoint"):
-        raise Refusal(503, f"the deployment {name} has no plan yet; try again")
+        raise PodApiError(503, f"the deployment {name} has no plan yet; try again")
     return row

@@ -1,7 +1,7 @@
-"""Who calls, what they send, and how they are refused: shared by all calls of pods.
+"""Authentication, request bodies and errors shared by all handlers of the internal API.
 
-A pod knows nothing of /v1's envelope: an error is `{"error": text}`. Anything
-that may pass is 503, which every pod answers with trying again.
+Called by the modules of `api.internal`. Errors do not use the envelope of /v1 but `{"error": text}`.
+A transient error is 503, after which every pod retries.
 """
 
 import asyncio
@@ -14,35 +14,35 @@ from typing import Any
 import structlog
 from aiohttp import hdrs, web
 
-from api.config import Config
+from api.config import ApiConfig
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from crds import pod_tokens
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
 log = structlog.get_logger()
 
-MAX_BODY = 1024 * 1024 + 64 * 1024
-"""A call's events may have 1 MiB; the rest is their frame."""
-BODY_SECONDS = 60.0
+MAX_BODY_BYTES = 1024 * 1024 + 64 * 1024
+"""1 MiB for the events of a call, the rest for the JSON around them."""
+BODY_TIMEOUT_SECONDS = 60.0
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)
-class Yard:
-    """What every call needs."""
+class InternalContext:
+    """Dependencies of the handlers."""
 
-    config: Config
+    config: ApiConfig
     store: Store
-    kube: Kube
-    claimed: Callable[[str], None] = lambda state: None
-    """Told how each claim was answered."""
+    kube: KubeClient
+    on_claim: Callable[[str], None] = lambda state: None
+    """Called with the state of each answered claim."""
 
 
-class Refusal(Exception):
-    """An answer other than success, with its status and what is wrong."""
+class PodApiError(Exception):
+    """An error response with its HTTP status and message."""
 
     def __init__(self, status: int, message: str, **more: Any) -> None:
         super().__init__(message)
@@ -50,76 +50,82 @@ class Refusal(Exception):
         self.body = {"error": message, **more}
 
 
-def answered(handler: Handler) -> Handler:
-    """Turns what a call raises into its answer."""
+def handle_errors(handler: Handler) -> Handler:
+    """Wrap a handler to turn its exceptions into error responses."""
 
     async def call(request: web.Request) -> web.StreamResponse:
         try:
             return await handler(request)
-        except Refusal as refusal:
+        except PodApiError as refusal:
             return web.json_response(refusal.body, status=refusal.status)
         except (StoreUnavailable, errors.KubeError) as error:
             log.warning("pod call failed", path=request.path, error=str(error))
-            body = {"error": "the service cannot answer now; try again"}
+            body = {"error": "the service is temporarily unavailable; try again"}
             return web.json_response(body, status=503, headers={hdrs.RETRY_AFTER: "1"})
 
     return call
 
 
-def bearer(yard: Yard, request: web.Request, kind: str) -> pod_tokens.Token:
-    """The verified token of the caller, of this kind and namespace. Raises Refusal 401."""
-    scheme, _, text = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+def authenticate(context: InternalContext, request: web.Request, kind: str) -> pod_tokens.PodToken:
+    """Verify and return the caller's token of this kind and namespace. Raises PodApiError 401."""
+    scheme, _, credential = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
     try:
         if scheme.lower() != "bearer":
             raise pod_tokens.TokenInvalid("no bearer token")
-        found = pod_tokens.verify(yard.config.token_key, text.strip(), time.time())
+        token = pod_tokens.verify(context.config.token_key, credential.strip(), time.time())
     except (pod_tokens.TokenInvalid, ValueError) as error:
-        raise Refusal(401, "the token is not valid for this call") from error
-    if (found.kind, found.namespace) != (kind, yard.config.namespace):
-        raise Refusal(401, "the token is not valid for this call")
-    return found
+        raise PodApiError(401, "the token is not valid for this call") from error
+    if (token.kind, token.namespace) != (kind, context.config.namespace):
+        raise PodApiError(401, "the token is not valid for this call")
+    return token
 
 
-def token(yard: Yard, request: web.Request, kind: str, name: str) -> pod_tokens.Token:
-    """The verified token of the caller for this object. Raises Refusal 401."""
-    found = bearer(yard, request, kind)
-    if found.name != name:
-        raise Refusal(401, "the token is not valid for this call")
-    return found
+def authenticate_object(
+    context: InternalContext, request: web.Request, kind: str, name: str
+) -> pod_tokens.PodToken:
+    """Verify and return the caller's token for this object. Raises PodApiError 401."""
+    token = authenticate(context, request, kind)
+    if token.name != name:
+        raise PodApiError(401, "the token is not valid for this call")
+    return token
 
 
-async def body(request: web.Request) -> dict[str, Any]:
-    """The call's JSON object. Raises Refusal 400, 408, 413."""
+async def read_json(request: web.Request) -> dict[str, Any]:
+    """Read the request's JSON object. Raises PodApiError 400, 408, 413."""
     data = bytearray()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
             async for chunk in request.content.iter_any():
                 data += chunk
-                if len(data) > MAX_BODY:
-                    raise Refusal(413, f"the body is larger than {MAX_BODY} bytes; send less at once")
+                if len(data) > MAX_BODY_BYTES:
+                    raise PodApiError(
+                        413, f"the body is larger than {MAX_BODY_BYTES} bytes; split it into several calls"
+                    )
     except TimeoutError as error:
-        raise Refusal(408, f"the body took longer than {BODY_SECONDS:.0f} s; send it again") from error
+        raise PodApiError(
+            408, f"the body took longer than {BODY_TIMEOUT_SECONDS:.0f} s; send it again"
+        ) from error
     try:
-        # NaN and the like are no JSON: a reader could not read them back.
-        found = json.loads(bytes(data), parse_constant=lambda _: None)
+        # NaN and Infinity are not valid JSON: clients could not parse them.
+        body = json.loads(bytes(data), parse_constant=lambda _: None)
     except (ValueError, RecursionError) as error:
-        raise Refusal(400, f"the body is no JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise Refusal(400, "the body is no JSON object")
-    return found
+        raise PodApiError(400, f"the body is not valid JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise PodApiError(400, "the body is not a JSON object")
+    return body
 
 
-def text(found: dict[str, Any], field: str, most: int = 256) -> str:
-    """A text field of a body. Raises Refusal 400."""
-    value = found.get(field)
-    if not isinstance(value, str) or not 0 < len(value) <= most or not value.isascii():
-        raise Refusal(400, f"{field} must be a text of 1 to {most} ASCII characters")
+def text_field(body: dict[str, Any], field: str, max_length: int = 256) -> str:
+    """Return a text field of a body. Raises PodApiError 400."""
+    value = body.get(field)
+    if not isinstance(value, str) or not 0 < len(value) <= max_length or not value.isascii():
+        raise PodApiError(400, f"{field} must be a string of 1 to {max_length} ASCII characters")
     return value
 
 
-def number(found: dict[str, Any], field: str) -> int:
-    """A whole number of at least 0 in a body. Raises Refusal 400."""
-    value = found.get(field)
+def int_field(body: dict[str, Any], field: str) -> int:
+    """Return an integer field of a body, at least 0. Raises PodApiError 400."""
+    value = body.get(field)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
-        raise Refusal(400, f"{field} must be a whole number of at least 0")
+        raise PodApiError(400, f"{field} must be an integer of at least 0")
     return value

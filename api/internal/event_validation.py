@@ -1,7 +1,6 @@
-"""What a runner sends as events, checked and completed. Pure.
+"""Validation of the events a runner sends. Pure. Called by `api.internal.events`.
 
-A runner that breaks the protocol loses nothing but form: an event that may not
-be is stored as a log line that says so, since refusing it would stop the numbering.
+An invalid event is stored as a `log` event with a warning: rejecting it would stop the numbering.
 """
 
 import json
@@ -10,58 +9,58 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from api.internal.context import Refusal, number
-from api.store.logs.event_log import Said
+from api.internal.context import PodApiError, int_field
+from api.store.logs.event_log import NewEvent
 from crds import names
-from crds.json_depth import DEEPEST, too_deep
+from crds.json_depth import MAX_STORED_DEPTH, too_deep
 from crds.times import format_time, parse_time
 
-MOST = 500
-FRAME = 1024
-"""Bytes of an event besides what its runner counts."""
-_TYPE = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what a crew may emit, no less
-_OURS = frozenset({"run_id", "timestamp"})
+MAX_EVENTS_PER_CALL = 500
+ENVELOPE_BYTES = 1024
+"""Bytes of an event that its runner does not count."""
+_TYPE = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # equals the types that crewyard_runtime accepts
+_RESERVED_FIELDS = frozenset({"run_id", "timestamp"})
 
 
-def events(run: str, sent: Mapping[str, Any], now: datetime, most: int) -> list[Said]:
-    """The events of a call, with `run_id` and `timestamp` in their data. Raises Refusal 400.
+def parse_events(run: str, body: Mapping[str, Any], now: datetime, max_bytes: int) -> list[NewEvent]:
+    """Return the events of a call with `run_id` and `timestamp` in their data. Raises PodApiError 400.
 
-    What has more than `most` bytes is dropped.
+    An event with more than `max_bytes` bytes is replaced by a warning.
     """
-    found = sent.get("events")
-    if not isinstance(found, list) or len(found) > MOST:
-        raise Refusal(400, f"events must be a list of at most {MOST}")
-    return [_event(run, item, now, most) for item in found]
+    items = body.get("events")
+    if not isinstance(items, list) or len(items) > MAX_EVENTS_PER_CALL:
+        raise PodApiError(400, f"events must be a list of at most {MAX_EVENTS_PER_CALL} objects")
+    return [_event(run, item, now, max_bytes) for item in items]
 
 
-def _event(run: str, item: Any, now: datetime, most: int) -> Said:
+def _event(run: str, item: Any, now: datetime, max_bytes: int) -> NewEvent:
     if not isinstance(item, dict):
-        raise Refusal(400, "events must be a list of objects with seq, type, time, data")
-    seq = number(item, "seq")
+        raise PodApiError(400, "events must be a list of objects with seq, type, time, data")
+    seq = int_field(item, "seq")
     type_ = item.get("type")
     data = item.get("data") if isinstance(item.get("data"), dict) else {}
-    head = {"run_id": names.id_of(run), "timestamp": _moment(item.get("time"), now)}
-    problem = _problem(type_, data, most)
+    head = {"run_id": names.id_of(run), "timestamp": _timestamp(item.get("time"), now)}
+    problem = _problem(type_, data, max_bytes)
     if problem:
-        return Said(seq, "log", {**head, "level": "warning", "message": problem})
-    kept = {key: value for key, value in data.items() if key not in _OURS} if data else {}
-    return Said(seq, str(type_), {**head, **kept})
+        return NewEvent(seq, "log", {**head, "level": "warning", "message": problem})
+    fields = {key: value for key, value in data.items() if key not in _RESERVED_FIELDS} if data else {}
+    return NewEvent(seq, str(type_), {**head, **fields})
 
 
-def _problem(type_: Any, data: Any, most: int) -> str | None:
+def _problem(type_: Any, data: Any, max_bytes: int) -> str | None:
     if not isinstance(type_, str) or not _TYPE.fullmatch(type_):
         return "an event was dropped: its type must be up to 64 letters, digits and . _ -"
     if type_.startswith("run.") or type_ == "artifact":
-        return f"an event was dropped: the type {type_} is given by the service"
+        return f"an event was dropped: the type {type_} is reserved for the service"
     if too_deep(data):
-        return f"an event of type {type_} was dropped: it is nested in more than {DEEPEST} levels"
+        return f"an event of type {type_} was dropped: it is nested more than {MAX_STORED_DEPTH} levels deep"
     size = len(json.dumps(data, ensure_ascii=False).encode(errors="replace"))
-    if size > most + FRAME:
-        return f"an event of type {type_} was dropped: {size} bytes are more than {most}"
+    if size > max_bytes + ENVELOPE_BYTES:
+        return f"an event of type {type_} was dropped: it has {size} bytes, more than {max_bytes}"
     return None
 
 
-def _moment(text: Any, now: datetime) -> str:
+def _timestamp(text: Any, now: datetime) -> str:
     try:
         return format_time(parse_time(text))
     except (TypeError, ValueError):

@@ -1,4 +1,7 @@
-"""`POST /internal/v1/runs/{run}/events`: what a runner says, in the order it says it."""
+"""`POST /internal/v1/runs/{run}/events`: append a runner's events in their order.
+
+Called by `api.internal.routes`.
+"""
 
 import asyncio
 from datetime import UTC, datetime
@@ -6,25 +9,27 @@ from datetime import UTC, datetime
 from aiohttp import web
 
 from api.internal import event_validation
-from api.internal.context import Refusal, Yard, body, text, token
+from api.internal.context import InternalContext, PodApiError, authenticate_object, read_json, text_field
 
-NOT_YOURS = "this pod does not hold the run, or the run has ended"
+RUN_NOT_HELD = "this pod does not hold the claim of the run, or the run has ended"
 
 
-async def events(yard: Yard, request: web.Request) -> web.Response:
-    """Stores what is new and gives the greatest number stored; 409 once the run is not the pod's."""
+async def append_events(context: InternalContext, request: web.Request) -> web.Response:
+    """Store new events and return the greatest number stored. 409 if the pod does not hold the run."""
     run = request.match_info["run"]
-    token(yard, request, "run", run)
-    sent = await body(request)
-    pod, nonce = text(sent, "pod_uid"), text(sent, "nonce")
-    found = event_validation.events(run, sent, datetime.now(UTC), yard.config.limits.event_bytes)
-    # The end of the run waits for the log too: nothing is appended after its terminal event got an id.
-    async with yard.store.events.hold(run) as log:
-        if not await yard.store.claims.holds(run, pod, nonce):
-            raise Refusal(409, NOT_YOURS)
-        acknowledged = await log.say(found)
-    if found:
-        yard.store.events.told(run)
-        # Whoever follows the run is served first: nobody waits for the runner's answer.
+    authenticate_object(context, request, "run", run)
+    body = await read_json(request)
+    pod, nonce = text_field(body, "pod_uid"), text_field(body, "nonce")
+    new_events = event_validation.parse_events(
+        run, body, datetime.now(UTC), context.config.limits.event_bytes
+    )
+    # Ending the run takes the same lock: nothing is appended after its terminal event has an id.
+    async with context.store.events.open_writer(run) as log:
+        if not await context.store.claims.holds(run, pod, nonce):
+            raise PodApiError(409, RUN_NOT_HELD)
+        acknowledged = await log.append(new_events)
+    if new_events:
+        context.store.events.notify_appended(run)
+        # Let SSE subscribers run first: the runner does not wait for this response.
         await asyncio.sleep(0)
     return web.json_response({"acknowledged": acknowledged})

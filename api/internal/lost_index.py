@@ -1,31 +1,31 @@
-"""What an index that was lost, or restored from a backup, no longer knows of a run. Called by the claim.
+"""Claims after the index was lost or restored from a backup. Called by `api.internal.claim`.
 
-A crew starts at most once: whoever may have started it before the loss is not given it again.
+A crew starts at most once: a run that a pod may have started before the loss is denied.
 """
 
 from datetime import UTC, datetime
 
-from api.internal.context import Yard
-from api.store.index.claims.claims import Asked
+from api.internal.context import InternalContext
+from api.store.index.claims.claims import ClaimRequest
 from crds.kinds import POD
 from crds.objects import Pod, Run
 
-GIVEN = "the run was given to a pod before the service's index was lost or restored"
-OLDER = "the pod is older than the service's index, which was restored; create a new Run"
+CLAIMED_BEFORE_LOSS = "a pod claimed the run before the service's index was lost or restored"
+POD_OLDER_THAN_INDEX = "the pod is older than the restored index of the service; create a new Run"
 
 
-async def refusal(yard: Yard, live: Run, asked: Asked) -> str | None:
-    """Why a run that nobody is known to have is refused all the same; None: it is not.
+async def denial_reason(context: InternalContext, live: Run, claim_request: ClaimRequest) -> str | None:
+    """Return why a run without a claim in the index is denied, or None if it is not.
 
-    `live` is the object as etcd has it. Raises Unavailable: ask again.
+    `live` is the object just read from the apiserver. Raises Unavailable: the pod retries.
     """
     if live.claim is not None:
-        await yard.store.record.observe(live, datetime.now(UTC))
-        return GIVEN
-    limit = yard.config.claims_not_before
+        await context.store.run_writer.observe(live, datetime.now(UTC))
+        return CLAIMED_BEFORE_LOSS
+    limit = context.config.claims_not_before
     if limit is None:
         return None
-    found = await yard.kube.get(POD, live.name)
-    if found is None or Pod(found).uid != asked.pod_uid or Pod(found).created < limit:
-        return OLDER
+    manifest = await context.kube.get(POD, live.name)
+    if manifest is None or Pod(manifest).uid != claim_request.pod_uid or Pod(manifest).created < limit:
+        return POD_OLDER_THAN_INDEX
     return None

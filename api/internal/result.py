@@ -1,87 +1,103 @@
-"""`POST /internal/v1/runs/{run}/result`: how the crew ended, answered once its object says so."""
+"""`POST /internal/v1/runs/{run}/result`: write the outcome of the crew to its Run, then respond.
+
+Called by `api.internal.routes`.
+"""
 
 import json
 from typing import Any
 
 from aiohttp import web
 
-from api.internal.context import Refusal, Yard, body, number, text, token
-from api.internal.events import NOT_YOURS
+from api.internal.context import (
+    InternalContext,
+    PodApiError,
+    authenticate_object,
+    int_field,
+    read_json,
+    text_field,
+)
+from api.internal.events import RUN_NOT_HELD
 from api.v1.runs import status_outbox
-from crds.json_depth import DEEPEST, too_deep
+from crds.json_depth import MAX_STORED_DEPTH, too_deep
 
 OUTCOMES = ("succeeded", "failed", "stopped")
-PATIENCE = 20.0
-"""Seconds that the answer waits for the apiserver; then the runner asks again."""
-MAX_REASON = 64
-MAX_MESSAGE = 4096
+WRITE_TIMEOUT_SECONDS = 20.0
+"""Seconds that the response waits for the apiserver; then the runner retries."""
+MAX_REASON_LENGTH = 64
+MAX_MESSAGE_LENGTH = 4096
 
 
-async def result(yard: Yard, request: web.Request) -> web.Response:
-    """200 once `Run.status.result` is written; 425 where something acknowledged is missing."""
+async def report_result(context: InternalContext, request: web.Request) -> web.Response:
+    """Respond 200 once `Run.status.result` is written, 425 if acknowledged data is missing."""
     run = request.match_info["run"]
-    token(yard, request, "run", run)
-    sent = await body(request)
-    pod, nonce = text(sent, "pod_uid"), text(sent, "nonce")
-    found = status_result(sent, yard.config.limits.output_bytes)
-    if await yard.store.claims.holds(run, pod, nonce):
-        missing = await _missing(yard, run, sent)
+    authenticate_object(context, request, "run", run)
+    body = await read_json(request)
+    pod, nonce = text_field(body, "pod_uid"), text_field(body, "nonce")
+    status = status_result(body, context.config.limits.output_bytes)
+    if await context.store.claims.holds(run, pod, nonce):
+        missing = await _missing(context, run, body)
         if missing:
-            raise Refusal(425, "something acknowledged is not there; send it again", missing=missing)
-        written = await yard.store.claims.report(run, pod, nonce, found)
+            raise PodApiError(
+                425, "acknowledged events or artifacts are missing; send them again", missing=missing
+            )
+        written = await context.store.claims.record_result(run, pod, nonce, status)
     else:
-        # After the end only what was recorded before is confirmed.
-        claim = await yard.store.claims.get(run)
-        same = claim is not None and claim.result == found
-        written = await yard.store.claims.report(run, pod, nonce, found) if same else None
+        # After the run ended, only confirm the result that was recorded before.
+        claim = await context.store.claims.get(run)
+        same = claim is not None and claim.result == status
+        written = await context.store.claims.record_result(run, pod, nonce, status) if same else None
     if written is None:
-        raise Refusal(409, NOT_YOURS)
-    if not written and not await status_outbox.deliver_until(yard.store, yard.kube, run, PATIENCE):
-        raise Refusal(503, "the result is kept but not in its object yet; try again")
+        raise PodApiError(409, RUN_NOT_HELD)
+    if not written and not await status_outbox.deliver_until(
+        context.store, context.kube, run, WRITE_TIMEOUT_SECONDS
+    ):
+        raise PodApiError(503, "the result is stored but not written to the Run yet; try again")
     return web.json_response({})
 
 
-def status_result(sent: dict[str, Any], most: int) -> dict[str, Any]:
-    """`Run.status.result` of what the runner sent, cut to what the schema takes. Raises Refusal 400.
+def status_result(body: dict[str, Any], max_output_bytes: int) -> dict[str, Any]:
+    """Return `Run.status.result` for a request body, cut to the limits of the CRD schema.
 
-    `most` is how many bytes an output may have.
+    `max_output_bytes` limits the output. Raises PodApiError 400.
     """
-    if sent.get("outcome") not in OUTCOMES:
-        raise Refusal(400, f"outcome must be one of {', '.join(OUTCOMES)}")
-    held = _artifacts(sent)
-    found: dict[str, Any] = {
-        "outcome": sent["outcome"],
-        "durationMs": number(sent, "duration_ms"),
-        "artifacts": {"count": number(held, "count"), "bytes": number(held, "bytes")},
+    if body.get("outcome") not in OUTCOMES:
+        raise PodApiError(400, f"outcome must be one of {', '.join(OUTCOMES)}")
+    artifacts = _artifacts(body)
+    status: dict[str, Any] = {
+        "outcome": body["outcome"],
+        "durationMs": int_field(body, "duration_ms"),
+        "artifacts": {"count": int_field(artifacts, "count"), "bytes": int_field(artifacts, "bytes")},
     }
-    for field, length in (("reason", MAX_REASON), ("message", MAX_MESSAGE)):
-        if sent.get(field) is not None:
-            found[field] = str(sent[field])[:length]
-    if sent.get("output") is not None:
-        if too_deep(sent["output"]):
-            raise Refusal(400, f"output is nested in more than {DEEPEST} levels; send an artifact")
-        output = json.dumps(sent["output"], ensure_ascii=False, separators=(",", ":"))
-        if len(output.encode(errors="replace")) > most:
-            raise Refusal(400, f"output is larger than {most} bytes; send an artifact")
-        found["output"] = output
-    return found
+    for field, length in (("reason", MAX_REASON_LENGTH), ("message", MAX_MESSAGE_LENGTH)):
+        if body.get(field) is not None:
+            status[field] = str(body[field])[:length]
+    if body.get("output") is not None:
+        if too_deep(body["output"]):
+            raise PodApiError(
+                400, f"output is nested more than {MAX_STORED_DEPTH} levels deep; send an artifact"
+            )
+        output = json.dumps(body["output"], ensure_ascii=False, separators=(",", ":"))
+        if len(output.encode(errors="replace")) > max_output_bytes:
+            raise PodApiError(400, f"output is larger than {max_output_bytes} bytes; send an artifact")
+        status["output"] = output
+    return status
 
 
-def _artifacts(sent: dict[str, Any]) -> dict[str, Any]:
-    held = sent.get("artifacts")
-    if not isinstance(held, dict):
-        raise Refusal(400, "artifacts must be an object with count and bytes")
-    return held
+def _artifacts(body: dict[str, Any]) -> dict[str, Any]:
+    artifacts = body.get("artifacts")
+    if not isinstance(artifacts, dict):
+        raise PodApiError(400, "artifacts must be an object with count and bytes")
+    return artifacts
 
 
-async def _missing(yard: Yard, run: str, sent: dict[str, Any]) -> dict[str, Any]:
-    last = number(sent, "last_event")
-    count = number(_artifacts(sent), "count")
+async def _missing(context: InternalContext, run: str, body: dict[str, Any]) -> dict[str, Any]:
+    last = int_field(body, "last_event")
+    count = int_field(_artifacts(body), "count")
     missing: dict[str, Any] = {}
-    seq = await yard.store.events.seq(run)
+    seq = await context.store.events.seq(run)
     if seq < last:
         missing["events"] = {"stored": seq, "expected": last}
-    held = await yard.store.artifacts.held(run)
-    if held.count < count:
-        missing["artifacts"] = {"stored": held.count, "expected": count}
+    usage = await context.store.artifacts.totals(run)
+    if usage.count < count:
+        missing["artifacts"] = {"stored": usage.count, "expected": count}
     return missing

@@ -1,41 +1,41 @@
-"""The pods' calls, assembled. Called by `api.app`."""
+"""The route table of the internal API. Called by `api.app`."""
 
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from api.config import Config
+from api.config import ApiConfig
 from api.internal import artifacts, builds, claim, events, result
-from api.internal.context import Handler, Yard, answered
+from api.internal.context import Handler, InternalContext, handle_errors
 from api.store.store import Store
-from kube.client import Kube
+from kube.client import KubeClient
 
-Call = Callable[[Yard, web.Request], Awaitable[web.StreamResponse]]
+PodCall = Callable[[InternalContext, web.Request], Awaitable[web.StreamResponse]]
 
 
-def add(
+def add_routes(
     app: web.Application,
-    config: Config,
+    config: ApiConfig,
     store: Store,
-    kube: Kube,
-    claimed: Callable[[str], None] = lambda state: None,
+    kube: KubeClient,
+    on_claim: Callable[[str], None] = lambda state: None,
 ) -> None:
-    """Adds the routes under `/internal/v1`. They answer `{"error": …}` and need no bearer key but a token.
+    """Add the routes under `/internal/v1`. They take pod tokens instead of API keys.
 
-    `claimed` is told how each claim was answered: granted, refused or wait.
+    `on_claim` is called with the state of each claim: granted, refused or wait. Errors are `{"error": …}`.
     """
-    yard = Yard(config, store, kube, claimed)
+    context = InternalContext(config, store, kube, on_claim)
 
-    def bound(call: Call) -> Handler:
+    def bind(pod_call: PodCall) -> Handler:
         async def handler(request: web.Request) -> web.StreamResponse:
-            return await call(yard, request)
+            return await pod_call(context, request)
 
-        return answered(handler)
+        return handle_errors(handler)
 
     runs = "/internal/v1/runs/{run}"
-    app.router.add_post(f"{runs}/claim", bound(claim.claim))
-    app.router.add_post(f"{runs}/events", bound(events.events))
-    app.router.add_put(f"{runs}/artifacts/{{name:(?s:.+)}}", bound(artifacts.put))
-    app.router.add_post(f"{runs}/result", bound(result.result))
-    app.router.add_post("/internal/v1/builds/{deployment}/logs", bound(builds.logs))
-    app.router.add_get("/internal/v1/uploads/{upload}", bound(builds.upload), allow_head=False)
+    app.router.add_post(f"{runs}/claim", bind(claim.claim))
+    app.router.add_post(f"{runs}/events", bind(events.append_events))
+    app.router.add_put(f"{runs}/artifacts/{{name:(?s:.+)}}", bind(artifacts.put))
+    app.router.add_post(f"{runs}/result", bind(result.report_result))
+    app.router.add_post("/internal/v1/builds/{deployment}/logs", bind(builds.append_logs))
+    app.router.add_get("/internal/v1/uploads/{upload}", bind(builds.download_upload), allow_head=False)

@@ -1,7 +1,7 @@
-"""Adds what ended runs and builds used to the usage of their projects. Called by `api.maintenance.loops`.
+"""Accounting of ended runs and builds into the usage of their projects. Called by `api.maintenance.loops`.
 
-Nothing waits for it: an end is recorded first, and accounted when it is found here. A crash in between loses
-nothing, since what is not marked is found again.
+Asynchronous: the end is recorded first and accounted later. A crash loses nothing, since the next batch
+finds every run and build that is not marked as accounted.
 """
 
 import structlog
@@ -12,16 +12,16 @@ from api.store.store import Store
 
 log = structlog.get_logger()
 
-BATCH = 100
+BATCH_SIZE = 100
 
 
-async def account(store: Store) -> int:
-    """Accounts a batch; gives how many there were. Raises StoreUnavailable, with the rest still to do."""
-    runs = await store.usage.ended_runs(BATCH)
+async def account_batch(store: Store) -> int:
+    """Account a batch and return its size. Raises StoreUnavailable; the remaining items stay unaccounted."""
+    runs = await store.usage.ended_runs(BATCH_SIZE)
     for run in runs:
-        prompt, completion = await _tokens(store, run) if run.claimed else (0, 0)
-        await store.usage.account_run(run.name, prompt, completion)
-    builds = await store.usage.ended_builds(BATCH)
+        prompt_tokens, completion_tokens = await _tokens(store, run) if run.claimed else (0, 0)
+        await store.usage.account_run(run.name, prompt_tokens, completion_tokens)
+    builds = await store.usage.ended_builds(BATCH_SIZE)
     for build in builds:
         ended = ended_at(build)
         await store.usage.account_build(build.name, ended, build_ms(build, ended))
@@ -32,6 +32,6 @@ async def _tokens(store: Store, run: EndedRun) -> tuple[int, int]:
     try:
         return await store.events.tokens(run.name)
     except (ValueError, LookupError, TypeError, AttributeError):
-        # One log that cannot be read must not keep all others from being accounted.
-        log.exception("a log cannot be read; its tokens are not counted", run=run.name)
+        # One unreadable log must not block the accounting of all other runs.
+        log.exception("log unreadable, tokens not counted", run=run.name)
         return 0, 0

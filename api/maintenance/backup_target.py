@@ -1,4 +1,4 @@
-"""Where a backup goes: a directory, a tar file, or standard output as tar. Called by `api.maintenance.backup`."""
+"""Targets of a backup: directory, tar file, or tar on standard output. Called by `api.maintenance.backup`."""
 
 import io
 import os
@@ -10,38 +10,38 @@ from pathlib import Path
 from typing import IO
 
 
-class Target(ABC):
-    """Takes files, some of them again when they have grown."""
+class BackupTarget(ABC):
+    """Destination of the copied files. A file that has grown is added again."""
 
     @abstractmethod
     def add(self, name: str, path: Path, whole: bool = False) -> tuple[int, int]:
-        """Copies a file under a relative name; gives its bytes, and its lines where it is read `whole`.
+        """Copy a file under a relative name. Return its size, and its number of lines if read `whole`.
 
-        What may be written meanwhile is read whole, so that its size is known. Raises FileNotFoundError.
+        A file that another process may append to is read `whole`, to know its size. Raises FileNotFoundError.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """All of it is on disk, or sent, when this returns."""
+        """Finish the backup. On return all files are on disk or sent."""
 
 
-class Folder(Target):
-    """A directory, which is new or empty."""
+class DirectoryTarget(BackupTarget):
+    """A new or empty directory."""
 
-    def __init__(self, place: Path) -> None:
-        """Raises FileExistsError."""
-        place.mkdir(parents=True, exist_ok=True)
-        if any(place.iterdir()):
-            raise FileExistsError(f"{place} is not empty; name a new directory")
-        self._place = place
+    def __init__(self, directory: Path) -> None:
+        """Create the directory. Raises FileExistsError."""
+        directory.mkdir(parents=True, exist_ok=True)
+        if any(directory.iterdir()):
+            raise FileExistsError(f"{directory} is not empty; name a new directory")
+        self._directory = directory
 
     def add(self, name: str, path: Path, whole: bool = False) -> tuple[int, int]:
-        """As `Target.add`."""
+        """Implement `BackupTarget.add`."""
         with path.open("rb") as source:
             data = source.read() if whole else b""
-            to = self._place / name
-            to.parent.mkdir(parents=True, exist_ok=True)
-            with to.open("wb") as file:
+            target = self._directory / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("wb") as file:
                 if whole:
                     file.write(data)
                 else:
@@ -51,18 +51,18 @@ class Folder(Target):
                 return file.tell(), data.count(b"\n")
 
     def close(self) -> None:
-        """As `Target.close`."""
+        """Implement `BackupTarget.close`."""
 
 
-class Tar(Target):
-    """A tar stream: of a file that is there twice, the later one counts."""
+class TarTarget(BackupTarget):
+    """A tar stream. If a name occurs twice, the later entry wins."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
         self._tar = tarfile.open(fileobj=stream, mode="w|")  # noqa: SIM115
 
     def add(self, name: str, path: Path, whole: bool = False) -> tuple[int, int]:
-        """As `Target.add`."""
+        """Implement `BackupTarget.add`."""
         with path.open("rb") as source:
             entry = self._tar.gettarinfo(arcname=name, fileobj=source)
             data = source.read() if whole else b""
@@ -72,7 +72,7 @@ class Tar(Target):
             return entry.size, data.count(b"\n")
 
     def close(self) -> None:
-        """As `Target.close`."""
+        """Implement `BackupTarget.close`."""
         self._tar.close()
         self._stream.flush()
         if self._stream is not sys.stdout.buffer:
@@ -80,10 +80,10 @@ class Tar(Target):
             self._stream.close()
 
 
-def open_target(text: str) -> Target:
-    """The target of an argument: `-`, a name that ends with `.tar`, else a directory. Raises OSError."""
+def open_target(text: str) -> BackupTarget:
+    """Open the target of an argument: `-`, a name that ends with `.tar`, or a directory. Raises OSError."""
     if text == "-":
-        return Tar(sys.stdout.buffer)
+        return TarTarget(sys.stdout.buffer)
     if text.endswith(".tar"):
-        return Tar(Path(text).open("xb"))
-    return Folder(Path(text))
+        return TarTarget(Path(text).open("xb"))
+    return DirectoryTarget(Path(text))

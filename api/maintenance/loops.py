@@ -1,5 +1,6 @@
-"""What the facade does without being asked: projecting objects into rows, completing what a crash left,
-writing claims to their objects, following build logs, pruning. Started by `api.app` as a cleanup context.
+"""Background loops of the API server: projection, recovery, status outbox, build logs, pruning, maintenance.
+
+Started by `api.app` as a cleanup context.
 """
 
 import asyncio
@@ -11,212 +12,222 @@ from datetime import UTC, datetime
 import structlog
 from aiohttp import web
 
-from api.config import Config
-from api.maintenance.accounting import account
-from api.maintenance.orphan_blobs import sweep
-from api.maintenance.prune_objects import prune
-from api.maintenance.round import Keeper
+from api.config import ApiConfig
+from api.maintenance.accounting import account_batch
+from api.maintenance.orphan_blobs import delete_orphans
+from api.maintenance.prune_objects import prune_objects
+from api.maintenance.round import MaintenanceRound
 from api.projection import projections
 from api.projection.kaniko_logs import KanikoLogs
-from api.projection.list_watch import Projection, follow
-from api.projection.recover import FRESH, complete_all
-from api.projection.resync import look
+from api.projection.list_watch import Projection, list_and_watch
+from api.projection.recover import RECOVER_AFTER, recover_all
+from api.projection.resync import resync
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from api.v1.runs import status_outbox
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
 log = structlog.get_logger()
 
-COMPLETE_EVERY = 30.0
-PRUNE_EVERY = 10.0
-RESYNC_EVERY = 15.0
-KEEP_EVERY = 10.0
-KEEP_BUSY = 0.2
-"""Between two rounds while there is more to do: others write too."""
-MEASURE_EVERY = 60.0
-SWEEP_EVERY = 6 * 3600.0
-FORGET_EVERY = 3600.0
-USES_EVERY = 10.0
-ACCOUNT_EVERY = 5.0
-MAX_PAUSE = 30.0
-PATIENCE = (5.0, 5.0)
-"""Seconds given to each cancellation; the kubelet gives twenty in all."""
-STEADY = 60.0
+RECOVER_INTERVAL_SECONDS = 30.0
+PRUNE_INTERVAL_SECONDS = 10.0
+RESYNC_INTERVAL_SECONDS = 15.0
+ROUND_INTERVAL_SECONDS = 10.0
+BUSY_INTERVAL_SECONDS = 0.2
+"""Pause between two rounds while there is more to do; leaves the store to other writers."""
+STORAGE_STATS_INTERVAL_SECONDS = 60.0
+ORPHAN_SWEEP_INTERVAL_SECONDS = 6 * 3600.0
+IDEMPOTENCY_EXPIRY_INTERVAL_SECONDS = 3600.0
+KEY_USES_INTERVAL_SECONDS = 10.0
+ACCOUNTING_INTERVAL_SECONDS = 5.0
+MAX_BACKOFF_SECONDS = 30.0
+CANCEL_TIMEOUTS_SECONDS = (5.0, 5.0)
+"""Seconds to wait after each cancellation; the termination grace period is 20 s in total."""
+HEALTHY_AFTER_SECONDS = 60.0
 """Seconds after which a loop that ran counts as healthy again."""
 
-Work = Callable[[], Awaitable[None]]
+LoopBody = Callable[[], Awaitable[None]]
 
 
 @dataclass
-class Progress:
-    """How far the projector is, for the readiness probe: when each kind was last listed whole."""
+class ProjectionProgress:
+    """Progress of the projection, for the readiness probe: time of the last full list by kind."""
 
-    listed: dict[str, float] = field(default_factory=dict)
-    heard: dict[str, float] = field(default_factory=dict)
-    """When each kind was last heard of, by a list or a watch (monotonic seconds)."""
-    began: float = field(default_factory=time.monotonic)
-    elsewhere: Callable[[], bool] = lambda: False
-    """Whether another replica does the projecting."""
+    listed_at: dict[str, float] = field(default_factory=dict)
+    last_event_at: dict[str, float] = field(default_factory=dict)
+    """Time of the last list or watch event by kind (monotonic seconds)."""
+    started_at: float = field(default_factory=time.monotonic)
+    is_follower: Callable[[], bool] = lambda: False
+    """Whether another replica runs the projection."""
 
     @property
     def ready(self) -> bool:
-        """Whether all that lives has been seen once."""
-        return len(self.listed) == 3 or self.elsewhere()
+        """Whether all kinds have been listed once."""
+        return len(self.listed_at) == 3 or self.is_follower()
 
-    def silence(self, kind: str, now: float) -> float:
-        """For how many seconds nothing was heard of a kind; 0 where another replica listens."""
-        return 0.0 if self.elsewhere() else max(0.0, now - self.heard.get(kind, self.began))
+    def silent_seconds(self, kind: str, now: float) -> float:
+        """Return the seconds since the last event of a kind; 0 if another replica watches."""
+        return 0.0 if self.is_follower() else max(0.0, now - self.last_event_at.get(kind, self.started_at))
 
 
-def context(
-    config: Config,
+def cleanup_context(
+    config: ApiConfig,
     store: Store,
-    kube: Kube,
-    progress: Progress | None = None,
-    failed: Callable[[str], None] = lambda work: None,
+    kube: KubeClient,
+    progress: ProjectionProgress | None = None,
+    on_failure: Callable[[str], None] = lambda work: None,
 ) -> Callable[[web.Application], AsyncIterator[None]]:
-    """A cleanup context for `app.cleanup_ctx` that runs all of it until the application stops.
+    """Return a cleanup context for `app.cleanup_ctx` that runs all loops until the application stops.
 
-    `failed` is called with the name of each work that failed and is begun again.
+    Call `on_failure` with the name of each loop that fails and is restarted.
     """
-    seen = progress or Progress()
-    seen.elsewhere = lambda: store.leader.elsewhere
+    projection_progress = progress or ProjectionProgress()
+    projection_progress.is_follower = lambda: store.leader.other_leader_seen
 
-    async def leading() -> None:
+    async def lead() -> None:
         logs = KanikoLogs(store, kube)
-        tasks = _begin(_of_one(config, store, kube, seen, logs), failed)
+        tasks = _start(_leader_loops(config, store, kube, projection_progress, logs), on_failure)
         try:
             await asyncio.wait(tasks)
         finally:
-            await end(tasks)
+            await cancel_all(tasks)
             await logs.close()
 
     async def run(_app: web.Application) -> AsyncIterator[None]:
-        tasks = _begin({**_of_each(store, kube), "leading": lambda: store.leader.lead(leading)}, failed)
+        tasks = _start(
+            {**_replica_loops(store, kube), "leading": lambda: store.leader.lead(lead)}, on_failure
+        )
         yield
-        await end(tasks)
+        await cancel_all(tasks)
 
     return run
 
 
-def _begin(works: dict[str, Work], failed: Callable[[str], None]) -> list[asyncio.Task[None]]:
-    return [asyncio.create_task(forever(name, work, failed), name=name) for name, work in works.items()]
+def _start(bodies: dict[str, LoopBody], on_failure: Callable[[str], None]) -> list[asyncio.Task[None]]:
+    return [
+        asyncio.create_task(run_forever(name, body, on_failure), name=name) for name, body in bodies.items()
+    ]
 
 
-def _of_each(store: Store, kube: Kube) -> dict[str, Work]:
-    """What every replica does: it knows best of the claims it gave and the keys it saw."""
+def _replica_loops(store: Store, kube: KubeClient) -> dict[str, LoopBody]:
+    """Return the loops of every replica: each writes its own claims and its own key uses."""
 
-    async def uses() -> None:
+    async def write_key_uses() -> None:
         while True:
-            await store.keys.write_uses()
-            await asyncio.sleep(USES_EVERY)
+            await store.keys.flush_uses()
+            await asyncio.sleep(KEY_USES_INTERVAL_SECONDS)
 
-    return {"outbox": lambda: status_outbox.deliver_all(store, kube), "uses of keys": uses}
+    return {"outbox": lambda: status_outbox.deliver_all(store, kube), "uses of keys": write_key_uses}
 
 
-def _of_one(
-    config: Config, store: Store, kube: Kube, progress: Progress, logs: KanikoLogs
-) -> dict[str, Work]:
-    """What the leading replica does; two at once, for a moment, do no harm."""
+def _leader_loops(
+    config: ApiConfig, store: Store, kube: KubeClient, progress: ProjectionProgress, logs: KanikoLogs
+) -> dict[str, LoopBody]:
+    """Return the loops of the leader; two leaders for a moment do no harm."""
 
-    def projecting(projection: Projection) -> Work:
-        def listed() -> None:
-            progress.listed[projection.kind.plural] = time.monotonic()
+    def projection_loop(projection: Projection) -> LoopBody:
+        def on_listed() -> None:
+            progress.listed_at[projection.kind.plural] = time.monotonic()
 
-        def heard() -> None:
-            progress.heard[projection.kind.plural] = time.monotonic()
+        def on_event() -> None:
+            progress.last_event_at[projection.kind.plural] = time.monotonic()
 
-        return lambda: follow(kube, projection, listed, heard)
+        return lambda: list_and_watch(kube, projection, on_listed, on_event)
 
-    async def complete() -> None:
-        before = datetime.now(UTC)
+    async def recover_runs() -> None:
+        accepted_before = datetime.now(UTC)
         while True:
-            await complete_all(store, kube, before)
-            await asyncio.sleep(COMPLETE_EVERY)
-            before = datetime.now(UTC) - FRESH
+            await recover_all(store, kube, accepted_before)
+            await asyncio.sleep(RECOVER_INTERVAL_SECONDS)
+            accepted_before = datetime.now(UTC) - RECOVER_AFTER
 
-    async def resyncing() -> None:
+    async def resync_objects() -> None:
         while True:
-            await asyncio.sleep(RESYNC_EVERY)
+            await asyncio.sleep(RESYNC_INTERVAL_SECONDS)
             try:
-                await look(store, kube)
+                await resync(store, kube)
             except (errors.KubeError, StoreUnavailable) as error:
                 log.warning("resync failed", error=str(error))
 
-    async def pruning() -> None:
+    async def prune_runs() -> None:
         while True:
-            await prune(store, kube, datetime.now(UTC), config.run_ttl, config.record_ttl)
-            await asyncio.sleep(min(PRUNE_EVERY, config.run_ttl))
+            await prune_objects(store, kube, datetime.now(UTC), config.run_ttl, config.record_ttl)
+            await asyncio.sleep(min(PRUNE_INTERVAL_SECONDS, config.run_ttl))
 
-    async def keeping() -> None:
-        keeper = Keeper(store, config.record_ttl, config.seal_after)
+    async def run_maintenance() -> None:
+        maintenance = MaintenanceRound(store, config.record_ttl, config.seal_after)
         while True:
-            busy = await keeper.round(datetime.now(UTC))
-            await asyncio.sleep(KEEP_BUSY if busy else min(KEEP_EVERY, config.seal_after))
+            busy = await maintenance.run_once(datetime.now(UTC))
+            await asyncio.sleep(
+                BUSY_INTERVAL_SECONDS if busy else min(ROUND_INTERVAL_SECONDS, config.seal_after)
+            )
 
-    async def measuring() -> None:
+    async def update_storage_stats() -> None:
         while True:
-            await store.measure.look(datetime.now(UTC))
-            await asyncio.sleep(MEASURE_EVERY)
+            await store.storage_meter.measure(datetime.now(UTC))
+            await asyncio.sleep(STORAGE_STATS_INTERVAL_SECONDS)
 
-    async def sweeping() -> None:
+    async def sweep_orphans() -> None:
         while True:
-            await sweep(store, datetime.now(UTC))
-            await asyncio.sleep(SWEEP_EVERY)
+            await delete_orphans(store, datetime.now(UTC))
+            await asyncio.sleep(ORPHAN_SWEEP_INTERVAL_SECONDS)
 
-    async def forget() -> None:
+    async def expire_idempotency_keys() -> None:
         while True:
-            more = await store.idempotency.forget(datetime.now(UTC))
-            await asyncio.sleep(KEEP_BUSY if more else FORGET_EVERY)
+            more = await store.idempotency.delete_expired(datetime.now(UTC))
+            await asyncio.sleep(BUSY_INTERVAL_SECONDS if more else IDEMPOTENCY_EXPIRY_INTERVAL_SECONDS)
 
-    async def accounting() -> None:
+    async def account_usage() -> None:
         while True:
-            if not await account(store):
-                await asyncio.sleep(ACCOUNT_EVERY)
+            if not await account_batch(store):
+                await asyncio.sleep(ACCOUNTING_INTERVAL_SECONDS)
 
     return {
-        "projects": projecting(projections.projects(store)),
-        "deployments": projecting(projections.deployments(store)),
-        "runs": projecting(projections.runs(store)),
-        "build logs": lambda: follow(kube, logs.projection, lambda: None),
-        "completion": complete,
-        "resync": resyncing,
-        "pruning": pruning,
-        "keeping": keeping,
-        "measuring": measuring,
-        "sweeping": sweeping,
-        "forgetting": forget,
-        "accounting": accounting,
+        "projects": projection_loop(projections.projects(store)),
+        "deployments": projection_loop(projections.deployments(store)),
+        "runs": projection_loop(projections.runs(store)),
+        "build logs": lambda: list_and_watch(kube, logs.projection, lambda: None),
+        "completion": recover_runs,
+        "resync": resync_objects,
+        "pruning": prune_runs,
+        "keeping": run_maintenance,
+        "measuring": update_storage_stats,
+        "sweeping": sweep_orphans,
+        "forgetting": expire_idempotency_keys,
+        "accounting": account_usage,
     }
 
 
-async def end(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancels, and long after that once more: a library may lose a cancellation.
+async def cancel_all(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel the tasks, and once more after a long timeout: a library may lose a cancellation.
 
-    Not sooner: a second one that meets the closing of a connection leaves SQLAlchemy waiting for ever for a
-    thread that has ended.
+    The timeout is long because a second cancellation while a connection closes makes SQLAlchemy wait
+    indefinitely for a thread that has ended.
     """
-    left = set(tasks)
-    for seconds in PATIENCE:
-        for task in left:
+    pending = set(tasks)
+    for timeout in CANCEL_TIMEOUTS_SECONDS:
+        for task in pending:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=seconds)
-        if not left:
+        _, pending = await asyncio.wait(pending, timeout=timeout)
+        if not pending:
             return
-    log.error("background work does not end", work=sorted(task.get_name() for task in left))
+    log.error("background loops not cancelled in time", work=sorted(task.get_name() for task in pending))
 
 
-async def forever(name: str, work: Work, failed: Callable[[str], None]) -> None:
-    """Nothing that fails stays ended: it is begun again, later and later, and `failed` is told its name."""
-    pause = 0.5
+async def run_forever(name: str, body: LoopBody, on_failure: Callable[[str], None]) -> None:
+    """Restart a failed loop with exponential back-off and report each failure to `on_failure`."""
+    backoff = 0.5
     while True:
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
-            await work()
+            await body()
         except Exception:
             log.exception("background work failed", work=name)
-            failed(name)
-        pause = 0.5 if time.monotonic() - begun > STEADY else min(pause * 2, MAX_PAUSE)
-        await asyncio.sleep(pause)
+            on_failure(name)
+        backoff = (
+            0.5
+            if time.monotonic() - started > HEALTHY_AFTER_SECONDS
+            else min(backoff * 2, MAX_BACKOFF_SECONDS)
+        )
+        await asyncio.sleep(backoff)

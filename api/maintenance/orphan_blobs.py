@@ -1,8 +1,8 @@
-"""Blobs whose row never came, because a process ended in between: found by listing, and deleted.
+"""Deletion of orphan blobs: blobs whose process ended before it wrote their row.
 
-Called by `api.maintenance.loops`. A blob goes a day after it was written, if nothing names it and nothing can any
-more: its run has ended and its log is sealed, or there is no such run or upload. What is older than the index
-stays: it may belong to one that was lost and is still to be restored.
+A blob is deleted a day after it was written if no row refers to it and none can any more: its run has ended
+and its log is sealed, or the run or upload does not exist. Blobs older than the index are kept: they may
+belong to a lost index that will be restored. Called by `api.maintenance.loops`.
 """
 
 import asyncio
@@ -10,44 +10,50 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from api.store.blobs.blobs import Listed
+from api.store.blobs.blobs import ListedBlob
 from api.store.store import Store
 
 log = structlog.get_logger()
 
-OLD = timedelta(days=1)
-PAUSE = 0.05
-"""Seconds between two pages of the list: others use disk and index too."""
+MIN_ORPHAN_AGE = timedelta(days=1)
+PAGE_PAUSE_SECONDS = 0.05
+"""Pause between two pages of the list; leaves disk and index to other work."""
 
 
-async def sweep(store: Store, now: datetime) -> int:
-    """Looks at all blobs once, page by page; gives how many were deleted."""
-    born = await store.records.born(now)
-    done = await store.blobs.tidy(now - OLD)
-    if done:
-        log.warning("files of blobs that never became whole are deleted", amount=done)
-    async for page in store.blobs.below(store.namespace):
-        old = [blob for blob in page if born <= blob.modified < now - OLD]
-        for orphan in await _unknown(store, old):
-            log.warning("a blob that nothing names is deleted", key=orphan.key, bytes=orphan.size)
+async def delete_orphans(store: Store, now: datetime) -> int:
+    """List all blobs once, page by page, and return the number of deleted blobs."""
+    index_created_at = await store.expired_records.tracking_start(now)
+    deleted = await store.blobs.delete_stale_parts(now - MIN_ORPHAN_AGE)
+    if deleted:
+        log.warning("incomplete blob files deleted", amount=deleted)
+    async for page in store.blobs.list_folder(store.namespace):
+        old = [blob for blob in page if index_created_at <= blob.modified < now - MIN_ORPHAN_AGE]
+        for orphan in await _orphans(store, old):
+            log.warning("orphan blob deleted", key=orphan.key, bytes=orphan.size)
             await store.blobs.delete(orphan.key)
-            done += 1
-        await asyncio.sleep(PAUSE)
-    return done
+            deleted += 1
+        await asyncio.sleep(PAGE_PAUSE_SECONDS)
+    return deleted
 
 
-async def _unknown(store: Store, blobs: list[Listed]) -> list[Listed]:
-    of_runs = {blob.key: name for blob in blobs if (name := _part(blob.key, "runs"))}
-    of_uploads = {blob.key: name for blob in blobs if (name := _part(blob.key, "uploads", "incoming"))}
-    known, open_ = await store.records.blobs(sorted(set(of_runs.values()))) if of_runs else (set(), set())
-    if of_uploads:
-        uploads = await store.uploads.known(sorted(set(of_uploads.values())))
-        known |= {key for key, name in of_uploads.items() if name in uploads}
-    known |= {key for key, name in of_runs.items() if name in open_}
-    return [blob for blob in blobs if blob.key in of_runs | of_uploads and blob.key not in known]
+async def _orphans(store: Store, blobs: list[ListedBlob]) -> list[ListedBlob]:
+    run_blobs = {blob.key: name for blob in blobs if (name := _owner_name(blob.key, "runs"))}
+    upload_blobs = {
+        blob.key: name for blob in blobs if (name := _owner_name(blob.key, "uploads", "incoming"))
+    }
+    referenced, open_runs = (
+        await store.expired_records.run_blobs(sorted(set(run_blobs.values())))
+        if run_blobs
+        else (set(), set())
+    )
+    if upload_blobs:
+        uploads = await store.uploads.existing(sorted(set(upload_blobs.values())))
+        referenced |= {key for key, name in upload_blobs.items() if name in uploads}
+    referenced |= {key for key, name in run_blobs.items() if name in open_runs}
+    return [blob for blob in blobs if blob.key in run_blobs | upload_blobs and blob.key not in referenced]
 
 
-def _part(key: str, *kinds: str) -> str | None:
-    """The name of the run or upload that a key is of."""
+def _owner_name(key: str, *kinds: str) -> str | None:
+    """Return the name of the run or upload that a blob key belongs to."""
     parts = key.split("/")
     return parts[2] if len(parts) > 2 and parts[1] in kinds else None

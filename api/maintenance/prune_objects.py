@@ -1,7 +1,7 @@
-"""Ended Run objects go after their time, archive first. Called by `api.maintenance.loops`.
+"""Deletion of ended Run objects after their TTL. Called by `api.maintenance.loops`.
 
-The row has ended and holds its terminal event before the object is deleted, and
-the object is the one that was seen: uid and resourceVersion are preconditions.
+An object is deleted only after its row has ended and holds its terminal event. uid and resourceVersion are
+preconditions of the delete.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -11,37 +11,38 @@ from api.store.store import Store
 from crds.kinds import RUN
 from crds.objects import Run
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
-BATCH = 200
+BATCH_SIZE = 200
 
 
-async def prune(store: Store, kube: Kube, now: datetime, run_ttl: float, record_ttl: float) -> int:
-    """Deletes the objects of runs that ended long enough before `now`; gives how many.
+async def prune_objects(
+    store: Store, kube: KubeClient, now: datetime, run_ttl: float, record_ttl: float
+) -> int:
+    """Delete the objects of runs whose TTL expired before `now` and return their number.
 
-    How long, in seconds, is said by `spec.retention.runs` of the Project, or by `run_ttl`; never longer than
-    the record is kept.
+    The TTL in seconds is `spec.retention.runs` of the Project, or `run_ttl`; at most the TTL of the record.
     """
-    own = await store.records.retentions()
-    ended = now - timedelta(seconds=min(run_ttl, record_ttl))
-    doomed = list(await store.runs.prunable(ended, BATCH, but=own))
-    for project, retention in own.items():
-        ended = now - timedelta(seconds=object_seconds(retention, run_ttl, record_ttl))
-        doomed += await store.runs.prunable(ended, BATCH, project=project)
-    return await _delete(store, kube, doomed)
+    retentions = await store.expired_records.retentions()
+    ended_before = now - timedelta(seconds=min(run_ttl, record_ttl))
+    expired = list(await store.runs.prunable(ended_before, BATCH_SIZE, but=retentions))
+    for project, retention in retentions.items():
+        ended_before = now - timedelta(seconds=object_seconds(retention, run_ttl, record_ttl))
+        expired += await store.runs.prunable(ended_before, BATCH_SIZE, project=project)
+    return await _delete(store, kube, expired)
 
 
-async def _delete(store: Store, kube: Kube, doomed: list[tuple[str, str, int]]) -> int:
+async def _delete(store: Store, kube: KubeClient, expired: list[tuple[str, str, int]]) -> int:
     deleted = 0
-    for name, uid, version in doomed:
+    for name, uid, version in expired:
         try:
             if await kube.delete(RUN, name, uid=uid, resource_version=str(version)):
                 deleted += 1
-        except errors.Conflict:
-            # It changed since: take notice, the next look tries again.
-            found = await kube.get(RUN, name)
-            if found is not None and found["metadata"]["uid"] == uid:
-                await store.record.observe(Run(found), datetime.now(UTC))
+        except errors.KubeConflict:
+            # The object changed: record it; the next round tries again.
+            manifest = await kube.get(RUN, name)
+            if manifest is not None and manifest["metadata"]["uid"] == uid:
+                await store.run_writer.observe(Run(manifest), datetime.now(UTC))
                 continue
-        await store.record.vanish(name, uid, datetime.now(UTC))
+        await store.run_writer.mark_deleted(name, uid, datetime.now(UTC))
     return deleted

@@ -1,6 +1,6 @@
-"""How long records are kept: `spec.retention.records` of their Project, or the installation's time.
+"""Retention of records: `spec.retention.records` of their Project, or the default of the installation.
 
-Called by `api.maintenance.loops`. A round does a bounded part and goes on behind it with the next one.
+Called by `api.maintenance.round`. A round handles a bounded number of projects; the next one continues there.
 """
 
 from collections.abc import Mapping
@@ -10,44 +10,46 @@ from typing import Any
 from api.store.store import Store
 from crds import durations
 
-BATCH = 50
-"""Runs buried in one transaction."""
-PROJECTS = 100
-"""Projects looked at in one round."""
-TAKEN_BACK = timedelta(days=1)
-"""How long a run that was taken back is remembered."""
+RUNS_PER_TRANSACTION = 50
+"""Runs replaced by tombstones in one transaction."""
+PROJECTS_PER_ROUND = 100
+"""Projects checked in one round."""
+WITHDRAWN_RUN_TTL = timedelta(days=1)
+"""How long the row of a withdrawn run is kept."""
 
 
-class Retainer:
-    """Goes round and round over the projects that have records."""
+class RecordRetention:
+    """Round-robin retention over the projects that have records."""
 
     def __init__(self, store: Store, record_ttl: float) -> None:
         self._store = store
         self._ttl = record_ttl
         self._after: str | None = None
 
-    async def round(self, now: datetime) -> int:
-        """Buries what is kept too long; gives how many runs."""
-        records = self._store.records
-        own = await records.retentions()
-        names = await records.projects(self._after, PROJECTS)
-        done = await records.bury_hidden(now - TAKEN_BACK, BATCH, now)
+    async def run_once(self, now: datetime) -> int:
+        """Replace expired records by tombstones and return the number of runs."""
+        records = self._store.expired_records
+        retentions = await records.retentions()
+        names = await records.projects(self._after, PROJECTS_PER_ROUND)
+        removed = await records.delete_hidden_runs(now - WITHDRAWN_RUN_TTL, RUNS_PER_TRANSACTION, now)
         for name in names:
-            before = now - timedelta(seconds=seconds(own.get(name), "records", self._ttl))
-            done += await records.bury_expired(name, before, BATCH, now)
-        self._after = names[-1] if len(names) == PROJECTS else None
-        return done
+            before = now - timedelta(seconds=retention_seconds(retentions.get(name), "records", self._ttl))
+            removed += await records.delete_expired_runs(name, before, RUNS_PER_TRANSACTION, now)
+        self._after = names[-1] if len(names) == PROJECTS_PER_ROUND else None
+        return removed
 
 
-def seconds(retention: Mapping[str, Any] | None, field: str, default: float) -> float:
-    """What a Project's retention says of a field, in seconds; the default where it says nothing of use."""
-    asked = (retention or {}).get(field)
+def retention_seconds(retention: Mapping[str, Any] | None, field: str, default: float) -> float:
+    """Return a field of a Project's retention in seconds; the default if it is absent or invalid."""
+    value = (retention or {}).get(field)
     try:
-        return durations.seconds(asked) if isinstance(asked, str) else default
+        return durations.seconds(value) if isinstance(value, str) else default
     except ValueError:
         return default
 
 
 def object_seconds(retention: Mapping[str, Any] | None, run_ttl: float, record_ttl: float) -> float:
-    """How long an ended Run object stays: never longer than its record."""
-    return min(seconds(retention, "runs", run_ttl), seconds(retention, "records", record_ttl))
+    """Return the TTL of an ended Run object in seconds; at most that of its record."""
+    return min(
+        retention_seconds(retention, "runs", run_ttl), retention_seconds(retention, "records", record_ttl)
+    )

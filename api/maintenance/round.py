@@ -1,42 +1,42 @@
-"""One round of all that keeps the store small: deleting what is left, ending records, sealing logs.
+"""One maintenance round: garbage collection, retention, log sealing. Called by `api.maintenance.loops`.
 
-Called by `api.maintenance.loops`, one after another, so that none of them meets another one at the same run. What
-frees room comes first, and where one part fails the others go on: a full disk must not keep itself full.
+The steps run in sequence, so two of them never work on the same run. Steps that free space come first, and a
+failed step does not stop the others: a full disk must not block its own cleanup.
 """
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
-from api.maintenance.garbage import clear_round, upload_round
-from api.maintenance.retention import Retainer
-from api.maintenance.seal_logs import Sealer
+from api.maintenance.garbage import delete_expired_uploads, delete_garbage
+from api.maintenance.retention import RecordRetention
+from api.maintenance.seal_logs import LogSealer
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 
 
-class Keeper:
-    """Keeps one store; `record_ttl` and `seal_after` are the installation's, in seconds."""
+class MaintenanceRound:
+    """Maintenance of one store. `record_ttl` and `seal_after`: settings of the installation, in seconds."""
 
     def __init__(self, store: Store, record_ttl: float, seal_after: float) -> None:
         self._store = store
-        self._retainer = Retainer(store, record_ttl)
-        self._sealer = Sealer(store)
+        self._retention = RecordRetention(store, record_ttl)
+        self._sealer = LogSealer(store)
         self._seal_after = timedelta(seconds=seal_after)
 
-    async def round(self, now: datetime) -> int:
-        """A bounded part of the work; gives how much was done. Raises StoreUnavailable."""
-        done, trouble = 0, None
-        parts: tuple[Callable[[], Awaitable[int]], ...] = (
-            lambda: clear_round(self._store),
-            lambda: upload_round(self._store, now),
-            lambda: self._retainer.round(now),
-            lambda: self._sealer.round(now, now - self._seal_after),
+    async def run_once(self, now: datetime) -> int:
+        """Do a bounded part of the work and return how many items were handled. Raises StoreUnavailable."""
+        done, failure = 0, None
+        steps: tuple[Callable[[], Awaitable[int]], ...] = (
+            lambda: delete_garbage(self._store),
+            lambda: delete_expired_uploads(self._store, now),
+            lambda: self._retention.run_once(now),
+            lambda: self._sealer.run_once(now, now - self._seal_after),
         )
-        for part in parts:
+        for step in steps:
             try:
-                done += await part()
+                done += await step()
             except StoreUnavailable as error:
-                trouble = trouble or error
-        if trouble:
-            raise trouble
+                failure = failure or error
+        if failure:
+            raise failure
         return done

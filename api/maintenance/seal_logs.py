@@ -1,7 +1,7 @@
-"""Logs of runs that ended some minutes ago become one compressed blob each. Called by `api.maintenance.round`.
+"""Sealing of event logs: each log becomes one compressed blob. Called by `api.maintenance.round`.
 
-Each step may be repeated: what a crash leaves half done is found again. A log that cannot be sealed holds up
-no other: it is tried again later.
+Every step can be repeated, so a crash leaves nothing unfinished. A log that cannot be sealed is retried later
+and does not block others.
 """
 
 from datetime import datetime, timedelta
@@ -13,41 +13,41 @@ from api.store.store import Store
 
 log = structlog.get_logger()
 
-BATCH = 20
-LATER = timedelta(minutes=10)
-MOST = 200
-"""Logs remembered as failed; with more than these it is the store that fails."""
+BATCH_SIZE = 20
+RETRY_AFTER = timedelta(minutes=10)
+MAX_FAILED_LOGS = 200
+"""Limit of logs cached as failed; more failures mean that the store fails."""
 
 
-class Sealer:
-    """Seals logs, oldest first."""
+class LogSealer:
+    """Seals event logs, oldest first."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._failed: dict[str, datetime] = {}
 
-    async def round(self, now: datetime, ended_before: datetime, limit: int = BATCH) -> int:
-        """Seals logs of runs that ended before, and deletes what was sealed; gives how much was done.
+    async def run_once(self, now: datetime, ended_before: datetime, limit: int = BATCH_SIZE) -> int:
+        """Seal logs of runs that ended before `ended_before` and delete the sealed journals.
 
-        Raises StoreUnavailable where nothing could be done.
+        Return the number of logs handled. Raises StoreUnavailable if no log could be handled.
         """
-        self._failed = {run: due for run, due in self._failed.items() if due > now}
-        found = await self._store.archives.unsealed(ended_before, limit, but=self._failed)
-        done, trouble = 0, None
-        for one in found:
+        self._failed = {run: retry_at for run, retry_at in self._failed.items() if retry_at > now}
+        unsealed = await self._store.archives.unsealed(ended_before, limit, but=self._failed)
+        done, failure = 0, None
+        for log_row in unsealed:
             try:
-                await self._store.eventlogs.seal(one.run, one.said)
+                await self._store.event_logs.seal(log_row.run, log_row.record_count)
                 done += 1
             except (StoreUnavailable, ValueError) as error:
-                log.error("a log cannot be sealed; it is tried again", run=one.run, error=str(error))
-                trouble = error
-                if len(self._failed) < MOST:
-                    self._failed[one.run] = now + LATER
+                log.error("log not sealed, will retry", run=log_row.run, error=str(error))
+                failure = error
+                if len(self._failed) < MAX_FAILED_LOGS:
+                    self._failed[log_row.run] = now + RETRY_AFTER
         for run in await self._store.archives.uncleared(limit):
-            while not await self._store.eventlogs.clear(run):
+            while not await self._store.event_logs.clear(run):
                 pass
-            await self._store.archives.cleared(run)
+            await self._store.archives.mark_cleared(run)
             done += 1
-        if trouble and not done:
-            raise StoreUnavailable(f"no log can be sealed: {trouble}") from trouble
+        if failure and not done:
+            raise StoreUnavailable(f"no log can be sealed: {failure}") from failure
         return done

@@ -1,8 +1,7 @@
-"""Kaniko's container log, followed into the build log while a dependencies pod runs.
+"""Copies the log of Kaniko containers into the build log while a dependencies pod runs.
 
-Kaniko itself has no credential and knows nothing of us, so the facade reads its
-log from the kubelet. Lines are numbered from the log's start: following it again
-after a break stores each once. Called by `api.maintenance.loops`.
+Kaniko has no credential for the API, so the API server reads its log from the kubelet. Lines are numbered
+from the start of the log: reconnecting stores each line once. Called by `api.maintenance.loops`.
 """
 
 import asyncio
@@ -18,82 +17,82 @@ from crds import names
 from crds.kinds import DEPLOYMENT, POD
 from crds.objects import Pod
 from kube import errors
-from kube.client import Kube, Object
+from kube.client import KubeClient, Object
 
 log = structlog.get_logger()
 
 CONTAINER = "kaniko"
-AT_ONCE = 8
-MAX_LINE = 16 * 1024
-ATTEMPTS = 20
-CLOSE = 5.0
-"""Seconds that following may take to stop."""
+MAX_PARALLEL_LOGS = 8
+MAX_LINE_BYTES = 16 * 1024
+MAX_ATTEMPTS = 20
+CLOSE_TIMEOUT_SECONDS = 5.0
+"""Seconds to wait for cancelled followers."""
 
 
 class KanikoLogs:
-    """The logs being followed. `projection` is what the watch of pods calls."""
+    """Follows the logs of Kaniko pods. `projection` connects it to the watch of pods."""
 
-    def __init__(self, store: Store, kube: Kube) -> None:
+    def __init__(self, store: Store, kube: KubeClient) -> None:
         self._store = store
         self._kube = kube
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._semaphore = asyncio.Semaphore(MAX_PARALLEL_LOGS)
         self._tasks: dict[str, tuple[str, asyncio.Task[None]]] = {}
         self.projection = Projection(
             POD,
-            self._apply,
-            self._gone,
-            self._known,
+            self._on_change,
+            self._on_deleted,
+            self._followed_pods,
             f"{names.LABEL_DEPLOYMENT},{names.LABEL_COMPONENT}={names.COMPONENT_BUILD}",
         )
 
     async def close(self) -> None:
-        """Stops following."""
+        """Stop following all logs."""
         tasks = [task for _, task in self._tasks.values()]
         for task in tasks:
             task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=CLOSE)
+            await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT_SECONDS)
 
-    async def _apply(self, item: Object) -> None:
+    async def _on_change(self, item: Object) -> None:
         pod = Pod(item)
         deployment = pod.labels.get(names.LABEL_DEPLOYMENT)
-        if deployment and pod.name not in self._tasks and started(pod):
+        if deployment and pod.name not in self._tasks and has_log(pod):
             work = self._follow(deployment, pod.owner_uid(DEPLOYMENT), pod.name)
             self._tasks[pod.name] = (pod.uid, asyncio.create_task(work, name=f"log of {pod.name}"))
 
-    async def _gone(self, name: str, uid: str) -> None:
-        known, task = self._tasks.get(name, ("", None))
-        if task is not None and known == uid:
+    async def _on_deleted(self, name: str, uid: str) -> None:
+        followed_uid, task = self._tasks.get(name, ("", None))
+        if task is not None and followed_uid == uid:
             del self._tasks[name]
-            # Its log ends by itself very soon; a stream that does not is cut.
+            # The log stream normally ends with the pod; cancel one that does not.
             asyncio.get_running_loop().call_later(10, task.cancel)
 
-    async def _known(self) -> dict[str, tuple[str, int]]:
+    async def _followed_pods(self) -> dict[str, tuple[str, int]]:
         return {name: (uid, 0) for name, (uid, _) in self._tasks.items()}
 
     async def _follow(self, deployment: str, uid: str | None, pod: str) -> None:
-        async with self._turns:
-            for attempt in range(ATTEMPTS):
+        async with self._semaphore:
+            for attempt in range(MAX_ATTEMPTS):
                 try:
-                    key = await self._store.buildlogs.key(deployment, uid) if uid else deployment
+                    key = await self._store.build_logs.key(deployment, uid) if uid else deployment
                     await self._copy(key, pod)
                     return
-                except errors.NotFound:
+                except errors.KubeNotFound:
                     return
                 except (errors.KubeError, StoreUnavailable) as error:
-                    log.warning("build log broke", pod=pod, error=str(error))
+                    log.warning("build log interrupted", pod=pod, error=str(error))
                 await asyncio.sleep(min(0.2 * 2**attempt, 10))
 
     async def _copy(self, key: str, pod: str) -> None:
-        count = 0
-        async for batch in lines(self._kube.pod_log(pod, CONTAINER, follow=True)):
-            chunks = [Chunk(count + index, line) for index, line in enumerate(batch, 1)]
-            count += len(batch)
-            await self._store.buildlogs.append(key, pod, CONTAINER, chunks)
+        line_count = 0
+        async for batch in split_lines(self._kube.pod_log(pod, CONTAINER, follow=True)):
+            chunks = [Chunk(line_count + index, line) for index, line in enumerate(batch, 1)]
+            line_count += len(batch)
+            await self._store.build_logs.append(key, pod, CONTAINER, chunks)
 
 
-def started(pod: Pod) -> bool:
-    """Whether the pod has a Kaniko container whose log can be read."""
+def has_log(pod: Pod) -> bool:
+    """Return whether the pod has a Kaniko container whose log can be read."""
     for status in pod.containers:
         if status.get("name") == CONTAINER:
             state = status.get("state") or {}
@@ -101,14 +100,14 @@ def started(pod: Pod) -> bool:
     return False
 
 
-async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[str]]:
-    """The lines of a log as they become whole, in batches; a long one is cut, the last may lack its end."""
-    rest = b""
+async def split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[str]]:
+    """Yield batches of complete lines. Cut long lines; the last line may lack its newline."""
+    remainder = b""
     async for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        # One line stays one, however it comes: its number is what tells it from those that are stored.
-        rest = rest[:MAX_LINE]
-        if whole:
-            yield [line[:MAX_LINE].decode(errors="replace") + "\n" for line in whole]
-    if rest:
-        yield [rest.decode(errors="replace") + "\n"]
+        *complete, remainder = (remainder + chunk).split(b"\n")
+        # A cut line still counts as one: line numbers identify the lines already stored.
+        remainder = remainder[:MAX_LINE_BYTES]
+        if complete:
+            yield [line[:MAX_LINE_BYTES].decode(errors="replace") + "\n" for line in complete]
+    if remainder:
+        yield [remainder.decode(errors="replace") + "\n"]

@@ -1,4 +1,7 @@
-"""What the projector does with each of our kinds. Called by `api.maintenance.loops`."""
+"""Projections of Projects, Deployments and Runs into the index.
+
+Called by `api.maintenance.loops` and `api.projection.resync`.
+"""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -15,19 +18,25 @@ from kube.client import Object
 
 
 def projects(store: Store) -> Projection:
-    """Projects: a deleted one takes all that belonged to it along."""
+    """Return the projection of Projects. Deleting one deletes its records too."""
 
     async def apply(item: Object) -> None:
         await store.projects.observe(Project(item))
 
-    async def gone(name: str, uid: str) -> None:
+    async def delete(name: str, uid: str) -> None:
         await store.projects.remove(name, uid, datetime.now(UTC))
 
-    return Projection(PROJECT, apply, gone, store.projects.known, forget=_forgetting(store, schema.projects))
+    return Projection(
+        PROJECT,
+        apply,
+        delete,
+        store.projects.resource_versions,
+        invalidate=_version_invalidator(store, schema.projects),
+    )
 
 
 def deployments(store: Store) -> Projection:
-    """Deployments."""
+    """Return the projection of Deployments."""
 
     async def apply(item: Object) -> None:
         await store.deployments.observe(Deployment(item))
@@ -36,25 +45,27 @@ def deployments(store: Store) -> Projection:
         DEPLOYMENT,
         apply,
         store.deployments.remove,
-        store.deployments.known,
-        forget=_forgetting(store, schema.deployments),
+        store.deployments.resource_versions,
+        invalidate=_version_invalidator(store, schema.deployments),
     )
 
 
 def runs(store: Store) -> Projection:
-    """Runs: a live one whose object is gone ends as canceled."""
+    """Return the projection of Runs. A live run whose object is deleted ends as canceled."""
 
     async def apply(item: Object) -> None:
-        await store.record.observe(Run(item), datetime.now(UTC))
+        await store.run_writer.observe(Run(item), datetime.now(UTC))
 
-    async def gone(name: str, uid: str) -> None:
-        await store.record.vanish(name, uid, datetime.now(UTC))
+    async def delete(name: str, uid: str) -> None:
+        await store.run_writer.mark_deleted(name, uid, datetime.now(UTC))
 
-    return Projection(RUN, apply, gone, store.record.present, forget=_forgetting(store, schema.runs))
+    return Projection(
+        RUN, apply, delete, store.run_writer.present, invalidate=_version_invalidator(store, schema.runs)
+    )
 
 
-def _forgetting(store: Store, table: Table) -> Callable[[], Awaitable[None]]:
-    async def forget() -> None:
+def _version_invalidator(store: Store, table: Table) -> Callable[[], Awaitable[None]]:
+    async def invalidate() -> None:
         await object_versions.forget(store.database, store.namespace, table)
 
-    return forget
+    return invalidate

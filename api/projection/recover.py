@@ -1,4 +1,4 @@
-"""Accepted runs that a crash or an absent apiserver left without an object, or without knowing of it.
+"""Recovery of accepted runs whose object a crash or apiserver outage left uncreated or unrecorded.
 
 Called by `api.maintenance.loops` at start and every 30 seconds.
 """
@@ -12,31 +12,31 @@ from api.store.store import Store
 from api.v1.runs.create import complete
 from crds.kinds import RUN
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
 log = structlog.get_logger()
 
-FRESH = timedelta(seconds=15)
-"""A younger row is still in the hands of the call that accepted it."""
-SURE = timedelta(seconds=90)
-"""After this a create that nobody answered cannot arrive any more."""
+RECOVER_AFTER = timedelta(seconds=15)
+"""The request that accepted a younger row may still be creating its object."""
+LATE_CREATE_WINDOW = timedelta(seconds=90)
+"""After this time an unanswered create can no longer reach the apiserver."""
 
 
-async def complete_all(store: Store, kube: Kube, accepted_before: datetime) -> None:
-    """One look. Makes what is missing, deletes the objects of what was withdrawn."""
+async def recover_all(store: Store, kube: KubeClient, accepted_before: datetime) -> None:
+    """Create missing objects of accepted runs and delete the objects of withdrawn runs, once."""
     now = datetime.now(UTC)
     withdrawn, accepted = await store.runs.unsettled(accepted_before)
     for row in accepted:
         try:
             await complete(store, kube, row, now)
-        except errors.Unavailable:
+        except errors.KubeUnavailable:
             raise
         except (errors.KubeError, Missing) as error:
             log.warning("accepted run withdrawn", run=row.name, error=str(error))
             await store.runs.withdraw(row.name, now, gone=True)
     for name, created_at in withdrawn:
-        found = await kube.get(RUN, name)
-        if found is not None:
-            await kube.delete(RUN, name, uid=found["metadata"]["uid"])
-        elif now - created_at > SURE:
-            await store.runs.settle(name)
+        manifest = await kube.get(RUN, name)
+        if manifest is not None:
+            await kube.delete(RUN, name, uid=manifest["metadata"]["uid"])
+        elif now - created_at > LATE_CREATE_WINDOW:
+            await store.runs.mark_object_absent(name)

@@ -1,37 +1,37 @@
-"""The truth by list, every 15 seconds: what a watch lost, or is silent about, is found here soon.
+"""Resync by list, every 15 seconds: finds changes that a watch lost or has not reported yet.
 
-A stream that is half open stays silent for a minute and a half before anybody gives it up, and the full list
-of `api.projection.list_watch` comes three times an hour: it is long where many runs have ended. Here Projects and
-Deployments are listed, and the Runs that have not ended; a row that has not ended although its object is not
-among those is looked at by itself. Called by `api.maintenance.loops`.
+A half-open stream stays silent for 90 seconds before the client closes it, and `api.projection.list_watch`
+lists everything only three times an hour, since that list is long when many runs have ended. The resync lists
+Projects, Deployments and unfinished Runs. For an unfinished row whose object is not in that list it reads the
+object. Called by `api.maintenance.loops`.
 """
 
 from dataclasses import replace
 
 from api.projection import projections
-from api.projection.list_watch import level
+from api.projection.list_watch import apply_list
 from api.store.store import Store
 from crds.kinds import RUN
-from crds.reasons import RUN_ENDS
-from kube.client import Kube, Listing
+from crds.reasons import TERMINAL_RUN_PHASES
+from kube.client import KubeClient, Listing
 
-UNFINISHED = ",".join(f"status.phase!={phase}" for phase in sorted(RUN_ENDS))
+UNFINISHED_RUNS_SELECTOR = ",".join(f"status.phase!={phase}" for phase in sorted(TERMINAL_RUN_PHASES))
 
 
-async def look(store: Store, kube: Kube) -> None:
-    """One look. Raises KubeError and StoreUnavailable: then it is done again."""
+async def resync(store: Store, kube: KubeClient) -> None:
+    """List and apply all kinds once. Raises KubeError and StoreUnavailable: the caller retries."""
     for projection in (projections.projects(store), projections.deployments(store)):
-        await level(projection, await kube.list(projection.kind))
-    listing = await kube.list(RUN, fields=UNFINISHED)
+        await apply_list(projection, await kube.list(projection.kind))
+    listing = await kube.list(RUN, fields=UNFINISHED_RUNS_SELECTOR)
     runs = projections.runs(store)
 
-    async def absent(name: str, uid: str) -> None:
-        found = await kube.get(RUN, name)
+    async def check_missing(name: str, uid: str) -> None:
+        manifest = await kube.get(RUN, name)
 
-        async def believed() -> dict[str, tuple[str, int]]:
+        async def indexed() -> dict[str, tuple[str, int]]:
             return {name: (uid, -1)}
 
-        alone = Listing([found] if found else [], listing.resource_version)
-        await level(replace(runs, known=believed), alone)
+        single = Listing([manifest] if manifest else [], listing.resource_version)
+        await apply_list(replace(runs, known=indexed), single)
 
-    await level(replace(runs, known=store.record.live, gone=absent), listing)
+    await apply_list(replace(runs, known=store.run_writer.live, gone=check_missing), listing)

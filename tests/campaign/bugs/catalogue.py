@@ -105,7 +105,7 @@ BUGS = (
         (
             Edit(
                 "api/internal/result.py",
-                'missing["artifacts"] = {"stored": held.count, "expected": count}',
+                'missing["artifacts"] = {"stored": usage.count, "expected": count}',
                 "pass",
             ),
         ),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, ".")
 
-from api.maintenance.accounting import account
-from api.maintenance.orphan_blobs import sweep
-from api.maintenance.round import Keeper
+from api.maintenance.accounting import account_batch
+from api.maintenance.orphan_blobs import delete_orphans
+from api.maintenance.round import MaintenanceRound
 from api.store.store import Store
 
 RECORDS = 30 * 86400.0
@@ -26,13 +26,13 @@ async def main(directory: Path, namespace: str, now: datetime) -> None:
     """Raises what the facade would log, and RuntimeError where it never comes to rest."""
     store = await Store.open(directory, namespace)
     try:
-        keeper = Keeper(store, RECORDS, 0.0)
+        keeper = MaintenanceRound(store, RECORDS, 0.0)
         for _ in range(MOST_ROUNDS):
-            if not await account(store) + await keeper.round(now):
+            if not await account_batch(store) + await keeper.run_once(now):
                 break
         else:
             raise RuntimeError("there is always more to do")
-        await sweep(store, now)
+        await delete_orphans(store, now)
     finally:
         await store.close()
 

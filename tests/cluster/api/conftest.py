@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from api.config import Config
+from api.config import ApiConfig
 from api.internal import routes
 from api.maintenance import loops
 from api.store.store import Store
@@ -19,7 +19,7 @@ from crds import pod_tokens
 from crds.kinds import DEPLOYMENT, PROJECT, RUN
 from crds.objects import Deployment, Project
 from crds.times import format_second
-from kube.client import Kube
+from kube.client import KubeClient
 
 KEY = "a key that is only used here"
 # An hour ago: longer than a test keeps objects that it wants to be taken away, shorter than the others do.
@@ -43,16 +43,16 @@ ENDED = {
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """What pods are answered is tried here, not how soon this machine's apiserver answers."""
-    monkeypatch.setattr("api.internal.claim.LIVE_SECONDS", 60.0)
+    monkeypatch.setattr("api.internal.claim.LIVE_READ_TIMEOUT_SECONDS", 60.0)
 
 
 @pytest.fixture
-def config(kube: Kube, tmp_path: Path) -> Config:
-    return Config(kube.namespace, "http://public", "http://internal", KEY, tmp_path / "data", run_ttl=86400)
+def config(kube: KubeClient, tmp_path: Path) -> ApiConfig:
+    return ApiConfig(kube.namespace, "http://public", "http://internal", KEY, tmp_path / "data", run_ttl=86400)
 
 
 @pytest.fixture
-async def store(config: Config) -> AsyncIterator[Store]:
+async def store(config: ApiConfig) -> AsyncIterator[Store]:
     opened = await Store.open(config.data, config.namespace)
     yield opened
     await opened.close()
@@ -61,7 +61,7 @@ async def store(config: Config) -> AsyncIterator[Store]:
 class Yard:
     """The project demo with the deployment dep-a, and what a controller and a pod would do."""
 
-    def __init__(self, config: Config, kube: Kube, store: Store) -> None:
+    def __init__(self, config: ApiConfig, kube: KubeClient, store: Store) -> None:
         self.config = config
         self.kube = kube
         self.store = store
@@ -107,7 +107,7 @@ class Yard:
 
 
 @pytest.fixture
-async def yard(config: Config, kube: Kube, store: Store) -> Yard:
+async def yard(config: ApiConfig, kube: KubeClient, store: Store) -> Yard:
     made = Yard(config, kube, store)
     await made.make()
     return made
@@ -125,10 +125,10 @@ async def work(yard: Yard) -> AsyncIterator[Callable[..., Awaitable[None]]]:
 
     async def start(**changed: Any) -> None:
         await stop()
-        progress = loops.Progress()
-        settings = Config(**{**vars(yard.config), **changed})
+        progress = loops.ProjectionProgress()
+        settings = ApiConfig(**{**vars(yard.config), **changed})
         app = web.Application()
-        context = loops.context(settings, yard.store, yard.kube, progress)(app)
+        context = loops.cleanup_context(settings, yard.store, yard.kube, progress)(app)
         await anext(context)
         running.append((context, app))
         await until(lambda: _is(progress.ready))
@@ -138,9 +138,9 @@ async def work(yard: Yard) -> AsyncIterator[Callable[..., Awaitable[None]]]:
 
 
 @pytest.fixture
-async def pods(config: Config, kube: Kube, store: Store) -> AsyncIterator[TestClient[Any, Any]]:
+async def pods(config: ApiConfig, kube: KubeClient, store: Store) -> AsyncIterator[TestClient[Any, Any]]:
     app = web.Application()
-    routes.add(app, config, store, kube)
+    routes.add_routes(app, config, store, kube)
     async with TestClient(TestServer(app)) as opened:
         yield opened
 

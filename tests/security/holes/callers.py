@@ -115,16 +115,16 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "a build's token opens runs", "api/internal/context.py",
-        "if (found.kind, found.namespace) != (kind, yard.config.namespace):",
-        "if found.namespace != yard.config.namespace:", PODS,
+        "if (token.kind, token.namespace) != (kind, context.config.namespace):",
+        "if token.namespace != context.config.namespace:", PODS,
     ),
     hole(
         "X2", "a run's token opens other runs", "api/internal/context.py",
-        "if found.name != name:", "if False:", PODS,
+        "if token.name != name:", "if False:", PODS,
     ),
     hole(
         "X2", "the token of a run of that name before claims", "api/internal/claim.py",
-        "if asked.run_uid != known.uid:", "if False:", PODS,
+        "if claim_request.run_uid != token.uid:", "if False:", PODS,
     ),
     hole(
         "X2", "a pod speaks for a run that it never claimed", "api/store/index/claims/claims.py",

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.config import ConfigError as ApiConfigError
+from api.config import ApiConfigError as ApiConfigError
 from api.config import parse as api_settings
-from api.internal.claim import OF_A_RUN
+from api.internal.claim import RUNNER_LIMITS
 from build.settings import Limits as OfBuild
 from controller.config import ConfigError, Timing
 from controller.config import parse as controller_settings
-from controller.pods.build_env import OF_A_SOURCE
-from crds.installation_limits import KEYS, NAME, UPLOAD, Limits, read_limits
-from runner.pid1.claim import Granted
+from controller.pods.build_env import SOURCE_LIMITS
+from crds.installation_limits import RANGES, LIMITS_VARIABLE, MAX_UPLOAD_VARIABLE, InstallationLimits, read_limits
+from runner.pid1.claim import ClaimGrant
 
 MIB = 1 << 20
 TIMES = {
@@ -34,22 +34,22 @@ BOTH = {
 
 def read(text="", upload=""):
     wrong: list[str] = []
-    return read_limits({NAME: text, UPLOAD: upload}, wrong), wrong
+    return read_limits({LIMITS_VARIABLE: text, MAX_UPLOAD_VARIABLE: upload}, wrong), wrong
 
 
 @pytest.mark.parametrize("text", ["", " ", "{}"])
 def test_what_is_not_set_is_as_it_was(text):
-    assert read(text) == (Limits(), [])
+    assert read(text) == (InstallationLimits(), [])
 
 
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize("end", [0, 1])
 def test_each_limit_reaches_api_and_controller(name, end):
-    value = KEYS[name][end]
+    value = RANGES[name][end]
     given = {name: value}
     if name == "run_seconds":
-        given["run_max_seconds"] = KEYS[name][1]
-    settings = {**BOTH, NAME: json.dumps(given)}
+        given["run_max_seconds"] = RANGES[name][1]
+    settings = {**BOTH, LIMITS_VARIABLE: json.dumps(given)}
     api, controller = api_settings(settings), controller_settings(settings)
     assert api.limits == controller.limits
     assert getattr(api.limits, name) == value
@@ -57,10 +57,10 @@ def test_each_limit_reaches_api_and_controller(name, end):
         assert getattr(controller.timing, TIMES[name]) == value
 
 
-@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("name", RANGES)
 @pytest.mark.parametrize("what", ["least", "most", "text", "flag", "fraction", "nothing"])
 def test_a_wrong_limit_is_named_with_what_is_allowed(name, what):
-    least, most = KEYS[name]
+    least, most = RANGES[name]
     value = {
         "least": least - 1,
         "most": most + 1,
@@ -70,33 +70,33 @@ def test_a_wrong_limit_is_named_with_what_is_allowed(name, what):
         "nothing": None,
     }[what]
     found, wrong = read(json.dumps({name: value}))
-    assert found == Limits()
-    assert wrong == [f"{NAME}: {name} must be a whole number from {least} to {most}, not {json.dumps(value)}"]
+    assert found == InstallationLimits()
+    assert wrong == [f"{LIMITS_VARIABLE}: {name} must be a whole number from {least} to {most}, not {json.dumps(value)}"]
 
 
 @pytest.mark.parametrize("text", ["[]", "5", "queue=5", "{", "null", '[["queue", 5]]', "[" * 100_000])
 def test_what_is_no_object_is_refused(text):
     found, wrong = read(text)
-    assert found == Limits() and len(wrong) == 1
-    assert wrong[0].startswith(f"{NAME}: must be a JSON object")
+    assert found == InstallationLimits() and len(wrong) == 1
+    assert wrong[0].startswith(f"{LIMITS_VARIABLE}: must be a JSON object")
 
 
 def test_an_unknown_name_is_told_the_known_ones():
     _, wrong = read('{"quue": 5}')
-    assert len(wrong) == 1 and "'quue'" in wrong[0] and all(name in wrong[0] for name in KEYS)
+    assert len(wrong) == 1 and "'quue'" in wrong[0] and all(name in wrong[0] for name in RANGES)
 
 
 def test_a_limit_that_is_given_twice_is_refused():
-    assert read('{"queue": 5, "queue": 6}')[1] == [f"{NAME}: queue is given twice"]
+    assert read('{"queue": 5, "queue": 6}')[1] == [f"{LIMITS_VARIABLE}: queue is given twice"]
 
 
 def test_both_processes_name_all_that_is_wrong_and_do_not_start():
-    settings = {**BOTH, NAME: '{"queue": 0, "ratio": "many", "entrys": 5}'}
+    settings = {**BOTH, LIMITS_VARIABLE: '{"queue": 0, "ratio": "many", "entrys": 5}'}
     for parse, error in ((api_settings, ApiConfigError), (controller_settings, ConfigError)):
         with pytest.raises(error) as raised:
             parse(settings)
         for words in ("queue", "ratio", "there is no limit 'entrys'"):
-            assert f"{NAME}: {words}" in str(raised.value)
+            assert f"{LIMITS_VARIABLE}: {words}" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -128,39 +128,39 @@ def test_limits_that_contradict_each_other_are_refused(given, words):
 
 @pytest.mark.parametrize("text", ["157286400", "157286400.0", " 157286400\n", "1.572864e8"])
 def test_an_archive_that_the_api_takes_is_not_too_large_for_its_build(text):
-    settings = {**BOTH, UPLOAD: text}
+    settings = {**BOTH, MAX_UPLOAD_VARIABLE: text}
     assert api_settings(settings).limits.context_bytes == 150 * MIB
     assert controller_settings(settings).limits.context_bytes == 150 * MIB
 
 
 def test_the_older_name_may_say_the_same_but_nothing_else():
-    assert read('{"context_bytes": 7}', "7") == (Limits(context_bytes=7), [])
+    assert read('{"context_bytes": 7}', "7") == (InstallationLimits(context_bytes=7), [])
     _, wrong = read('{"context_bytes": 7}', "8")
-    assert len(wrong) == 1 and UPLOAD in wrong[0] and "context_bytes 7" in wrong[0]
+    assert len(wrong) == 1 and MAX_UPLOAD_VARIABLE in wrong[0] and "context_bytes 7" in wrong[0]
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "many", "nan", "inf", "1e12", "5368709121"])
 def test_a_wrong_size_of_uploads_is_named(text):
     found, wrong = read("", text)
-    assert found == Limits() and len(wrong) == 1
-    assert wrong[0].startswith(f"{UPLOAD}: must be a number of bytes from 1 to 5368709120")
+    assert found == InstallationLimits() and len(wrong) == 1
+    assert wrong[0].startswith(f"{MAX_UPLOAD_VARIABLE}: must be a number of bytes from 1 to 5368709120")
 
 
 def test_what_is_kept_for_a_project_holds_at_least_one_upload():
-    assert api_settings({**BOTH, NAME: '{"context_bytes": 5368709120}'}).kept_uploads == 5 << 30
+    assert api_settings({**BOTH, LIMITS_VARIABLE: '{"context_bytes": 5368709120}'}).kept_uploads == 5 << 30
     with pytest.raises(ApiConfigError, match="CREWYARD_KEPT_UPLOADS: must be at least 104857600"):
         api_settings({**BOTH, "CREWYARD_KEPT_UPLOADS": "1000"})
 
 
 def test_pods_that_are_told_nothing_keep_the_same():
-    limits = Limits()
-    assert OfBuild() == OfBuild(**{name: getattr(limits, name) for name in OF_A_SOURCE})
-    untold = Granted({"input": {}, "timeout_seconds": 5}, 0.0)
-    assert untold.limits == {name: getattr(limits, name) for name in OF_A_RUN}
-    assert Timing() == Timing.of(limits)
+    limits = InstallationLimits()
+    assert OfBuild() == OfBuild(**{name: getattr(limits, name) for name in SOURCE_LIMITS})
+    untold = ClaimGrant({"input": {}, "timeout_seconds": 5}, 0.0)
+    assert untold.limits == {name: getattr(limits, name) for name in RUNNER_LIMITS}
+    assert Timing() == Timing.from_limits(limits)
 
 
-@given(st.dictionaries(st.sampled_from(sorted(KEYS)) | st.text(max_size=20), st.integers() | st.text()))
+@given(st.dictionaries(st.sampled_from(sorted(RANGES)) | st.text(max_size=20), st.integers() | st.text()))
 def test_whatever_is_given_the_limits_are_within_their_bounds(given):
     found, _ = read(json.dumps(given))
-    assert all(least <= getattr(found, name) <= most for name, (least, most) in KEYS.items())
+    assert all(least <= getattr(found, name) <= most for name, (least, most) in RANGES.items())

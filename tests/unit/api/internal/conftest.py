@@ -10,12 +10,12 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from kubernetes.aio import client
 
-from api.config import Config
+from api.config import ApiConfig
 from api.internal import routes
 from api.store.store import Store
 from crds import pod_tokens
-from crds.installation_limits import Limits
-from kube.client import Kube
+from crds.installation_limits import InstallationLimits
+from kube.client import KubeClient
 
 KEY = "a key that is only used here"
 Pods = TestClient[web.Request, web.Application]
@@ -87,23 +87,23 @@ async def apiserver(objects: Objects) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def kube(apiserver: str) -> AsyncIterator[Kube]:
-    opened = Kube(client.ApiClient(client.Configuration(host=apiserver)), "crews")
+async def kube(apiserver: str) -> AsyncIterator[KubeClient]:
+    opened = KubeClient(client.ApiClient(client.Configuration(host=apiserver)), "crews")
     yield opened
     await opened.close()
 
 
 @pytest.fixture
-def limits() -> Limits:
+def limits() -> InstallationLimits:
     """Those of the installation; a test that wants others is parametrized with them."""
-    return Limits()
+    return InstallationLimits()
 
 
 @pytest.fixture
-async def pods(store: Store, kube: Kube, tmp_path: Path, limits: Limits) -> AsyncIterator[Pods]:
-    config = Config("crews", "http://public", "http://internal", KEY, tmp_path, limits=limits)
+async def pods(store: Store, kube: KubeClient, tmp_path: Path, limits: InstallationLimits) -> AsyncIterator[Pods]:
+    config = ApiConfig("crews", "http://public", "http://internal", KEY, tmp_path, limits=limits)
     app = web.Application()
-    routes.add(app, config, store, kube)
+    routes.add_routes(app, config, store, kube)
     async with TestClient(_Server(app)) as opened:
         yield opened
 

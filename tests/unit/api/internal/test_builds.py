@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from api.maintenance.garbage import clear_round
+from api.maintenance.garbage import delete_garbage
 from api.store.logs.build_logs import Chunk
 from api.store.store import Store
 from crds.objects import Deployment
@@ -28,7 +28,7 @@ async def test_chunks_are_acknowledged_and_kept_once(pods: Pods, store: Store, b
             "/internal/v1/builds/dep-a/logs", json=body, headers=bearer("dep-a", kind="build")
         ) as answer:
             assert (answer.status, await answer.json()) == (200, {"acknowledged": 2})
-    assert (await store.buildlogs.read("dep-a.run-uid")).text == "one\ntwo\n"
+    assert (await store.build_logs.read("dep-a.run-uid")).text == "one\ntwo\n"
     async with pods.post(
         "/internal/v1/builds/dep-b/logs", json=body, headers=bearer("dep-a", kind="build")
     ) as answer:
@@ -38,15 +38,15 @@ async def test_chunks_are_acknowledged_and_kept_once(pods: Pods, store: Store, b
 async def test_a_log_that_was_begun_before_uids_were_in_its_name_goes_on(
     pods: Pods, store: Store, bearer: Mint
 ) -> None:
-    await store.buildlogs.append("dep-a", "dep-a-a1", "assemble", [Chunk(1, "one\n")])
+    await store.build_logs.append("dep-a", "dep-a-a1", "assemble", [Chunk(1, "one\n")])
     for container, seq, said in (("assemble", 2, "two\n"), ("push", 1, "three\n")):
         body = {"pod": "dep-a-a1", "container": container, "chunks": [{"seq": seq, "text": said}]}
         async with pods.post(
             "/internal/v1/builds/dep-a/logs", json=body, headers=bearer("dep-a", kind="build")
         ) as answer:
             assert (answer.status, await answer.json()) == (200, {"acknowledged": seq})
-    key = await store.buildlogs.key("dep-a", "run-uid")
-    assert (await store.buildlogs.read(key)).text == "one\ntwo\nthree\n"
+    key = await store.build_logs.key("dep-a", "run-uid")
+    assert (await store.build_logs.read(key)).text == "one\ntwo\nthree\n"
 
 
 @pytest.mark.parametrize("made_again", [False, True])
@@ -61,9 +61,9 @@ async def test_what_a_build_says_after_its_deployment_went_is_not_kept(
         "/internal/v1/builds/dep-a/logs", json=body, headers=bearer("dep-a", kind="build")
     ) as answer:
         assert answer.status == 404
-    while await clear_round(store):
+    while await delete_garbage(store):
         pass
-    assert (await store.buildlogs.read("dep-a.run-uid")).text == ""
+    assert (await store.build_logs.read("dep-a.run-uid")).text == ""
 
 
 async def test_a_build_that_is_known_sooner_than_its_deployment_is_no_stranger(
@@ -76,9 +76,9 @@ async def test_a_build_that_is_known_sooner_than_its_deployment_is_no_stranger(
         assert answer.status == 200
     # So that its log goes with it.
     await store.deployments.remove("dep-a", "run-uid")
-    while await clear_round(store):
+    while await delete_garbage(store):
         pass
-    assert (await store.buildlogs.read("dep-a.run-uid")).text == ""
+    assert (await store.build_logs.read("dep-a.run-uid")).text == ""
 
 
 async def test_a_build_reads_the_archive_it_is_made_from_and_no_other(

@@ -182,7 +182,7 @@ async def test_a_result_that_was_kept_is_known_after_a_kill_and_no_other_is_take
     store = await Store.open(tmp_path / "data", "crews")
     (waiting,) = await store.claims.unwritten(10)
     assert waiting.result is not None and waiting.result["output"] == '{"a":1}'
-    await store.claims.written(run, result=True)
+    await store.claims.mark_written(run, result=True)
     await store.close()
     server, address = await serve(tmp_path / "data", apiserver)
     async with aiohttp.ClientSession(headers=bearer(run)) as session:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from api.store.index.claims.claims import Asked
+from api.store.index.claims.claims import ClaimRequest
 from api.store.store import Store
-from crds.installation_limits import Limits
+from crds.installation_limits import InstallationLimits
 from runner.crewyard_runtime.events import check
 from tests.unit.api.internal.conftest import Mint, Objects, Pods
 from tests.unit.api.store import builders
@@ -68,7 +68,7 @@ async def test_a_claim_is_granted_with_all_the_runner_needs(pods: Pods, store: S
 @pytest.mark.parametrize(
     "limits",
     [
-        Limits(
+        InstallationLimits(
             run_seconds=60, run_max_seconds=80, event_bytes=4096, log_lines=1, artifacts=2, artifact_bytes=3,
             output_bytes=4,
         )
@@ -104,10 +104,10 @@ async def test_a_grant_that_was_made_and_not_told_is_shown_once_it_is_told_again
 ) -> None:
     await builders.yard(store)
     run = await builders.accepted(store)
-    asked = Asked("run-uid", "pod", "nonce")
+    asked = ClaimRequest("run-uid", "pod", "nonce")
     assert not (await store.events.read(run, 0, 10)).events
     # The transaction was made, and the one who asked for it got an error.
-    await store.claims.ask(run, asked, {"deployment_id": "dep_a"}, datetime.now(UTC))
+    await store.claims.claim(run, asked, {"deployment_id": "dep_a"}, datetime.now(UTC))
     assert (await ask(pods, run, "claim", CLAIM, bearer(run)))[1]["state"] == "granted"
     assert [event.type for event in (await store.events.read(run, 0, 10)).events] == ["run.started"]
 
@@ -190,7 +190,7 @@ async def test_a_pod_that_waits_for_a_place_costs_the_apiserver_nothing(
     for _ in range(3):
         assert (await ask(pods, run, "claim", CLAIM, bearer(run)))[1]["state"] == "wait"
     assert objects.looks == 0
-    await store.record.observe(builders.run(holders[0], "Succeeded"), builders.NOW)
+    await store.run_writer.observe(builders.run(holders[0], "Succeeded"), builders.NOW)
     assert (await ask(pods, run, "claim", CLAIM, bearer(run)))[1]["state"] == "granted"
     assert objects.looks == 1
 
@@ -211,7 +211,7 @@ async def test_a_run_that_nobody_knows_yet_is_asked_for_again(
 ) -> None:
     objects.away = True
     status, answer = await ask(pods, "run-new", "claim", CLAIM, bearer("run-new"))
-    assert (status, answer) == (503, {"error": "the service cannot answer now; try again"})
+    assert (status, answer) == (503, {"error": "the service is temporarily unavailable; try again"})
 
 
 def event(seq: int, type_: str = "log", **data: Any) -> dict[str, Any]:
@@ -239,8 +239,8 @@ async def test_events_are_acknowledged_stored_once_and_completed(
 @pytest.mark.parametrize(
     ("type_", "told"),
     [
-        ("run.completed", "the type run.completed is given by the service"),
-        ("artifact", "the type artifact is given by the service"),
+        ("run.completed", "the type run.completed is reserved for the service"),
+        ("artifact", "the type artifact is reserved for the service"),
         ("No Type", "its type must be up to 64 letters, digits and . _ -"),
     ],
 )
@@ -288,7 +288,7 @@ async def test_a_pod_that_does_not_hold_the_run_is_told_so(pods: Pods, store: St
     other = {"pod_uid": "pod", "nonce": "other"}
     assert (await ask(pods, run, "events", {**other, "events": []}, bearer(run)))[0] == 409
     assert (await put(pods, run, "a", b"x", bearer(run), **{"X-Crewyard-Nonce": "other"}))[0] == 409
-    await store.record.observe(builders.run(run, "Failed"), builders.NOW)
+    await store.run_writer.observe(builders.run(run, "Failed"), builders.NOW)
     assert (await ask(pods, run, "events", {**HOLDER, "events": [event(1)]}, bearer(run)))[0] == 409
     assert (await put(pods, run, "a", b"x", bearer(run)))[0] == 409
 
@@ -345,7 +345,7 @@ async def test_wrong_bytes_are_not_an_artifact(pods: Pods, store: Store, bearer:
     assert (await store.events.read(run, 1, 10)).events == ()
 
 
-@pytest.mark.parametrize("limits", [Limits(artifacts=5)])
+@pytest.mark.parametrize("limits", [InstallationLimits(artifacts=5)])
 async def test_files_sent_at_once_are_all_there_and_never_more_than_a_run_keeps(
     pods: Pods, store: Store, bearer: Mint
 ) -> None:
@@ -363,7 +363,7 @@ async def test_bytes_that_another_file_gives_up_meanwhile_are_kept(
     await builders.yard(store)
     run = await builders.claimed(store)
     await put(pods, run, "a", b"first", bearer(run))
-    async with store.events.hold(run):
+    async with store.events.open_writer(run):
         changed = asyncio.create_task(put(pods, run, "a", b"second", bearer(run)))
         await asyncio.sleep(0.3)
         same = asyncio.create_task(put(pods, run, "b", b"first", bearer(run)))
@@ -383,7 +383,7 @@ async def test_a_version_whose_sender_gave_up_does_not_replace_the_one_sent_sinc
     head = [f"PUT /internal/v1/runs/{run}/artifacts/a HTTP/1.1"]
     head += [f"{name}: {value}" for name, value in {**sent, **WHO, **bearer(run)}.items()]
     blobs = tmp_path / "data" / "blobs" / "crews" / "runs" / run
-    async with store.events.hold(run):
+    async with store.events.open_writer(run):
         _, writer = await asyncio.open_connection(pods.host, pods.port)
         writer.write("\r\n".join([*head, "", ""]).encode() + old)
         async with asyncio.timeout(60):

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from aiohttp import web
 
-from api.store.index.claims.claims import Asked, Granted
+from api.store.index.claims.claims import ClaimRequest, ClaimGranted
 from api.store.store import Store
 from api.v1.runs import status_outbox
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.testbed.apiserver import serving
 from tests.unit.api.store import builders
 
@@ -42,7 +42,7 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture
-async def kube(cluster: Cluster) -> AsyncIterator[Kube]:
+async def kube(cluster: Cluster) -> AsyncIterator[KubeClient]:
     routes = [web.patch(RUNS + "/status", cluster.patch), web.get(RUNS, cluster.get)]
     async with serving(routes) as opened:
         yield opened
@@ -56,7 +56,7 @@ async def left(store: Store, names: set[str]) -> None:
 
 @pytest.mark.parametrize("status", [422, 409, 503])
 async def test_one_refused_claim_delays_no_other(
-    store: Store, kube: Kube, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, status: int
+    store: Store, kube: KubeClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
     monkeypatch.setattr(status_outbox, "BATCH", 2)
     await builders.yard(store)
@@ -73,13 +73,13 @@ async def test_one_refused_claim_delays_no_other(
         assert all(not row.result for row in await store.claims.unwritten(100))
         cluster.refused = {}
         await left(store, set())
-        assert store.claims.given_up == 0
+        assert store.claims.failed_writes == 0
     finally:
         work.cancel()
 
 
 async def test_what_is_invalid_for_good_is_given_up_and_counted(
-    store: Store, kube: Kube, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    store: Store, kube: KubeClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("api.v1.runs.outbox_backoff.MOST_REFUSALS", 2)
     await builders.yard(store)
@@ -88,13 +88,13 @@ async def test_what_is_invalid_for_good_is_given_up_and_counted(
     work = asyncio.create_task(status_outbox.deliver_all(store, kube))
     try:
         await left(store, set())
-        assert (store.claims.given_up, cluster.tries[bad]) == (1, 2)
+        assert (store.claims.failed_writes, cluster.tries[bad]) == (1, 2)
     finally:
         work.cancel()
 
 
 async def test_a_brief_run_is_written_once_with_claim_and_result(
-    store: Store, kube: Kube, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    store: Store, kube: KubeClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In which its result comes, on a busy machine too.
     monkeypatch.setattr(status_outbox, "BRIEF", timedelta(seconds=2))
@@ -102,9 +102,9 @@ async def test_a_brief_run_is_written_once_with_claim_and_result(
     work = asyncio.create_task(status_outbox.deliver_all(store, kube))
     try:
         run = await builders.accepted(store)
-        asked = Asked("run-uid", "pod", "nonce")
-        assert isinstance(await store.claims.ask(run, asked, {}, datetime.now(UTC)), Granted)
-        assert await store.claims.report(run, "pod", "nonce", {"outcome": "succeeded"}) is False
+        asked = ClaimRequest("run-uid", "pod", "nonce")
+        assert isinstance(await store.claims.claim(run, asked, {}, datetime.now(UTC)), ClaimGranted)
+        assert await store.claims.record_result(run, "pod", "nonce", {"outcome": "succeeded"}) is False
         assert await status_outbox.deliver_until(store, kube, run, 60)
         await left(store, set())
         await asyncio.sleep(status_outbox.BRIEF.total_seconds() + 0.5)

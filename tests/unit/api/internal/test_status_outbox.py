@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.internal.context import Refusal
+from api.internal.context import PodApiError
 from api.internal.result import status_result
 from api.store.index.claims.claims import ClaimRow
 from api.v1.runs.status_outbox import BRIEF, patch, settled, young
@@ -73,6 +73,6 @@ def test_a_result_is_cut_to_what_the_object_takes() -> None:
     ],
 )
 def test_a_malformed_result_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(Refusal) as refusal:
+    with pytest.raises(PodApiError) as refusal:
         status_result({**SENT, **wrong}, 32768)
     assert refusal.value.status == 400

@@ -21,6 +21,6 @@ async def test_work_that_loses_a_cancellation_is_cancelled_again(monkeypatch):
     tasks = [asyncio.create_task(forgetful()), asyncio.create_task(asyncio.sleep(60))]
     await asyncio.sleep(0)
     async with asyncio.timeout(60):
-        await loops.end(tasks)
+        await loops.cancel_all(tasks)
     assert lost == ["once"]
     assert all(task.cancelled() for task in tasks)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import StatementError
 
-from api.projection.list_watch import Projection, level
+from api.projection.list_watch import Projection, apply_list
 from api.store.errors import StoreUnavailable
 from crds.kinds import RUN
 from kube.client import Listing
@@ -32,7 +32,7 @@ async def applied(error: Exception) -> list[str]:
         return {}
 
     listing = Listing([item("run-a"), item("run-b"), item("run-c")], "9")
-    await level(Projection(RUN, apply, gone, known), listing)
+    await apply_list(Projection(RUN, apply, gone, known), listing)
     return found
 
 
