@@ -10,7 +10,7 @@ CODE := crds plan kube egress controller build runner api actions client clients
 TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/campaign tests/security tests/monitoring tests/clients tests/fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format clean
+.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format version clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -51,9 +51,11 @@ test: ## everything: check, then tests against the real apiserver and the whole
 
 check: $(STAMP) lint types contracts unit ## the quick part: lint, types, contracts, unit tests
 
-lint: $(STAMP) ## ruff: what is wrong, and the form
+lint: $(STAMP) ## ruff, codespell, and the conventions of names and prose
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/codespell docs manifests $(filter-out tests,$(CODE)) *.md
+	@$(BIN)/pytest -q -p no:cacheprovider tests/unit/conventions
 
 types: $(STAMP) ## mypy --strict
 	@$(BIN)/mypy
@@ -102,6 +104,9 @@ tools: ## what only tests use: act, actionlint, helm, kubeconform, kstatus, vers
 
 docs: $(STAMP) ## the documentation site, to site/index.html (open it, or serve the directory)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+version: ## print the version, or set it everywhere (V=X.Y.Z)
+	@$(PYTHON) -m dev.version $(V)
 
 clients: $(STAMP) tools ## makes the TypeScript and Go clients anew from the API's description
 	@$(BIN)/python -m clients.generate

@@ -1,0 +1,100 @@
+"""Prose in field English: no word of the old dialect in pages, docstrings, comments and messages.
+
+Called by `make lint`, beside codespell, which checks spelling.
+"""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from tests.unit.conventions.test_names import ROOT, files, is_product
+
+BANNED = {
+    r"for ever": "permanently, without limit",
+    r"begun": "started",
+    r"anew": "again",
+    r"\bnobody\b": "no one; name the actor",
+    r"\bsomebody\b": "name the actor: a user, an operator, a client",
+    r"\bwhoever\b": "name the actor",
+    r"\bwhatever\b": "any",
+    r"\bstrangers?\b": "untrusted input, a client",
+    r"(?:is|are|was|were|be|being) told": "reports, tells; name the sender",
+    r"by itself": "automatically",
+    r"\bfacade\b": "API server",
+    r"the ground\b": "the dev cluster",
+    r"the yard\b": "the test bed",
+    r"\bfarewell\b": "cleanup of a deleted project",
+    r"\bin vain\b": "without success",
+    r"\bmend(?:s|ed|ing)?\b": "repair, fix",
+    r"\bof ours\b": "Crewyard's",
+    r"\bthereof\b": "of it",
+    r"\blest\b": "so that … not",
+    r"\bupon\b": "on",
+    r"\bway out\b": "egress",
+}
+"""Pattern -> what to write instead."""
+
+
+@cache
+def pages() -> tuple[str, ...]:
+    """Return the Markdown pages that users and developers read."""
+    import subprocess
+
+    listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return tuple(
+        name
+        for name in listed.stdout.split()
+        if not name.startswith(("tests/cluster/upgrade/before", "examples/")) and (ROOT / name).exists()
+    )
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments of a Python file, and the strings that are sentences, as (line, text). Pure."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.lineno, node.value
+
+
+def banned(text: str) -> list[str]:
+    """Return the banned words in `text`, each with its replacement. Pure."""
+    return [
+        f"{match[0]!r}: write {instead}"
+        for pattern, instead in BANNED.items()
+        if (match := re.search(pattern, text, re.IGNORECASE))
+    ]
+
+
+def test_pages_are_field_english() -> None:
+    assert [
+        f"{name}:{number}: {word}"
+        for name in pages()
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), 1)
+        for word in banned(line)
+    ] == []
+
+
+def test_docstrings_comments_and_messages_are_field_english() -> None:
+    assert [
+        f"{name}:{number}: {word}"
+        for name in filter(is_product, files())
+        for number, text in prose((ROOT / name).read_text())
+        for word in banned(text)
+    ] == []
+
+
+@pytest.mark.parametrize("text", ["Nobody is told.", "a stranger's archive", "It is begun anew", "THE FACADE"])
+def test_a_word_of_the_dialect_is_found(text: str) -> None:
+    assert banned(text)
+
+
+def test_only_prose_is_read_from_code() -> None:
+    text = 'facade = 1  # a comment\nname = "facade"\nraise ValueError(f"the facade {name}")\n'
+    assert [line for line, _ in prose(text)] == [1, 3]
