@@ -1,1 +1,1 @@
-"""The ground: a real Kubernetes on a bare machine, and the service installed on it. Standard library only."""
+"""Development cluster: a real Kubernetes on a bare machine with Crewyard installed. Standard library only."""

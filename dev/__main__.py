@@ -1,4 +1,4 @@
-"""What the Makefile calls: `python3 -m dev` with up, down, deploy, env, status, tools or fit."""
+"""Command line behind the Makefile: `python3 -m dev` with up, down, deploy, env, status, tools or fit."""
 
 import argparse
 import os
@@ -6,32 +6,32 @@ import sys
 
 from dev import environment, go_build, packages, settings
 from dev.cluster import choice
-from dev.cluster import cluster as ground
+from dev.cluster import cluster as clusters
 from dev.errors import DevClusterError
 from dev.net import proxy_bypass
 from dev.progress import Progress
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the argument parser."""
     top = argparse.ArgumentParser(
         prog="python3 -m dev", description="The Kubernetes that Crewyard is developed on."
     )
     commands = top.add_subparsers(dest="command", required=True)
-    commands.add_parser("up", help="start what does not run and install the service")
-    down = commands.add_parser("down", help="stop all")
+    commands.add_parser("up", help="start what is not running and install Crewyard")
+    down = commands.add_parser("down", help="stop everything")
     down.add_argument("--purge", action="store_true", help="also remove images, data and keys")
-    commands.add_parser("deploy", help="install the present code")
+    commands.add_parser("deploy", help="build and install the current code")
     commands.add_parser("env", help="print export lines for a shell")
-    commands.add_parser("status", help="show what runs")
-    commands.add_parser("tools", help="install and build what only tests use")
-    fit = commands.add_parser("fit", help="fail where a make target must not run on this cluster")
+    commands.add_parser("status", help="show what is running")
+    commands.add_parser("tools", help="install and build the tools that only tests use")
+    fit = commands.add_parser("fit", help="fail if a make target must not run on this cluster")
     fit.add_argument("target")
     return top
 
 
 def main(arguments: list[str]) -> int:
-    """Runs one command and gives back the exit code."""
+    """Run one command and return its exit code."""
     options = parser().parse_args(arguments)
     progress = Progress()
     bypass = proxy_bypass.variables(os.environ)
@@ -45,12 +45,12 @@ def main(arguments: list[str]) -> int:
             go_build.build_test_tools(state_settings, progress)
             return 0
         state_settings = settings.from_environment(inherited)
-        # `fit` comes before an `up` in the Makefile and means the cluster that this one will choose.
-        cluster = ground.cluster_name(state_settings, inherited, options.command in ("up", "fit"))
+        # In the Makefile `fit` runs before `up` and must check the cluster that `up` will choose.
+        cluster = clusters.cluster_name(state_settings, inherited, options.command in ("up", "fit"))
         if options.command == "fit":
             choice.check(cluster, options.target)
             return 0
-        return _run(options, ground.create(cluster, state_settings, inherited, progress))
+        return _run(options, clusters.create(cluster, state_settings, inherited, progress))
     except DevClusterError as error:
         print(f"\n{error}", file=sys.stderr)
         return error.code
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
         return 130
 
 
-def _run(options: argparse.Namespace, dev_cluster: ground.DevCluster) -> int:
+def _run(options: argparse.Namespace, dev_cluster: clusters.DevCluster) -> int:
     match options.command:
         case "up":
             dev_cluster.up()

@@ -1,4 +1,4 @@
-"""The lines that `eval "$(make -s env)"` reads."""
+"""Export lines for `eval "$(make -s env)"`."""
 
 import shlex
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from dev.settings import BRIDGE_ADDRESS, CREWYARD_URL, Settings
 
 
 def variables(settings: Settings, inherited: Mapping[str, str]) -> dict[str, str]:
-    """What a shell needs for kubectl and the facade, and where pods reach a server of this host.
+    """Return the variables for kubectl, the API and the address of this host for pods.
 
-    PATH gains our directory once, however often asked.
+    PATH contains the tools directory once, however often this is called.
     """
     bin_directory = str(settings.bin)
     other_entries = [
@@ -30,5 +30,5 @@ def variables(settings: Settings, inherited: Mapping[str, str]) -> dict[str, str
 
 
 def exports(values: Mapping[str, str]) -> str:
-    """Shell lines, safe for any value."""
+    """Return shell export lines, quoted for any value."""
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())

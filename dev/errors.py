@@ -1,16 +1,16 @@
-"""What the ground raises when a person has to act.
+"""Errors that need action by a person.
 
-Raised everywhere below `dev`, printed by `dev.__main__` without a traceback.
+Raised everywhere in `dev`; `dev.__main__` prints them without a traceback.
 """
 
 
 class DevClusterError(Exception):
-    """Something is in the way. The message names it and the next step; `code` is the process's exit code."""
+    """An error whose message names the problem and the next step; `code` is the exit code."""
 
     code = 1
 
 
 class OperationRefused(DevClusterError):
-    """Nothing is wrong, but it is not done without a person's word. Nothing was changed."""
+    """The command needs confirmation or another cluster. Nothing was changed."""
 
     code = 2

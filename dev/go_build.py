@@ -1,7 +1,7 @@
-"""Builds the Go tools: Kubernetes with etcd in one file, the Kaniko executor, and those that tests use.
+"""Builds of the Go tools: Kubernetes with etcd in one binary, the Kaniko executor, and test tools.
 
-Called by `up` and `tools`. The file is kept under a hash of all that goes into it, so a
-second build of the same happens only after that has changed.
+Called by `up` and `tools`. A binary is stored under a hash of all its inputs and built again only when they
+change.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ NAMES = (
 
 @dataclass(frozen=True)
 class GoTool:
-    """A Go module below dev/tools and the package of it that becomes a program."""
+    """A Go module below dev/tools and its package that becomes a binary."""
 
     name: str
     package: str
@@ -86,7 +86,7 @@ KSTATUS = GoTool("kstatus", ".", "-s -w", "some seconds the first time")
 HELM = GoTool(
     "helm",
     "helm.sh/helm/v3/cmd/helm",
-    # Without these it takes itself for a client of Kubernetes 1.20 where it renders without a cluster.
+    # Without these, rendering without a cluster assumes Kubernetes 1.20.
     "-s -w "
     + " ".join(
         f"-X helm.sh/helm/v3/{package}.k8sVersionMajor={_MAJOR} "
@@ -104,12 +104,12 @@ KUBECONFORM = GoTool(
     "charts",
 )
 KWOK = GoTool("kwok", "sigs.k8s.io/kwok/cmd/kwok", "-s -w", "about 1.5 min the first time")
-"""Built by the measurements that need it, and by nothing else."""
+"""Built only by the measurements that need it."""
 TEST_TOOLS = (ACT, ACTIONLINT, HELM, KIND, KSTATUS, KUBECONFORM, OAPI_CODEGEN, VERSITYGW)
 
 
 def key(tool: GoTool, go_version: str) -> str:
-    """A hash of the module's files, the compiler and the flags."""
+    """Return a hash of the module's files, the compiler version and the flags."""
     digest = hashlib.sha256()
     for path in sorted(tool.source.iterdir()):
         if path.suffix == ".go" or path.name in ("go.mod", "go.sum"):
@@ -120,12 +120,12 @@ def key(tool: GoTool, go_version: str) -> str:
 
 
 def binary(settings: Settings, tool: GoTool, go_version: str) -> Path:
-    """Where the built program is or will be."""
+    """Return the path of the binary, built or not."""
     return settings.data / "tools" / f"{tool.name}-{key(tool, go_version)}"
 
 
 def build(settings: Settings, tool: GoTool, progress: Progress) -> Path:
-    """The built program, made now if it is not there. Raises CommandFailed with the compiler's last lines."""
+    """Return the binary; build it if absent. Raises CommandFailed with the compiler's last lines."""
     go_version = command.read_output(["go", "version"]).strip()
     target = binary(settings, tool, go_version)
     if target.exists():
@@ -159,14 +159,14 @@ def build(settings: Settings, tool: GoTool, progress: Progress) -> Path:
 
 
 def link(settings: Settings, kubernetes: Path) -> None:
-    """Gives the one program of Kubernetes its names in `bin`."""
+    """Link the Kubernetes binary under each of its names in `bin`."""
     settings.bin.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
         _link(settings.bin / name, kubernetes)
 
 
 def build_test_tools(settings: Settings, progress: Progress) -> None:
-    """Has what only tests use in `bin`. Raises GroundError."""
+    """Build the tools that only tests use and link them in `bin`. Raises DevClusterError."""
     settings.bin.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)
     for tool in TEST_TOOLS:

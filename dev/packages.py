@@ -1,10 +1,9 @@
-"""Installs what is missing from the system's own packages.
+"""Installation of missing Debian packages.
 
-A program that is there is used, whoever installed it; so an own containerd or
-Docker stays as it is. What is installed here must not start by itself: while
-apt works, a policy-rc.d denies it, and the units of packages that this run
-installed are disabled. Otherwise a second registry would take the port at
-the next boot.
+Programs that exist are used, whoever installed them; the system's containerd or Docker stays unchanged.
+Packages installed here must not start services: while apt runs, a policy-rc.d denies it, and the units of the
+installed packages are disabled. Otherwise, for example, a second registry would take the port at the next
+boot.
 """
 
 import os
@@ -18,7 +17,7 @@ from dev.process import command
 from dev.progress import Progress
 from dev.settings import Settings
 
-# Program, or a file where there is no program → the package that has it.
+# Program, or a file if there is no program → its package.
 CLUSTER_PACKAGES = {
     "containerd": "containerd",
     "runc": "runc",
@@ -36,7 +35,7 @@ CLUSTER_PACKAGES = {
     "openssl": "openssl",
     "/etc/ssl/certs/ca-certificates.crt": "ca-certificates",
 }
-"""What `up` needs."""
+"""Needed by `up`."""
 TEST_PACKAGES = {
     "chromium": "chromium",
     "node": "nodejs",
@@ -48,7 +47,7 @@ TEST_PACKAGES = {
     "prometheus": "prometheus",
     "promtool": "prometheus",
 }
-"""What only tests need: real servers, and a browser."""
+"""Needed only by tests: real servers, and a browser."""
 _UNITS = {
     "containerd": "containerd.service",
     "docker-registry": "docker-registry.service",
@@ -58,13 +57,13 @@ _UNITS = {
     "redis-server": "redis-server.service",
     "prometheus": "prometheus.service",
 }
-# What `su` and `sudo` leave out of PATH: iptables and what dpkg calls, and where Go unpacks to.
+# Directories that `su` and `sudo` omit from PATH: iptables, tools that dpkg calls, and Go.
 _DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/go/bin")
 _POLICY_RC_D = Path("/usr/sbin/policy-rc.d")
 
 
 def search_path(path: str) -> str:
-    """`path` with the directories at its end that a root shell may lack."""
+    """Return `path` plus the directories that a root shell may lack."""
     entries = [entry for entry in path.split(":") if entry]
     return ":".join([*entries, *(entry for entry in _DIRECTORIES if entry not in entries)])
 
@@ -73,17 +72,17 @@ _SYSTEM_PATH = search_path(os.environ.get("PATH", ""))
 
 
 def is_present(need: str) -> bool:
-    """Whether this machine has the program or file."""
+    """Return whether this machine has the program or file."""
     return Path(need).exists() if need.startswith("/") else shutil.which(need, path=_SYSTEM_PATH) is not None
 
 
 def missing(needs: Mapping[str, str], has: Callable[[str], bool] = is_present) -> list[str]:
-    """The packages to install, sorted."""
+    """Return the packages to install, sorted."""
     return sorted({package for need, package in needs.items() if not has(need)})
 
 
 def program_path(name: str) -> str:
-    """The absolute path of a system program, also from the sbin directories that a user's PATH leaves out."""
+    """Return the absolute path of a system program, also from sbin directories missing in the user's PATH."""
     return shutil.which(name, path=_SYSTEM_PATH) or name
 
 
@@ -103,12 +102,12 @@ def _no_service_starts() -> Iterator[None]:
 def _disable(packages: Iterable[str]) -> None:
     units = [_UNITS[package] for package in packages if package in _UNITS]
     if units and shutil.which("systemctl"):
-        # Best effort: without it the machine still works until its next boot.
+        # Best effort: a failure matters only after the next boot.
         subprocess.run(["systemctl", "disable", *units], capture_output=True, timeout=60, check=False)
 
 
 def install(settings: Settings, progress: Progress, needs: Mapping[str, str]) -> None:
-    """Installs the packages that are missing. Raises CommandFailed with apt's last lines."""
+    """Install the missing packages. Raises CommandFailed with apt's last lines."""
     packages = missing(needs)
     if not packages:
         return

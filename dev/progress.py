@@ -1,8 +1,8 @@
-"""Tells a person what is being done and for how long already.
+"""Progress output: the current step and its elapsed time.
 
-Used by every step of `up`, `deploy` and `down`. Writes to standard error. On
-a terminal one line is rewritten every half second; elsewhere (logs, pipes) a
-plain line appears at the start of a long step, every ten seconds, and at its end.
+Used by every step of `up`, `deploy` and `down`. Writes to standard error. A terminal shows one line,
+rewritten every half second; other outputs (logs, pipes) get a plain line at the start of a long step, every
+ten seconds, and at its end.
 """
 
 import shutil
@@ -18,7 +18,7 @@ _PLAIN_SECONDS = 10.0
 
 
 def elapsed(seconds: float) -> str:
-    """A duration in the form people read: `0.3s`, `42s`, `5m07s`."""
+    """Return a duration for people: `0.3s`, `42s`, `5m07s`."""
     if seconds < 10:
         return f"{seconds:.1f}s"
     if seconds < 60:
@@ -28,7 +28,7 @@ def elapsed(seconds: float) -> str:
 
 
 class Step:
-    """One thing being done. `detail` may be set at any time; `quiet` keeps one without news off the page."""
+    """One step. `detail` may be set at any time; `quiet` omits the final line."""
 
     def __init__(self, title: str, started: float) -> None:
         self.title = title
@@ -37,7 +37,7 @@ class Step:
         self.quiet = False
 
     def line(self, now: float) -> str:
-        """The step as one line of text at the time `now`."""
+        """Return the step as one line of text at the time `now`."""
         text = f"{elapsed(now - self.started):>6}  {self.title}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -52,14 +52,14 @@ class Progress:
         self._lock = threading.Lock()
 
     def print_line(self, text: str) -> None:
-        """Writes a line of its own."""
+        """Print a separate line."""
         with self._lock:
             self._clear()
             print(text, file=self._stream, flush=True)
 
     @contextmanager
     def step(self, title: str) -> Iterator[Step]:
-        """Shows `title` with the elapsed time until the block ends."""
+        """Show `title` with the elapsed time until the block ends."""
         step = Step(title, self._clock())
         done = threading.Event()
         ticker = threading.Thread(target=self._tick, args=(step, done), daemon=True)

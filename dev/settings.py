@@ -1,7 +1,7 @@
-"""Where the ground keeps things and which addresses it uses.
+"""Directories and addresses of the dev cluster.
 
-Made once by `dev.__main__` from the environment and handed to everything
-else. The addresses are fixed: a machine carries one embedded node at a time.
+Created once by `dev.__main__` from the environment. The addresses are constants: a machine runs one embedded
+node at a time.
 """
 
 import os
@@ -43,13 +43,13 @@ _STATE_PATH_MAX = 67
 
 @dataclass(frozen=True)
 class Settings:
-    """The directories of one ground. All of them lie below `state`."""
+    """The directories of one dev cluster, all below `state`."""
 
     state: Path
 
     @property
     def bin(self) -> Path:
-        """kubectl and the other programs by their names; on PATH after `env`."""
+        """kubectl and the other programs by name; on PATH after `env`."""
         return self.state / "bin"
 
     @property
@@ -69,44 +69,44 @@ class Settings:
 
     @property
     def run(self) -> Path:
-        """What is true only until the next reboot or `down`: records of processes, sockets, mounts."""
+        """State that is valid until the next reboot or `down`: process records, sockets, mounts."""
         return self.state / "run"
 
     @property
     def data(self) -> Path:
-        """What `down` keeps: etcd, registry, images, volumes."""
+        """Data that `down` keeps: etcd, registry, images, volumes."""
         return self.state / "data"
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
+        """The administrator's kubeconfig."""
         return self.state / "kubeconfig"
 
     @property
     def admin_key(self) -> Path:
-        """The first key of the facade, in the clear; the cluster has its hash."""
+        """The first API key in plain text; the cluster stores its hash."""
         return self.state / "admin-key"
 
     @property
     def containerd_socket(self) -> Path:
-        """Also the mark by which our containerd's shims are known."""
+        """The containerd socket; it also identifies this containerd's shims."""
         return self.run / "containerd.sock"
 
     @property
     def network_policy_socket(self) -> Path:
-        """Where the network plugin asks for a pod's rules."""
+        """The socket where the CNI plugin requests the rules of a pod."""
         return self.run / "fences.sock"
 
     @property
     def service_hosts(self) -> Path:
-        """Names and addresses of the cluster's Services, as dnsmasq reads them."""
+        """Names and addresses of the cluster's Services in dnsmasq's format."""
         return self.run / "services.hosts"
 
 
 def from_environment(environment: Mapping[str, str]) -> Settings:
-    """The settings that `CREWYARD_STATE`, `XDG_CACHE_HOME` and `HOME` lead to.
+    """Return the settings from `CREWYARD_STATE`, `XDG_CACHE_HOME` and `HOME`.
 
-    Raises GroundError where the directory cannot be used.
+    Raises DevClusterError if the directory cannot be used.
     """
     configured = environment.get("CREWYARD_STATE")
     if configured:
@@ -115,14 +115,16 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         cache = environment.get("XDG_CACHE_HOME") or f"{environment.get('HOME', '/root')}/.cache"
         state = Path(cache) / "crewyard"
     if not state.is_absolute():
-        raise DevClusterError(f"CREWYARD_STATE is {str(state)!r}, which is no absolute path. Set it to one.")
+        raise DevClusterError(
+            f"CREWYARD_STATE is {str(state)!r}, which is not an absolute path. Set an absolute path."
+        )
     if len(os.fsencode(state)) > _STATE_PATH_MAX:
         raise DevClusterError(
-            f"The state directory {state} is too long a path for the sockets below it. "
-            f"Set CREWYARD_STATE to one of at most {_STATE_PATH_MAX} bytes."
+            f"The path of the state directory {state} is too long for the sockets in it. "
+            f"Set CREWYARD_STATE to a path of at most {_STATE_PATH_MAX} bytes."
         )
     if any(character.isspace() or character in ",:'\"\\" for character in str(state)):
         raise DevClusterError(
-            f"The state directory {state} has blanks, quotes, commas or colons. Set CREWYARD_STATE."
+            f"The path of the state directory {state} has spaces, quotes, commas or colons. Set CREWYARD_STATE."
         )
     return Settings(state=state)

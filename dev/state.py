@@ -1,7 +1,7 @@
-"""The state directory as a whole: made, claimed, locked, removed.
+"""The state directory: create, claim, lock, remove.
 
-Used by the embedded ground around all it does. A directory that somebody
-else fills is refused, since `down --purge` removes what is in it.
+Used by all dev clusters. A directory with other content is refused, because `down --purge` deletes its
+content.
 """
 
 import fcntl
@@ -23,33 +23,35 @@ _KNOWN_ENTRIES = (
     *("bin", "config", "data", "logs", "pki", "run", "kubeconfig", "admin-key", "admin-key.new"),
     *("cluster", "current", "kind"),
 )
-# Which ground this machine carries, whatever state directory the next command is given.
+# Records the dev cluster of this machine, independent of the next command's state directory.
 _MACHINE_RECORD = Path("/run/crewyard-ground")
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def claim(settings: Settings) -> None:
-    """Makes the directory. Raises GroundError if it is there, is not ours and has something in it."""
+    """Create the directory. Raises DevClusterError if it exists with other content."""
     state = settings.state
     if state.is_dir() and not (state / _LOCK).exists():
         unknown = sorted(path.name for path in state.iterdir() if path.name not in _KNOWN_ENTRIES)
         if unknown:
             raise DevClusterError(
-                f"The state directory {state} has other things in it ({', '.join(unknown[:3])}). "
-                "Set CREWYARD_STATE to an empty directory or to one that does not exist."
+                f"The state directory {state} has other content ({', '.join(unknown[:3])}). "
+                "Set CREWYARD_STATE to an empty or new directory."
             )
     try:
         for directory in (state, settings.data, settings.logs):
             directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DevClusterError(f"The state directory cannot be made: {error}. Set CREWYARD_STATE.") from error
+        raise DevClusterError(
+            f"The state directory cannot be created: {error}. Set CREWYARD_STATE."
+        ) from error
     (state / _LOCK).touch(mode=0o600)
     state.chmod(0o700)
 
 
 @contextmanager
 def locked(settings: Settings, progress: Progress, seconds: float = _LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
-    """Lets one at a time change the ground; waits its turn. Raises GroundError after `seconds`."""
+    """Hold the lock that serialises changes. Raises DevClusterError after `seconds`."""
     claim(settings)
     descriptor = os.open(settings.state / _LOCK, os.O_RDWR)
     try:
@@ -74,13 +76,16 @@ def _wait_lock(descriptor: int, seconds: float) -> None:
     while not _try_lock(descriptor):
         if time.monotonic() > deadline:
             raise DevClusterError(
-                f"Another command has been changing the ground for {elapsed(seconds)}. See `ps`."
+                f"Another command has been changing the dev cluster for {elapsed(seconds)}. See `ps`."
             )
         time.sleep(0.2)
 
 
 def other_state_directory(settings: Settings, path: Path = _MACHINE_RECORD) -> Path | None:
-    """The state directory of another ground on this machine. Two would share bridge and addresses."""
+    """Return the state directory of another dev cluster on this machine, if any.
+
+    Two would share bridge and addresses.
+    """
     try:
         state = Path(path.read_text().strip())
     except OSError:
@@ -89,23 +94,23 @@ def other_state_directory(settings: Settings, path: Path = _MACHINE_RECORD) -> P
 
 
 def record_machine(settings: Settings, path: Path = _MACHINE_RECORD) -> None:
-    """Notes that this machine carries this ground. Raises GroundError if it carries another."""
+    """Record that this machine runs this dev cluster. Raises DevClusterError if it runs another."""
     other = other_state_directory(settings, path)
     if other:
         raise DevClusterError(
-            f"This machine carries a ground already, with its state in {other}. "
+            f"This machine already runs a dev cluster, with its state in {other}. "
             f"Stop it first: CREWYARD_STATE={other} make down"
         )
     path.write_text(f"{settings.state}\n")
 
 
 def remove_machine_record(path: Path = _MACHINE_RECORD) -> None:
-    """Notes that this machine carries no ground."""
+    """Record that this machine runs no dev cluster."""
     path.unlink(missing_ok=True)
 
 
 def remove_stale_run_state(settings: Settings, boot_id: Path = _BOOT_ID) -> bool:
-    """Drops sockets, records and addresses of processes that a reboot has ended. True if there were such."""
+    """Remove sockets, records and addresses from before a reboot. Return whether there were any."""
     boot = boot_id.read_text().strip()
     boot_file = settings.run / "boot-id"
     stale = settings.run.is_dir() and (not boot_file.exists() or boot_file.read_text() != boot)
@@ -117,7 +122,7 @@ def remove_stale_run_state(settings: Settings, boot_id: Path = _BOOT_ID) -> bool
 
 
 def remove(settings: Settings) -> None:
-    """Removes all that is ours, and the directory if nothing else is in it. Nothing may be mounted there."""
+    """Remove the known entries, and the directory if it is then empty. Nothing may be mounted there."""
     for name in (*_KNOWN_ENTRIES, _LOCK):
         path = settings.state / name
         if path.is_dir():

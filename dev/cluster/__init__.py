@@ -1,1 +1,1 @@
-"""The dev cluster, whatever carries it: choice, installation of the service, rollout."""
+"""Parts that all kinds of dev cluster share: selection, installation of Crewyard, rollout."""

@@ -1,8 +1,8 @@
-"""Which cluster the ground is on: the embedded node, `kind`, or the one that the current context names.
+"""Selection of the dev cluster: the embedded node, `kind`, or the cluster of the current context.
 
-`decide` is pure; `dev.cluster.cluster` hands it what was asked for, what was chosen
-before and a way to ask for Docker. The choice of an `up` is noted in the state
-directory, so that every later command means the same cluster.
+`decide` is pure. Called by `dev.cluster.cluster`, which passes the requested cluster, the recorded one and a
+function that checks Docker. `up` records its choice in the state directory, so every later command uses the
+same cluster.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,28 +17,28 @@ CURRENT = "current"
 NAMES = (EMBEDDED, KIND, CURRENT)
 VARIABLE = "CREWYARD_CLUSTER"
 
-# What each make target does to a cluster that others may use too.
+# What each make target does to a cluster that others may also use.
 _IMPACT = {
-    "test": "its tests stop the service, make nodes and fill queues",
-    "cluster": "its tests make namespaces, install other versions of the kinds and stop servers",
+    "test": "its tests stop the service, add nodes and fill queues",
+    "cluster": "its tests create namespaces, install other versions of the CRDs and stop servers",
     "campaign": "it kills processes, stops the apiserver and fills disks",
-    "bench": "it loads the apiserver with hundreds of objects at once",
-    "fuzz": "it makes thousands of odd requests",
+    "bench": "it loads the apiserver with hundreds of objects in parallel",
+    "fuzz": "it sends thousands of malformed requests",
 }
-# kind and a cluster elsewhere keep what is on them after a mere `down`.
+# kind and the current context's cluster keep their data after `down` without PURGE.
 _DOWN_COMMANDS = {EMBEDDED: "down", KIND: "down PURGE=1", CURRENT: "down PURGE=1"}
 _EMBEDDED_ONLY = ("campaign",)
 _SAFE_TARGETS = "make demo, make e2e"
 
 
 def requested(environment: Mapping[str, str]) -> str | None:
-    """The value of CREWYARD_CLUSTER; None where it is unset. Raises GroundError for any other word."""
+    """Return the value of CREWYARD_CLUSTER, or None if unset. Raises DevClusterError for an unknown value."""
     value = environment.get(VARIABLE, "").strip()
     if not value:
         return None
     if value not in NAMES:
         raise DevClusterError(
-            f"{VARIABLE} is {value!r}. It is one of: {', '.join(NAMES)}; or leave it unset."
+            f"{VARIABLE} is {value!r}. Set it to one of {', '.join(NAMES)}, or leave it unset."
         )
     return value
 
@@ -50,46 +50,47 @@ def decide(
     starting: bool,
     docker_usable: Callable[[], bool],
 ) -> str:
-    """The cluster that a command means.
+    """Return the name of the cluster that a command uses.
 
-    `noted` is the choice of an `up` that was not taken away since, `kept` whether the embedded node's data
-    is there, `starting` whether the command is `up`, `able` asks whether Docker can carry kind (slow, so it
-    is asked last). Raises GroundError where another cluster is asked for than the one that is up.
+    `recorded` is the choice of an `up` that has not been purged since, `has_embedded_data` tells whether the
+    embedded node's data exists, `starting` whether the command is `up`. `docker_usable` checks whether Docker
+    can run kind; it is slow and therefore called last. Raises DevClusterError if another cluster is requested
+    than the one that is up.
     """
     if recorded:
         if requested and requested != recorded:
             raise DevClusterError(
-                f"{VARIABLE} is {requested}, but this state directory belongs to a ground on {recorded}. Set "
-                f"CREWYARD_STATE to another directory, or take that one down first: "
+                f"{VARIABLE} is {requested}, but this state directory belongs to a dev cluster on {recorded}. Set "
+                f"CREWYARD_STATE to another directory, or remove that cluster first: "
                 f"make {_DOWN_COMMANDS[recorded]} {VARIABLE}={recorded}"
             )
         return recorded
     if requested:
         return requested
-    # Whoever has used the embedded node so far finds it again, whatever else the machine has got meanwhile.
+    # An existing embedded node wins, even if Docker was installed after it was created.
     if has_embedded_data or not starting or not docker_usable():
         return EMBEDDED
     return KIND
 
 
 def unsupported_reason(cluster: str, target: str) -> str | None:
-    """Why a make target does not run on this cluster; None where it does."""
+    """Return why a make target must not run on this cluster, or None if it may."""
     if target in _EMBEDDED_ONLY and cluster != EMBEDDED:
         return (
-            f"`make {target}` runs on the embedded node only: {_IMPACT[target]}. "
-            f"Use it with {VARIABLE}={EMBEDDED} and a state directory of its own."
+            f"`make {target}` runs only on the embedded node: {_IMPACT[target]}. "
+            f"Use it with {VARIABLE}={EMBEDDED} and a separate state directory."
         )
     if cluster == CURRENT and target in _IMPACT:
         return (
             f"`make {target}` does not run on the cluster of your current context: {_IMPACT[target]}. "
-            f"On it run: {_SAFE_TARGETS}. For the rest: {VARIABLE}={EMBEDDED} or {VARIABLE}={KIND}, "
-            "with a state directory of its own (CREWYARD_STATE)."
+            f"Safe there: {_SAFE_TARGETS}. For other targets use {VARIABLE}={EMBEDDED} or {VARIABLE}={KIND}, "
+            "with a separate state directory (CREWYARD_STATE)."
         )
     return None
 
 
 def check(cluster: str, target: str) -> None:
-    """Raises Refused where a make target does not run on this cluster."""
+    """Raise OperationRefused if a make target must not run on this cluster."""
     reason = unsupported_reason(cluster, target)
     if reason:
         raise OperationRefused(reason)
@@ -100,9 +101,9 @@ def _record_file(settings: Settings) -> Path:
 
 
 def recorded(settings: Settings) -> str | None:
-    """The cluster of the ground that is up, or was when the machine went down.
+    """Return the cluster that is up, or was up when the machine stopped; None if there is none.
 
-    The embedded node leaves no note: its directory of process records says as much.
+    The embedded node has no record; its directory of process records serves as one.
     """
     try:
         name = _record_file(settings).read_text().strip()
@@ -114,15 +115,15 @@ def recorded(settings: Settings) -> str | None:
 
 
 def record(settings: Settings, name: str) -> None:
-    """Keeps the choice of an `up`, before it changes anything. The state directory is there."""
+    """Write the choice of an `up`, before `up` changes anything. The state directory must exist."""
     _record_file(settings).write_text(f"{name}\n")
 
 
 def remove_record(settings: Settings) -> None:
-    """Lets the next `up` choose again."""
+    """Delete the record, so the next `up` chooses again."""
     _record_file(settings).unlink(missing_ok=True)
 
 
 def has_embedded_data(settings: Settings) -> bool:
-    """Whether the embedded node's data is in the state directory."""
+    """Return whether the state directory holds the embedded node's data."""
     return (settings.data / "etcd").is_dir()

@@ -1,8 +1,7 @@
-"""What any ground offers, whatever carries the cluster, and which one a command means.
+"""Interface of all dev clusters, and the choice of the one that a command uses.
 
-`dev.__main__` knows only this. The grounds are the embedded node
-(`dev.embedded.cluster`), kind (`dev.kind`) and the cluster of the current context
-(`dev.current`).
+Called by `dev.__main__`. Implementations: the embedded node (`dev.embedded.cluster`), kind (`dev.kind.kind`)
+and the cluster of the current context (`dev.current.current`).
 """
 
 from collections.abc import Mapping
@@ -14,29 +13,29 @@ from dev.settings import Settings
 
 
 class DevCluster(Protocol):
-    """A Kubernetes with a registry, on which the service is installed. All but `env` raise GroundError."""
+    """A Kubernetes cluster with a registry and Crewyard. All methods but `env` raise DevClusterError."""
 
     def up(self) -> None:
-        """Starts all that does not run yet and installs the service."""
+        """Start what is not running and install Crewyard."""
 
     def down(self, purge: bool) -> None:
-        """Stops all; with `purge` it also removes all that was kept."""
+        """Stop everything; with `purge` also remove all stored data."""
 
     def deploy(self) -> None:
-        """Builds the service's image and installs it."""
+        """Build the service image and install it."""
 
     def env(self) -> dict[str, str]:
-        """The variables for a shell. Known also while nothing runs."""
+        """Return the shell variables. Works while nothing is running."""
 
     def problems(self) -> list[str]:
-        """What does not run of what should; empty when all does."""
+        """Return what should run and does not; empty if all is well."""
 
     def status(self) -> str:
-        """What runs, as text for people."""
+        """Return a description of what is running, for people."""
 
 
 def cluster_name(settings: Settings, environment: Mapping[str, str], starting: bool) -> str:
-    """Which cluster a command means; `starting` is whether it is `up`. Raises GroundError."""
+    """Return the cluster that a command uses; `starting` tells whether it is `up`. Raises DevClusterError."""
     from dev.kind import engine
 
     return choice.decide(
@@ -51,7 +50,7 @@ def cluster_name(settings: Settings, environment: Mapping[str, str], starting: b
 def create(
     cluster_name: str, settings: Settings, environment: Mapping[str, str], progress: Progress
 ) -> DevCluster:
-    """The ground of this name."""
+    """Return the cluster with this name."""
     match cluster_name:
         case choice.CURRENT:
             from dev.current.current import CurrentContextCluster

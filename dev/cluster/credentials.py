@@ -1,7 +1,7 @@
-"""The secrets of an installation that are drawn once: the first admin key and the key of all tokens.
+"""Generated secrets of an installation: the first admin key and the key that signs all tokens.
 
-Called by `deploy`. The cluster holds only the admin key's hash; the key lies
-in a file that only its owner reads.
+Called by `deploy`. The cluster stores only the hash of the admin key; the key itself is in a file that only
+its owner can read.
 """
 
 import base64
@@ -21,7 +21,7 @@ _SECRETS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/secrets"
 
 
 def key_record(text: str) -> str:
-    """The JSON that the facade reads for the admin key `text`."""
+    """Return the JSON record of the admin key `text` that the API server reads."""
     entry = {
         "id": api_keys.key_id_of(text),
         "hash": api_keys.hash_of(text),
@@ -34,7 +34,7 @@ def key_record(text: str) -> str:
 
 
 def secret(name: str, key: str, value: str, labels: Mapping[str, str]) -> dict[str, object]:
-    """A Secret with one entry."""
+    """Return a Secret with one entry."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -44,11 +44,11 @@ def secret(name: str, key: str, value: str, labels: Mapping[str, str]) -> dict[s
 
 
 def admin_key(settings: Settings) -> tuple[str, bool]:
-    """The admin key, and whether it has just been drawn."""
+    """Return the admin key, and whether this call generated it."""
     file = settings.admin_key
     if file.exists():
         return file.read_text().strip(), False
-    text = api_keys.draw().text
+    text = api_keys.generate().text
     fresh = file.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -61,7 +61,7 @@ def admin_key(settings: Settings) -> tuple[str, bool]:
 def ensure(
     settings: Settings, kube: KubeApi, progress: Progress, labels: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Creates what is absent, Secrets with these labels; what is there stays as it is."""
+    """Create the missing Secrets with these labels; leave existing ones unchanged."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}
     if kube.get(f"/api/v1/namespaces/{SYSTEM_NAMESPACE}") is None:
         kube.create("/api/v1/namespaces", namespace)
@@ -70,16 +70,16 @@ def ensure(
     text, created = admin_key(settings)
     if created:
         progress.print_line(
-            f"The first admin key, shown this once and kept in {settings.admin_key}:\n  {text}"
+            f"The first admin key (shown only now; stored in {settings.admin_key}):\n  {text}"
         )
     exists = kube.get(f"{_SECRETS}/crewyard-admin-key") is not None
-    # Somebody else's installation may be made at the same time.
+    # A concurrent installation may create it first.
     if not exists and kube.create(
         _SECRETS, secret("crewyard-admin-key", "keys.json", key_record(text), labels)
     ):
         return
     if created:
         progress.print_line(
-            "The cluster holds the hash of an older admin key, so the new one is not valid. To use it: "
+            "The cluster has the hash of an older admin key, so the new key is not valid. To use the new key:  "
             f"kubectl -n {SYSTEM_NAMESPACE} delete secret crewyard-admin-key && make deploy"
         )

@@ -1,4 +1,4 @@
-"""Installs the service: manifests/overlays/dev with the image and the addresses that only the ground knows.
+"""Installation of Crewyard: manifests/overlays/dev plus the image and addresses of this dev cluster.
 
 Called by `up` as its last step and by `make deploy`.
 """
@@ -38,7 +38,7 @@ _PUSH_FILE = "registry-push.json"
 
 
 def config_values(image: str, images: ImageReferences) -> dict[str, str]:
-    """The entries of ConfigMap `crewyard-config` that depend on this ground."""
+    """Return the entries of ConfigMap `crewyard-config` that depend on this dev cluster."""
     return {
         "CREWYARD_SERVICE_IMAGE": image,
         "CREWYARD_KANIKO_IMAGE": images.kaniko,
@@ -47,14 +47,14 @@ def config_values(image: str, images: ImageReferences) -> dict[str, str]:
         "CREWYARD_REGISTRY_INSECURE": "true",
         "CREWYARD_REGISTRY_SECRET": _PUSH_SECRET,
         "CREWYARD_PUBLIC_URL": CREWYARD_URL,
-        # The host serves git to the demonstration and the tests; the rest of pods and Services stays closed.
+        # The host serves git to the demo and the tests; all other pods and Services stay blocked.
         "CREWYARD_NET_ALLOW": f"{BRIDGE_ADDRESS}/32",
         "CREWYARD_NET_DENY": f"{POD_NETWORK},{SERVICE_NETWORK}",
     }
 
 
 def kustomization(overlay: str, image: str, values: dict[str, str], volume: Path) -> dict[str, Any]:
-    """The kustomization that is applied. `overlay` is a path relative to it, `volume` the api's directory."""
+    """Return the kustomization. `overlay` is a path relative to it, `volume` the API server's directory."""
     repository, _, digest = image.partition("@")
     directory = [{"op": "replace", "path": "/spec/hostPath/path", "value": str(volume)}]
     return {
@@ -77,7 +77,7 @@ def kustomization(overlay: str, image: str, values: dict[str, str], volume: Path
 
 
 def push_secret(settings: Settings) -> dict[str, Any]:
-    """The Secret with which builds push: it opens the repositories of crews and no others."""
+    """Return the Secret that lets builds push, only to the repositories of crews."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -88,9 +88,9 @@ def push_secret(settings: Settings) -> dict[str, Any]:
 
 
 def unused_config_maps(config_maps: Iterable[str], deployments: Iterable[dict[str, Any]]) -> list[str]:
-    """Those of the service's ConfigMaps that none of its Deployments reads any more.
+    """Return the service's ConfigMaps that none of its Deployments references.
 
-    The name of each holds a hash of its content, so that every change of a setting makes another one.
+    Each name contains a hash of the content, so every change of a setting creates another ConfigMap.
     """
     templates = json.dumps([deployment["spec"]["template"] for deployment in deployments])
     return [
@@ -99,7 +99,7 @@ def unused_config_maps(config_maps: Iterable[str], deployments: Iterable[dict[st
 
 
 def delete_unused_config_maps(kube: KubeApi, labels: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Deletes the service's ConfigMaps that nothing reads any more, of those that carry these labels."""
+    """Delete the service's unreferenced ConfigMaps that carry these labels."""
     path = f"/api/v1/namespaces/{credentials.SYSTEM_NAMESPACE}/configmaps"
     names = [
         config_map["metadata"]["name"]
@@ -111,7 +111,7 @@ def delete_unused_config_maps(kube: KubeApi, labels: Mapping[str, str] = Mapping
 
 
 def ensure_volume(settings: Settings) -> Path:
-    """The directory of the node that is the api's volume; its owner is the user that the service runs as."""
+    """Create the API server's volume directory on the node, owned by the service's user; return its path."""
     path = settings.data / "volumes" / "crewyard-data"
     if not path.is_dir():
         path.mkdir(parents=True)
@@ -121,11 +121,9 @@ def ensure_volume(settings: Settings) -> Path:
 
 
 def deploy(settings: Settings, images: ImageReferences, progress: Progress) -> None:
-    """Builds the image if the code changed, applies the manifests, waits. Raises GroundError."""
+    """Build the image if the code changed, apply the manifests and wait. Raises DevClusterError."""
     if not OVERLAY.is_dir():
-        progress.print_line(
-            "The service is not installed: there is no manifests/overlays/dev in this repository."
-        )
+        progress.print_line("The service is not installed: this repository has no manifests/overlays/dev.")
         return
     kube = HttpKubeApi(settings.kubeconfig)
     image = service_image.ensure(settings, kube, images, progress)

@@ -1,7 +1,7 @@
-"""A small client of the Kubernetes API, for the few calls that the ground makes itself.
+"""Minimal Kubernetes API client for the few calls that the dev cluster makes itself.
 
-A kubectl process costs a tenth of a second each; this one serves readiness,
-Secrets, build pods and the watch over Services.
+A kubectl process costs 0.1 s per call; this client serves readiness checks, Secrets, build pods and the watch
+of Services.
 """
 
 import base64
@@ -21,7 +21,7 @@ from dev.errors import DevClusterError
 
 
 class KubeApiError(DevClusterError):
-    """The API answered with an error; `status` is the HTTP status, 0 where it did not answer at all."""
+    """An API error; `status` is the HTTP status, or 0 without a response."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -29,14 +29,14 @@ class KubeApiError(DevClusterError):
 
 
 class KubeApi(ABC):
-    """What installing the service asks of a client: `Kube` here, kubectl for clusters that are not ours."""
+    """Kubernetes API calls that an installation needs. `HttpKubeApi` and `KubectlApi` implement it."""
 
     @abstractmethod
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """The answer's JSON. Raises KubeError."""
+        """Return the JSON response. Raises KubeApiError."""
 
     def get(self, path: str) -> Any:
-        """The object at `path`, or None where there is none."""
+        """Return the object at `path`, or None if it does not exist."""
         try:
             return self.call("GET", path)
         except KubeApiError as error:
@@ -45,7 +45,7 @@ class KubeApi(ABC):
             raise
 
     def create(self, path: str, body: object) -> bool:
-        """Creates an object in the collection `path`. False if one of that name is there already."""
+        """Create an object in the collection `path`. Return False if the name exists already."""
         try:
             self.call("POST", path, body)
         except KubeApiError as error:
@@ -56,11 +56,11 @@ class KubeApi(ABC):
 
     @abstractmethod
     def text(self, path: str) -> str:
-        """The answer as text."""
+        """Return the response as text."""
 
 
 class HttpKubeApi(KubeApi):
-    """Calls the API as the user of a kubeconfig that kubeadm wrote."""
+    """Client that authenticates with the certificate of a kubeconfig written by kubeadm."""
 
     def __init__(self, kubeconfig: Path) -> None:
         text = kubeconfig.read_text()
@@ -73,27 +73,27 @@ class HttpKubeApi(KubeApi):
             self._context.load_cert_chain(file.name)
 
     def call(self, method: str, path: str, body: object = None, *, content: str = "application/json") -> Any:
-        """The answer's JSON. Raises KubeError; every wait is at most 30 seconds."""
+        """Return the JSON response. Raises KubeApiError; each wait lasts at most 30 seconds."""
         with self._request(method, path, body, content, 30) as response:
             return json.loads(response.read())
 
     def text(self, path: str) -> str:
-        """The answer as text, such as a container's log."""
+        """Return the response as text, such as a container's log."""
         with self._request("GET", path, None, "application/json", 30) as response:
             return response.read().decode(errors="replace")
 
     def lines(self, path: str, seconds: float) -> Iterator[bytes]:
-        """The lines of a stream until it ends; raises KubeError when none came for `seconds`."""
+        """Yield the lines of a stream until it ends. Raises KubeApiError after `seconds` without a line."""
         with self._request("GET", path, None, "application/json", seconds) as response:
             while True:
                 try:
                     line = response.readline()
                 except (OSError, http.client.HTTPException) as error:
-                    raise KubeApiError(0, f"the stream {path} broke: {error}") from error
+                    raise KubeApiError(0, f"connection of the stream {path} lost: {error}") from error
                 if not line:
                     return
                 if not line.endswith(b"\n"):
-                    raise KubeApiError(0, f"the stream {path} broke in the middle of a line")
+                    raise KubeApiError(0, f"connection of the stream {path} lost in the middle of a line")
                 yield line
 
     @contextmanager
@@ -123,7 +123,7 @@ def _field(text: str, name: str) -> str:
     match = re.search(rf"^\s*{name}:\s*(\S+)\s*$", text, re.MULTILINE)
     if not match:
         raise DevClusterError(
-            f"The kubeconfig has no {name}. Remove the pki directory and run `make up` again."
+            f"The kubeconfig has no field {name}. Remove the pki directory and run `make up` again."
         )
     return match[1]
 
@@ -138,4 +138,4 @@ def _message(method: str, path: str, response: http.client.HTTPResponse) -> str:
         message = json.loads(raw)["message"]
     except (ValueError, KeyError, TypeError):
         message = raw.decode(errors="replace")[:500]
-    return f"{method} {path} was answered {response.status}: {message}"
+    return f"{method} {path} returned {response.status}: {message}"

@@ -1,7 +1,7 @@
-"""The Kubernetes API by way of kubectl, which knows every kind of login that a kubeconfig may name.
+"""Kubernetes API client over kubectl, which supports every login method of a kubeconfig.
 
-Used where the cluster is not the ground's own: slower than `dev.cluster.kube_client`, and
-offering the same calls.
+Used for clusters that this repository does not run itself. Slower than `dev.cluster.kube_client`, with the
+same calls.
 """
 
 import json
@@ -19,13 +19,13 @@ _HTTP_STATUS = {"NotFound": 404, "AlreadyExists": 409, "Conflict": 409, "Forbidd
 
 
 class KubectlApi(KubeApi):
-    """Calls the API as the user of one kubeconfig, by one program."""
+    """API client for one kubeconfig and one kubectl program."""
 
     def __init__(self, program: str, kubeconfig: Path) -> None:
         self._command = [program, f"--kubeconfig={kubeconfig}"]
 
     def run(self, *arguments: str, stdin: str | None = None, seconds: float = _TIMEOUT_SECONDS) -> str:
-        """What `kubectl arguments` prints. Raises KubeError with what it says, or after `seconds`."""
+        """Return the output of `kubectl arguments`. Raises KubeApiError on failure or after `seconds`."""
         try:
             completed = subprocess.run(
                 [*self._command, *arguments],
@@ -46,11 +46,11 @@ class KubectlApi(KubeApi):
         return completed.stdout
 
     def call(self, method: str, path: str, body: object = None) -> Any:
-        """The answer's JSON of a GET, POST or DELETE. Raises KubeError."""
+        """Return the JSON response of a GET, POST or DELETE. Raises KubeApiError."""
         return json.loads(self.run(*_raw(method, path), stdin=None if body is None else json.dumps(body)))
 
     def text(self, path: str) -> str:
-        """The answer as text, such as a container's log."""
+        """Return the response as text, such as a container's log."""
         return self.run("get", "--raw", path)
 
 
@@ -62,10 +62,10 @@ def _raw(method: str, path: str) -> Sequence[str]:
             return ("create", "--raw", path, "-f", "-")
         case "DELETE":
             return ("delete", "--raw", path)
-    raise ValueError(f"kubectl makes no raw {method}")
+    raise ValueError(f"kubectl does not support raw {method}")
 
 
 def _status(stderr: str) -> int:
-    """The HTTP status behind `Error from server (NotFound): …`; 0 where none is told."""
+    """Return the HTTP status behind `Error from server (NotFound): …`; 0 if there is none."""
     match = re.search(r"Error from server \((\w+)\)", stderr)
     return _HTTP_STATUS.get(match[1], 500) if match else 0

@@ -1,6 +1,6 @@
-"""Waits until the service runs as it was applied, or says at once why it will not.
+"""Wait for the rollout of the service; fail immediately if it cannot become ready.
 
-Called by `dev.cluster.install`. Bounded; a container that keeps ending is not waited for.
+Called by `dev.cluster.install`. Bounded; does not wait for a container in a crash loop.
 """
 
 import time
@@ -14,17 +14,17 @@ from dev.progress import Progress
 
 _ROLLOUT_TIMEOUT_SECONDS = 180
 _RESTARTS_ACCEPTED = 2
-_NOT_OBSERVED = "not seen yet"
+_NOT_OBSERVED = "not observed yet"
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/deployments"
 _REPLICA_SETS = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/replicasets"
 _REVISION = "deployment.kubernetes.io/revision"
 _PODS = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods"
-# What waiting does not cure: a person has to change something.
+# Waiting does not help: a person has to change something.
 _PERMANENT_REASONS = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "CreateContainerConfigError")
 
 
 def pending_state(deployment: dict[str, Any]) -> str | None:
-    """None when the Deployment runs as it is specified, else how far it is."""
+    """Return None if the Deployment runs as specified, else its progress."""
     replicas = deployment["spec"].get("replicas", 1)
     status = deployment.get("status", {})
     if status.get("observedGeneration", 0) < deployment["metadata"]["generation"]:
@@ -45,7 +45,7 @@ def current_pods(
     replica_sets: Iterable[dict[str, Any]],
     pods: Iterable[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """The pods of the newest revisions; those of older ones are on their way out and prove nothing."""
+    """Return the pods of the newest revisions; pods of older ones are being replaced."""
 
     def revision(item: dict[str, Any]) -> str | None:
         annotation = item["metadata"].get("annotations", {}).get(_REVISION)
@@ -65,7 +65,7 @@ def current_pods(
 
 
 def failed_pods(pods: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
-    """The pods that will not get ready by waiting: (name, why). Pods that are being deleted do not count."""
+    """Return (name, reason) of the pods that will not become ready. Skips pods being deleted."""
     failures = []
     for pod in pods:
         if pod["metadata"].get("deletionTimestamp"):
@@ -78,7 +78,7 @@ def failed_pods(pods: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
                 failures.append((pod["metadata"]["name"], f"{reason}: {waiting.get('message', '')}"))
             elif status.get("restartCount", 0) >= _RESTARTS_ACCEPTED and reason == "CrashLoopBackOff":
                 why = f"{ended.get('reason', 'ended')}, exit code {ended.get('exitCode')}"
-                failures.append((pod["metadata"]["name"], f"keeps ending: {why}"))
+                failures.append((pod["metadata"]["name"], f"keeps crashing: {why}"))
     return failures
 
 
@@ -90,7 +90,7 @@ def _last_lines(kube: KubeApi, pod: str) -> str:
 
 
 def wait_ready(kube: KubeApi, progress: Progress) -> None:
-    """Returns when all Deployments of the service are ready. Raises GroundError with the pods' last lines."""
+    """Wait until the service's Deployments are ready. Raises DevClusterError with their pods' last logs."""
     deadline = time.monotonic() + _ROLLOUT_TIMEOUT_SECONDS
     with progress.step("rollout") as step:
         while True:
@@ -108,5 +108,7 @@ def wait_ready(kube: KubeApi, progress: Progress) -> None:
                 lines.append(
                     f"See: kubectl -n {SYSTEM_NAMESPACE} get pods; kubectl -n {SYSTEM_NAMESPACE} logs POD"
                 )
-                raise DevClusterError(f"The service does not start ({step.detail}).\n" + "\n".join(lines))
+                raise DevClusterError(
+                    f"The service did not become ready ({step.detail}).\n" + "\n".join(lines)
+                )
             time.sleep(0.25)

@@ -1,1 +1,1 @@
-"""The service on a cluster that runs already: the one that kubectl's current context names."""
+"""Crewyard on an existing cluster: the one of kubectl's current context."""

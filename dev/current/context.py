@@ -1,4 +1,4 @@
-"""The cluster that kubectl's current context names, and a person's word that it is the one that is meant."""
+"""The cluster of kubectl's current context, and the confirmation that it is the intended one."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ from dev.errors import DevClusterError, OperationRefused
 from dev.process import command
 from dev.settings import Settings
 
-# Selectable fields of custom resources, by which `kubectl get crun --field-selector` finds a project's runs.
+# First version with selectable fields of custom resources (`kubectl get crun --field-selector`).
 MINOR_MINIMUM = 31
 
 
@@ -31,26 +31,24 @@ class ClusterContext:
 
 
 def kubectl_program(settings: Settings) -> str:
-    """kubectl: the one on PATH, which knows the person's logins, else that of an embedded node."""
+    """Return the kubectl on PATH, which knows the person's logins, else the embedded node's."""
     path = shutil.which("kubectl") or str(settings.bin / "kubectl")
     if not Path(path).exists():
-        raise DevClusterError(
-            "There is no kubectl on PATH. Install it: https://kubernetes.io/docs/tasks/tools/"
-        )
+        raise DevClusterError("kubectl is not on PATH. Install it: https://kubernetes.io/docs/tasks/tools/")
     return path
 
 
 def pin(kubectl: str, file: Path) -> None:
-    """Keeps the current context, and no other, in a kubeconfig of its own.
+    """Copy the current context, and no other, to a separate kubeconfig.
 
-    A later change of the current context then leads no command to another cluster. Raises GroundError where
-    another cluster is pinned already.
+    A later change of the current context then cannot redirect a command to another cluster. Raises
+    DevClusterError if another cluster is pinned already.
     """
     try:
         text = command.read_output([kubectl, "config", "view", "--minify", "--flatten", "--raw"])
     except DevClusterError as error:
         raise DevClusterError(
-            f"kubectl knows no current context. Set one, or KUBECONFIG. ({error})"
+            f"kubectl has no current context. Set one, or set KUBECONFIG. ({error})"
         ) from error
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(".new")
@@ -70,13 +68,13 @@ def pin(kubectl: str, file: Path) -> None:
 
 
 def read_name(kubectl: KubectlApi) -> tuple[str, str]:
-    """Name and server of a pinned kubeconfig's context."""
+    """Return name and server of a pinned kubeconfig's context."""
     view = json.loads(kubectl.run("config", "view", "-o", "json"))
     return view["current-context"], view["clusters"][0]["cluster"]["server"]
 
 
 def read_context(kubectl: KubectlApi) -> ClusterContext:
-    """The context of a pinned kubeconfig and what answers there. Raises GroundError."""
+    """Return the context of a pinned kubeconfig and its cluster's version. Raises DevClusterError."""
     name, server = read_name(kubectl)
     try:
         version = json.loads(kubectl.run("get", "--raw", "/version"))
@@ -86,16 +84,16 @@ def read_context(kubectl: KubectlApi) -> ClusterContext:
 
 
 def new_enough(version: str) -> bool:
-    """Whether a version such as `v1.33.2-gke.1` can hold our kinds."""
+    """Return whether a version such as `v1.33.2-gke.1` supports the CRDs."""
     major, _, after_major = version.lstrip("v").partition(".")
     minor = after_major.partition(".")[0].rstrip("+")
     return major.isdigit() and minor.isdigit() and (int(major), int(minor)) >= (1, MINOR_MINIMUM)
 
 
 def confirm(context: ClusterContext, environment: Mapping[str, str], plan: str, command: str) -> None:
-    """Raises Refused unless CONFIRM names the context. `doing` is what would be done, `again` the command."""
+    """Raise OperationRefused unless CONFIRM names the context; show `plan` and the `command` to run."""
     confirmed = environment.get("CONFIRM", "")
     if confirmed == context.name:
         return
     wrong = f"CONFIRM is {confirmed!r}, the context is {context.name!r}. " if confirmed else ""
-    raise OperationRefused(f"{context}\n\n{plan}\n\n{wrong}Nothing was done. To do it:\n  {command}")
+    raise OperationRefused(f"{context}\n\n{plan}\n\n{wrong}Nothing was changed. To proceed:\n  {command}")

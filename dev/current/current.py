@@ -1,8 +1,7 @@
-"""The ground on the current context's cluster: only the service is ours there, the rest is left as it is.
+"""Dev cluster on the current context: installs only Crewyard and leaves the rest of that cluster unchanged.
 
-Straight-line shell around the other files. Every change asks for CONFIRM with
-the context's name; all that is made carries a label, and `down` takes away
-what carries it.
+Imperative shell around the other modules. Every change needs CONFIRM with the name of the context. Every
+created object carries a label; `down` deletes the objects with that label.
 """
 
 import shlex
@@ -23,7 +22,7 @@ from dev.settings import Settings
 
 
 class CurrentContextCluster:
-    """The service on somebody's cluster. Kept of it here: `current` of the state directory."""
+    """Crewyard on an existing cluster. Local data is in `current` of the state directory."""
 
     def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: Progress) -> None:
         self._settings = settings
@@ -32,7 +31,7 @@ class CurrentContextCluster:
         self._progress = progress
 
     def _connect(self, pin: bool) -> tuple[KubectlApi, contexts.ClusterContext]:
-        """kubectl at the context of the installation; `pin` makes that the current one."""
+        """Return kubectl for the context of the installation; `pin` sets it to the current context."""
         program = contexts.kubectl_program(self._settings)
         recorded = choice.recorded(self._settings) == choice.CURRENT
         if pin:
@@ -42,7 +41,7 @@ class CurrentContextCluster:
             contexts.pin(program, self._own.kubeconfig)
         elif not recorded:
             raise DevClusterError(
-                "This state directory has no installation on a context's cluster. Run `make up`."
+                "This state directory has no installation on the current context. Run `make up`."
             )
         kubectl = KubectlApi(program, self._own.kubeconfig)
         context = contexts.read_context(kubectl)
@@ -50,7 +49,7 @@ class CurrentContextCluster:
         return kubectl, context
 
     def up(self) -> None:
-        """Installs the service, once the person has said that this is the cluster."""
+        """Install the service after confirmation."""
         install_options = options.from_environment(self._inherited)
         with state.locked(self._settings, self._progress):
             kubectl, context = self._connect(pin=True)
@@ -67,7 +66,7 @@ class CurrentContextCluster:
             identity.record(self._own, context.uid)
             service = image.ensure(self._own, install_options, self._progress)
             desired = installation.render(kubectl, self._own, install_options, service)
-            # Again: an image takes its time, and somebody may have installed meanwhile.
+            # Check again: the image build takes time, and another installation may have appeared.
             existing = installation.existing_namespaces(kubectl, desired)
             installation.apply(kubectl, self._own, desired, existing, self._progress)
             if not install_options.wait:
@@ -82,22 +81,20 @@ class CurrentContextCluster:
         return f"make {target}{more} {choice.VARIABLE}={choice.CURRENT} CONFIRM={shlex.quote(context.name)}"
 
     def deploy(self) -> None:
-        """Installs the present code: what `up` does."""
+        """Install the current code; same as `up`."""
         self.up()
 
     def down(self, purge: bool) -> None:
-        """Removes what `up` made; data, keys and kinds only with `purge`."""
+        """Delete what `up` created; delete data, keys and CRDs only with `purge`."""
         with state.locked(self._settings, self._progress):
             kubectl, context = self._connect(pin=True)
             installed = installation.list_installed(kubectl)
             to_delete = objects.deletion_order(installed, purge)
             owned = [objects.object_ref(item) for item in installed if objects.has_install_label(item)]
             to_keep = [ref for ref in owned if ref not in to_delete]
-            text = f"It would delete these objects and nothing else:\n{objects.listing(to_delete)}"
+            text = f"This deletes these objects and nothing else:\n{objects.listing(to_delete)}"
             if to_keep:
-                text += (
-                    f"\nIt would keep, with all data (PURGE=1 deletes them too):\n{objects.listing(to_keep)}"
-                )
+                text += f"\nThis keeps these objects and all data (PURGE=1 deletes them too):\n{objects.listing(to_keep)}"
             if purge:
                 text += f"\n{objects.PURGE_WARNING}"
             command = self._command("down", context, " PURGE=1" if purge else "")
@@ -113,7 +110,7 @@ class CurrentContextCluster:
                 shutil.rmtree(self._own.state, ignore_errors=True)
 
     def env(self) -> dict[str, str]:
-        """The variables for a shell: KUBECONFIG has the one context."""
+        """Return the shell variables; KUBECONFIG contains only the one context."""
         values = {
             "CREWYARD_STATE": str(self._settings.state),
             choice.VARIABLE: choice.CURRENT,
@@ -128,7 +125,7 @@ class CurrentContextCluster:
         return values
 
     def problems(self) -> list[str]:
-        """What of the service is not ready, and whether its port is forwarded."""
+        """Return which Deployments are not ready, and whether port forwarding stopped."""
         try:
             kubectl, _ = self._connect(pin=False)
             states = _states(kubectl)
@@ -138,13 +135,13 @@ class CurrentContextCluster:
         if not states:
             problems.append("the service is not installed")
         if forward.was_started(self._own) and program.running(self._own, forward.NAME) is None:
-            problems.append("the port of the service is not forwarded")
+            problems.append("the port forward of the service is not running")
         return problems
 
     def status(self) -> str:
-        """The cluster, and a line per Deployment of the service."""
+        """Return the cluster, and one line per Deployment of the service."""
         kubectl, context = self._connect(pin=False)
-        lines = [f"{name:24} {state or 'runs'}" for name, state in _states(kubectl).items()]
+        lines = [f"{name:24} {state or 'running'}" for name, state in _states(kubectl).items()]
         url = forward.service_url(self._own, self._inherited)
         return "\n".join([str(context), f"address  {url}", *lines])
 
@@ -153,5 +150,5 @@ def _states(kubectl: KubectlApi) -> dict[str, str | None]:
     try:
         deployments = kubectl.call("GET", rollout.DEPLOYMENTS)["items"]
     except KubeApiError as error:
-        raise DevClusterError(f"The cluster does not answer: {error}") from error
+        raise DevClusterError(f"The cluster does not respond: {error}") from error
     return {deployment["metadata"]["name"]: rollout.pending_state(deployment) for deployment in deployments}

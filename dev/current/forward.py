@@ -1,7 +1,7 @@
-"""A port of this machine that leads to the service on a cluster elsewhere, which has no address of its own.
+"""Port forward from this machine to the service, for clusters where the service has no public address.
 
-One kubectl process, kept like a process of the embedded node; it ends when
-the service's pod goes, and `make up` starts it again.
+One kubectl process, managed like a process of the embedded node. It exits when the service's pod stops; `make
+up` starts it again.
 """
 
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ from dev.process.probe import HttpProbe, TcpProbe, problem
 from dev.settings import Settings
 
 NAME = "port-forward"
-# What changes from shell to shell and says nothing of how kubectl logs in.
+# Variables that differ between shells and do not affect how kubectl logs in.
 _SHELL_VARIABLES = ("PWD", "OLDPWD", "SHLVL", "_", "CONFIRM", "PURGE", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
 
 def start(settings: Settings, kubectl: str, inherited: Mapping[str, str]) -> None:
-    """Forwards the port, and waits until the service answers there. Raises GroundError."""
+    """Start the port forward and wait until the service answers there. Raises DevClusterError."""
     settings.run.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)
     port_in_use = problem(TcpProbe("127.0.0.1", FORWARDED_PORT)) is None
     if port_in_use and program.running(settings, NAME) is None:
-        # Else the service that answers there would be taken for this cluster's.
+        # Otherwise the readiness probe could reach the service of another cluster.
         raise DevClusterError(
             f"Port {FORWARDED_PORT} of this machine is in use, perhaps by the port-forward of another state "
-            "directory. The service is installed; end what listens there and run `make up` again, or set "
+            "directory. The service is installed; stop that process and run `make up` again, or set "
             "CREWYARD_PUBLIC_URL to the service's own address."
         )
     port_forward = program.ProcessSpec(
@@ -48,15 +48,15 @@ def start(settings: Settings, kubectl: str, inherited: Mapping[str, str]) -> Non
 
 
 def stop(settings: Settings) -> None:
-    """Ends the process, if there is one."""
+    """Stop the process, if it is running."""
     program.stop(settings, NAME)
 
 
 def was_started(settings: Settings) -> bool:
-    """Whether the last `up` forwarded a port."""
+    """Return whether the last `up` started a port forward."""
     return program.pid_file(settings, NAME).exists()
 
 
 def service_url(settings: Settings, inherited: Mapping[str, str]) -> str:
-    """Where this machine reaches the service."""
+    """Return the URL of the service for this machine."""
     return inherited.get("CREWYARD_PUBLIC_URL") or f"http://127.0.0.1:{FORWARDED_PORT}"

@@ -1,9 +1,8 @@
-"""Which cluster it is that answers, whatever its context and its address are called.
+"""Identity of the cluster behind a context, independent of names and addresses.
 
-Names and addresses come back: a tunnel leads elsewhere, a cluster is made
-anew on the same port. The uid of the namespace kube-system lives exactly as
-long as a cluster does. Noted when a person first confirms, compared by every
-later command of `dev.current.current`.
+Names and addresses are reused: a tunnel can lead to another cluster, or a cluster is created again on the
+same port. The uid of the namespace kube-system lives exactly as long as its cluster. `dev.current.current`
+records it at the first confirmation and compares it in every later command.
 """
 
 from pathlib import Path
@@ -16,12 +15,12 @@ _PATH = "/api/v1/namespaces/kube-system"
 
 
 def read_uid(kubectl: KubeApi) -> str:
-    """The cluster's uid. Raises GroundError where the user may not read it."""
+    """Return the cluster's uid. Raises DevClusterError if the user may not read it."""
     try:
         return str(kubectl.call("GET", _PATH)["metadata"]["uid"])
     except KubeApiError as error:
         raise DevClusterError(
-            "The namespace kube-system cannot be read, by whose uid a cluster is known again: your user "
+            "The namespace kube-system cannot be read; its uid identifies the cluster. Your user "
             f"needs to get namespaces. ({error})"
         ) from error
 
@@ -31,29 +30,29 @@ def _record_file(own: Settings) -> Path:
 
 
 def record(own: Settings, uid: str) -> None:
-    """Keeps the uid of the cluster that a person has confirmed."""
+    """Write the uid of the confirmed cluster."""
     own.state.mkdir(parents=True, exist_ok=True)
     _record_file(own).write_text(f"{uid}\n")
 
 
 def remove_record(own: Settings) -> None:
-    """Drops what an earlier installation left."""
+    """Delete the record of an earlier installation."""
     _record_file(own).unlink(missing_ok=True)
 
 
 def check(own: Settings, uid: str, context: str) -> None:
-    """Raises GroundError where the context leads to another cluster than the one that was confirmed."""
+    """Raise DevClusterError if the context leads to another cluster than the confirmed one."""
     try:
         recorded = _record_file(own).read_text().strip()
     except OSError:
-        # Nobody has confirmed yet, or it was before uids were noted.
+        # Not confirmed yet, or confirmed by a version that did not record the uid.
         return
     if recorded == uid:
         return
     choice_file = own.state.parent / "cluster"
     raise DevClusterError(
         f"The context {context} leads to another cluster than the one that was confirmed: the uid of its "
-        f"namespace kube-system is {uid}, and was {recorded}. Nothing was done. Lead the context back to that "
-        "cluster, or set CREWYARD_STATE to another directory for this one. If that cluster is gone for good, "
-        f"forget it: rm -r {own.state} {choice_file}"
+        f"namespace kube-system is {uid}, and was {recorded}. Nothing was changed. Point the context to that "
+        "cluster, or set CREWYARD_STATE to another directory for this one. If that cluster no longer exists, "
+        f"remove its records: rm -r {own.state} {choice_file}"
     )

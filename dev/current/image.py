@@ -1,4 +1,4 @@
-"""The service's image for other clusters: the one that is named, or one that Docker builds and pushes."""
+"""Service image for other clusters: a given reference, or an image that Docker builds and pushes."""
 
 import json
 import shutil
@@ -15,14 +15,14 @@ _BUILD_TIMEOUT_SECONDS = 1200
 
 
 def ensure(settings: Settings, options: InstallOptions, progress: Progress) -> str:
-    """The reference by digest. Raises GroundError where there is none and none can be built."""
+    """Return the reference by digest. Raises DevClusterError if no image is given and none can be built."""
     if options.image:
         return options.image
     return build(settings, f"{options.registry}/crewyard/service", options.base_image, progress)
 
 
 def build(settings: Settings, repository: str, base: str, progress: Progress) -> str:
-    """Builds the present code with Docker and pushes it, unless it has not changed. Raises GroundError."""
+    """Build and push the current code with Docker unless it is unchanged. Raises DevClusterError."""
     key = service_image.key(ImageReferences(pause="", kaniko="", base=base))
     record_file = settings.data / "service-image.json"
     if record_file.exists():
@@ -31,8 +31,8 @@ def build(settings: Settings, repository: str, base: str, progress: Progress) ->
             return str(recorded["image"])
     if shutil.which("docker") is None:
         raise DevClusterError(
-            "The service's image is built with Docker, which is not here. Build it from the Dockerfile "
-            "elsewhere, push it, and name it: CREWYARD_IMAGE=repository@sha256:…"
+            "Docker is needed to build the service image and is not installed. Build it from the Dockerfile "
+            "elsewhere, push it, and set CREWYARD_IMAGE=repository@sha256:…"
         )
     context = settings.data / "context"
     service_image.stage(context)
@@ -52,9 +52,9 @@ def build(settings: Settings, repository: str, base: str, progress: Progress) ->
 
 
 def pushed_reference(repository: str, tag: str) -> str:
-    """The reference by digest under which Docker pushed a tag. Raises GroundError."""
+    """Return the reference by digest of a pushed tag. Raises DevClusterError."""
     inspect = ["docker", "image", "inspect", "--format", "{{json .RepoDigests}}", tag]
     for reference in json.loads(command.read_output(inspect)):
         if str(reference).startswith(f"{repository}@sha256:"):
             return str(reference)
-    raise DevClusterError(f"Docker pushed {tag} without telling its digest.")
+    raise DevClusterError(f"Docker pushed {tag} and did not report its digest.")

@@ -1,6 +1,6 @@
-"""What is asked of a cluster that is not the ground's own: rendered, looked at, applied, deleted, by kubectl.
+"""Objects of the installation on the current context's cluster: render, compare, apply, delete with kubectl.
 
-Called by `dev.current.current`, which asks the person in between.
+Called by `dev.current.current`, which asks for confirmation between the steps.
 """
 
 import json
@@ -22,7 +22,7 @@ _SECRETS = ("crewyard-tokens", "crewyard-admin-key")
 
 
 def render(kubectl: KubectlApi, own: Settings, options: InstallOptions, service: str) -> list[dict[str, Any]]:
-    """The objects that `make up` applies; nothing is changed. Raises GroundError for any out of bounds."""
+    """Return the objects that `make up` applies. Raises DevClusterError for any out of bounds."""
     directory = own.configuration
     directory.mkdir(parents=True, exist_ok=True)
     base = os.path.relpath(MANIFESTS / "base", directory)
@@ -37,26 +37,26 @@ def render(kubectl: KubectlApi, own: Settings, options: InstallOptions, service:
 
 
 def existing_namespaces(kubectl: KubectlApi, desired: list[dict[str, Any]]) -> list[str]:
-    """The namespaces that were there before. Raises GroundError where another object of ours was."""
+    """Return the namespaces that exist already. Raises DevClusterError if another object does."""
     text = kubectl.run("get", "--ignore-not-found", "-o", "json", "-f", "-", stdin=_list(desired))
     namespaces, foreign = objects.foreign_objects(_items(text))
     if foreign:
         raise DevClusterError(
-            "These are there already and were not made by `make up`, so they are left alone, and nothing "
-            "was done. Change that installation the way it was made, or remove it:\n  "
+            "These objects exist already and were not created by `make up`. They are unchanged, and nothing "
+            "was installed. Change that installation with the tool that created it, or remove it:\n  "
             + "\n  ".join(map(str, foreign))
         )
     return namespaces
 
 
 def plan(options: InstallOptions, desired: list[dict[str, Any]], existing: list[str]) -> str:
-    """What would be made, for a person."""
+    """Return what would be created, for a person."""
     refs = [objects.object_ref(item) for item in desired]
     refs += [objects.ObjectRef("Secret", credentials.SYSTEM_NAMESPACE, name) for name in _SECRETS]
     to_apply = [ref for ref in refs if not (ref.kind == "Namespace" and ref.name in existing)]
-    text = f"It would create or change these objects and nothing else:\n{objects.listing(to_apply)}"
+    text = f"This creates or changes these objects and nothing else:\n{objects.listing(to_apply)}"
     if existing:
-        text += f"\nThe namespaces {', '.join(existing)} are there already and stay as they are."
+        text += f"\nThe namespaces {', '.join(existing)} exist already and stay unchanged."
     image = options.image or f"built from this repository and pushed to {options.registry}"
     return f"{text}\nImage of the service: {image}\nImages of crews: {options.registry}/crews/<project>"
 
@@ -64,7 +64,7 @@ def plan(options: InstallOptions, desired: list[dict[str, Any]], existing: list[
 def apply(
     kubectl: KubectlApi, own: Settings, desired: list[dict[str, Any]], existing: list[str], progress: Progress
 ) -> None:
-    """Makes the objects but the spared namespaces, and the keys of a new installation."""
+    """Apply the objects except existing namespaces, and create the keys of a new installation."""
     others = [item for item in desired if objects.object_ref(item).kind != "Namespace"]
     namespaces = [item for item in desired if item not in others and item["metadata"]["name"] not in existing]
     if namespaces:
@@ -76,7 +76,7 @@ def apply(
 
 
 def _items(text: str) -> list[dict[str, Any]]:
-    """The objects that kubectl printed: any number of documents, each an object or a list of such."""
+    """Return the objects that kubectl printed: any number of documents, each an object or a list."""
     items: list[dict[str, Any]] = []
     decoder, text = json.JSONDecoder(), text.strip()
     while text:
@@ -91,7 +91,7 @@ def _list(items: list[dict[str, Any]]) -> str:
 
 
 def list_installed(kubectl: KubectlApi) -> list[dict[str, Any]]:
-    """All that carries our label, in the whole cluster and in the two namespaces."""
+    """Return all objects with the installation label, cluster-scoped and in the two namespaces."""
     label = ",".join(f"{name}={value}" for name, value in manifests.INSTALLED_BY_LABEL.items())
     selection = ("-l", label, "-o", "json")
     items = _items(kubectl.run("get", ",".join(objects.CLUSTER_KINDS.values()), *selection))
@@ -103,7 +103,7 @@ def list_installed(kubectl: KubectlApi) -> list[dict[str, Any]]:
 
 
 def delete(kubectl: KubectlApi, refs: list[objects.ObjectRef]) -> None:
-    """Deletes things of one kind and namespace, and waits until they are gone. Raises KubeError."""
+    """Delete objects of one kind and namespace and wait until they are gone. Raises KubeApiError."""
     first = refs[0]
     namespace = ("-n", first.namespace) if first.namespace else ()
     names = [ref.name for ref in refs]

@@ -1,4 +1,4 @@
-"""The kustomization for the current context's cluster: manifests/base, and what the person has set. Pure."""
+"""Kustomization for the current context's cluster: manifests/base plus the given options. Pure."""
 
 import json
 from typing import Any
@@ -9,13 +9,13 @@ from dev.current.options import PULL_SECRET, InstallOptions, config_values
 
 CREWS_NAMESPACE = "crews"
 INSTALLED_BY_LABEL = {"crewyard.dev/installed-by": "make-up"}
-"""The label of all that `make up` makes there, by which `make down` finds it again."""
-# Where nobody says which image: it is not applied, only listed.
+"""Label on all objects that `make up` creates; `make down` finds them by it."""
+# Placeholder while no image is known; used to list objects, never applied.
 NO_IMAGE = f"crewyard/service@sha256:{'0' * 64}"
 
 
 def kustomization(base: str, options: InstallOptions, image: str) -> dict[str, Any]:
-    """The kustomization that is applied. `base` is the path of manifests/base relative to it."""
+    """Return the kustomization to apply. `base` is the path of manifests/base relative to it."""
     repository, _, digest = image.partition("@")
     patches = []
     if options.registry_auth:
@@ -46,7 +46,7 @@ def kustomization(base: str, options: InstallOptions, image: str) -> dict[str, A
 
 
 def egress_rules(options: InstallOptions) -> list[dict[str, Any]]:
-    """What builds reach in private networks: those that are named, and what this machine serves."""
+    """Return the egress of builds to private networks: the configured ones and this machine's servers."""
     rules = [egress.allow_networks(options.egress)] if options.egress else []
     if options.host_address:
         rules.append(egress.allow_networks([f"{options.host_address}/32"], egress.SERVED_PORTS))
@@ -54,7 +54,7 @@ def egress_rules(options: InstallOptions) -> list[dict[str, Any]]:
 
 
 def pull_secrets(options: InstallOptions) -> list[dict[str, Any]]:
-    """The registry's credentials, for the crews' pods and for the service's; none where none are set."""
+    """Return the registry credentials for crews and the service; empty if none are set."""
     if not options.registry_auth:
         return []
     return [

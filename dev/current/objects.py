@@ -1,4 +1,4 @@
-"""What `make up` makes on a cluster that is not the ground's own: listed, bounded, told from others. Pure."""
+"""Objects that `make up` creates on an existing cluster: listing, bounds, ownership by label. Pure."""
 
 import itertools
 import re
@@ -11,13 +11,13 @@ from dev.current.manifests import CREWS_NAMESPACE, INSTALLED_BY_LABEL
 from dev.errors import DevClusterError
 
 NAMESPACES = (SYSTEM_NAMESPACE, CREWS_NAMESPACE)
-# Kind → resource as kubectl takes it. Nothing of another kind is applied, since `down` would not find it.
+# Kind → resource for kubectl. Other kinds are not applied, because `down` would not find them.
 CLUSTER_KINDS = {
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings.admissionregistration.k8s.io",
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies.admissionregistration.k8s.io",
     "ClusterRoleBinding": "clusterrolebindings.rbac.authorization.k8s.io",
     "ClusterRole": "clusterroles.rbac.authorization.k8s.io",
-    # Before the kinds: a namespace that held objects of kinds that just went ends only after minutes.
+    # Before the CRDs: a namespace with objects of just deleted CRDs takes minutes to terminate.
     "Namespace": "namespaces",
     "CustomResourceDefinition": "customresourcedefinitions.apiextensions.k8s.io",
 }
@@ -33,18 +33,18 @@ NAMESPACED_KINDS = {
     "Secret": "secrets",
     "PersistentVolumeClaim": "persistentvolumeclaims",
 }
-# What holds data or keys, or makes all of it go: it stays unless PURGE=1.
+# Kinds that hold data or keys, or whose deletion cascades to them: deleted only with PURGE=1.
 KINDS_KEPT_BY_DOWN = ("CustomResourceDefinition", "Namespace", "Secret", "PersistentVolumeClaim")
 PURGE_WARNING = (
-    "With them go all Projects, Deployments and Runs of the whole cluster, what is stored of them, and "
-    "whatever else is in the namespaces that go."
+    "This also deletes all Projects, Deployments and Runs of the whole cluster, their stored data, and "
+    "everything else in the deleted namespaces."
 )
 _GENERATED = re.compile(r"-[a-z0-9]{10}$")
 
 
 @dataclass(frozen=True, order=True)
 class ObjectRef:
-    """An object by name; `namespace` is empty for what belongs to the whole cluster."""
+    """An object by name; `namespace` is empty for cluster-scoped objects."""
 
     kind: str
     namespace: str
@@ -60,29 +60,29 @@ class ObjectRef:
 
 
 def object_ref(item: dict[str, Any]) -> ObjectRef:
-    """The object's name."""
+    """Return the reference of an object."""
     metadata = item["metadata"]
     return ObjectRef(item["kind"], metadata.get("namespace", ""), metadata["name"])
 
 
 def check_bounds(items: Iterable[dict[str, Any]]) -> None:
-    """Raises GroundError for anything outside the two namespaces and the kinds that `down` finds again."""
+    """Raise DevClusterError for objects outside the two namespaces or of kinds that `down` does not find."""
     for ref in map(object_ref, items):
         kinds = NAMESPACED_KINDS if ref.namespace else CLUSTER_KINDS
         if ref.kind not in kinds or (ref.namespace and ref.namespace not in NAMESPACES):
             raise DevClusterError(
-                f"The manifests have {ref}, which is not applied to a cluster that others use."
+                f"The manifests contain {ref}, which must not be applied to a shared cluster."
             )
 
 
 def has_install_label(item: dict[str, Any]) -> bool:
-    """Whether `make up` made the object."""
+    """Return whether `make up` created the object."""
     labels = item["metadata"].get("labels") or {}
     return all(labels.get(name) == value for name, value in INSTALLED_BY_LABEL.items())
 
 
 def foreign_objects(existing: Iterable[dict[str, Any]]) -> tuple[list[str], list[ObjectRef]]:
-    """Of the objects that are there already and are not ours: namespaces to be left alone, and the rest."""
+    """Return the existing namespaces and the other existing objects that lack the install label."""
     foreign = [object_ref(item) for item in existing if not has_install_label(item)]
     return (
         [ref.name for ref in foreign if ref.kind == "Namespace"],
@@ -91,7 +91,7 @@ def foreign_objects(existing: Iterable[dict[str, Any]]) -> tuple[list[str], list
 
 
 def listing(refs: Iterable[ObjectRef]) -> str:
-    """The objects for a person: those of the whole cluster first, then namespace by namespace."""
+    """Return the objects as text: cluster-scoped first, then by namespace."""
     lines = []
     ordered = sorted(refs)
     for namespace in ("", *NAMESPACES):
@@ -110,7 +110,7 @@ def _display_name(ref: ObjectRef) -> str:
 
 
 def deletion_order(installed: Iterable[dict[str, Any]], purge: bool) -> list[ObjectRef]:
-    """What `down` deletes of what is ours, in this order: what runs first, the kinds last."""
+    """Return what `down` deletes, in order: workloads first, CRDs last."""
     order = [*NAMESPACED_KINDS, *CLUSTER_KINDS]
     owned = [object_ref(item) for item in installed if has_install_label(item)]
     to_delete = [ref for ref in owned if purge or ref.kind not in KINDS_KEPT_BY_DOWN]
@@ -118,5 +118,5 @@ def deletion_order(installed: Iterable[dict[str, Any]], purge: bool) -> list[Obj
 
 
 def group_by_kind(refs: Iterable[ObjectRef]) -> list[list[ObjectRef]]:
-    """Neighbours of one kind and namespace together, since each call of kubectl takes its time."""
+    """Group neighbours of one kind and namespace, because each kubectl call takes time."""
     return [list(group) for _, group in itertools.groupby(refs, lambda ref: (ref.kind, ref.namespace))]

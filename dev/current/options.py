@@ -1,4 +1,4 @@
-"""What a person sets for an installation on the current context's cluster. Read once from the environment."""
+"""Options of an installation on the current context's cluster. Read once from the environment."""
 
 import ipaddress
 import json
@@ -17,7 +17,7 @@ _MAX_REGISTRY_CONFIG_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class InstallOptions:
-    """The settings; empty text where nothing is set. `registry_auth` is the text of a docker config.json."""
+    """The options; empty text if unset. `registry_auth` is the text of a docker config.json."""
 
     registry: str
     registry_auth: str = ""
@@ -34,25 +34,25 @@ class InstallOptions:
 
     @property
     def url(self) -> str:
-        """Where this machine reaches the facade: its own address, or a forwarded port."""
+        """The API server's URL for this machine: its public one, or a forwarded port."""
         return self.public_url or f"http://127.0.0.1:{FORWARDED_PORT}"
 
 
 def from_environment(environment: Mapping[str, str]) -> InstallOptions:
-    """The options. Raises GroundError naming the variable that is missing or wrong."""
+    """Return the options. Raises DevClusterError that names the missing or invalid variable."""
     registry = environment.get("CREWYARD_REGISTRY", "").strip().rstrip("/")
     if not registry:
         raise DevClusterError(
-            "CREWYARD_REGISTRY is not set: where images are pushed to and pulled from by the cluster, "
+            "CREWYARD_REGISTRY is not set. Set it to the registry for images of crews and the service, "
             "as host[:port][/prefix]. Its credentials: CREWYARD_REGISTRY_CONFIG=<a docker config.json>."
         )
     if "://" in registry or any(character.isspace() for character in registry):
         raise DevClusterError(
-            f"CREWYARD_REGISTRY is {registry!r}; it is host[:port][/prefix], without a scheme."
+            f"CREWYARD_REGISTRY is {registry!r}; use host[:port][/prefix] without a scheme."
         )
     image = environment.get("CREWYARD_IMAGE", "").strip()
     if image and "@sha256:" not in image:
-        raise DevClusterError(f"CREWYARD_IMAGE is {image!r}; name it by digest, as repository@sha256:…")
+        raise DevClusterError(f"CREWYARD_IMAGE is {image!r}; use a reference by digest: repository@sha256:…")
     return InstallOptions(
         registry=registry,
         registry_auth=_auth(environment.get("CREWYARD_REGISTRY_CONFIG", "")),
@@ -72,7 +72,7 @@ def from_environment(environment: Mapping[str, str]) -> InstallOptions:
 def _flag(environment: Mapping[str, str], name: str, default: bool) -> bool:
     text = environment.get(name, "").strip().lower()
     if text not in ("", "0", "1", "true", "false"):
-        raise DevClusterError(f"{name} is {text!r}; it is 1 or 0.")
+        raise DevClusterError(f"{name} is {text!r}; set it to 1 or 0.")
     return default if not text else text in ("1", "true")
 
 
@@ -100,7 +100,7 @@ def _auth(path: str) -> str:
 
 
 def config_values(options: InstallOptions, image: str) -> dict[str, str]:
-    """The entries of ConfigMap `crewyard-config` that differ from the base's."""
+    """Return the entries of ConfigMap `crewyard-config` that differ from the base's."""
     values = {
         "CREWYARD_SERVICE_IMAGE": image,
         "CREWYARD_BASE_IMAGES": json.dumps({PYTHON: options.base_image}),

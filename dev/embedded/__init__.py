@@ -1,1 +1,1 @@
-"""The embedded cluster: one Kubernetes node from Go modules and Debian packages."""
+"""Embedded cluster: one Kubernetes node from Go modules and Debian packages."""

@@ -1,7 +1,7 @@
-"""The cgroup that all pods live in, on cgroup v1 (a tree per controller) and v2 (one tree).
+"""The cgroup of all pods, on cgroup v1 (one tree per controller) and v2 (one tree).
 
-Made before kubelet, which demands its root to be there; at `down` it says
-which processes are the pods'.
+Created before kubelet starts, because kubelet requires its root cgroup to exist. `down` uses it to find the
+pods' processes.
 """
 
 import os
@@ -25,7 +25,7 @@ def _trees(root: Path) -> list[Path]:
 
 
 def make(root: Path = _ROOT) -> None:
-    """Makes the group in every tree."""
+    """Create the cgroup in every tree."""
     for tree in _trees(root):
         group = tree / CGROUP
         group.mkdir(exist_ok=True)
@@ -38,7 +38,7 @@ def make(root: Path = _ROOT) -> None:
 
 
 def _enable(parent: Path, controller: str) -> None:
-    # A controller that the system's own manager holds back stays off; kubelet then names it.
+    # A controller that the system's cgroup manager withholds stays off; kubelet then reports it.
     try:
         (parent / "cgroup.subtree_control").write_text(f"+{controller}")
     except OSError:
@@ -46,7 +46,7 @@ def _enable(parent: Path, controller: str) -> None:
 
 
 def _groups(root: Path) -> Iterator[Path]:
-    """Our groups of all trees, deepest first."""
+    """Yield the cgroup and its children in all trees, deepest first."""
     for tree in _trees(root):
         if (tree / CGROUP).is_dir():
             for path, _, _ in os.walk(tree / CGROUP, topdown=False):
@@ -54,7 +54,7 @@ def _groups(root: Path) -> Iterator[Path]:
 
 
 def members(root: Path = _ROOT) -> set[int]:
-    """The ids of all processes in our group."""
+    """Return the ids of all processes in the cgroup."""
     pids = set()
     for group in _groups(root):
         try:
@@ -65,7 +65,7 @@ def members(root: Path = _ROOT) -> set[int]:
 
 
 def end_members(grace: float, last: float = 10.0) -> set[int]:
-    """SIGTERM to all members, after `grace` seconds SIGKILL; who is left after `last` more comes back."""
+    """Send SIGTERM to all members, SIGKILL after `grace` seconds; return those alive `last` seconds later."""
     for signal_number, seconds in ((signal.SIGTERM, grace), (signal.SIGKILL, last)):
         deadline = time.monotonic() + seconds
         signaled: set[int] = set()
@@ -83,7 +83,7 @@ def end_members(grace: float, last: float = 10.0) -> set[int]:
 
 
 def remove(root: Path = _ROOT) -> list[Path]:
-    """Removes the group. What cannot be removed within two seconds comes back."""
+    """Remove the cgroup. Return what could not be removed within two seconds."""
     deadline = time.monotonic() + 2
     while True:
         remaining = []

@@ -1,7 +1,6 @@
-"""The embedded ground: one Kubernetes node out of Go modules and Debian packages, on this machine itself.
+"""Embedded dev cluster: one Kubernetes node from Go modules and Debian packages, on this machine.
 
-Straight-line shell around the other files: what is started in which order,
-and how it all is taken away again.
+Imperative shell around the other modules: the order of start and stop.
 """
 
 import secrets
@@ -34,7 +33,7 @@ from dev.progress import Progress
 from dev.registry import access, server, signing, token_server
 from dev.settings import NODE, Settings
 
-# In the order of the start; `down` goes the other way.
+# In start order; `down` stops them in reverse order.
 NAMES = (
     "etcd",
     "registry",
@@ -53,7 +52,7 @@ _NODE_READY_SECONDS = 60
 
 
 class EmbeddedCluster:
-    """The ground on this machine. One at a time changes it: a lock in the state directory sees to that."""
+    """The dev cluster on this machine. A lock in the state directory serialises changes."""
 
     def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: Progress) -> None:
         self._settings = settings
@@ -61,9 +60,9 @@ class EmbeddedCluster:
         self._progress = progress
 
     def up(self) -> None:
-        """Builds, installs, starts what is not there or does not run, and deploys the service."""
+        """Build, install, start what is not running and deploy the service."""
         requirements.check()
-        base_image.sources()  # a build of minutes later it would be too late to say that there are none
+        base_image.sources()  # fail before a build of several minutes
         with state.locked(self._settings, self._progress):
             state.remove_stale_run_state(self._settings)
             state.record_machine(self._settings)
@@ -111,7 +110,7 @@ class EmbeddedCluster:
             self._wait_node_ready()
             if problem := pod_pids.problem(pod_pids.limits(HttpKubeApi(settings.kubeconfig))):
                 raise DevClusterError(problem)
-            step.detail = f"started {', '.join(started)}" if started else "runs"
+            step.detail = f"started {', '.join(started)}" if started else "running"
         built = images.ImageReferences(
             pause=pause,
             kaniko=images.ensure(settings, images.kaniko_recipe(executor), self._progress),
@@ -139,10 +138,10 @@ class EmbeddedCluster:
             if ready and ready[0]["status"] == "True":
                 return
             if time.monotonic() > deadline:
-                reason = ready[0].get("message") if ready else "it has not registered"
+                reason = ready[0].get("message") if ready else "it has not registered itself"
                 log = program.log_file(self._settings, "kubelet")
                 raise DevClusterError(
-                    f"The node is not ready after {_NODE_READY_SECONDS} s: {reason}. Its log is {log}."
+                    f"The node is not ready after {_NODE_READY_SECONDS} s: {reason}. See its log: {log}."
                 )
             time.sleep(0.1)
 
@@ -154,29 +153,29 @@ class EmbeddedCluster:
         return file.read_text()
 
     def deploy(self) -> None:
-        """Builds the service's image if need be and installs it."""
+        """Build the service image if it changed and install it."""
         requirements.check_root()
         with state.locked(self._settings, self._progress):
             deploy(self._settings, images.recorded(self._settings), self._progress)
 
     def down(self, purge: bool) -> None:
-        """Takes all off the machine again; with `purge` the state too."""
+        """Stop everything and undo all changes of the machine; with `purge` also remove the state."""
         requirements.check_root()
         if not self._settings.state.exists():
             return
         other = state.other_state_directory(self._settings)
         if other:
             raise DevClusterError(
-                f"What runs here has its state in {other}: CREWYARD_STATE={other} make down"
+                f"The running cluster has its state in {other}. Run CREWYARD_STATE={other} make down"
             )
         with state.locked(self._settings, self._progress):
             with self._progress.step("stopping") as step:
                 state.remove_stale_run_state(self._settings)
                 remaining = teardown.stop(self._settings, NAMES)
-                step.detail = "nothing is left running"
+                step.detail = "everything has stopped"
             if remaining:
                 raise DevClusterError(
-                    "These could not be removed; run `make down` again:\n  " + "\n  ".join(remaining)
+                    "These could not be removed. Run `make down` again:\n  " + "\n  ".join(remaining)
                 )
             state.remove_machine_record()
             if purge:
@@ -184,19 +183,19 @@ class EmbeddedCluster:
                     state.remove(self._settings)
 
     def env(self) -> dict[str, str]:
-        """The variables for a shell."""
+        """Return the shell variables."""
         return environment.variables(self._settings, self._inherited)
 
     def problems(self) -> list[str]:
-        """The processes that do not run."""
-        return [f"{name} does not run" for name in NAMES if program.running(self._settings, name) is None]
+        """Return the processes that are not running."""
+        return [f"{name} is not running" for name in NAMES if program.running(self._settings, name) is None]
 
     def status(self) -> str:
-        """A line per process."""
+        """Return one line per process."""
         lines = []
         for name in NAMES:
             record = program.running(self._settings, name)
-            run_state = f"runs (process {record.pid})" if record else "does not run"
+            run_state = f"running (process {record.pid})" if record else "not running"
             lines.append(f"{name:24} {run_state:26} {program.log_file(self._settings, name)}")
         if self._settings.kubeconfig.exists():
             lines.append(network_policy.status_line(self._settings))

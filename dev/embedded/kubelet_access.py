@@ -1,7 +1,7 @@
-"""Lets the apiserver read logs and open shells at the kubelet.
+"""RBAC binding that lets the apiserver read logs and open shells through the kubelet.
 
-kubeadm's certificate for that carries no right of its own; the rest of
-kubeadm, which we do not run, would bind one.
+kubeadm's certificate for it grants no permission; a part of kubeadm that this cluster does not run would
+create the binding.
 """
 
 from dev.cluster.kube_client import HttpKubeApi
@@ -25,6 +25,6 @@ BINDING = {
 
 
 def ensure(kube: HttpKubeApi) -> None:
-    """Makes the binding if it is not there."""
+    """Create the binding if it does not exist."""
     if kube.get(f"{_PATH}/{_NAME}") is None:
         kube.create(_PATH, BINDING)

@@ -1,7 +1,7 @@
-"""Removes what pods leave on a host: shims, mounts, network namespaces, files outside the state directory.
+"""Remove what pods leave on the host: shims, mounts, network namespaces, files outside the state directory.
 
-Called by `down` once kubelet and containerd are stopped. It takes only what
-carries our state directory in its name.
+Called by `down` after kubelet and containerd have stopped. Removes only what has the state directory in its
+name.
 """
 
 import subprocess
@@ -18,7 +18,7 @@ _DEVICE_PLUGINS = Path("/var/lib/kubelet/device-plugins")
 
 
 def shims(settings: Settings) -> list[process.ProcessIdentity]:
-    """The shims of our containerd: they name its socket in their arguments."""
+    """Return the shims of this containerd; their arguments contain its socket."""
     socket = str(settings.containerd_socket).encode()
     identities = []
     for entry in Path("/proc").iterdir():
@@ -36,14 +36,14 @@ def shims(settings: Settings) -> list[process.ProcessIdentity]:
 
 
 def shim_sockets(settings: Settings) -> list[Path]:
-    """The sockets that running shims noted; containerd puts them in one place for all its instances."""
+    """Return the sockets recorded by running shims; all containerd instances share their directory."""
     notes = (settings.run / "containerd" / "io.containerd.runtime.v2.task").glob("*/*/address")
     names = (note.read_text().strip().removeprefix("unix://") for note in notes)
     return [Path(name) for name in names if Path(name).parent == _SHIM_SOCKETS]
 
 
 def end_shims(settings: Settings) -> None:
-    """Ends the shims, whose containers are dead already."""
+    """Stop the shims; their containers are dead already."""
     sockets = shim_sockets(settings)
     for identity in shims(settings):
         process.stop(identity, grace=0.0)
@@ -52,14 +52,14 @@ def end_shims(settings: Settings) -> None:
 
 
 def mounts_below(mountinfo: str, directory: Path) -> list[str]:
-    """The mount points at or below `directory`, deepest first, out of the text of /proc/self/mountinfo."""
+    """Return the mount points at or below `directory` in `mountinfo`, deepest first."""
     points = [line.split()[4].encode().decode("unicode_escape") for line in mountinfo.splitlines()]
     below = [point for point in points if point == str(directory) or point.startswith(f"{directory}/")]
     return sorted(below, key=lambda point: (point.count("/"), point), reverse=True)
 
 
 def unmount(settings: Settings) -> list[str]:
-    """Unmounts all below the state directory, within five seconds. What stays comes back."""
+    """Unmount everything below the state directory within five seconds. Return what is still mounted."""
     deadline = time.monotonic() + 5
     while True:
         points = mounts_below(Path("/proc/self/mountinfo").read_text(), settings.state)
@@ -80,7 +80,7 @@ def _remove_if_empty(*directories: Path) -> None:
 
 
 def remove_host_files(settings: Settings) -> None:
-    """Removes our files from the places that containerd, CNI and kubelet have fixed in their code."""
+    """Remove the files in directories that containerd, CNI and kubelet hard-code."""
     if _CNI_RESULTS.is_dir():
         ours = [path.name.split("-")[1] for path in _CNI_RESULTS.glob("crewyard-*-eth0")]
         for container in ours:
@@ -99,6 +99,6 @@ def remove_host_files(settings: Settings) -> None:
 
 
 def bridge_ports() -> list[str]:
-    """Interfaces still plugged into the bridge: none after a clean `down`."""
+    """Return interfaces still attached to the bridge: none after a clean `down`."""
     path = Path("/sys/class/net") / BRIDGE / "brif"
     return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []

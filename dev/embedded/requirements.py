@@ -1,6 +1,6 @@
-"""What the embedded ground needs of the machine, asked before anything is changed.
+"""Requirements of the embedded cluster, checked before any change of the machine.
 
-`observe` looks, `message` (pure) says all that is missing at once.
+`observe` reads the machine; `message` (pure) lists everything that is missing.
 """
 
 import os
@@ -16,7 +16,7 @@ from dev.settings import GO_MINIMUM
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """The machine as the embedded ground sees it."""
+    """Facts about this machine that the embedded cluster depends on."""
 
     debian: bool
     root: bool
@@ -25,26 +25,26 @@ class MachineFacts:
 
 
 def parse_go_version(text: str) -> tuple[int, int] | None:
-    """The version within the output of `go version`, as (major, minor)."""
+    """Return (major, minor) from the output of `go version`."""
     match = re.search(r"\bgo(\d+)\.(\d+)", text)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def is_debian(os_release: str) -> bool:
-    """Whether /etc/os-release describes Debian or a system made from it."""
+    """Return whether /etc/os-release describes Debian or a derivative."""
     values = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
     names = f"{values.get('ID', '')} {values.get('ID_LIKE', '')}".replace('"', "").split()
     return "debian" in names
 
 
 def message(facts: MachineFacts) -> str | None:
-    """One text that names all that is missing, or None."""
+    """Return one message that lists everything missing, or None."""
     minimum = ".".join(map(str, GO_MINIMUM))
     lines = []
     if not facts.debian:
-        lines.append("a Debian system with apt-get (its packages give containerd, runc and the rest)")
+        lines.append("a Debian system with apt-get (for the packages of containerd, runc and others)")
     if not facts.root:
-        lines.append("root (it makes a bridge, mounts and cgroups): use `sudo make up` or a root shell")
+        lines.append("root (to create a bridge, mounts and cgroups): use `sudo make up` or a root shell")
     if facts.go is None:
         lines.append(f"Go {minimum} or newer on PATH (Kubernetes is built from source): https://go.dev/dl/")
     elif facts.go < GO_MINIMUM:
@@ -60,7 +60,7 @@ def message(facts: MachineFacts) -> str | None:
 
 
 def observe() -> MachineFacts:
-    """Looks at this machine."""
+    """Return the facts of this machine."""
     try:
         release = Path("/etc/os-release").read_text()
     except OSError:
@@ -78,13 +78,13 @@ def observe() -> MachineFacts:
 
 
 def check() -> None:
-    """Raises GroundError with one message that names all that is missing."""
+    """Raise DevClusterError with one message that lists everything missing."""
     text = message(observe())
     if text:
         raise DevClusterError(text)
 
 
 def check_root() -> None:
-    """Raises GroundError where `down` could not undo what `up` did."""
+    """Raise DevClusterError unless the user is root: only root can undo what `up` did."""
     if os.geteuid() != 0:
         raise DevClusterError("The embedded Kubernetes belongs to root. Use `sudo` or a root shell.")

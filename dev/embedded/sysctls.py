@@ -1,8 +1,7 @@
-"""Kernel settings that the node needs, and putting them back.
+"""Kernel settings of the node, and how to restore them.
 
-`up` notes every value before anything changes it, those that kubelet and
-kube-proxy change by themselves included; `down` restores what was noted. The
-note lies in `run`: after a reboot the kernel has its own values again.
+`up` records each value before anything changes it, including those that kubelet and kube-proxy change; `down`
+restores the recorded values. The record is in `run`: after a reboot the kernel has its own values again.
 """
 
 import json
@@ -10,8 +9,8 @@ from pathlib import Path
 
 from dev.settings import Settings
 
-# What the node needs: forwarding between pods and the world, bridged packets seen by iptables,
-# enough watches for a full node. None: noted only, since kubelet or kube-proxy sets it.
+# What the node needs: forwarding between pods and the internet, iptables for bridged packets,
+# enough watches for a full node. None: only recorded, because kubelet or kube-proxy sets it.
 REQUIRED: dict[str, int | None] = {
     "net/ipv4/ip_forward": 1,
     "net/bridge/bridge-nf-call-iptables": 1,
@@ -27,19 +26,19 @@ REQUIRED: dict[str, int | None] = {
     "kernel/keys/root_maxkeys": None,
     "kernel/keys/root_maxbytes": None,
 }
-# Raised if lower, never lowered.
+# Raised if lower, never reduced.
 MINIMUM = {"fs/inotify/max_user_instances": 1024, "fs/inotify/max_user_watches": 524288}
 
 
 def changes(current: dict[str, int]) -> dict[str, int]:
-    """Which settings to write, given those that this kernel has."""
+    """Return the settings to write, given the current values of this kernel."""
     required = {name: value for name, value in REQUIRED.items() if value is not None and name in current}
     raised = {name: value for name, value in MINIMUM.items() if name in current and current[name] < value}
     return {name: value for name, value in (required | raised).items() if current[name] != value}
 
 
 def read(root: Path = Path("/proc/sys")) -> dict[str, int]:
-    """The current values of all settings above that this kernel has."""
+    """Return the current values of the settings above that this kernel has."""
     values = {}
     for name in (*REQUIRED, *MINIMUM):
         try:
@@ -50,13 +49,13 @@ def read(root: Path = Path("/proc/sys")) -> dict[str, int]:
 
 
 def write(values: dict[str, int], root: Path = Path("/proc/sys")) -> None:
-    """Sets the given values."""
+    """Write the given values."""
     for name, value in values.items():
         (root / name).write_text(f"{value}\n")
 
 
 def apply(settings: Settings) -> None:
-    """Notes the values once, then writes the wanted ones."""
+    """Record the current values once, then write the required ones."""
     record_file = settings.run / "sysctls.json"
     current = read()
     if not record_file.exists():
@@ -65,7 +64,7 @@ def apply(settings: Settings) -> None:
 
 
 def restore(settings: Settings) -> None:
-    """Writes back what was noted."""
+    """Write back the recorded values."""
     record_file = settings.run / "sysctls.json"
     if record_file.exists():
         current = read()

@@ -1,7 +1,7 @@
-"""Takes the embedded ground off the machine again, in the order that leaves nothing.
+"""Teardown of the embedded cluster, in the order that leaves nothing behind.
 
-Called by `down`. kubelet first, else it would start again what is stopped;
-containerd after the pods, so that it writes down how they ended.
+Called by `down`. Stops kubelet first, because it would restart what is stopped; containerd after the pods, to
+record how they ended.
 """
 
 import shutil
@@ -17,7 +17,7 @@ _CONTAINERD_GRACE_SECONDS = 20.0
 
 
 def stop(settings: Settings, names: tuple[str, ...]) -> list[str]:
-    """Stops all. `names` are the programs in the order of their start. What is left after all comes back."""
+    """Stop everything. `names` are the processes in start order. Return what could not be removed."""
     remaining = []
     others = [name for name in reversed(names) if name not in ("kubelet", "containerd")]
     remaining += [name for name in ("kubelet",) if not program.stop(settings, name)]

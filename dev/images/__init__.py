@@ -1,1 +1,1 @@
-"""Container images that the dev cluster needs, and Kaniko builds on it."""
+"""Container images that the dev cluster needs, and the Kaniko build on it."""

@@ -1,7 +1,7 @@
-"""The Python base image out of Debian's packages, for machines that cannot reach an image registry.
+"""Python base image from Debian packages, for machines without access to an image registry.
 
-Called by `dev.images.images`. The mirror is whichever the host's own apt uses, and
-the certificates are the host's, so that pip works where the host's does.
+Called by `dev.images.images`. Uses the apt mirror and the CA certificates of the host, to make pip work where
+the host's pip works.
 """
 
 import re
@@ -15,7 +15,7 @@ from dev.progress import Step
 
 SUITE = "bookworm"
 PACKAGES = ("python3", "python3-pip", "python3-venv", "ca-certificates")
-# Raise it when `make` changes what is in the image.
+# Increase it when `build` changes the content of the image.
 VERSION = "1"
 _SUITES = ("{0}", "{0}-updates", "{0}-security")
 _PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_DEFAULT_TIMEOUT")
@@ -24,7 +24,7 @@ _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 
 def config(environment: Mapping[str, str]) -> dict[str, object]:
-    """The image's configuration. What the host sets for pip and web proxies is passed on."""
+    """Return the image's configuration, including the host's settings for pip and web proxies."""
     variables = {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "LANG": "C.UTF-8",
@@ -44,7 +44,7 @@ def _is_debian_suite(suite: str, codename: str) -> bool:
 
 
 def parse_deb822(text: str, codename: str) -> list[str]:
-    """One-line entries for Debian's own suites in a `.sources` file, renamed to the image's suite."""
+    """Return one-line entries of Debian's own suites in a `.sources` file, for the image's suite."""
     lines = []
     for block in re.split(r"\n\s*\n", text):
         pairs = re.findall(r"^([A-Za-z-]+):[ \t]*(.*)$", block, re.MULTILINE)
@@ -60,7 +60,7 @@ def parse_deb822(text: str, codename: str) -> list[str]:
 
 
 def parse_one_line(text: str, codename: str) -> list[str]:
-    """The same for a `.list` file."""
+    """Return the same for a `.list` file."""
     lines = []
     for line in text.splitlines():
         match = re.match(r"^deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+(.*)$", line.strip())
@@ -77,7 +77,7 @@ def _third_party(signed_by: list[str]) -> bool:
 
 
 def sources(root: Path = Path("/etc")) -> str:
-    """The host's sources of Debian itself as a sources.list for the image. Raises GroundError without any."""
+    """Return the host's Debian sources as a sources.list. Raises DevClusterError if there are none."""
     match = re.search(r"^VERSION_CODENAME=(\S+)$", (root / "os-release").read_text(), re.MULTILINE)
     codename = match[1] if match else SUITE
     files = [root / "apt" / "sources.list", *sorted((root / "apt" / "sources.list.d").glob("*"))]
@@ -89,7 +89,7 @@ def sources(root: Path = Path("/etc")) -> str:
             lines += parse_one_line(file.read_text(), codename)
     if not lines:
         raise DevClusterError(
-            f"{root}/apt names no source of Debian's {codename} main, which the base image is made from."
+            f"{root}/apt has no source for Debian {codename} main, which the base image needs. Add one."
         )
     return "\n".join(dict.fromkeys(lines)) + "\n"
 
@@ -97,7 +97,7 @@ def sources(root: Path = Path("/etc")) -> str:
 def build(
     work: Path, step: Step, entries: str, certificates: Path, image: Mapping[str, object]
 ) -> oci.OciImage:
-    """Makes the file system in `work`. Raises CommandFailed with the last lines of mmdebstrap."""
+    """Build the file system in `work`. Raises CommandFailed with the last lines of mmdebstrap."""
     (work / "sources.list").write_text(entries)
     tar = work / "system.tar"
     proxy = command.read_output(
@@ -107,7 +107,7 @@ def build(
     argv += [f"--aptopt={proxy}"] if proxy else []
     argv += ["--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*"]
     argv += [SUITE, str(tar), str(work / "sources.list")]
-    # Times of the epoch: the same packages give the same image.
+    # Fixed timestamps: the same packages give the same image.
     environment = {"SOURCE_DATE_EPOCH": "0"}
     command.run(argv, step=step, log=work.parent / "base-image.log", seconds=900, environment=environment)
     step.detail = "compressing"

@@ -1,8 +1,7 @@
-"""The images that a node without the internet's registries needs, made here and kept in the local registry.
+"""Images for a node without internet registries, built here and stored in the local registry.
 
-pause (holds a pod's namespaces), the Kaniko executor, and the Python base
-image. Each is made again only when what it is made from changes, or when the
-registry no longer has it.
+pause (holds a pod's namespaces), the Kaniko executor, and the Python base image. Each is built again only if
+its inputs change or the registry no longer has it.
 """
 
 import hashlib
@@ -35,7 +34,7 @@ class ImageReferences:
 
 @dataclass(frozen=True)
 class ImageRecipe:
-    """How an image is made: `make` fills a directory and gives back the image."""
+    """How to build an image: `make` fills a directory and returns the image."""
 
     repository: str
     tag: str
@@ -44,7 +43,7 @@ class ImageRecipe:
 
 
 def content_key(parts: Iterable[Path | str | Mapping[str, object]]) -> str:
-    """A hash over files, texts and settings."""
+    """Return a hash of files, texts and settings."""
     digest = hashlib.sha256()
     for part in parts:
         blob = part.read_bytes() if isinstance(part, Path) else json.dumps(part, sort_keys=True).encode()
@@ -53,7 +52,7 @@ def content_key(parts: Iterable[Path | str | Mapping[str, object]]) -> str:
 
 
 def pause_recipe() -> ImageRecipe:
-    """catatonit waits, reaps orphans and ends on a signal: all that a pause container does."""
+    """Return the recipe of the pause image: catatonit waits, reaps orphans and exits on a signal."""
     binary = Path(program_path("catatonit"))
     config: dict[str, object] = {"Entrypoint": ["/pause", "-P"], "User": "65535:65535"}
 
@@ -65,7 +64,7 @@ def pause_recipe() -> ImageRecipe:
 
 
 def kaniko_recipe(executor: Path) -> ImageRecipe:
-    """The executor, the host's certificates, and the environment that the published image has."""
+    """Return the recipe of the Kaniko image: executor, the host's certificates, the usual environment."""
     config: dict[str, object] = {
         "Entrypoint": ["/kaniko/executor"],
         "WorkingDir": "/workspace",
@@ -89,7 +88,7 @@ def kaniko_recipe(executor: Path) -> ImageRecipe:
 
 
 def base_recipe(environment: Mapping[str, str]) -> ImageRecipe:
-    """A stand-in for the official image `python:3.11-slim`, out of Debian's packages."""
+    """Return the recipe of a substitute for `python:3.11-slim`, from Debian packages."""
     sources = base_image.sources()
     config = base_image.config(environment)
 
@@ -101,7 +100,7 @@ def base_recipe(environment: Mapping[str, str]) -> ImageRecipe:
 
 
 def ensure(settings: Settings, recipe: ImageRecipe, progress: Progress) -> str:
-    """The reference by digest of the image, which is in the registry afterwards."""
+    """Return the image's reference by digest; build and push the image if the registry lacks it."""
     key = f"{recipe.tag} {recipe.key}"
     record_file = settings.data / "images" / f"{recipe.repository.replace('/', '-')}.json"
     if record_file.exists():
@@ -122,12 +121,12 @@ def ensure(settings: Settings, recipe: ImageRecipe, progress: Progress) -> str:
 
 
 def record(settings: Settings, images: ImageReferences) -> None:
-    """Keeps the references for `deploy` and for people."""
+    """Write the references for `deploy` and for people."""
     (settings.data / "images.json").write_text(json.dumps(asdict(images), indent=2))
 
 
 def recorded(settings: Settings) -> ImageReferences:
-    """The references of the last `up`. Raises GroundError before the first one."""
+    """Return the references of the last `up`. Raises DevClusterError before the first one."""
     try:
         return ImageReferences(**json.loads((settings.data / "images.json").read_text()))
     except FileNotFoundError as error:

@@ -1,8 +1,7 @@
-"""Builds an image on the cluster with Kaniko, from a directory of this host.
+"""Build of an image on the cluster with Kaniko, from a directory of this host.
 
-Called by `dev.images.service_image`. The pod mounts the staged directory, so nothing
-is uploaded, and leaves the digest as its termination message. What is built is
-our own, so it may see the credential with which it is pushed.
+Called by `dev.images.service_image`. The pod mounts the staged directory, so nothing is uploaded, and writes
+the digest to its termination message. The build is trusted code, so it may read the credential for the push.
 """
 
 import time
@@ -20,15 +19,15 @@ _BUILD_TIMEOUT_SECONDS = 900
 _NAMESPACE_OBJECT = {
     "apiVersion": "v1",
     "kind": "Namespace",
-    # Only this namespace may mount a directory of the host.
+    # Only this namespace may mount a host directory.
     "metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}},
 }
 
 
 def pod(name: str, context: Path, credential: Path, repository: str, base: str, image: str) -> dict[str, Any]:
-    """The build pod. `base` and `image` (the executor) are references by digest.
+    """Return the build pod. `base` and `image` (the executor) are references by digest.
 
-    `credential` is a directory with the `config.json` that opens `repository`.
+    `credential` is a directory with the `config.json` for `repository`.
     """
     arguments = [
         "--context=dir:///workspace",
@@ -93,7 +92,7 @@ def build(
     base: str,
     image: str,
 ) -> str:
-    """The digest of the pushed image. Raises GroundError with Kaniko's last lines; `log` keeps them all."""
+    """Return the pushed image's digest; write the log. Raises DevClusterError with Kaniko's last lines."""
     kube.create("/api/v1/namespaces", _NAMESPACE_OBJECT)
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
     name = f"service-image-{uuid.uuid4().hex[:8]}"
@@ -105,16 +104,14 @@ def build(
         digest = _digest(status)
         if status.get("phase") != "Succeeded" or digest is None:
             end = "\n".join(text.splitlines()[-15:])
-            raise DevClusterError(
-                f"The service's image could not be built. The log is {log}; it ends:\n{end}"
-            )
+            raise DevClusterError(f"The build of the service image failed. Last lines of {log}:\n{end}")
         return digest
     finally:
         kube.call("DELETE", f"{pods}/{name}?gracePeriodSeconds=0")
 
 
 def _create(kube: HttpKubeApi, pods: str, body: dict[str, Any]) -> None:
-    # A new namespace gets its service account a moment later, and without one no pod is admitted.
+    # A new namespace gets its service account with a delay; before that it admits no pod.
     for attempt in range(8):
         try:
             kube.call("POST", pods, body)
@@ -135,7 +132,7 @@ def _wait_finished(kube: HttpKubeApi, path: str, step: Step) -> dict[str, Any]:
         step.detail = _status_text(kube, path, status)
         time.sleep(pause)
         pause = min(pause * 1.3, 0.5)
-    raise DevClusterError(f"The build pod {path} was not done within {_BUILD_TIMEOUT_SECONDS} s.")
+    raise DevClusterError(f"The build pod {path} did not finish within {_BUILD_TIMEOUT_SECONDS} s.")
 
 
 def _status_text(kube: HttpKubeApi, path: str, status: dict[str, Any]) -> str:

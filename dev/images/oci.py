@@ -1,7 +1,7 @@
-"""Container images as values, and pushing them to the local registry.
+"""Container images as values, and their push to the local registry.
 
-Used for the three images that the ground makes itself (pause, Kaniko, base).
-The same content gives the same digest: entries are sorted, times are zero.
+Used for the three images that the dev cluster builds itself (pause, Kaniko, base). The same content gives the
+same digest: entries are sorted, timestamps are zero.
 """
 
 import gzip
@@ -27,7 +27,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True)
 class OciLayer:
-    """One layer: the compressed bytes in a file, and the hash of what they unpack to."""
+    """One layer: the compressed bytes in a file, and the hash of the uncompressed tar."""
 
     path: Path
     digest: str
@@ -37,14 +37,14 @@ class OciLayer:
 
 @dataclass(frozen=True)
 class OciImage:
-    """An image to push: its layers from the bottom, and the `config` object that says how it starts."""
+    """An image to push: its layers, lowest first, and its `config` object."""
 
     layers: Sequence[OciLayer]
     config: Mapping[str, object] = field(default_factory=dict)
 
 
 def layer(tar: Path, target: Path) -> OciLayer:
-    """Compresses a tar file into `target`."""
+    """Compress a tar file into `target`."""
     plain, packed = hashlib.sha256(), hashlib.sha256()
     size = 0
     with (
@@ -63,7 +63,7 @@ def layer(tar: Path, target: Path) -> OciLayer:
 
 
 def write_tar(target: Path, files: Mapping[str, Path | str]) -> None:
-    """A tar file of regular files (a Path, copied with its mode) and symbolic links (a str), all root's."""
+    """Write a tar of regular files (a Path, copied with its mode) and symlinks (a str), owned by root."""
     directories = sorted({str(parent) for name in files for parent in Path(name).parents} - {"."})
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as archive:
         for name in directories:
@@ -82,7 +82,7 @@ def write_tar(target: Path, files: Mapping[str, Path | str]) -> None:
 
 
 def documents(image: OciImage, architecture: str) -> tuple[bytes, bytes]:
-    """The image's configuration and manifest."""
+    """Return the image's configuration and manifest."""
     config = {
         "architecture": _ARCHITECTURES.get(architecture, architecture),
         "os": "linux",
@@ -119,12 +119,12 @@ def _call(
         return client.call(method, target, body, headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise DevClusterError(
-            f"The registry at {URL} does not answer: {error}. `make up` starts it."
+            f"The registry at {URL} does not respond: {error}. Run `make up` to start it."
         ) from error
 
 
 def exists(repository: str, reference: str) -> bool:
-    """Whether the registry has this manifest, by tag or digest."""
+    """Return whether the registry has this manifest, by tag or digest."""
     accept = {"Accept": f"{_MANIFEST}, application/vnd.docker.distribution.manifest.v2+json"}
     return (
         _call(RegistryClient(URL), "HEAD", f"/v2/{repository}/manifests/{reference}", headers=accept)[0]
@@ -133,9 +133,9 @@ def exists(repository: str, reference: str) -> bool:
 
 
 def push(repository: str, tag: str, image: OciImage, architecture: str, basic: str = "") -> str:
-    """Pushes the image; its reference by digest comes back. Raises GroundError if the registry refuses.
+    """Push the image and return its reference by digest. Raises DevClusterError if the registry refuses.
 
-    `basic` are user and password as the header `Authorization` has them.
+    `basic` is the value of a Basic `Authorization` header.
     """
     client = RegistryClient(URL, basic)
     config, manifest = documents(image, architecture)
@@ -147,7 +147,7 @@ def push(repository: str, tag: str, image: OciImage, architecture: str, basic: s
     status, _ = _call(client, "PUT", f"/v2/{repository}/manifests/{tag}", manifest, headers)
     if status != 201:
         raise DevClusterError(
-            f"The registry answered {status} to the manifest of {repository}:{tag}. See registry.log."
+            f"The registry returned {status} for the manifest of {repository}:{tag}. See registry.log."
         )
     return f"{REGISTRY}/{repository}@{_sha256(manifest)}"
 
@@ -161,4 +161,4 @@ def _push_blob(client: RegistryClient, repository: str, digest: str, size: int, 
         headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
         status, _ = _call(client, "PUT", target, body, headers)
     if status != 201:
-        raise DevClusterError(f"The registry answered {status} to a blob of {repository}. See registry.log.")
+        raise DevClusterError(f"The registry returned {status} for a blob of {repository}. See registry.log.")

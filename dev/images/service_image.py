@@ -1,4 +1,4 @@
-"""The service's image: the repository's Dockerfile, built on the cluster when its content has changed."""
+"""Service image: the repository's Dockerfile, built on the cluster when its content has changed."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ _EXCLUDED = {"__pycache__"}
 
 
 def context_files(root: Path = REPOSITORY) -> Iterator[tuple[str, Path]]:
-    """All files that go into the image with their names in the context, sorted."""
+    """Yield the files of the build context, sorted, as (name in the context, path)."""
     names = list(_FILES)
     for package in PACKAGES:
         for path in (root / package).rglob("*"):
@@ -31,7 +31,7 @@ def context_files(root: Path = REPOSITORY) -> Iterator[tuple[str, Path]]:
 
 
 def key(images: ImageReferences, root: Path = REPOSITORY) -> str:
-    """A hash of all that the image is made from."""
+    """Return a hash of all inputs of the image."""
     digest = hashlib.sha256(f"{images.base}\n".encode())
     for name, path in context_files(root):
         blob = path.read_bytes()
@@ -40,7 +40,7 @@ def key(images: ImageReferences, root: Path = REPOSITORY) -> str:
 
 
 def stage(target: Path, root: Path = REPOSITORY) -> None:
-    """Fills `target` with the build context, readable by all."""
+    """Fill `target` with the build context, readable by all users."""
     shutil.rmtree(target, ignore_errors=True)
     for package in PACKAGES:
         (target / package).mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def stage(target: Path, root: Path = REPOSITORY) -> None:
 
 
 def ensure(settings: Settings, kube: HttpKubeApi, images: ImageReferences, progress: Progress) -> str:
-    """The reference by digest of the image of the present code. Raises GroundError if it cannot be built."""
+    """Return the image reference of the current code by digest. Raises DevClusterError if the build fails."""
     record_file = settings.data / "images" / "crewyard-service.json"
     content_hash = key(images)
     if record_file.exists():

@@ -1,1 +1,1 @@
-"""The ground in Docker: a cluster of kind, and a registry container beside it."""
+"""Dev cluster in Docker: a kind cluster and a registry container."""

@@ -1,4 +1,4 @@
-"""What kind, its node and Docker are told. Pure: texts and values, applied by `dev.kind.nodes`."""
+"""Configuration of kind, its node and Docker. Pure; applied by `dev.kind.nodes`."""
 
 import json
 import re
@@ -15,8 +15,8 @@ REGISTRY_IMAGE = "registry:3.0.0"
 REGISTRY_CONTAINER = "crewyard-registry"
 VOLUME = "crewyard-registry"
 OWNER = "dev.crewyard.state"
-"""The volume's label that names the state directory to which the containers belong."""
-# Docker pushes over plain http to loopback only, so this machine has another address for it than the pods.
+"""Label of the volume; its value is the state directory that owns the containers."""
+# Docker pushes over plain HTTP only to loopback, so this machine and the pods use different addresses.
 PUSH_REGISTRY = "localhost:5001"
 HOSTS_DIRECTORY = f"/etc/containerd/certs.d/{REGISTRY}"
 _PORT = 30080
@@ -24,10 +24,10 @@ _BEGIN, _END = "# crewyard", "# end of crewyard"
 
 
 def cluster() -> dict[str, Any]:
-    """kind's configuration: one node, the facade's port on loopback, a bound on processes in a pod.
+    """Return kind's configuration: one node, the API server's port on loopback, a process limit per pod.
 
-    Network policies need nothing: kind's own network has enforced them since 0.24. So does the directory of
-    registries, which containerd reads since 0.27.
+    Two features need no setting: kind's CNI enforces network policies since 0.24, and containerd reads the
+    registry hosts directory since 0.27.
     """
     kubelet = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -55,12 +55,12 @@ def cluster() -> dict[str, Any]:
 
 
 def hosts_file() -> str:
-    """How a node's containerd reaches the registry: by its container's name, over plain http."""
+    """Return containerd's configuration for the registry: its container's name, over plain HTTP."""
     return f'[host."http://{REGISTRY_CONTAINER}:{REGISTRY_PORT}"]\n  capabilities = ["pull", "resolve"]\n'
 
 
 def registry_arguments(gateway: str) -> list[str]:
-    """What `docker run` is told for the registry. It listens on loopback, and on the nodes' own network."""
+    """Return the `docker run` arguments of the registry. It listens on loopback and on the nodes' network."""
     return [
         "--detach",
         "--restart=unless-stopped",
@@ -75,7 +75,7 @@ def registry_arguments(gateway: str) -> list[str]:
 
 
 def registry_hosting() -> dict[str, Any]:
-    """The ConfigMap by which tools find a cluster's local registry (KEP-1755)."""
+    """Return the ConfigMap that announces a cluster's local registry to tools (KEP-1755)."""
     hosting = f'host: "{PUSH_REGISTRY}"\nhostFromClusterNetwork: "{REGISTRY}"\n'
     return {
         "apiVersion": "v1",
@@ -86,14 +86,14 @@ def registry_hosting() -> dict[str, Any]:
 
 
 def with_hosts(corefile: str, gateway: str, registry: str) -> str:
-    """CoreDNS' configuration with the names of this machine and of the registry; the same when asked again.
+    """Return CoreDNS' configuration with the host names of this machine and the registry. Idempotent.
 
-    Raises ValueError where the configuration is not as kubeadm writes it.
+    Raises ValueError if the configuration differs from what kubeadm writes.
     """
     without_block = re.sub(rf"[ \t]*{_BEGIN}\n.*?{_END}\n", "", corefile, flags=re.DOTALL)
     forward_line = re.search(r"^([ \t]*)forward \. ", without_block, re.MULTILINE)
     if not forward_line:
-        raise ValueError("CoreDNS forwards nothing")
+        raise ValueError("CoreDNS has no forward plugin")
     lines = (
         _BEGIN,
         "hosts {",
@@ -108,7 +108,7 @@ def with_hosts(corefile: str, gateway: str, registry: str) -> str:
 
 
 def gateway(network: list[dict[str, Any]]) -> str | None:
-    """This machine's IPv4 address in a network that `docker network inspect` describes."""
+    """Return this machine's IPv4 address in the network described by `docker network inspect`."""
     for config in network[0].get("IPAM", {}).get("Config") or []:
         address = str(config.get("Gateway", ""))
         if re.fullmatch(r"\d+\.\d+\.\d+\.\d+", address):
@@ -120,6 +120,6 @@ def gateway(network: list[dict[str, Any]]) -> str | None:
 
 
 def subnets(network: list[dict[str, Any]]) -> list[str]:
-    """The IPv4 networks of Docker's network: the nodes' and the registry's."""
+    """Return the IPv4 subnets of Docker's network, which the nodes and the registry use."""
     subnets = [str(one.get("Subnet", "")) for one in network[0].get("IPAM", {}).get("Config") or []]
     return [one for one in subnets if re.fullmatch(r"[\d.]+/\d+", one)]

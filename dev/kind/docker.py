@@ -1,4 +1,4 @@
-"""The few things that are asked of Docker, each bounded in time."""
+"""Docker calls, each with a timeout."""
 
 import json
 import re
@@ -9,19 +9,19 @@ from dev.process.command import CommandFailed
 
 _TIMEOUT_SECONDS = 120
 _KINDS = "(container|network|volume|object)"
-# As engines say it, old and new; anything else is a question that was not answered.
+# Messages of old and new engines; any other error means that the state is unknown.
 _ABSENT = re.compile(rf"no such {_KINDS}|: {_KINDS}( \S+)? not found", re.IGNORECASE)
 
 
 def run(*arguments: str, stdin: str | None = None, seconds: float = _TIMEOUT_SECONDS) -> str:
-    """What `docker arguments` prints. Raises CommandFailed."""
+    """Return the output of `docker arguments`. Raises CommandFailed."""
     return command.read_output(["docker", *arguments], seconds=seconds, stdin=stdin)
 
 
 def inspect(kind: str, name: str) -> list[dict[str, Any]] | None:
-    """What Docker knows of a container, network or volume; None where there is none of that name.
+    """Return Docker's description of a container, network or volume; None if the name does not exist.
 
-    Raises CommandFailed where Docker does not say: what cannot be seen is not taken for gone.
+    Raises CommandFailed if Docker fails otherwise: an unknown state does not count as absent.
     """
     try:
         details: list[dict[str, Any]] = json.loads(run(kind, "inspect", name))
@@ -33,13 +33,13 @@ def inspect(kind: str, name: str) -> list[dict[str, Any]] | None:
 
 
 def running(container: str) -> bool | None:
-    """Whether the container runs; None where there is none. Raises CommandFailed."""
+    """Return whether the container is running; None if it does not exist. Raises CommandFailed."""
     details = inspect("container", container)
     return None if details is None else bool(details[0]["State"]["Running"])
 
 
 def address(container: str, network: str) -> str:
-    """The container's IPv4 address in a network; empty where it is not in it."""
+    """Return the container's IPv4 address in a network; empty if it is not attached."""
     details = inspect("container", container) or [{}]
     networks = details[0].get("NetworkSettings", {}).get("Networks", {})
     return str((networks.get(network) or {}).get("IPAddress", ""))

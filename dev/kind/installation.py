@@ -1,4 +1,4 @@
-"""The service on kind: its images in the local registry, and the kustomization that is applied.
+"""Crewyard on kind: images in the local registry, and the kustomization to apply.
 
 Called by `dev.kind.kind`.
 """
@@ -16,14 +16,14 @@ from dev.kind import configuration, docker
 from dev.progress import Progress
 from dev.settings import CREWYARD_URL, REGISTRY, Settings
 
-# Name in the local registry → where it comes from.
+# Name and tag in the local registry, and the source image.
 BASE = ("library/python", f"{PYTHON}-slim", f"python:{PYTHON}-slim")
 KANIKO = ("crewyard/kaniko", "v1.28.3", "ghcr.io/osscontainertools/kaniko:v1.28.3")
 _PULL_SECONDS = 900
 
 
 def mirror(image: tuple[str, str, str], progress: Progress) -> str:
-    """Copies a public image to the local registry and gives its digest there. Raises GroundError."""
+    """Copy a public image to the local registry and return its digest there. Raises DevClusterError."""
     name, tag, source = image
     repository = f"{configuration.PUSH_REGISTRY}/{name}"
     with progress.step(f"image {source}"):
@@ -34,12 +34,12 @@ def mirror(image: tuple[str, str, str], progress: Progress) -> str:
 
 
 def cluster_reference(reference: str) -> str:
-    """An image of the local registry by the name that nodes and pods know it by."""
+    """Return an image of the local registry by the name that nodes and pods use."""
     return reference.replace(f"{configuration.PUSH_REGISTRY}/", f"{REGISTRY}/", 1)
 
 
 def values(service: str, base: str, kaniko: str, gateway: str, networks: list[str]) -> dict[str, str]:
-    """The entries of ConfigMap `crewyard-config` that differ from the base's."""
+    """Return the entries of ConfigMap `crewyard-config` that differ from the base's."""
     return {
         "CREWYARD_SERVICE_IMAGE": service,
         "CREWYARD_KANIKO_IMAGE": kaniko,
@@ -47,14 +47,14 @@ def values(service: str, base: str, kaniko: str, gateway: str, networks: list[st
         "CREWYARD_REGISTRY": REGISTRY,
         "CREWYARD_REGISTRY_INSECURE": "true",
         "CREWYARD_PUBLIC_URL": CREWYARD_URL,
-        # This machine serves git to the demonstration and the tests; nodes, pods and Services stay closed.
+        # This machine serves git to the demo and the tests; nodes, pods and Services stay blocked.
         "CREWYARD_NET_ALLOW": f"{gateway}/32",
         "CREWYARD_NET_DENY": ",".join([*networks, "10.244.0.0/16", "10.96.0.0/16"]),
     }
 
 
 def kustomization(base: str, service: str, literals: dict[str, str]) -> dict[str, Any]:
-    """manifests/base with the service's image and port. `base` is its path relative to the kustomization."""
+    """Return manifests/base with the service's image and port. `base` is relative to the kustomization."""
     repository, _, digest = service.partition("@")
     port = [
         {"op": "add", "path": "/spec/type", "value": "NodePort"},
@@ -78,7 +78,7 @@ def kustomization(base: str, service: str, literals: dict[str, str]) -> dict[str
 
 
 def policy(gateway: str, networks: list[str]) -> dict[str, Any]:
-    """Builds reach the registry, and what this machine serves; kind's network holds them to that."""
+    """Return the policy that lets builds reach only the registry and the servers of this machine."""
     ports = (*egress.REGISTRY_PORTS, *egress.SERVED_PORTS)
     return egress.policy(
         [
@@ -89,7 +89,7 @@ def policy(gateway: str, networks: list[str]) -> dict[str, Any]:
 
 
 def write(own: Settings, gateway: str, progress: Progress) -> str:
-    """Has all images in the local registry and the kustomization written; gives its directory."""
+    """Push all images to the local registry and write the kustomization; return its directory."""
     service = cluster_reference(
         docker_image.build(own, f"{configuration.PUSH_REGISTRY}/crewyard/service", BASE[2], progress)
     )

@@ -1,7 +1,7 @@
-"""The ground in Docker: kind's node, a registry beside it, and the service.
+"""Dev cluster in Docker: kind's node, a registry container, and Crewyard.
 
-Straight-line shell around the other files. `down` stops the containers and
-keeps what is in them, `down --purge` removes them.
+Imperative shell around the other modules. `down` stops the containers and keeps their data, `down --purge`
+removes them.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ _APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=crewya
 
 
 class KindCluster:
-    """The ground of this machine's Docker. Kept of it beside Docker: `kind` of the state directory."""
+    """The dev cluster in this machine's Docker. Local data is in `kind` of the state directory."""
 
     def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: Progress) -> None:
         self._settings = settings
@@ -35,7 +35,7 @@ class KindCluster:
         return KubectlApi(kubectl_program(self._settings), self._own.kubeconfig)
 
     def up(self) -> None:
-        """Makes or starts the containers and installs the service."""
+        """Create or start the containers and install the service."""
         reason = engine.problem()
         if reason:
             raise DevClusterError(f"kind cannot run here: {reason}. Use {choice.VARIABLE}=embedded.")
@@ -52,7 +52,7 @@ class KindCluster:
             self._deploy(kubectl)
 
     def deploy(self) -> None:
-        """Builds the service's image and installs it."""
+        """Build the service image and install it."""
         with state.locked(self._settings, self._progress):
             self._check_owner()
             self._deploy(self._kubectl())
@@ -69,7 +69,7 @@ class KindCluster:
         delete_unused_config_maps(kubectl)
 
     def down(self, purge: bool) -> None:
-        """Stops the containers; with `purge` removes them and what this machine keeps of them."""
+        """Stop the containers; with `purge` remove them and their local data."""
         with state.locked(self._settings, self._progress):
             self._check_owner()
             if not purge:
@@ -82,7 +82,7 @@ class KindCluster:
                 choice.remove_record(self._settings)
 
     def env(self) -> dict[str, str]:
-        """The variables for a shell."""
+        """Return the shell variables."""
         bin_directory = str(self._settings.bin)
         other_entries = [
             entry for entry in self._inherited.get("PATH", "").split(":") if entry and entry != bin_directory
@@ -94,7 +94,7 @@ class KindCluster:
             "PATH": ":".join([bin_directory, *other_entries]),
             "CREWYARD_URL": CREWYARD_URL,
         }
-        # Without Docker's answer the rest still holds; `problems` tells.
+        # If Docker fails the other variables are still valid; `problems` reports the failure.
         with contextlib.suppress(DevClusterError):
             values["CREWYARD_HOST_ADDRESS"] = nodes.gateway()
         if self._own.admin_key.exists():
@@ -102,18 +102,18 @@ class KindCluster:
         return values
 
     def problems(self) -> list[str]:
-        """The containers that do not run, or why they are not this directory's, or not to be seen."""
+        """Return which containers are not running, or why they cannot be checked."""
         try:
             self._check_owner()
-            return [f"container {name} does not run" for name in _CONTAINERS if not docker.running(name)]
+            return [f"container {name} is not running" for name in _CONTAINERS if not docker.running(name)]
         except DevClusterError as error:
             return [str(error)]
 
     def status(self) -> str:
-        """A line per container. Raises GroundError where they belong to another state directory."""
+        """Return one line per container. Raises DevClusterError if another state directory owns them."""
         self._check_owner()
         lines = []
         for name in _CONTAINERS:
-            run_state = {True: "runs", False: "is stopped", None: "is not there"}[docker.running(name)]
+            run_state = {True: "running", False: "stopped", None: "does not exist"}[docker.running(name)]
             lines.append(f"{name:24} {run_state:16} docker logs {name}")
         return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""kind's cluster and the registry beside it: made, started again, told of one another, taken away."""
+"""kind's cluster and the registry beside it: create, start, connect, remove."""
 
 import json
 import shutil
@@ -17,23 +17,23 @@ _DNS = "/api/v1/namespaces/kube-system/configmaps/coredns"
 
 
 def program(settings: Settings, progress: Progress) -> str:
-    """kind in the version that is meant: the one on PATH if it is that, else built. Raises GroundError."""
+    """Return kind in the required version, from PATH or built. Raises DevClusterError."""
     path = shutil.which("kind")
     if path and f" v{configuration.VERSION} " in f"{command.read_output([path, 'version'])} ":
         return path
     if shutil.which("go") is None:
         raise DevClusterError(
-            f"kind {configuration.VERSION} is not on PATH, and there is no Go to build it with. Install one "
+            f"kind {configuration.VERSION} is not on PATH, and Go is not installed to build it. Install one "
             "of them: https://kind.sigs.k8s.io/docs/user/quick-start/#installation or https://go.dev/dl/"
         )
     return str(go_build.build(settings, go_build.KIND, progress))
 
 
 def ensure(kind: str, own: Settings, progress: Progress) -> None:
-    """Makes the cluster, or starts its node again. Its kubeconfig is written anew. Raises GroundError."""
+    """Create the cluster or start its node, and write its kubeconfig. Raises DevClusterError."""
     node = docker.running(configuration.NODE)
     if node is None:
-        # Written when all is done, so that without it a node is known to be half-made.
+        # Written last: a node without a kubeconfig is incomplete.
         own.kubeconfig.unlink(missing_ok=True)
         own.configuration.mkdir(parents=True, exist_ok=True)
         file = own.configuration / "cluster.json"
@@ -46,8 +46,8 @@ def ensure(kind: str, own: Settings, progress: Progress) -> None:
         unfinished.unlink(missing_ok=True)
     elif not own.kubeconfig.exists():
         raise DevClusterError(
-            f"The kind cluster {configuration.CLUSTER} was begun and not finished: an earlier `make up` was "
-            f"cut off, or its state was removed from {own.state}. Remove it and begin again: "
+            f"The kind cluster {configuration.CLUSTER} is incomplete: an earlier `make up` was "
+            f"interrupted, or its state was removed from {own.state}. Remove it and start again: "
             "make down PURGE=1 CREWYARD_CLUSTER=kind, then make up"
         )
     elif not node:
@@ -57,7 +57,7 @@ def ensure(kind: str, own: Settings, progress: Progress) -> None:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Writes a file that only its owner reads."""
+    """Write a file that only its owner can read."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch(mode=0o600)
     file.chmod(0o600)
@@ -65,7 +65,7 @@ def write_private(file: Path, text: str) -> None:
 
 
 def gateway() -> str:
-    """Where the nodes' pods reach this machine. Raises GroundError."""
+    """Return this machine's address for pods. Raises DevClusterError."""
     network = docker.inspect("network", configuration.NETWORK)
     address = configuration.gateway(network) if network else None
     if not address:
@@ -74,7 +74,7 @@ def gateway() -> str:
 
 
 def ensure_registry() -> None:
-    """Makes the registry's container or starts it again, and tells the nodes where it is."""
+    """Create or start the registry container, and configure the nodes to use it."""
     running = docker.running(configuration.REGISTRY_CONTAINER)
     if running is None:
         docker.run("run", *configuration.registry_arguments(gateway()), seconds=300)
@@ -86,13 +86,13 @@ def ensure_registry() -> None:
 
 
 def ensure_names(kubectl: KubectlApi) -> None:
-    """Gives pods the names of this machine and of the registry. Raises GroundError."""
+    """Add the host names of this machine and the registry to the cluster's DNS. Raises DevClusterError."""
     registry = docker.address(configuration.REGISTRY_CONTAINER, configuration.NETWORK)
     current = kubectl.call("GET", _DNS)["data"]["Corefile"]
     try:
         desired = configuration.with_hosts(current, gateway(), registry)
     except ValueError as error:
-        raise DevClusterError(f"The cluster's name service cannot be told names: {error}") from error
+        raise DevClusterError(f"The cluster's DNS cannot be configured: {error}") from error
     kubectl.run("apply", "-f", "-", stdin=json.dumps(configuration.registry_hosting()))
     if desired == current:
         return
@@ -103,14 +103,14 @@ def ensure_names(kubectl: KubectlApi) -> None:
 
 
 def stop() -> None:
-    """Stops the containers; what is in them stays."""
+    """Stop the containers; their data stays."""
     for name in (configuration.NODE, configuration.REGISTRY_CONTAINER):
         if docker.running(name):
             docker.run("stop", "--time=20", name)
 
 
 def remove(kind: str) -> None:
-    """Removes the containers with all that is in them."""
+    """Remove the containers with their data."""
     command.read_output([kind, "delete", "cluster", f"--name={configuration.CLUSTER}"], seconds=180)
     if docker.running(configuration.REGISTRY_CONTAINER) is not None:
         docker.run("rm", "--force", "--volumes", configuration.REGISTRY_CONTAINER)

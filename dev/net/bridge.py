@@ -1,7 +1,6 @@
 """The bridge between pods and host.
 
-Made before the first process, since its address is the node's, the
-registry's, the name service's and the API's.
+Created before the first process: its address is that of the node, the registry, DNS and the API.
 """
 
 import json
@@ -13,7 +12,7 @@ from dev.errors import DevClusterError
 from dev.process import command
 from dev.settings import BRIDGE, BRIDGE_ADDRESS, POD_NETWORK, SERVICE_NETWORK
 
-# Of the locally administered kind. Fixed, else it would change with every pod that comes or goes.
+# Locally administered. Fixed, because otherwise it changes whenever a pod attaches or detaches.
 _HARDWARE_ADDRESS = "0a:58:0a:d5:00:01"
 _MTU_DEFAULT = 1500
 
@@ -24,14 +23,14 @@ def _ip(*arguments: str) -> Any:
 
 
 def conflict(routes: list[dict[str, Any]]) -> str | None:
-    """The route, if any, of somebody else's network that overlaps the pods' or the Services'."""
+    """Return the first route of another network that overlaps the pods' or the Services', if any."""
     cluster_networks = [ip_network(POD_NETWORK), ip_network(SERVICE_NETWORK)]
     for route in routes:
         destination = str(route.get("dst", "default"))
         if destination == "default" or route.get("dev") == BRIDGE:
             continue
         network = IPv4Network(destination, strict=False)
-        # A wider route, such as a VPN's for 10.0.0.0/8, is merely outranked by the bridge's.
+        # A wider route, such as a VPN's for 10.0.0.0/8, has lower priority than the bridge's.
         if any(
             network.subnet_of(cluster_network)
             for cluster_network in cluster_networks
@@ -42,7 +41,7 @@ def conflict(routes: list[dict[str, Any]]) -> str | None:
 
 
 def mtu() -> int:
-    """The packet size of the way to the internet; pods must not send larger ones."""
+    """Return the MTU of the route to the internet; pods must not send larger packets."""
     sizes = []
     for device in devices(_ip("route", "show", "default")):
         for link in _ip("link", "show", "dev", device):
@@ -51,20 +50,20 @@ def mtu() -> int:
 
 
 def devices(routes: list[dict[str, Any]]) -> list[str]:
-    """The interfaces that routes lead to, sorted; a route of several ways names them one by one."""
+    """Return the interfaces of routes, sorted; multipath routes have one per hop."""
     hops = [hop for route in routes for hop in (route, *route.get("nexthops", []))]
     return sorted({str(hop["dev"]) for hop in hops if "dev" in hop})
 
 
 def exists() -> bool:
-    """Whether the bridge is there."""
+    """Return whether the bridge exists."""
     return any(link.get("ifname") == BRIDGE for link in _ip("link", "show"))
 
 
 def up(size: int) -> bool:
-    """Makes the bridge with its address. True if it had to be made. Raises GroundError on taken addresses."""
+    """Create the bridge with its address; return whether it was new. Raises DevClusterError on a conflict."""
     for module in ("br_netfilter", "overlay"):
-        # Built into many kernels; where it is missing altogether, the process that needs it says so.
+        # Built into many kernels; if it is missing, the process that needs it reports that.
         subprocess.run(["modprobe", module], capture_output=True, timeout=30, check=False)
     created = not exists()
     if created:
@@ -72,7 +71,7 @@ def up(size: int) -> bool:
         if overlapping:
             raise DevClusterError(
                 f"The network {overlapping} of this machine overlaps those of the cluster, {POD_NETWORK} and "
-                f"{SERVICE_NETWORK}. Take that network down, or change the addresses in dev/settings.py."
+                f"{SERVICE_NETWORK}. Remove that network, or change the addresses in dev/settings.py."
             )
         command.read_output(["ip", "link", "add", BRIDGE, "address", _HARDWARE_ADDRESS, "type", "bridge"])
     prefix = POD_NETWORK.partition("/")[2]
@@ -82,7 +81,7 @@ def up(size: int) -> bool:
 
 
 def down() -> None:
-    """Removes the bridge and what is still plugged into it."""
+    """Remove the bridge and the interfaces attached to it."""
     if not exists():
         return
     for link in _ip("link", "show", "master", BRIDGE):

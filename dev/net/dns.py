@@ -1,7 +1,7 @@
-"""Name service for pods: dnsmasq at the bridge address.
+"""DNS for pods: dnsmasq at the bridge address.
 
-It answers the fixed names of the ground and those of the Services, which
-`dev.net.service_names` keeps in a hosts file; all else goes to the host's resolvers.
+It resolves the fixed names of the dev cluster and those of the Services, which `dev.net.service_names` writes
+to a hosts file; other queries go to the host's resolvers.
 """
 
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ from dev.settings import BRIDGE_ADDRESS, CLUSTER_DOMAIN, HOST_NAME, REGISTRY_HOS
 
 
 def fixed_hosts() -> str:
-    """The names that are always there."""
+    """Return the hosts entries that always exist."""
     return f"{BRIDGE_ADDRESS} {HOST_NAME}\n{BRIDGE_ADDRESS} {REGISTRY_HOST}\n"
 
 
 def service_hosts(services: Iterable[dict[str, object]]) -> str:
-    """A hosts file with every Service that has an address, sorted; headless ones have no name here."""
+    """Return a hosts file with every Service that has an address, sorted; headless ones are omitted."""
     lines = set()
     for service in services:
         metadata, spec = service.get("metadata"), service.get("spec")
@@ -33,7 +33,7 @@ def service_hosts(services: Iterable[dict[str, object]]) -> str:
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
-    """The process as `up` starts it."""
+    """Return the process that `up` starts."""
     fixed = settings.configuration / "dns.hosts"
     argv = (
         program_path("dnsmasq"),
@@ -41,7 +41,7 @@ def process_spec(settings: Settings) -> ProcessSpec:
         "--conf-file=/dev/null",
         "--pid-file",
         "--log-facility=-",
-        # Reads its files again after SIGHUP, which lie in a directory that only root enters.
+        # On SIGHUP it reads its files again; they are in a directory that only root can enter.
         "--user=root",
         "--bind-interfaces",
         "--except-interface=lo",
@@ -53,7 +53,7 @@ def process_spec(settings: Settings) -> ProcessSpec:
         "--local=/crewyard.internal/",
         "--cache-size=1000",
         "--dns-forward-max=1000",
-        # A Service that is about to exist must not stay unknown.
+        # A negative answer must not hide a Service that is created later.
         "--no-negcache",
     )
     return ProcessSpec(

@@ -1,8 +1,7 @@
-"""Rules of the packet filter: our own, and removing all that the node's processes made.
+"""Packet filter rules of the dev cluster, and removal of all that the node's processes created.
 
-kubelet and kube-proxy make chains whose names begin with KUBE-; ours begin
-with CREWYARD-. Nobody else's chain or rule is ever touched, nor is a table
-ever replaced as a whole.
+Chains of kubelet and kube-proxy start with KUBE-, those of the dev cluster with CREWYARD-. No other chain or
+rule is changed, and no table is replaced as a whole.
 """
 
 import shlex
@@ -16,8 +15,8 @@ _TABLES = ("nat", "filter", "mangle")
 _FAMILIES = ("iptables", "ip6tables")
 _FORWARD, _INPUT, _MASQUERADE = "CREWYARD-FORWARD", "CREWYARD-INPUT", "CREWYARD-MASQUERADE"
 
-# A host takes packets for each of its addresses on every interface, and forwards what it can: without the
-# two DROPs the machine's neighbours could reach registry, API and pods by a route of their own.
+# A host accepts packets for any of its addresses on every interface, and forwards: without the
+# two DROPs other hosts on its networks could reach registry, API and pods with a static route.
 RULES = f"""*nat
 :{_MASQUERADE} - [0:0]
 -A {_MASQUERADE} -s {POD_NETWORK} ! -d {POD_NETWORK} ! -o {BRIDGE} -j MASQUERADE
@@ -42,13 +41,13 @@ def _rules(family: str, table: str) -> list[str]:
             [family, "-w", "10", "-t", table, "-S"], capture_output=True, text=True, timeout=60, check=False
         )
     except FileNotFoundError:
-        return []  # `up` came to nothing before the package was there
-    # A kernel without IPv6 or without a table has nothing of ours in it.
+        return []  # `up` failed before the package was installed
+    # A kernel without IPv6 or without this table has none of these rules.
     return done.stdout.splitlines() if done.returncode == 0 else []
 
 
 def removal_commands(rules: list[str]) -> tuple[list[list[str]], list[str]]:
-    """What takes our chains out of one table: rules of other chains to delete, chains to flush and drop.
+    """Return what to remove from one table: rules of other chains to delete, chains to flush and drop.
 
     `rules` is the output of `iptables -S`.
     """
@@ -66,10 +65,10 @@ def removal_commands(rules: list[str]) -> tuple[list[list[str]], list[str]]:
 
 
 def up() -> None:
-    """Lets pods out and their answers in, whatever the machine's policy for forwarded packets is."""
+    """Let pods out and their responses in, whatever the machine's forward policy is."""
     if all(f"-A {chain} -j {target}" in _rules("iptables", table) for table, chain, target in _JUMPS):
         return
-    # Given chains are flushed and filled again in one step; all others stay as they are.
+    # Replaces the given chains atomically; all others stay unchanged.
     command.read_output(["iptables-restore", "-w", "10", "--noflush"], stdin=RULES)
     for table, chain, target in _JUMPS:
         if f"-A {chain} -j {target}" not in _rules("iptables", table):
@@ -77,14 +76,14 @@ def up() -> None:
 
 
 def down() -> None:
-    """Removes every chain of the node and the rules that lead to them."""
+    """Remove every chain of the node and the rules that jump to them."""
     for family in _FAMILIES:
         for table in _TABLES:
             jumps, chains = removal_commands(_rules(family, table))
             for jump in jumps:
                 command.read_output([family, "-w", "10", "-t", table, *jump])
             if chains:
-                # First all flushed, then all dropped: they refer to one another.
+                # Flush all before dropping any: they reference each other.
                 lines = [f"-F {chain}" for chain in chains] + [f"-X {chain}" for chain in chains]
                 text = "\n".join([f"*{table}", *lines, "COMMIT", ""])
                 command.read_output([f"{family}-restore", "-w", "10", "--noflush"], stdin=text)

@@ -1,8 +1,7 @@
-"""Certificates and kubeconfigs of the node, made by kubeadm.
+"""Certificates and kubeconfigs of the node, created by kubeadm.
 
-Called by `up` before the first process. Kept until what they are made from
-changes, and renewed before kubeadm's year is over; the authorities stay, so
-that issued service-account tokens stay valid.
+Called by `up` before the first process. Kept until their inputs change, and renewed before kubeadm's validity
+of one year ends; the CAs stay, so issued service account tokens stay valid.
 """
 
 import hashlib
@@ -31,7 +30,7 @@ COMPONENTS = ("controller-manager", "scheduler", "kubelet")
 
 
 def configuration(pki: Path) -> str:
-    """kubeadm's configuration: JSON documents, which are YAML too."""
+    """Return kubeadm's configuration: JSON documents, which are also YAML."""
     init = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "InitConfiguration",
@@ -56,13 +55,13 @@ def configuration(pki: Path) -> str:
 
 
 def is_current(stamp: str, config_hash: str, now: float) -> bool:
-    """Whether a stamp `<hash> <epoch seconds>` means that the certificates are the wanted ones and young."""
+    """Return whether a stamp `<hash> <epoch seconds>` matches the configuration and is recent."""
     stamp_hash, _, created = stamp.partition(" ")
     return stamp_hash == config_hash and created.isdigit() and 0 <= now - int(created) < _RENEW_AFTER_SECONDS
 
 
 def ensure(settings: Settings, progress: Progress, clock: Callable[[], float] = time.time) -> None:
-    """Makes what is missing. Raises CommandFailed with kubeadm's message."""
+    """Create what is missing. Raises CommandFailed with kubeadm's message."""
     text = configuration(settings.pki)
     config_hash = hashlib.sha256(text.encode()).hexdigest()
     stamp = settings.pki / "stamp"

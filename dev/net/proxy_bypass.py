@@ -1,4 +1,4 @@
-"""What of this machine is not for a web proxy to answer. Called by `dev.__main__` for all that follows."""
+"""NO_PROXY entries for the cluster. Called by `dev.__main__` for everything it starts."""
 
 from collections.abc import Mapping
 
@@ -18,10 +18,10 @@ _NO_PROXY_ENTRIES = (
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """NO_PROXY in both spellings with the cluster's addresses and names; nothing where there is no proxy.
+    """Return NO_PROXY in both spellings with the cluster's addresses and names; empty without a proxy.
 
-    kubectl on this machine, and in the images that inherit it the service's own clients, would else ask the
-    proxy for the cluster.
+    Otherwise kubectl on this machine, and the service's clients in images that inherit the variables, would
+    connect to the cluster through the proxy.
     """
     if not any(environment.get(name) or environment.get(name.upper()) for name in _PROXIES):
         return {}

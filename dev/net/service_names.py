@@ -1,7 +1,7 @@
-"""Keeps the names of the cluster's Services for dnsmasq. Run by `up` as a process of its own.
+"""Process that writes the names of the cluster's Services for dnsmasq. Started by `up`.
 
-Lists, then watches; on every change it writes the hosts file and sends SIGHUP
-to dnsmasq, which then forgets what is gone.
+Lists, then watches; on every change it writes the hosts file and sends SIGHUP to dnsmasq, which then reloads
+it.
 """
 
 import json
@@ -24,7 +24,7 @@ _PATH = "/api/v1/services"
 
 
 def apply_event(services: dict[str, dict[str, Any]], event: dict[str, Any]) -> bool:
-    """Applies a watch event to the known Services. Raises KubeError for an error, such as an old version."""
+    """Apply a watch event to the Services. Raises KubeApiError for an error, such as an old version."""
     kind, item = event["type"], event["object"]
     if kind == "ERROR":
         raise KubeApiError(int(item.get("code") or 0), str(item.get("message")))
@@ -39,7 +39,7 @@ def apply_event(services: dict[str, dict[str, Any]], event: dict[str, Any]) -> b
 
 
 def publish(settings: Settings, text: str) -> None:
-    """Makes `text` the hosts file, and dnsmasq read it if that is news."""
+    """Write `text` to the hosts file, and reload dnsmasq if it changed."""
     file = settings.service_hosts
     if file.exists() and file.read_text() == text:
         return
@@ -52,7 +52,7 @@ def publish(settings: Settings, text: str) -> None:
 
 
 def list_and_watch(settings: Settings, kube: HttpKubeApi) -> None:
-    """One list and the watch after it, until the watch ends. Raises KubeError."""
+    """List once, then watch until the watch ends. Raises KubeApiError."""
     listing = kube.call("GET", _PATH)
     services = {item["metadata"]["uid"]: item for item in listing["items"]}
     publish(settings, dns.service_hosts(services.values()))
@@ -66,7 +66,7 @@ def list_and_watch(settings: Settings, kube: HttpKubeApi) -> None:
 
 
 def main(state: str) -> None:
-    """Follows for ever, with a growing pause while the API is away."""
+    """Watch without end, with a growing delay while the API does not respond."""
     settings = Settings(Path(state))
     kube = HttpKubeApi(settings.kubeconfig)
     retry = 0.1
@@ -81,7 +81,7 @@ def main(state: str) -> None:
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
-    """The process as `up` starts it; the code counts into its fingerprint."""
+    """Return the process that `up` starts; its fingerprint includes the code."""
     code = "".join(
         (REPOSITORY / "dev" / name).read_text()
         for name in ("net/service_names.py", "net/dns.py", "cluster/kube_client.py")

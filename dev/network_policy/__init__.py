@@ -1,1 +1,1 @@
-"""Network policies on the embedded node: what a policy says becomes rules of the packet filter."""
+"""Network policies on the embedded node: NetworkPolicy objects become nftables rules."""

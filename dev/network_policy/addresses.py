@@ -1,8 +1,7 @@
-"""Which pod has which address, as the container runtime said.
+"""Addresses of pods, as reported by the container runtime.
 
-A small file for each, so that a restart of the process knows them. Called by the
-enforcer. A pod's status would tell the same a second later, when its containers
-run already.
+One small file per address, which survives a restart of the process. Called by the enforcer. A pod's status
+has the same address a second later, when its containers are already running.
 """
 
 import json
@@ -14,7 +13,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class AddressOwner:
-    """The pod, and the sandbox that has the address: a pod whose sandbox died gets another one."""
+    """The pod and the sandbox that has the address: a pod whose sandbox died gets a new sandbox."""
 
     namespace: str
     name: str
@@ -23,7 +22,7 @@ class AddressOwner:
 
 
 class Addresses:
-    """Kept in memory and in `directory`, which lies where a reboot empties it."""
+    """Owners by address, in memory and in `directory`, which a reboot empties."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -36,11 +35,11 @@ class Addresses:
                 path.unlink()
 
     def owners(self) -> Mapping[str, AddressOwner]:
-        """The owners by address."""
+        """Return the owners by address."""
         return dict(self._owners)
 
     def assign(self, address: str, owner: AddressOwner) -> None:
-        """Notes an owner; whoever had the address before has lost it."""
+        """Record an owner; it replaces an earlier owner of the address."""
         file = self._directory / str(IPv4Address(address))
         fresh = file.with_name(f"{file.name}.new")
         fresh.write_text(json.dumps(asdict(owner)))
@@ -48,7 +47,7 @@ class Addresses:
         self._owners[address] = owner
 
     def release(self, container: str) -> bool:
-        """Forgets what a sandbox had. True if that was anything."""
+        """Delete the addresses of a sandbox. Return whether there were any."""
         released = [address for address, owner in self._owners.items() if owner.container == container]
         for address in released:
             (self._directory / address).unlink(missing_ok=True)

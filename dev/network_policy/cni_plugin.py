@@ -1,12 +1,11 @@
-"""Run by containerd for every pod, as the last link of its chain of network plugins. Standard library only.
+"""CNI plugin that containerd runs for every pod, last in its plugin chain. Standard library only.
 
-It tells the enforcer which address a pod has and answers only once the rules
-for it hold: so no packet of a container comes before them. While the enforcer
-is away no pod starts. `dev.network_policy.install` puts this file where containerd
-looks; it imports nothing of the repository.
+It reports a pod's address to the enforcer and returns only when the address's rules are in place: no packet
+of a container precedes them. While the enforcer is down no pod starts. `dev.network_policy.install` copies
+this file to containerd's plugin directory; it imports nothing of the repository.
 
-The start and the end of every pod wait for it. So it takes the C parts of `json` and `socket`
-without the modules around them, which would cost twice what the interpreter does.
+The start and the end of every pod wait for it. It therefore uses the C parts of `json` and `socket` without
+the modules around them, which would take twice the start time of the interpreter.
 """
 
 import _socket
@@ -23,7 +22,7 @@ CNI_TRY_AGAIN_LATER = 11
 
 
 class _ScannerOptions:
-    """What the scanner of JSON asks its decoder for."""
+    """Attributes that the C scanner of JSON reads from its decoder."""
 
     strict = True
     object_hook = None
@@ -34,7 +33,7 @@ class _ScannerOptions:
 
 
 def loads(data: bytes) -> "Any":
-    """The JSON value. Raises ValueError without one."""
+    """Return the JSON value. Raises ValueError if there is none."""
     try:
         from _json import make_scanner
     except ImportError:
@@ -49,7 +48,7 @@ def loads(data: bytes) -> "Any":
 
 
 def dumps(value: object) -> str:
-    """The value as JSON."""
+    """Return the value as JSON."""
     try:
         from _json import encode_basestring_ascii, make_encoder
     except ImportError:
@@ -61,20 +60,20 @@ def dumps(value: object) -> str:
 
 
 def environment_variable(name: bytes) -> str:
-    """One of the environment, or nothing."""
+    """Return an environment variable, or an empty text."""
     value: bytes = posix.environ.get(name, b"")
     return value.decode()
 
 
 def pod() -> dict[str, str]:
-    """The pod that containerd names."""
+    """Return the pod that containerd names."""
     arguments = dict(part.partition("=")[::2] for part in environment_variable(b"CNI_ARGS").split(";"))
     names = {"namespace": "K8S_POD_NAMESPACE", "name": "K8S_POD_NAME", "uid": "K8S_POD_UID"}
     return {key: arguments.get(name, "") for key, name in names.items()}
 
 
 def call_enforcer(path: str, request: "dict[str, Any]") -> "dict[str, Any]":
-    """The enforcer's answer. Raises OSError or ValueError without one."""
+    """Return the enforcer's response. Raises OSError or ValueError without one."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.settimeout(CALL_TIMEOUT_SECONDS)
@@ -84,7 +83,7 @@ def call_enforcer(path: str, request: "dict[str, Any]") -> "dict[str, Any]":
         while not received.endswith(b"\n"):
             chunk = connection.recv(65536)
             if not chunk:
-                raise OSError("it hung up")
+                raise OSError("connection closed")
             received += chunk
     finally:
         connection.close()
@@ -93,7 +92,7 @@ def call_enforcer(path: str, request: "dict[str, Any]") -> "dict[str, Any]":
 
 
 def main() -> int:
-    """One call of the container runtime; what it is to do is in the environment."""
+    """Serve one call of the container runtime; the command is in the environment."""
     command = environment_variable(b"CNI_COMMAND")
     if command == "VERSION":
         print(dumps({"cniVersion": VERSIONS[-1], "supportedVersions": VERSIONS}))
@@ -111,13 +110,13 @@ def main() -> int:
         response = call_enforcer(config["socket"], request)
         problem = response.get("problem")
     except (OSError, ValueError) as error:
-        problem = f"it does not answer: {error}"
-    # What goes must go, whoever is away; the enforcer forgets it when it comes back.
+        problem = f"no response: {error}"
+    # A deletion must succeed without the enforcer; it drops the pod's address after its restart.
     if problem and command in ("ADD", "CHECK"):
         error_result = {
             "cniVersion": config.get("cniVersion"),
             "code": CNI_TRY_AGAIN_LATER,
-            "msg": f"crewyard fences: {problem}",
+            "msg": f"crewyard network policy enforcer: {problem}",
         }
         print(dumps(error_result))
         return 1

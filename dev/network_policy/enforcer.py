@@ -1,8 +1,7 @@
-"""The process that keeps the node's packet filter in step with the cluster's policies. Run by `up`.
+"""Network policy enforcer: applies the cluster's policies to the node's packet filter. Started by `up`.
 
-Two things make it work: what it sees of the cluster, and what the plugin of the
-container runtime tells, which waits for its answer before a pod's containers
-start. An address that belongs to no pod it knows gets nothing through.
+It combines a watch of the cluster with the reports of the CNI plugin, which waits for a response before a
+pod's containers start. An address without a known pod is blocked.
 """
 
 import json
@@ -25,7 +24,7 @@ _MAX_REQUEST_BYTES = 65536
 
 
 class Enforcer:
-    """Applies the rules whenever something changed; many changes at once are one."""
+    """Applies the rules after every change; batches concurrent changes."""
 
     def __init__(self, kube: HttpKubeApi, addresses: Addresses) -> None:
         self._condition = threading.Condition()
@@ -36,21 +35,21 @@ class Enforcer:
         self.watcher = PolicyWatcher(kube, self.request_apply)
 
     def request_apply(self) -> int:
-        """Asks for the rules to be made anew; the number to wait for comes back."""
+        """Request new rules; return the number to wait for."""
         with self._condition:
             self._requested += 1
             self._condition.notify_all()
             return self._requested
 
     def snapshot(self) -> ruleset.ClusterSnapshot:
-        """All that is known now."""
+        """Return the current state of pods, namespaces and policies."""
         watched, owners = self.watcher.pods(), self._addresses.owners()
         pods = {
             address: ruleset.AddressedPod(owner.namespace, watched[owner.uid].labels, address)
             for address, owner in owners.items()
             if owner.uid in watched
         }
-        # Pods that started before this process was installed are known by their status.
+        # The status has the addresses of pods that started before this process was installed.
         for pod in watched.values():
             if pod.address and pod.address not in owners:
                 pods[pod.address] = ruleset.AddressedPod(pod.namespace, pod.labels, pod.address)
@@ -59,7 +58,7 @@ class Enforcer:
         )
 
     def run(self) -> None:
-        """Applies for ever. Until each kind was listed once, what held before goes on to hold."""
+        """Apply changes without end. The previous rules stay until each kind has been listed once."""
         while True:
             with self._condition:
                 self._condition.wait_for(
@@ -72,8 +71,8 @@ class Enforcer:
                 text = ruleset.text(self.snapshot())
                 if text != self._applied_text:
                     nftables.apply(text)
-            except Exception as error:  # whatever it is, this thread has no second
-                log(f"the rules could not be applied, the last ones hold: {error}")
+            except Exception as error:  # nothing restarts this thread
+                log(f"the rules could not be applied, the previous ones stay in force: {error}")
                 time.sleep(_RETRY_SECONDS)
                 continue
             self._applied_text = text
@@ -86,7 +85,7 @@ class Enforcer:
             return self._condition.wait_for(lambda: self._applied >= number, timeout=APPLY_TIMEOUT_SECONDS)
 
     def handle_request(self, request: dict[str, Any]) -> str | None:
-        """Does what the plugin asks; gives the problem, if there is one."""
+        """Handle a request of the plugin; return the problem, if there is one."""
         match request["command"]:
             case "ADD":
                 return self._add(request)
@@ -96,17 +95,17 @@ class Enforcer:
             case "STATUS":
                 unsupported = sorted(self.watcher.problems.items())
                 return (
-                    "; ".join(f"{title} is not expressed: {reason}" for title, reason in unsupported) or None
+                    "; ".join(f"{title} is not supported: {reason}" for title, reason in unsupported) or None
                 )
         return None
 
     def _add(self, request: dict[str, Any]) -> str | None:
         owner = AddressOwner(request["namespace"], request["name"], request["uid"], request["container"])
         if not self._wait_applied(1):
-            return "the cluster could not be read yet"
+            return "the cluster has not been listed yet"
         try:
             if not self.watcher.ensure_known(owner.namespace, owner.name, owner.uid):
-                return f"there is no pod {owner.namespace}/{owner.name} of uid {owner.uid}"
+                return f"pod {owner.namespace}/{owner.name} with uid {owner.uid} does not exist"
         except KubeApiError as error:
             return f"the pod could not be read: {error}"
         for address in request["addresses"]:
@@ -115,7 +114,7 @@ class Enforcer:
 
 
 class EnforcerServer(socketserver.ThreadingUnixStreamServer):
-    """Takes a line of JSON and answers one."""
+    """Accepts one line of JSON per connection and returns one."""
 
     daemon_threads = True
     request_queue_size = 256
@@ -128,10 +127,10 @@ class EnforcerHandler(socketserver.StreamRequestHandler):
     timeout = 30
 
     def handle(self) -> None:
-        """Answers it."""
+        """Handle the call."""
         line = self.rfile.readline(_MAX_REQUEST_BYTES)
         if not line:
-            return  # somebody looked whether we are here
+            return  # a readiness probe
         try:
             assert isinstance(self.server, EnforcerServer)
             problem = self.server.enforcer.handle_request(json.loads(line))
@@ -143,7 +142,7 @@ class EnforcerHandler(socketserver.StreamRequestHandler):
 
 
 def main(state: str) -> None:
-    """Works for ever."""
+    """Run the enforcer without end."""
     settings = Settings(Path(state))
     enforcer = Enforcer(HttpKubeApi(settings.kubeconfig), Addresses(settings.run / "fences"))
     settings.network_policy_socket.unlink(missing_ok=True)

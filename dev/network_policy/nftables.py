@@ -1,4 +1,4 @@
-"""Puts rules into the kernel, and takes them out again."""
+"""Application of nftables rules to the kernel, and their removal."""
 
 import subprocess
 from pathlib import Path
@@ -13,10 +13,10 @@ _IPV6 = Path("/proc/sys/net/ipv6")
 
 
 def prepare() -> None:
-    """Closes IPv6 on the bridge. Raises GroundError where the kernel cannot fence pods at all."""
+    """Block IPv6 on the bridge. Raises DevClusterError if the kernel cannot filter between pods."""
     if not _BRIDGED.exists():
         raise DevClusterError(
-            "This kernel has no br_netfilter, so that packets between pods could not be filtered. "
+            "This kernel lacks br_netfilter, so packets between pods cannot be filtered. "
             "Load or build the module br_netfilter."
         )
     if _IPV6.is_dir():
@@ -24,12 +24,12 @@ def prepare() -> None:
 
 
 def apply(text: str) -> None:
-    """Makes a text of `ruleset` hold, all of it at once or nothing. Raises CommandFailed."""
+    """Apply a text of `ruleset` atomically. Raises CommandFailed."""
     command.read_output([program_path("nft"), "-f", "-"], stdin=text, seconds=30)
 
 
 def remove() -> None:
-    """Takes our tables away, whatever they have in them."""
+    """Remove the dev cluster's tables."""
     for family in ("ip", "ip6"):
         try:
             listing = subprocess.run(
@@ -40,6 +40,6 @@ def remove() -> None:
                 check=False,
             )
         except FileNotFoundError:
-            return  # `up` came to nothing before the package was there
+            return  # `up` failed before the package was installed
         if f"table {family} {TABLE}" in listing.stdout.splitlines():
             apply(f"delete table {family} {TABLE}\n")

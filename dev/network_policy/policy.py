@@ -1,7 +1,7 @@
-"""A NetworkPolicy as a value. Pure; called by the enforcer for every policy it sees.
+"""A NetworkPolicy as a value. Pure; called by the watcher for every policy.
 
-What the rules of the node cannot express is an error, never left out: such a
-policy closes what it selects.
+What the node's rules cannot express raises an error and is never ignored: such a policy blocks the pods that
+it selects.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ Selector = Mapping[str, Any]
 
 
 class UnsupportedPolicy(Exception):
-    """The policy says something that the node has no rules for; the text says what."""
+    """The node has no rules for a part of the policy; the text names that part."""
 
 
 @dataclass(frozen=True)
 class AddressBlock:
-    """Addresses by number, but for the excepted ones."""
+    """A network of addresses, without the excepted ones."""
 
     network: IPv4Network
     excepted: tuple[IPv4Network, ...] = ()
@@ -28,7 +28,7 @@ class AddressBlock:
 
 @dataclass(frozen=True)
 class PodSelection:
-    """Pods by labels. Without `namespaces` those of the policy's own namespace."""
+    """Pods by labels; without `namespaces` those of the policy's own namespace."""
 
     namespaces: Selector | None
     pods: Selector
@@ -45,7 +45,7 @@ class PortRange:
 
 @dataclass(frozen=True)
 class AllowRule:
-    """What is let through: to or from these peers (None: anybody), on these ports (None: all)."""
+    """What is allowed: to or from these peers (None: any), on these ports (None: all)."""
 
     peers: tuple[AddressBlock | PodSelection, ...] | None
     ports: tuple[PortRange, ...] | None
@@ -53,7 +53,7 @@ class AllowRule:
 
 @dataclass(frozen=True)
 class NetworkPolicy:
-    """A direction that is None is left as it is; with no rule at all it is closed."""
+    """A direction of None is not isolated; an empty tuple blocks it."""
 
     namespace: str
     name: str
@@ -63,7 +63,7 @@ class NetworkPolicy:
 
     @property
     def title(self) -> str:
-        """Its name for people and for the ruleset."""
+        """The name for people and for the ruleset."""
         return f"{self.namespace}/{self.name}"
 
 
@@ -73,7 +73,7 @@ def _types(spec: Mapping[str, Any]) -> list[str]:
 
 
 def parse(item: Mapping[str, Any]) -> NetworkPolicy:
-    """The policy of an object. Raises Inexpressible, which names the field."""
+    """Return the policy of an object. Raises UnsupportedPolicy that names the field."""
     spec, types = item["spec"], _types(item["spec"])
     return NetworkPolicy(
         item["metadata"]["namespace"],
@@ -85,7 +85,7 @@ def parse(item: Mapping[str, Any]) -> NetworkPolicy:
 
 
 def deny_all(item: Mapping[str, Any]) -> NetworkPolicy:
-    """What holds in the place of an inexpressible policy: its pods, or all, with nothing let through."""
+    """Return the substitute for an unsupported policy: its pods, or all, with nothing allowed."""
     types = _types(item["spec"])
     try:
         pods = _selector(item["spec"].get("podSelector") or {})
@@ -103,7 +103,7 @@ def deny_all(item: Mapping[str, Any]) -> NetworkPolicy:
 def _selector(given: Selector) -> Selector:
     try:
         selector.matches(given, {})
-        # An expression behind one that fails is not looked at above.
+        # The call above stops at the first expression that does not match.
         for expression in given.get("matchExpressions") or ():
             selector.matches({"matchExpressions": [expression]}, {})
     except (ValueError, KeyError) as error:
@@ -131,7 +131,7 @@ def _peer(peer: Mapping[str, Any], path: str) -> AddressBlock | PodSelection:
             excepted = tuple(IPv4Network(cidr) for cidr in block.get("except") or ())
             return AddressBlock(IPv4Network(block["cidr"]), excepted)
         except ValueError as error:
-            raise UnsupportedPolicy(f"{path}.ipBlock: {error}; the node knows IPv4 only") from error
+            raise UnsupportedPolicy(f"{path}.ipBlock: {error}; the node supports only IPv4") from error
     namespaces = peer.get("namespaceSelector")
     pods = peer.get("podSelector")
     return PodSelection(None if namespaces is None else _selector(namespaces), _selector(pods or {}))
@@ -144,5 +144,5 @@ def _ports(item: Mapping[str, Any], path: str) -> PortRange:
     if port is None:
         return PortRange(protocol.lower(), 0, 65535)
     if not isinstance(port, int):
-        raise UnsupportedPolicy(f"{path}: a port by name, {port!r}; give its number")
+        raise UnsupportedPolicy(f"{path}: the named port {port!r}; use its number")
     return PortRange(protocol.lower(), port, int(item.get("endPort") or port))

@@ -1,8 +1,8 @@
-"""Pods and policies → the text that `nft` applies. Pure; called by the enforcer.
+"""Pods and policies → the text for `nft`. Pure; called by the enforcer.
 
-One table of our own beside those of kube-proxy and of `dev.net.firewall`: what is
-dropped here no other table lets through, what passes here goes on to them.
-Addresses of Services are translated before these rules see a packet.
+One separate table beside those of kube-proxy and of `dev.net.firewall`: a packet that it drops is dropped, a
+packet that it accepts goes through the other tables. Service addresses are translated before these rules see
+a packet.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,7 +14,7 @@ from dev.settings import BRIDGE
 
 TABLE = "crewyard"
 
-# IPv6 has no address of a pod but the one that each interface gives itself, and no policy speaks of it.
+# Pods have only link-local IPv6 addresses, and policies do not cover them.
 IPV6 = f"""table ip6 {TABLE} {{
 }}
 delete table ip6 {TABLE}
@@ -42,7 +42,7 @@ class AddressedPod:
 
 @dataclass(frozen=True)
 class ClusterSnapshot:
-    """All that the rules are made from. `namespaces` are their labels by name."""
+    """Input of the rules. `namespaces` are their labels by name."""
 
     pods: Collection[AddressedPod]
     namespaces: Mapping[str, Mapping[str, str]]
@@ -53,7 +53,7 @@ Rules = Callable[[NetworkPolicy], "tuple[AllowRule, ...] | None"]
 
 
 def text(snapshot: ClusterSnapshot) -> str:
-    """The whole table, which takes the place of the last one in one step."""
+    """Return the whole table, which atomically replaces the previous one."""
     addresses = sorted({pod.address for pod in snapshot.pods}, key=_number)
     egress_maps, egress_chains = _direction(snapshot, "out", "daddr", lambda policy: policy.egress)
     node_maps, node_chains = _direction(snapshot, "node", "daddr", lambda policy: policy.egress, node=True)
@@ -95,7 +95,7 @@ def text(snapshot: ClusterSnapshot) -> str:
 def isolating_policies(
     policies: Iterable[NetworkPolicy], pod: AddressedPod, rules: Rules
 ) -> tuple[NetworkPolicy, ...]:
-    """The policies that isolate a pod in a direction; none leaves it open."""
+    """Return the policies that isolate a pod in a direction; without any it is open."""
     return tuple(
         policy
         for policy in policies
@@ -108,7 +108,7 @@ def isolating_policies(
 def _direction(
     snapshot: ClusterSnapshot, name: str, side: str, rules: Rules, node: bool = False
 ) -> tuple[list[str], list[str]]:
-    """A map from addresses to chains, and the chains: one for all pods with the same policies."""
+    """Return a map from addresses to chains, and the chains: one per set of policies."""
     policies = sorted(snapshot.policies, key=lambda item: item.title)
     chains: dict[tuple[str, ...], tuple[str, list[str]]] = {}
     elements = []
@@ -124,7 +124,7 @@ def _direction(
                 for rule in rules(policy) or ()
                 for line in _lines(rule, policy, snapshot, side, node)
             ]
-            # A pod is let through to itself only where a policy says so, as everywhere.
+            # Traffic of a pod to itself needs a policy, as any other.
             chain = f"{name}{len(chains)}"
             chains[key] = chain, [f"  chain {chain} {{", *dict.fromkeys(body), "    drop", "  }"]
         elements.append(f"{pod.address} : jump {chains[key][0]}")
@@ -149,7 +149,7 @@ def _peers(
         return
     for peer in rule.peers:
         if isinstance(peer, AddressBlock):
-            # The whole world is what lies beyond this machine; what the machine itself has must be named.
+            # 0.0.0.0/0 excludes this machine; a policy must name the machine's own addresses.
             if not (node and peer.network.prefixlen == 0):
                 cidr_match = [] if peer.network.prefixlen == 0 else [f"ip {side} {peer.network}"]
                 yield " ".join([*cidr_match, *(f"ip {side} != {excepted}" for excepted in peer.excepted)])

@@ -1,11 +1,11 @@
-"""Label selectors as Kubernetes has them. Pure; called by the ruleset."""
+"""Label selectors of Kubernetes. Pure; called by the ruleset."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether labels satisfy a selector; the empty one takes all. Raises ValueError on others' operators."""
+    """Return whether labels match a selector; the empty one matches all. Raises ValueError."""
     match_labels: Mapping[str, str] = selector.get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in match_labels.items()):
         return False
@@ -26,4 +26,4 @@ def _expression_matches(expression: Mapping[str, Any], labels: Mapping[str, str]
         case "DoesNotExist":
             return key not in labels
         case operator:
-            raise ValueError(f"the operator {operator!r} of a selector is unknown")
+            raise ValueError(f"unknown selector operator {operator!r}")

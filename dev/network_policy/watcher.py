@@ -1,7 +1,6 @@
-"""What the enforcer sees of the cluster: pods, namespaces and policies, by list and watch.
+"""Watch of pods, namespaces and policies for the enforcer.
 
-Three threads, one per kind; each lists anew whenever its watch ends, however it
-ended.
+Three threads, one per kind; each lists again whenever its watch ends, for any reason.
 """
 
 import json
@@ -25,7 +24,7 @@ POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
 
 @dataclass(frozen=True)
 class WatchedPod:
-    """What counts of a pod. `address` is empty until the kubelet tells it, and after the end."""
+    """The relevant part of a pod. `address` is empty until the kubelet reports it, and after its end."""
 
     namespace: str
     name: str
@@ -34,7 +33,7 @@ class WatchedPod:
 
 
 def watched_pod(item: Mapping[str, Any]) -> WatchedPod:
-    """The pod of an object."""
+    """Return the pod of an object."""
     metadata, status = item["metadata"], item.get("status") or {}
     without_address = item["spec"].get("hostNetwork") or status.get("phase") in _FINISHED_PHASES
     address = "" if without_address else str(status.get("podIP") or "")
@@ -42,7 +41,7 @@ def watched_pod(item: Mapping[str, Any]) -> WatchedPod:
 
 
 class PolicyWatcher:
-    """Keeps itself up to date; `changed` is called from its threads after every change."""
+    """Cache of pods, namespaces and policies; its threads call `on_change` after every change."""
 
     def __init__(self, kube: HttpKubeApi, on_change: Callable[[], object]) -> None:
         self._kube = kube
@@ -50,10 +49,10 @@ class PolicyWatcher:
         self._lock = threading.Lock()
         self._kinds: dict[str, dict[str, Any]] = {}
         self.problems: dict[str, str] = {}
-        """Policies that cannot be expressed: why, by their names."""
+        """Unsupported policies: the reason, by name."""
 
     def start(self) -> None:
-        """Begins to look."""
+        """Start the watch threads."""
         for path, view in ((PODS, watched_pod), (NAMESPACES, _labels), (POLICIES, self._policy)):
             threading.Thread(target=self._run, args=(path, view), daemon=True).start()
 
@@ -64,19 +63,19 @@ class PolicyWatcher:
             return len(self._kinds) == 3
 
     def pods(self) -> dict[str, WatchedPod]:
-        """The pods by uid."""
+        """Return the pods by uid."""
         return self._items(PODS)
 
     def namespaces(self) -> dict[str, Mapping[str, str]]:
-        """Labels by name."""
+        """Return labels by namespace."""
         return dict(self._items(NAMESPACES).values())
 
     def policies(self) -> list[NetworkPolicy]:
-        """All policies."""
+        """Return all policies."""
         return list(self._items(POLICIES).values())
 
     def ensure_known(self, namespace: str, name: str, uid: str) -> bool:
-        """Makes sure that a pod is known, or asks for it. False if there is none. Raises KubeError."""
+        """Fetch a pod if the cache lacks it. Return False if it does not exist. Raises KubeApiError."""
         if uid in self.pods():
             return True
         item = self._kube.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
@@ -97,7 +96,7 @@ class PolicyWatcher:
             return parse(item)
         except UnsupportedPolicy as error:
             self.problems[title] = str(error)
-            log(f"the policy {title} cannot be expressed, so that its pods are closed: {error}")
+            log(f"the policy {title} is not supported, its pods are blocked: {error}")
             return deny_all(item)
 
     def _run(self, path: str, view: Callable[[Mapping[str, Any]], Any]) -> None:
@@ -106,7 +105,7 @@ class PolicyWatcher:
             try:
                 self._list_and_watch(path, view)
                 retry = 0.1
-            except Exception as error:  # whatever it is, this thread has no second
+            except Exception as error:  # nothing restarts this thread
                 log(f"{path}: {type(error).__name__}: {error}")
                 time.sleep(retry)
                 retry = min(retry * 2, _MAX_RETRY_SECONDS)
@@ -148,5 +147,5 @@ def _labels(item: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
 
 
 def log(text: str) -> None:
-    """A line in the process's log."""
+    """Write a line to the process's log."""
     print(f"fences: {text}", file=sys.stderr, flush=True)

@@ -1,7 +1,7 @@
-"""Runs a command to its end, bounded in time, with its output where a person finds it.
+"""Run commands to completion with a timeout, and keep their output where a person finds it.
 
-Used by every step that calls another program. Short questions go through
-`ask`, long work through `run`, which keeps a log and shows its last line.
+Used by every step that calls another program. `read_output` is for short queries, `run` for long work: it
+writes a log and shows its last line.
 """
 
 import os
@@ -17,28 +17,28 @@ _TAIL_LINES = 15
 
 
 class CommandFailed(DevClusterError):
-    """A program ended with an error. The message has its last lines."""
+    """A program failed. The message has its last lines."""
 
 
 def read_output(argv: Sequence[str], *, seconds: float = 60, stdin: str | None = None) -> str:
-    """What the command prints. Raises CommandFailed on another exit code than 0 or after `seconds`."""
+    """Return the command's output. Raises CommandFailed on a nonzero exit code or after `seconds`."""
     try:
         completed = subprocess.run(
             argv, input=stdin, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise CommandFailed(f"{argv[0]} did not answer within {seconds:.0f} s: {' '.join(argv)}") from error
+        raise CommandFailed(f"{argv[0]} did not finish within {seconds:.0f} s: {' '.join(argv)}") from error
     except OSError as error:
         raise CommandFailed(f"{argv[0]} cannot be started: {error}") from error
     if completed.returncode != 0:
         raise CommandFailed(
-            f"{' '.join(argv)} ended with {completed.returncode}: {completed.stderr.strip() or completed.stdout.strip()}"
+            f"{' '.join(argv)} failed with exit code {completed.returncode}: {completed.stderr.strip() or completed.stdout.strip()}"
         )
     return completed.stdout
 
 
 def tail(log: Path, lines: int = _TAIL_LINES) -> str:
-    """The last lines of a log, or an empty text where there is none."""
+    """Return the last lines of a log, or an empty text if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -58,10 +58,10 @@ def run(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Runs long work with all output in `log`, its last line shown in `step`.
+    """Run long work with all output in `log` and its last line in `step`.
 
-    Raises CommandFailed on another exit code than 0, or after `seconds`, when
-    the command's whole process group is killed.
+    Raises CommandFailed on a nonzero exit code, or after `seconds`, after it has killed the command's process
+    group.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     merged = {**os.environ, **(environment or {})}
@@ -83,7 +83,7 @@ def run(
             raise
     if process.returncode != 0:
         raise CommandFailed(
-            f"{argv[0]} ended with {process.returncode}. The log is {log}; it ends:\n{tail(log)}"
+            f"{argv[0]} failed with exit code {process.returncode}. Last lines of {log}:\n{tail(log)}"
         )
 
 
@@ -95,5 +95,5 @@ def _wait(process: subprocess.Popen[bytes], step: Step, log: Path, seconds: floa
         except subprocess.TimeoutExpired:
             step.detail = tail(log, 1).strip()[:100]
     raise CommandFailed(
-        f"{process.args!r} was not done within {seconds:.0f} s. The log is {log}; it ends:\n{tail(log)}"
+        f"{process.args!r} did not finish within {seconds:.0f} s. Last lines of {log}:\n{tail(log)}"
     )

@@ -1,6 +1,6 @@
-"""How to tell that a process answers.
+"""Readiness probes of processes.
 
-A `Probe` is a value made by the files of `dev/cluster`; `problem` asks it.
+A `Probe` is a value in a `ProcessSpec`; `problem` runs it.
 """
 
 import http.client
@@ -15,7 +15,7 @@ _PROBE_TIMEOUT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class HttpProbe:
-    """Ready when the address, one of this host's own, answers 200. Certificates are not checked."""
+    """Ready when the URL, on an address of this host, returns 200. Certificates are not verified."""
 
     url: str
 
@@ -39,7 +39,7 @@ Probe = HttpProbe | TcpProbe | UnixProbe
 
 
 def problem(probe: Probe) -> str | None:
-    """None when ready, else what is in the way. Takes at most two seconds."""
+    """Return None if ready, else the reason. Takes at most two seconds."""
     try:
         match probe:
             case HttpProbe(url):

@@ -1,9 +1,8 @@
-"""Which process is meant, and how it is ended.
+"""Identity and termination of processes.
 
-Used by `dev.process.program`. A process id alone may belong to somebody else by the
-time it is used: ids are reused, after a reboot all of them. So a process is
-known by its id and its start time, and signals go through a pidfd, which
-never means another process.
+Used by `dev.process.program`. A pid alone can belong to another process: pids are reused, after a reboot all
+of them. A process is therefore identified by pid and start time, and signals go through a pidfd, which never
+refers to another process.
 """
 
 import json
@@ -27,7 +26,7 @@ class ProcessIdentity:
 
 @dataclass(frozen=True)
 class ProcessRecord:
-    """What a pid file says: the process, and a hash of what it was started with."""
+    """Content of a pid file: the process, and a hash of its start parameters."""
 
     pid: int
     started: int
@@ -35,12 +34,12 @@ class ProcessRecord:
 
     @property
     def identity(self) -> ProcessIdentity:
-        """The process that was recorded."""
+        """The recorded process."""
         return ProcessIdentity(self.pid, self.started)
 
 
 def identity_of(pid: int) -> ProcessIdentity | None:
-    """The identity of the live process with this id; None if there is none or only its zombie."""
+    """Return the identity of the live process with this pid; None if there is none or it is a zombie."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -53,14 +52,14 @@ def identity_of(pid: int) -> ProcessIdentity | None:
 
 
 def write(path: Path, record: ProcessRecord) -> None:
-    """Writes a pid file; a reader sees the old or the new one, never a part."""
+    """Write a pid file atomically."""
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps(asdict(record)))
     fresh.replace(path)
 
 
 def read(path: Path) -> ProcessRecord | None:
-    """What the pid file says of a process that is alive; None for a missing, broken or stale file."""
+    """Return the pid file's record if its process is alive; None for a missing, broken or stale file."""
     try:
         record = ProcessRecord(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
@@ -69,7 +68,7 @@ def read(path: Path) -> ProcessRecord | None:
 
 
 def stop(identity: ProcessIdentity, grace: float, kill_wait: float = 5.0) -> bool:
-    """SIGTERM, after `grace` seconds SIGKILL, then at most `last` seconds. True once the process is gone."""
+    """Send SIGTERM, after `grace` s SIGKILL, then wait `kill_wait` s. Return whether the process ended."""
     try:
         descriptor = os.pidfd_open(identity.pid)
     except OSError:

@@ -1,8 +1,7 @@
-"""A process of the ground: started, found again, waited for, stopped.
+"""Managed process of the dev cluster: start, detect, wait, stop.
 
-`Program` is a value made by the files of `dev/cluster`; the embedded ground
-applies it. A program that runs already is left alone, unless what it was
-started with has changed since.
+`ProcessSpec` is a value; the dev clusters apply it. A process that is running already stays unchanged, unless
+its start parameters have changed.
 """
 
 import hashlib
@@ -28,9 +27,9 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """What to run. `files` are written before the start; `grace` is the time in seconds that SIGTERM gets.
+    """What to run. `files` are written before the start; `grace_seconds` is the time after SIGTERM.
 
-    One that ends before it answers is started `again` so often, within its `startup` seconds.
+    A process that exits before it is ready is started again up to `restarts` times within `startup_seconds`.
     """
 
     name: str
@@ -45,7 +44,7 @@ class ProcessSpec:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of all that the process is started with. The program file counts by time and size."""
+        """A hash of all start parameters. The binary counts by modification time and size."""
         binary = Path(self.argv[0]).stat()
         files = sorted((str(path), text) for path, text in self.files.items())
         variables = sorted(self.environment.items())
@@ -54,90 +53,90 @@ class ProcessSpec:
 
 
 def pid_file(settings: Settings, name: str) -> Path:
-    """Where the program's process is recorded."""
+    """Return the path of the process's pid file."""
     return settings.run / f"{name}.pid"
 
 
 def log_file(settings: Settings, name: str) -> Path:
-    """Where all output of the program goes."""
+    """Return the path of the process's log."""
     return settings.logs / f"{name}.log"
 
 
 def running(settings: Settings, name: str) -> process.ProcessRecord | None:
-    """The record of the program's live process, if there is one."""
+    """Return the record of the live process, if there is one."""
     return process.read(pid_file(settings, name))
 
 
-def start(settings: Settings, program: ProcessSpec) -> bool:
-    """Makes sure that the program runs as described. True if it had to be started.
+def start(settings: Settings, spec: ProcessSpec) -> bool:
+    """Ensure that the process is running as described. Return whether it was started.
 
-    Raises GroundError where it ended at once, unless `wait_ready` starts it again.
+    Raises DevClusterError if it exited immediately, unless `wait_ready` starts it again.
     """
-    record = running(settings, program.name)
-    if record and record.fingerprint == program.fingerprint:
+    record = running(settings, spec.name)
+    if record and record.fingerprint == spec.fingerprint:
         return False
     if record:
-        stop(settings, program.name, program.grace_seconds)
-    for path, text in program.files.items():
+        stop(settings, spec.name, spec.grace_seconds)
+    for path, text in spec.files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    log = log_file(settings, program.name)
+    log = log_file(settings, spec.name)
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size > _MAX_LOG_BYTES:
         log.replace(log.with_suffix(".log.1"))
     with log.open("ab") as output:
         child = subprocess.Popen(
-            program.argv,
+            spec.argv,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            cwd=program.cwd or settings.state,
-            env={"PATH": f"{settings.bin}:{_PATH}", "HOME": "/root", **program.environment},
+            cwd=spec.cwd or settings.state,
+            env={"PATH": f"{settings.bin}:{_PATH}", "HOME": "/root", **spec.environment},
             start_new_session=True,
             preexec_fn=_raise_open_files,
         )
     identity = process.identity_of(child.pid)
     if identity is not None:
-        record = process.ProcessRecord(identity.pid, identity.started, program.fingerprint)
-        process.write(pid_file(settings, program.name), record)
-    elif not program.restarts:
-        raise DevClusterError(f"{program.name} ended at once. Its log is {log}; it ends:\n{tail(log)}")
+        record = process.ProcessRecord(identity.pid, identity.started, spec.fingerprint)
+        process.write(pid_file(settings, spec.name), record)
+    elif not spec.restarts:
+        raise DevClusterError(f"{spec.name} exited immediately. Last lines of {log}:\n{tail(log)}")
     return True
 
 
 def _raise_open_files() -> None:
-    # A node holds many connections and watches open; the soft limit of a login shell is 1024.
+    # A node has many open connections and watches; the soft limit of a login shell is 1024.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft = _MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _MAX_OPEN_FILES)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def wait_ready(settings: Settings, program: ProcessSpec) -> None:
-    """Waits until the program answers. Raises GroundError with its last lines if it ended or is too slow."""
-    deadline = time.monotonic() + program.startup_seconds
-    pause, restarts = 0.02, program.restarts
-    log = log_file(settings, program.name)
-    while program.probe:
-        reason = probes.problem(program.probe)
+def wait_ready(settings: Settings, spec: ProcessSpec) -> None:
+    """Wait until the process is ready. Raises DevClusterError with its log if it exits or times out."""
+    deadline = time.monotonic() + spec.startup_seconds
+    pause, restarts = 0.02, spec.restarts
+    log = log_file(settings, spec.name)
+    while spec.probe:
+        reason = probes.problem(spec.probe)
         if reason is None:
             return
-        if running(settings, program.name) is None:
+        if running(settings, spec.name) is None:
             if not restarts:
-                raise DevClusterError(f"{program.name} ended. Its log is {log}; it ends:\n{tail(log)}")
+                raise DevClusterError(f"{spec.name} exited. Last lines of {log}:\n{tail(log)}")
             restarts -= 1
             time.sleep(_RESTART_DELAY_SECONDS)
-            start(settings, program)
+            start(settings, spec)
         if time.monotonic() > deadline:
             raise DevClusterError(
-                f"{program.name} did not answer within {program.startup_seconds:.0f} s ({reason}). "
-                f"Its log is {log}; it ends:\n{tail(log)}"
+                f"{spec.name} was not ready within {spec.startup_seconds:.0f} s ({reason}). "
+                f"Last lines of {log}:\n{tail(log)}"
             )
         time.sleep(pause)
         pause = min(pause * 1.5, 0.5)
 
 
 def stop(settings: Settings, name: str, grace: float = 10.0) -> bool:
-    """Ends the program if it runs and removes its pid file. False if it is still there."""
+    """Stop the process if it is running and remove its pid file. Return False if it is still alive."""
     record = running(settings, name)
     stopped = record is None or process.stop(record.identity, grace)
     if stopped:

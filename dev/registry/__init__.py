@@ -1,1 +1,1 @@
-"""The image registry of the embedded cluster and its token server."""
+"""Image registry of the embedded cluster and its token server."""

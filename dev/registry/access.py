@@ -1,8 +1,8 @@
-"""Who may do what in the ground's registry. Pure but for the key, which is drawn once.
+"""Authorization in the dev cluster's registry. Pure but for the key, which is generated once.
 
-Everybody may pull. Whoever is named like a repository, or like the beginning of its path, and shows the
-password that goes with the name, may push and delete there and nowhere else. Passwords are made of one key;
-no list of them is kept. Called by `dev.registry.token_server`, and by all that push.
+Anyone may pull. A user whose name is a repository or a prefix of its path, and who has that name's password,
+may push and delete there and nowhere else. Passwords are derived from one key; there is no list of them.
+Called by `dev.registry.token_server`, and by everything that pushes.
 """
 
 import base64
@@ -24,7 +24,7 @@ _ALL_ACTIONS = ("pull", "push", "delete")
 
 @dataclass(frozen=True)
 class RegistryScope:
-    """What a client asks for: actions on one thing, `repository:crews/tides:pull,push`."""
+    """Actions that a client requests on one resource: `repository:crews/tides:pull,push`."""
 
     kind: str
     name: str
@@ -32,7 +32,7 @@ class RegistryScope:
 
 
 def parse_scopes(texts: Iterable[str], limit: int = 16) -> tuple[RegistryScope, ...]:
-    """The scopes of a request's parameters, at most `most` of them; what is none is left out."""
+    """Return at most `limit` scopes of a request's parameters; skip malformed ones."""
     scopes = []
     for text in " ".join(texts).split():
         kind, _, name_and_actions = text.partition(":")
@@ -44,7 +44,7 @@ def parse_scopes(texts: Iterable[str], limit: int = 16) -> tuple[RegistryScope, 
 
 
 def granted(scopes: Iterable[RegistryScope], user: str) -> tuple[RegistryScope, ...]:
-    """What `user`, whose password was right (empty: nobody), gets of it. The catalogue is for nobody."""
+    """Return the permitted part of the scopes for `user` (empty: anonymous). Never the catalogue."""
     allowed = []
     for scope in scopes:
         if scope.kind != "repository":
@@ -59,24 +59,24 @@ def granted(scopes: Iterable[RegistryScope], user: str) -> tuple[RegistryScope, 
 
 
 def password(key: str, user: str) -> str:
-    """The password of `user`, who is named like what may be pushed to."""
+    """Return the password of `user`, whose name is the repository prefix for pushes."""
     return hmac.new(key.encode(), f"registry\n{user}".encode(), hashlib.sha256).hexdigest()
 
 
 def password_matches(key: str, user: str, candidate: str) -> bool:
-    """Whether the password that was shown is the user's."""
+    """Return whether `candidate` is the user's password."""
     return _USER.fullmatch(user) is not None and hmac.compare_digest(
         password(key, user).encode(), candidate.encode()
     )
 
 
 def key_file(settings: Settings) -> Path:
-    """Where the key of all passwords lies; only root reads it."""
+    """Return the file with the key of all passwords; only root can read it."""
     return settings.data / "registry-passwords"
 
 
 def key(settings: Settings) -> str:
-    """The key; drawn where there is none yet."""
+    """Return the key; generate it if there is none."""
     file = key_file(settings)
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -88,10 +88,10 @@ def key(settings: Settings) -> str:
 
 
 def basic(settings: Settings, user: str) -> str:
-    """User and password as the header `Authorization` has them after `Basic`."""
+    """Return user and password encoded for the header `Authorization: Basic`."""
     return base64.b64encode(f"{user}:{password(key(settings), user)}".encode()).decode()
 
 
 def docker_config(settings: Settings, user: str, host: str = REGISTRY) -> str:
-    """The `.dockerconfigjson` with which the repositories below `user` are pushed to."""
+    """Return the `.dockerconfigjson` for pushes to the repositories below `user`."""
     return json.dumps({"auths": {host: {"auth": basic(settings, user)}}})

@@ -1,6 +1,7 @@
-"""Requests to a registry that may ask for a token, by the standard library alone.
+"""Registry client with token authentication, standard library only.
 
-Called by `dev.images.oci`, which pushes the ground's own images, and by all on this machine that read images.
+Called by `dev.images.oci`, which pushes the dev cluster's images, and by everything on this machine that
+reads images.
 """
 
 import http.client
@@ -16,12 +17,12 @@ _PARAMETER = re.compile(r'([a-z]+)="([^"]*)"')
 _CALL_TIMEOUT_SECONDS = 120.0
 _TOKEN_TIMEOUT_SECONDS = 20.0
 _MAX_TOKEN_BYTES = 1 << 20
-# The ground's own registry is never behind a proxy.
+# The dev cluster's registry is never behind a proxy.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def token_address(challenge: str) -> str:
-    """Where to ask for the token that a registry's answer 401 wants; empty where it wants none."""
+    """Return the URL of the token that a 401 response requires; empty if it requires none."""
     scheme, _, parameters_text = challenge.partition(" ")
     parameters = dict(_PARAMETER.findall(parameters_text))
     if scheme.lower() != "bearer" or not parameters.get("realm"):
@@ -30,7 +31,7 @@ def token_address(challenge: str) -> str:
 
 
 def token(address: str, basic: str = "") -> str:
-    """The token of that address. Raises OSError, ValueError."""
+    """Return the token from that URL. Raises OSError, ValueError."""
     headers = {"Authorization": f"Basic {basic}"} if basic else {}
     request = urllib.request.Request(address, headers=headers)
     with _DIRECT.open(request, timeout=_TOKEN_TIMEOUT_SECONDS) as response:
@@ -38,7 +39,7 @@ def token(address: str, basic: str = "") -> str:
 
 
 def open_url(url: str, accept: str = "*/*", seconds: float = _CALL_TIMEOUT_SECONDS) -> Any:
-    """The answer to a GET, with a token for nobody in particular where one is asked for. Raises OSError."""
+    """Return the response to a GET, with an anonymous token if required. Raises OSError."""
     request = urllib.request.Request(url, headers={"Accept": accept})
     try:
         return _DIRECT.open(request, timeout=seconds)
@@ -47,13 +48,13 @@ def open_url(url: str, accept: str = "*/*", seconds: float = _CALL_TIMEOUT_SECON
         error.close()
         if not address:
             raise
-    # Not sent on where the registry redirects to.
+    # Not sent to the target of a redirect.
     request.add_unredirected_header("Authorization", f"Bearer {token(address)}")
     return _DIRECT.open(request, timeout=seconds)
 
 
 class RegistryClient:
-    """Reads and writes one registry at `url` (plain http). `basic` are user and password, or empty."""
+    """Client of the registry at `url` (plain HTTP). `basic` are user and password, or empty."""
 
     def __init__(self, url: str, basic: str = "") -> None:
         self._url = url
@@ -63,9 +64,9 @@ class RegistryClient:
     def call(
         self, method: str, target: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, str]:
-        """Status and `Location` of one request; a body that is a file must be seekable.
+        """Return status and `Location` of one request; a file as body must be seekable.
 
-        `target` is a path or an address of the registry. Raises OSError, HTTPException, ValueError.
+        `target` is a path or a URL of the registry. Raises OSError, HTTPException, ValueError.
         """
         start = body.tell() if hasattr(body, "tell") else 0
         status, location, challenge = self._once(method, target, body, headers)

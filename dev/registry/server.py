@@ -1,6 +1,6 @@
-"""The image registry of the embedded ground: Debian's docker-registry at the bridge address, plain http.
+"""Image registry of the embedded cluster: Debian's docker-registry at the bridge address, plain HTTP.
 
-Everybody pulls, and pushing takes a password: it believes the tokens of `dev.registry.token_server`.
+Pulls need no password, pushes do: it accepts the tokens of `dev.registry.token_server`.
 """
 
 import json
@@ -15,7 +15,7 @@ URL = f"http://{BRIDGE_ADDRESS}:{REGISTRY_PORT}"
 
 
 def configuration(settings: Settings, secret: str) -> str:
-    """The configuration file: JSON, which is YAML too. `secret` signs the state of uploads."""
+    """Return the configuration file: JSON, which is also YAML. `secret` signs the state of uploads."""
     return json.dumps(
         {
             "version": "0.1",
@@ -43,7 +43,7 @@ def configuration(settings: Settings, secret: str) -> str:
 
 
 def process_spec(settings: Settings, secret: str) -> ProcessSpec:
-    """The process as `up` starts it."""
+    """Return the process that `up` starts."""
     file = settings.configuration / "registry.yaml"
     return ProcessSpec(
         name="registry",

@@ -1,7 +1,7 @@
-"""Signs tokens as the registry reads them: RS256, with a key that openssl makes once.
+"""RS256 signatures of registry tokens, with a key that openssl generates once.
 
-The standard library has no signatures, but arithmetic of great numbers; the ground's processes get by without
-other packages. Called by `dev.registry.token_server`.
+The standard library has no signatures, but big integers; the dev cluster's processes use no other packages.
+Called by `dev.registry.token_server`.
 """
 
 import base64
@@ -17,12 +17,12 @@ from dev.settings import Settings
 
 _DAYS = 36500
 _SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")
-"""What stands before a SHA-256 that is signed (PKCS #1, version 1.5)."""
+"""The DigestInfo prefix of a SHA-256 (PKCS #1, version 1.5)."""
 
 
 @dataclass(frozen=True)
 class TokenSigner:
-    """An RSA key, ready for the Chinese remainder theorem, and the name by which the registry knows it."""
+    """An RSA key in Chinese remainder form, and its key id in the registry."""
 
     name: str
     modulus: int
@@ -31,7 +31,7 @@ class TokenSigner:
     coefficient: int
 
     def signature(self, data: bytes) -> bytes:
-        """The signature of `data`."""
+        """Return the signature of `data`."""
         size = (self.modulus.bit_length() + 7) // 8
         digest_info = _SHA256 + hashlib.sha256(data).digest()
         padded = b"\0\1" + b"\xff" * (size - len(digest_info) - 3) + b"\0" + digest_info
@@ -41,7 +41,7 @@ class TokenSigner:
         return signed.to_bytes(size, "big")
 
     def token(self, claims: Mapping[str, object]) -> str:
-        """A JSON Web Token with these claims."""
+        """Return a JSON Web Token with these claims."""
         header = {"typ": "JWT", "alg": "RS256", "kid": self.name}
         body = ".".join(
             _encoded(json.dumps(part, separators=(",", ":")).encode()) for part in (header, claims)
@@ -54,17 +54,17 @@ def _encoded(data: bytes) -> str:
 
 
 def certificate_file(settings: Settings) -> Path:
-    """The certificate by which the registry knows the key."""
+    """Return the certificate by which the registry identifies the key."""
     return settings.data / "registry-tokens.crt"
 
 
 def key_file(settings: Settings) -> Path:
-    """The private key."""
+    """Return the file of the private key."""
     return settings.data / "registry-tokens.key"
 
 
 def ensure(settings: Settings) -> TokenSigner:
-    """The signer of this ground; key and certificate are made where there are none. Raises CommandFailed."""
+    """Return the signer; create key and certificate if absent. Raises CommandFailed."""
     certificate, key = certificate_file(settings), key_file(settings)
     if not (certificate.exists() and key.exists()):
         settings.data.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def ensure(settings: Settings) -> TokenSigner:
 
 
 def make(certificate: Path, key: Path) -> None:
-    """Draws a key and makes a certificate of it that it signed itself. Raises CommandFailed."""
+    """Generate a key and its self-signed certificate. Raises CommandFailed."""
     openssl = program_path("openssl")
     key.unlink(missing_ok=True)
     key.touch(mode=0o600)
@@ -85,7 +85,7 @@ def make(certificate: Path, key: Path) -> None:
 
 
 def read(certificate: Path, key: Path) -> TokenSigner:
-    """The signer of a key in a file and its certificate. Raises CommandFailed."""
+    """Return the signer of a key file and its certificate. Raises CommandFailed."""
     public = command.read_output(
         [program_path("openssl"), "x509", "-pubkey", "-noout", "-in", str(certificate)]
     )
@@ -94,7 +94,7 @@ def read(certificate: Path, key: Path) -> TokenSigner:
 
 
 def key_name(public: bytes) -> str:
-    """The name of a public key (DER): 240 bits of its hash, twelve groups of four letters."""
+    """Return the key id of a public key (DER): 240 bits of its hash, twelve groups of four letters."""
     text = base64.b32encode(hashlib.sha256(public).digest()[:30]).decode()
     return ":".join(text[start : start + 4] for start in range(0, len(text), 4))
 
@@ -105,7 +105,7 @@ def _der(pem: str) -> bytes:
 
 
 def _integers(der: bytes) -> Iterator[int]:
-    """The numbers of a sequence of numbers."""
+    """Yield the integers of a DER sequence."""
     _, content, _ = _element(der)
     while content:
         _, number, content = _element(content)
@@ -113,7 +113,7 @@ def _integers(der: bytes) -> Iterator[int]:
 
 
 def _element(der: bytes) -> tuple[int, bytes, bytes]:
-    """Kind and content of the first element, and what comes after it."""
+    """Return tag and content of the first DER element, and the remaining bytes."""
     size, start = der[1], 2
     if size & 0x80:
         start = 2 + (size & 0x7F)

@@ -1,7 +1,7 @@
-"""Gives tokens to those who use the ground's registry. Run by `up` as a process of its own.
+"""Token server of the dev cluster's registry. Started by `up` as a separate process.
 
-The registry sends whoever comes without a token here, and believes what is signed here. `GET /token` with the
-parameters of the distribution project's token protocol; user and password by Basic, none for who only pulls.
+The registry redirects clients without a token to it, and accepts what it signs. `GET /token` has the
+parameters of the distribution project's token protocol; user and password by Basic, none for pulls.
 """
 
 import base64
@@ -37,7 +37,7 @@ _MAX_CACHED_TOKENS = 512
 
 
 class TokenIssuer:
-    """Makes tokens, and gives one again while it is young: a signature takes milliseconds."""
+    """Issues tokens, and reuses recent ones: a signature takes milliseconds."""
 
     def __init__(self, key: str, signer: TokenSigner, clock: Callable[[], float] = time.time) -> None:
         self._key = key
@@ -47,7 +47,7 @@ class TokenIssuer:
         self._cache: dict[tuple[str, tuple[RegistryScope, ...]], tuple[int, str]] = {}
 
     def authenticate(self, authorization: str) -> str | None:
-        """Who asks: empty for nobody in particular, None where the password is wrong."""
+        """Return the user: empty if anonymous, None if the password is wrong."""
         if not authorization:
             return ""
         scheme, _, encoded = authorization.partition(" ")
@@ -59,7 +59,7 @@ class TokenIssuer:
         return name if valid else None
 
     def token(self, user: str, requested: tuple[RegistryScope, ...]) -> tuple[str, int]:
-        """A token for what the user may do of it, and when it was made."""
+        """Return a token for the permitted part of the scopes, and its issue time."""
         scopes, now = access.granted(requested, user), int(self._clock())
         with self._lock:
             issued_at, text = self._cache.get((user, scopes), (0, ""))
@@ -92,13 +92,13 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _CONNECTION_TIMEOUT_SECONDS
 
     def do_GET(self) -> None:
-        """A token, or what is wrong."""
+        """Return a token or an error."""
         parts = urlsplit(self.path)
         if parts.path == "/":
             self._respond(200, {"service": SERVICE})
             return
         if parts.path != "/token":
-            self._respond(404, {"details": "ask for /token"})
+            self._respond(404, {"details": "use /token"})
             return
         issuer = self.server.issuer
         user = issuer.authenticate(self.headers.get("Authorization", ""))
@@ -125,11 +125,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """Says nothing: whoever pulls comes by here."""
+        """Log nothing: every pull requests a token."""
 
 
 class TokenHttpServer(ThreadingHTTPServer):
-    """One thread a request, at most 64 at once; who comes then is sent away."""
+    """One thread per request, at most 64 in parallel; further connections are closed after one second."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -140,27 +140,27 @@ class TokenHttpServer(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Takes a place first."""
+        """Acquire a slot first."""
         if self._slots.acquire(timeout=1.0):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Gives it back."""
+        """Release the slot afterwards."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who hangs up in the middle is no news."""
+        """Ignore lost connections."""
         if not isinstance(sys.exception(), (OSError, ValueError)):
             socketserver.BaseServer.handle_error(self, request, client_address)
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
-    """The process as `up` starts it; code, key and certificate count into its fingerprint."""
+    """Return the process that `up` starts; its fingerprint includes code, key and certificate."""
     code = "".join((REPOSITORY / "dev" / "registry" / name).read_text() for name in _CODE)
     return ProcessSpec(
         name="registry-tokens",
@@ -173,7 +173,7 @@ def process_spec(settings: Settings) -> ProcessSpec:
 
 
 def main(state: str) -> None:
-    """Serves for ever."""
+    """Serve without end."""
     settings = Settings(Path(state))
     issuer = TokenIssuer(access.key(settings), signing.ensure(settings))
     TokenHttpServer((BRIDGE_ADDRESS, REGISTRY_TOKENS_PORT), issuer).serve_forever()

@@ -1,1 +1,1 @@
-"""Software bills of materials and the audit of what they list: `make sbom`, `make audit`."""
+"""Software bills of materials and their audit: `make sbom`, `make audit`."""

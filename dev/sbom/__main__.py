@@ -1,4 +1,4 @@
-"""Writes sbom/service.cdx.json, runner.cdx.json and client.cdx.json: `python3 -m dev.sbom [DIRECTORY]`."""
+"""Write sbom/service.cdx.json, runner.cdx.json and client.cdx.json: `python3 -m dev.sbom [DIRECTORY]`."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from dev.settings import REPOSITORY
 
 
 def service(state: settings.Settings) -> dict[str, object]:
-    """Of the image that was built last. Raises GroundError where there is none."""
+    """Return the document of the image built last. Raises DevClusterError if there is none."""
     record_file = state.data / "images" / "crewyard-service.json"
     if not record_file.exists():
         raise DevClusterError("The service's image has not been built. Run `make up`.")
@@ -32,7 +32,7 @@ def service(state: settings.Settings) -> dict[str, object]:
 
 
 def runner() -> dict[str, object]:
-    """Of the layer that every crew's image gets: our own files, and nothing of anybody else's."""
+    """Return the document of the layer in every crew's image: only files of this repository."""
     files = list((REPOSITORY / "runner").rglob("*.py"))
     components = [
         document.file(str(path.relative_to(REPOSITORY)), hashlib.sha256(path.read_bytes()).hexdigest())
@@ -44,7 +44,7 @@ def runner() -> dict[str, object]:
 
 
 def client() -> dict[str, object]:
-    """Of the distribution that people install: what it asks for, in the versions that the tests run with."""
+    """Return the document of the client distribution, with its dependencies in the tested versions."""
     project = tomllib.loads((REPOSITORY / "client/pyproject.toml").read_text())["project"]
     locked = document.pinned((REPOSITORY / "requirements/dev.txt").read_text())
     components = []
@@ -60,7 +60,7 @@ def _version(path: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Writes all three and says how much is in each."""
+    """Write all three and print the number of components in each."""
     target = Path(arguments[0] if arguments else "sbom")
     try:
         documents = {

@@ -1,7 +1,7 @@
-"""Known vulnerabilities and licences of what is installed: `python3 -m dev.sbom.audit PIP_AUDIT [SBOM…]`.
+"""Known vulnerabilities and licences of dependencies: `python3 -m dev.sbom.audit PIP_AUDIT [SBOM…]`.
 
-Asks the index that pip uses here for each pinned package. Not every index tells of vulnerabilities: what
-could not be asked about is said, and is no success. Exit code 1: something is known; 3: nothing was asked.
+Queries pip's index for each pinned package. Not every index has vulnerability data: packages without data are
+listed and do not count as success. Exit code 1: vulnerabilities found; 3: no package could be checked.
 """
 
 import json
@@ -19,7 +19,7 @@ _AUDIT_TIMEOUT_SECONDS = 900
 
 @dataclass(frozen=True)
 class AuditResult:
-    """Of one requirements file: how many packages were asked about, which were not, and what is known."""
+    """Result for one requirements file: packages checked, packages skipped, vulnerabilities."""
 
     audited: int
     skipped: tuple[str, ...]
@@ -27,10 +27,10 @@ class AuditResult:
 
 
 def read(report: Mapping[str, Any]) -> AuditResult:
-    """pip-audit's JSON."""
+    """Parse pip-audit's JSON."""
     dependencies = report.get("dependencies", ())
     known = tuple(
-        f"{dependency['name']} {dependency['version']}: {vulnerability['id']}, mended in {_fix_versions(vulnerability)}"
+        f"{dependency['name']} {dependency['version']}: {vulnerability['id']}, fixed in {_fix_versions(vulnerability)}"
         for dependency in dependencies
         for vulnerability in dependency.get("vulns", ())
     )
@@ -43,7 +43,7 @@ def _fix_versions(vulnerability: Mapping[str, Any]) -> str:
 
 
 def code(audits: Iterable[AuditResult]) -> int:
-    """The exit code."""
+    """Return the exit code."""
     results = list(audits)
     if any(result.vulnerabilities for result in results):
         return 1
@@ -51,17 +51,17 @@ def code(audits: Iterable[AuditResult]) -> int:
 
 
 def licenses(document: Mapping[str, Any]) -> Counter[str]:
-    """How many Python packages say that they have which licence."""
+    """Return the number of Python packages per declared licence."""
     count: Counter[str] = Counter()
     for component in document["components"]:
         if str(component.get("purl", "")).startswith("pkg:pypi/"):
-            license = (component.get("licenses") or [{"license": {"name": "none said"}}])[0]
+            license = (component.get("licenses") or [{"license": {"name": "not declared"}}])[0]
             count[license.get("expression") or license["license"]["name"]] += 1
     return count
 
 
 def main(arguments: list[str]) -> int:
-    """Prints what is known, then the licences in the documents that are named."""
+    """Print the vulnerabilities, then the licences in the given documents."""
     audits = []
     for file in FILES:
         completed = subprocess.run(
@@ -89,19 +89,17 @@ def main(arguments: list[str]) -> int:
             print(f"{file}: {completed.stderr.decode(errors='replace')[-500:]}", file=sys.stderr)
             audit = AuditResult(0, (), ())
         audits.append(audit)
-        print(
-            f"{file}: {audit.audited} packages asked about, {len(audit.vulnerabilities)} vulnerabilities known"
-        )
+        print(f"{file}: {audit.audited} packages checked, {len(audit.vulnerabilities)} known vulnerabilities")
         if audit.skipped:
             names = ", ".join(audit.skipped[:5])
-            print(f"  {len(audit.skipped)} of which the index here tells nothing: {names}, …")
+            print(f"  {len(audit.skipped)} without vulnerability data in this index: {names}, …")
         for line in audit.vulnerabilities:
             print(f"  {line}")
     for path in map(Path, arguments[1:]):
         for name, count in licenses(json.loads(path.read_text())).most_common():
             print(f"{path.stem}: {count:>3} x {name}")
     if code(audits) == 3:
-        print("Nothing could be asked about: run this where pip reaches an index with vulnerability data.")
+        print("No package could be checked: run this where pip has an index with vulnerability data.")
     return code(audits)
 
 

@@ -1,4 +1,4 @@
-"""A CycloneDX document of packages and files. Pure: the same content gives the same bytes."""
+"""CycloneDX document of packages and files. Pure: the same content gives the same bytes."""
 
 import re
 import uuid
@@ -14,12 +14,12 @@ _SPDX = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 
 
 def normal(name: str) -> str:
-    """The name of a Python package as indexes have it."""
+    """Return the normalized name of a Python package."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def pinned(requirements: str) -> dict[str, tuple[str, list[str]]]:
-    """Name → version and sha256 of its archives, of a requirements file with hashes."""
+    """Return name → version and sha256 of its archives, from a requirements file with hashes."""
     packages: dict[str, tuple[str, list[str]]] = {}
     for line in requirements.replace("\\\n", " ").splitlines():
         match = re.match(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==([^ ;]+)", line)
@@ -29,25 +29,25 @@ def pinned(requirements: str) -> dict[str, tuple[str, list[str]]]:
 
 
 def python(package: InstalledPackage, hashes: Iterable[str] = ()) -> dict[str, Any]:
-    """A Python package; `hashes` are those of the archives of which one was installed."""
+    """Return a Python package; `hashes` are those of the archives, one of which was installed."""
     name = normal(package.name)
     return _component("library", name, package, f"pkg:pypi/{quote(name)}@{quote(package.version)}", hashes)
 
 
 def debian(package: InstalledPackage, suite: str) -> dict[str, Any]:
-    """A Debian package."""
+    """Return a Debian package."""
     qualifiers = f"?arch={package.architecture}&distro={suite}"
     purl = f"pkg:deb/debian/{quote(package.name)}@{quote(package.version)}{qualifiers}"
     return _component("library", package.name, package, purl, ())
 
 
 def file(name: str, sha256: str) -> dict[str, Any]:
-    """One file of ours."""
+    """Return a file of this repository."""
     return {"type": "file", "bom-ref": f"file:{name}", "name": name, "hashes": _hashes([sha256])}
 
 
 def document(name: str, version: str, kind: str, components: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The whole; its serial number follows from what it describes."""
+    """Return the document; its serial number is derived from the content."""
     ordered = sorted(components, key=lambda component: str(component["bom-ref"]))
     return {
         "$schema": f"http://cyclonedx.org/schema/bom-{SPECIFICATION}.schema.json",
@@ -73,7 +73,7 @@ def _component(
     if hash_list := _hashes(hashes):
         component["hashes"] = hash_list
     if package.license:
-        # An expression of SPDX where it may be one, else a name: what packages say of themselves varies.
+        # An SPDX expression if it has the form of one, else a name: declared licences vary.
         license_name = {"license": {"name": package.license}}
         is_expression = _SPDX.fullmatch(package.license) and " " in package.license
         component["licenses"] = [{"expression": package.license} if is_expression else license_name]

@@ -1,6 +1,6 @@
-"""What is installed in an image, read from its layers in the ground's registry. Called by dev.sbom.
+"""Packages installed in an image, read from its layers in the dev cluster's registry. Called by dev.sbom.
 
-Python packages are those with a `METADATA`, Debian packages those of dpkg's status.
+Python packages are those with a `METADATA` file, Debian packages those in dpkg's status file.
 """
 
 import json
@@ -23,7 +23,7 @@ _WHITEOUT = ".wh."
 
 @dataclass(frozen=True)
 class InstalledPackage:
-    """One installed package; `license` as it says itself, or empty."""
+    """One installed package; `license` as declared, or empty."""
 
     name: str
     version: str
@@ -33,7 +33,7 @@ class InstalledPackage:
 
 @dataclass
 class ImageContents:
-    """The configuration of an image, its regular files with their modes, and the packages in it."""
+    """The configuration of an image, its regular files with their modes, and its packages."""
 
     digest: str
     configuration: dict[str, Any]
@@ -43,7 +43,7 @@ class ImageContents:
 
 
 def python_package(metadata: str) -> InstalledPackage:
-    """A package by its `METADATA`."""
+    """Return the package of a `METADATA` file."""
     headers = Parser().parsestr(metadata, headersonly=True)
     classified = [
         line.rpartition(" :: ")[2]
@@ -61,7 +61,7 @@ def python_package(metadata: str) -> InstalledPackage:
 
 
 def debian_packages(status: str) -> list[InstalledPackage]:
-    """The installed packages of dpkg's status, sorted."""
+    """Return the installed packages in dpkg's status, sorted."""
     packages = []
     for block in status.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in block.splitlines() if ": " in line and line[0] != " ")
@@ -73,7 +73,7 @@ def debian_packages(status: str) -> list[InstalledPackage]:
 
 
 def read(repository: str, digest: str, address: str = URL) -> ImageContents:
-    """Reads all layers, later ones winning. Raises GroundError where the registry does not have the image."""
+    """Read all layers, later ones override. Raises DevClusterError if the registry lacks the image."""
     base_url = f"{address}/v2/{repository}"
     try:
         with _get(f"{base_url}/manifests/{digest}") as response:
@@ -87,7 +87,7 @@ def read(repository: str, digest: str, address: str = URL) -> ImageContents:
                     _apply_member(contents, texts, name, mode, text)
     except (OSError, urllib.error.URLError, tarfile.TarError) as error:
         raise DevClusterError(
-            f"{repository}@{digest} cannot be read: {error}. `make up` builds it."
+            f"{repository}@{digest} cannot be read: {error}. Run `make up` to build it."
         ) from error
     contents.python = sorted(
         (python_package(text) for name, text in texts.items() if name != _DPKG),

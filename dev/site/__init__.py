@@ -1,1 +1,1 @@
-"""The documentation site: what its reference pages take from the code, and the site generator's hooks."""
+"""Documentation site: reference pages generated from the code, and hooks of the site generator."""

@@ -7,7 +7,7 @@ from dev.site.text import cell, code, table
 
 
 def inputs(action: Mapping[str, Any]) -> str:
-    """The table of inputs."""
+    """Return the table of inputs."""
     rows = []
     for name, definition in action["inputs"].items():
         needed = (
@@ -20,6 +20,6 @@ def inputs(action: Mapping[str, Any]) -> str:
 
 
 def outputs(action: Mapping[str, Any]) -> str:
-    """The table of outputs."""
+    """Return the table of outputs."""
     rows = [(code(name), cell(output["description"])) for name, output in action["outputs"].items()]
     return table(("output", "meaning"), rows)

@@ -1,4 +1,4 @@
-"""Every call of the API as a section, made of its description. Pure. Called by `dev.site.sections`."""
+"""Every API operation as a section, from the OpenAPI document. Pure. Called by `dev.site.sections`."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ _KEY = '-H "Authorization: Bearer $CREWYARD_API_KEY"'
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """One heading for each group, below it one for each call; HEAD is named with its GET."""
+    """Return one heading per tag with one subheading per operation; HEAD is listed with its GET."""
     parts = []
     for tag in document["tags"]:
         calls = [
@@ -25,7 +25,7 @@ def render(document: Mapping[str, Any]) -> str:
 
 
 def schemas(document: Mapping[str, Any]) -> str:
-    """Every object that calls take or give, as a table of its fields."""
+    """Return every object of requests and responses as a table of its fields."""
     parts, request_objects = [], set(_request_objects(document))
     for name, schema in document["components"]["schemas"].items():
         if "properties" not in schema:
@@ -45,7 +45,7 @@ def schemas(document: Mapping[str, Any]) -> str:
 
 
 def type_of(schema: Mapping[str, Any]) -> str:
-    """A schema's type in a few words; an object of its own by its name."""
+    """Return a schema's type in short; a referenced object by name."""
     if "$ref" in schema:
         return str(schema["$ref"]).rsplit("/", 1)[-1]
     if "enum" in schema:
@@ -66,7 +66,7 @@ def type_of(schema: Mapping[str, Any]) -> str:
 
 
 def undescribed(document: Mapping[str, Any]) -> list[str]:
-    """The fields of objects that say nothing of themselves, nor does what they refer to."""
+    """Return the fields without a description of their own or of the referenced object."""
     return [
         f"{name}.{field}"
         for name, schema in document["components"]["schemas"].items()
@@ -76,7 +76,7 @@ def undescribed(document: Mapping[str, Any]) -> list[str]:
 
 
 def _request_objects(document: Mapping[str, Any]) -> Iterable[str]:
-    """The names of the objects that calls take."""
+    """Yield the names of the objects in request bodies."""
     for item in document["paths"].values():
         for method, operation in item.items():
             if method != "parameters":
@@ -85,12 +85,12 @@ def _request_objects(document: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a reference leads to; anything else itself."""
+    """Return the target of a reference, or the schema itself."""
     return document["components"]["schemas"][type_of(schema)] if "$ref" in schema else schema
 
 
 def _type(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    """A type as Markdown; an object that has a table of its own is a link to it."""
+    """Return a type as Markdown; an object with a table links to it."""
     resolved = _resolved(schema, document)
     if resolved is not schema and "properties" not in resolved:
         return cell(type_of(resolved))

@@ -1,6 +1,6 @@
-"""Every command of the command-line tool, with its options, made of the program itself. Pure.
+"""Every CLI command with its options, from the program. Pure.
 
-Called by `dev.site.sections`; tests hold that nothing in it is without its help.
+Called by `dev.site.sections`; tests check that every command and option has help text.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _EVERYWHERE = ("--json", "--help")
 
 
 def walk(command: click.Command, name: str) -> Iterable[tuple[str, click.Command]]:
-    """The commands below a program that do something themselves, each with the words that call it."""
+    """Yield the leaf commands of a program with their full names."""
     if not isinstance(command, click.Group):
         yield name, command
         return
@@ -22,17 +22,17 @@ def walk(command: click.Command, name: str) -> Iterable[tuple[str, click.Command
 
 
 def render(program: click.Command, name: str) -> str:
-    """A section for each command."""
+    """Return one section per command."""
     return "\n".join(_section(words, command) for words, command in walk(program, name))
 
 
 def options(program: click.Command) -> str:
-    """The options of the program itself, which stand before a command."""
+    """Return the program's global options, which precede a command."""
     return table(("option", "meaning"), [_option(option) for option in _options(program)])
 
 
 def undescribed(program: click.Command, name: str) -> list[str]:
-    """Commands without help, and options without help."""
+    """Return commands and options without help."""
     missing = [words for words, command in walk(program, name) if not command.help]
     for words, command in walk(program, name):
         missing += [f"{words} {'/'.join(option.opts)}" for option in _options(command) if not _help(option)]

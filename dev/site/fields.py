@@ -1,4 +1,4 @@
-"""The fields of a kind as tables, made of its schema. Pure. Called by `dev.site.sections` and by tests."""
+"""Fields of a CRD as tables, from its schema. Pure. Called by `dev.site.sections` and by tests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _TIMES = {"date-time": "time"}
 
 @dataclass(frozen=True)
 class SchemaField:
-    """One field, by its path from `spec` or `status` on."""
+    """One field; `path` is relative to `spec` or `status`."""
 
     path: str
     type: str
@@ -22,7 +22,7 @@ class SchemaField:
 
 
 def walk(schema: Mapping[str, Any], path: str = "") -> Iterable[SchemaField]:
-    """All fields below an object's schema, parents before children; `[]` marks the items of a list."""
+    """Yield all fields of an object's schema, parents before children; `[]` marks the items of a list."""
     needed = schema.get("required", ())
     for name, child in schema.get("properties", {}).items():
         here = f"{path}.{name}" if path else name
@@ -40,7 +40,7 @@ def walk(schema: Mapping[str, Any], path: str = "") -> Iterable[SchemaField]:
 
 
 def undescribed(version: Mapping[str, Any]) -> list[str]:
-    """The fields of spec and status that say nothing of themselves."""
+    """Return the fields of spec and status without a description."""
     return [
         f"{part}.{field.path}"
         for part in ("spec", "status")
@@ -50,7 +50,7 @@ def undescribed(version: Mapping[str, Any]) -> list[str]:
 
 
 def render(version: Mapping[str, Any], part: str) -> str:
-    """The table of `spec` or `status`, and what the schema refuses there."""
+    """Return the table of `spec` or `status`."""
     rows = [
         (code(field.path), cell(field.type), _meaning(field))
         for field in walk(_part(version, part))
@@ -60,13 +60,13 @@ def render(version: Mapping[str, Any], part: str) -> str:
 
 
 def refusals(version: Mapping[str, Any]) -> str:
-    """What a kind's rules refuse, in the apiserver's own words."""
+    """Return the validation messages of a CRD, as the apiserver prints them."""
     messages = dict.fromkeys(_messages(version["schema"]["openAPIV3Schema"]))
     return "\n".join(f"- {cell(message)}" for message in messages) + "\n"
 
 
 def columns(version: Mapping[str, Any]) -> str:
-    """What `kubectl get` shows; `wide` marks what needs `-o wide`."""
+    """Return the columns of `kubectl get`; `wide` marks those that need `-o wide`."""
     rows = [
         (
             code(column["name"].upper()),
@@ -85,7 +85,7 @@ def _part(version: Mapping[str, Any], part: str) -> Mapping[str, Any]:
 
 
 def _is_listed(field: SchemaField) -> bool:
-    # What stands in any condition is Kubernetes' own and the same in every kind.
+    # The fields of a condition are defined by Kubernetes and the same in every kind.
     return not field.path.startswith("conditions[].")
 
 

@@ -1,11 +1,11 @@
-"""Hooks of the site's generator (mkdocs.yml). Called by mkdocs: `make docs`."""
+"""Hooks of the site generator (mkdocs.yml). Called by mkdocs: `make docs`."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-# The generator loads this file by its path; what it needs are the repository's own packages.
+# The generator loads this file by path, so the repository's packages must be added to sys.path.
 sys.path[:0] = [place for place in (str(ROOT), str(ROOT / "client")) if place not in sys.path]
 
 from mkdocs.structure.files import File, Files  # noqa: E402
@@ -14,13 +14,13 @@ from dev.site import links, pictures, sections  # noqa: E402
 
 
 def on_config(config: Any) -> Any:
-    """Puts the pages of a directory into the navigation where it names the directory."""
+    """Add the pages of a directory to the navigation where it names the directory."""
     config.nav = _expand(config.nav)
     return config
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Adds the pages that stand in the repository's root."""
+    """Add the pages from the repository's root."""
     for name, page in links.PAGES.items():
         if (ROOT / name).exists():
             files.append(File.generated(config, page, content=(ROOT / name).read_text()))
@@ -28,7 +28,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Fills in what is generated, and turns links and pictures into the site's."""
+    """Insert generated sections, and convert links and pictures for the site."""
     names = {page_name: name for name, page_name in links.PAGES.items()}
     source = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     text = links.on_site(sections.fill(markdown), source)
@@ -55,7 +55,7 @@ def _expand(nav: Any) -> Any:
 
 
 def _missing(entry: Any) -> bool:
-    """Whether it names a page of docs/ that there is not (yet)."""
+    """Return whether the entry names a page that does not exist (yet) in docs/."""
     names = [name for name in entry.values() if isinstance(name, str)] if isinstance(entry, dict) else []
     return any(
         not (ROOT / "docs" / name).exists()

@@ -1,19 +1,19 @@
-"""Links of pages: from the repository's places to the site's. Pure. Called by `dev.site.hooks`.
+"""Links of pages, converted from repository paths to site paths. Pure. Called by `dev.site.hooks`.
 
-A page is read in two places. In the repository a link may lead to any file; on the site
-there are pages only, so that a link to another file becomes the file's path.
+In the repository a link may lead to any file; the site has only pages, so a link to another file becomes the
+file's path.
 """
 
 import posixpath
 import re
 
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-"""Files of the repository's root that are pages of the site, too."""
+"""Files in the repository's root that are also pages of the site."""
 _LINK = re.compile(r"(?<!!)\[([^\]\[]*)\]\(([^()\s#]+)(#[^()\s]*)?\)")
 
 
 def on_site(page: str, source: str) -> str:
-    """The text of a page (`source` is its path in the repository) with links as the site has them."""
+    """Return the text of a page with the site's links; `source` is its path in the repository."""
 
     def replace(match: re.Match[str]) -> str:
         text, target, anchor = match[1], match[2], match[3] or ""

@@ -1,7 +1,7 @@
 """Pictures of pages. Pure. Called by `dev.site.hooks`.
 
-A picture in a page stands alone, with colours for light and for dark after the system's
-choice. On the site it becomes part of the page, so that it follows the reader's choice there.
+A picture file has light and dark colours that follow the system's setting. On the site it is inlined to
+follow the reader's choice there.
 """
 
 import re
@@ -11,6 +11,6 @@ _STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
 def inline(svg: str, text: str) -> str:
-    """The picture as a figure: without its own colours, which the site's style sheet has."""
+    """Return the picture as a figure without its own colours, which are in the site's style sheet."""
     bare = re.sub(r"\n\s*", " ", _STYLE.sub("", svg).strip())
     return f'<figure class="picture" role="img" aria-label="{text}">{bare}</figure>'

@@ -1,8 +1,7 @@
-"""The generated sections of pages: each mark in a page stands for one of them.
+"""Generated sections of pages; each mark in a page stands for one of them.
 
-`<!-- generated: fields run spec -->` in a page is replaced, when the site is built, by
-what the code says. Called by `dev.site.hooks`, and by tests, which know from here what a
-page holds besides its own text.
+The site build replaces `<!-- generated: fields run spec -->` with content from the code. Called by
+`dev.site.hooks`, and by tests of the pages' content.
 """
 
 import re
@@ -22,23 +21,23 @@ MARK = re.compile(r"^<!-- generated: (.+?) -->$", re.MULTILINE)
 
 
 def fill(page: str) -> str:
-    """The page with its marks replaced. Raises KeyError for a mark that nothing stands for."""
+    """Return the page with its marks replaced. Raises KeyError for an unknown mark."""
     return MARK.sub(lambda match: render_section(match[1]), page)
 
 
 def render_section(mark: str) -> str:
-    """One section, by the words of its mark, such as `fields run spec`."""
+    """Return one section for the words of its mark, such as `fields run spec`."""
     name, *arguments = mark.split()
     return _SECTIONS[name](*arguments)
 
 
 def description() -> dict[str, Any]:
-    """The API's description, as an installation would serve it at an example's address."""
+    """Return the OpenAPI document with an example address."""
     return document(OPERATIONS, "https://crewyard.example.com")
 
 
 def version(kind: str) -> dict[str, Any]:
-    """The one version of a kind's definition."""
+    """Return the only version of a CRD."""
     definition: dict[str, Any] = yaml.safe_load((ROOT / "crds" / f"{kind}.yaml").read_text())["spec"][
         "versions"
     ][0]
@@ -46,13 +45,13 @@ def version(kind: str) -> dict[str, Any]:
 
 
 def action_file(name: str) -> dict[str, Any]:
-    """What a GitHub Action says of itself."""
+    """Return the definition of a GitHub Action."""
     definition: dict[str, Any] = yaml.safe_load((ROOT / "actions" / name / "action.yml").read_text())
     return definition
 
 
 def decisions() -> str:
-    """A list of the decisions, by their headings."""
+    """Return a list of the decisions, by their headings."""
     pages = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     lines = [f"- [{page.read_text().partition(chr(10))[0].lstrip('# ')}]({page.name})" for page in pages]
     return "\n".join(lines) + "\n"

@@ -1,21 +1,21 @@
-"""Small pieces of Markdown. Pure. Called by all that writes reference sections."""
+"""Markdown helpers. Pure. Called by all modules that write reference sections."""
 
 from collections.abc import Iterable, Sequence
 
 
 def cell(text: object) -> str:
-    """What a table's cell can hold: one line, without bars of its own, tags shown as they are written."""
+    """Return text for a table cell: one line, with escaped bars and tags."""
     line = " ".join(str(text).split())
     return line.replace("|", "\\|").replace("<", "&lt;")
 
 
 def code(text: object) -> str:
-    """Text as it is typed, inside a table too."""
+    """Return text as inline code, also valid inside a table."""
     line = " ".join(str(text).split()).replace("|", "\\|")
     return f"`{line}`" if line else ""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; its cells are Markdown already."""
+    """Return a table; its cells are Markdown already."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"

@@ -1,1 +1,1 @@
-"""The processes of the embedded node, one file each: settings in, a `Program` to run out."""
+"""Processes of the embedded node, one module each: settings in, a `ProcessSpec` out."""

@@ -1,4 +1,4 @@
-"""kube-apiserver: on the bridge address, which host and pods reach alike."""
+"""kube-apiserver, on the bridge address that both host and pods reach."""
 
 from dev.process.probe import HttpProbe
 from dev.process.program import ProcessSpec
@@ -14,7 +14,7 @@ from dev.settings import (
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
-    """The process as `up` starts it."""
+    """Return the process that `up` starts."""
     pki = settings.pki
     flags = {
         "advertise-address": BRIDGE_ADDRESS,
@@ -29,7 +29,7 @@ def process_spec(settings: Settings) -> ProcessSpec:
         "etcd-keyfile": pki / "apiserver-etcd-client.key",
         "kubelet-client-certificate": pki / "apiserver-kubelet-client.crt",
         "kubelet-client-key": pki / "apiserver-kubelet-client.key",
-        # The node's name resolves nowhere on the host.
+        # The host does not resolve the node's name.
         "kubelet-preferred-address-types": "InternalIP",
         "service-cluster-ip-range": SERVICE_NETWORK,
         "service-account-issuer": f"https://kubernetes.default.svc.{CLUSTER_DOMAIN}",

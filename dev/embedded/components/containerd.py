@@ -1,8 +1,7 @@
-"""containerd: an instance of our own, beside one that the distribution may run.
+"""containerd: a separate instance beside any of the distribution.
 
-Root, state, socket and namespaces lie below the state directory. The way to
-the local registry is a hosts file, so that its one name works here without
-being in the host's name service, over plain http.
+Root, state, socket and namespaces are below the state directory. A hosts file configures the local registry:
+its name works here over plain HTTP without an entry in the host's DNS.
 """
 
 import json
@@ -18,9 +17,10 @@ _PROXY_NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 
 
 def network(settings: Settings, mtu: int) -> str:
-    """The CNI configuration. One rule of `dev.net.firewall` masquerades; a chain per pod would cost time.
+    """Return the CNI configuration.
 
-    The second plugin holds a pod back until the rules of its network policies are there.
+    It does not masquerade: `dev.net.firewall` does with one rule, where a chain per pod would be slow. The
+    second plugin delays the pod until the rules of its network policies are in place.
     """
     bridge = {
         "type": "bridge",
@@ -40,7 +40,7 @@ def network(settings: Settings, mtu: int) -> str:
 
 
 def configuration(settings: Settings, pause: str) -> str:
-    """The TOML file. `pause` is the reference of the sandbox image."""
+    """Return the TOML file. `pause` is the reference of the sandbox image."""
     return f"""version = 2
 root = "{settings.data}/containerd"
 state = "{settings.run}/containerd"
@@ -84,7 +84,7 @@ oom_score = 0
 
 
 def process_spec(settings: Settings, pause: str, mtu: int, environment: Mapping[str, str]) -> ProcessSpec:
-    """The process as `up` starts it. Of `environment` only a web proxy counts."""
+    """Return the process that `up` starts. Of `environment` only proxy variables are used."""
     file = settings.configuration / "containerd.toml"
     mirror = f"http://{BRIDGE_ADDRESS}:{REGISTRY_PORT}"
     hosts = f'server = "{mirror}"\n\n[host."{mirror}"]\n  capabilities = ["pull", "resolve"]\n'

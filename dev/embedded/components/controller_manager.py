@@ -1,4 +1,4 @@
-"""kube-controller-manager: each of its controllers under a service account of its own."""
+"""kube-controller-manager; each of its controllers uses its own service account."""
 
 from dev.process.probe import HttpProbe
 from dev.process.program import ProcessSpec
@@ -8,7 +8,7 @@ _PORT = 10257
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
-    """The process as `up` starts it."""
+    """Return the process that `up` starts."""
     pki = settings.pki
     kubeconfig = pki / "controller-manager.conf"
     flags = {
@@ -24,7 +24,7 @@ def process_spec(settings: Settings) -> ProcessSpec:
         "use-service-account-credentials": "true",
         "cluster-signing-cert-file": pki / "ca.crt",
         "cluster-signing-key-file": pki / "ca.key",
-        # One node, one replica: an election would only delay the start.
+        # One node, one replica: leader election would only delay the start.
         "leader-elect": "false",
         "profiling": "false",
     }

@@ -1,4 +1,4 @@
-"""etcd, the cluster's only store: on loopback, with client certificates, since all local users reach that."""
+"""etcd, on loopback. It requires client certificates, because all local users can connect to loopback."""
 
 from dev.process.probe import HttpProbe
 from dev.process.program import ProcessSpec
@@ -8,7 +8,7 @@ _HEALTH = f"http://{LOOPBACK}:2381"
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
-    """The process as `up` starts it."""
+    """Return the process that `up` starts."""
     client = f"https://{LOOPBACK}:{ETCD_PORT}"
     peer = f"https://{LOOPBACK}:2380"
     pki = settings.pki / "etcd"
@@ -29,7 +29,7 @@ def process_spec(settings: Settings) -> ProcessSpec:
         "peer-key-file": pki / "peer.key",
         "peer-client-cert-auth": "true",
         "peer-trusted-ca-file": pki / "ca.crt",
-        # Runs come and go: without this the history alone would fill the default 2 GiB.
+        # Runs are created and deleted often: without compaction the history fills the default 2 GiB.
         "auto-compaction-mode": "periodic",
         "auto-compaction-retention": "10m",
         "quota-backend-bytes": 4 * 1024**3,

@@ -10,7 +10,7 @@ _METRICS = f"{LOOPBACK}:10249"
 
 
 def configuration(settings: Settings) -> dict[str, object]:
-    """The KubeProxyConfiguration."""
+    """Return the KubeProxyConfiguration."""
     return {
         "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
         "kind": "KubeProxyConfiguration",
@@ -20,7 +20,7 @@ def configuration(settings: Settings) -> dict[str, object]:
         "hostnameOverride": NODE,
         "nodePortAddresses": ["127.0.0.0/8"],
         "iptables": {"localhostNodePorts": True, "minSyncPeriod": "0s", "syncPeriod": "30s"},
-        # The host's limits for connection tracking stay its own.
+        # Leave the host's conntrack limits unchanged.
         "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
         "metricsBindAddress": _METRICS,
         "healthzBindAddress": f"{LOOPBACK}:10256",
@@ -28,7 +28,7 @@ def configuration(settings: Settings) -> dict[str, object]:
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
-    """The process as `up` starts it."""
+    """Return the process that `up` starts."""
     file = settings.configuration / "kube-proxy.json"
     return ProcessSpec(
         name="kube-proxy",

@@ -1,7 +1,6 @@
 """kubelet: the node `crewyard`, at the bridge address.
 
-Works on cgroup v1 and v2 alike, below a cgroup of its own, so that `down` can
-tell the pods' processes from everybody else's.
+Works on cgroup v1 and v2, below its own cgroup, to let `down` find the pods' processes.
 """
 
 import json
@@ -14,7 +13,7 @@ _HEALTH_PORT = 10248
 
 
 def configuration(settings: Settings) -> dict[str, object]:
-    """The KubeletConfiguration."""
+    """Return the KubeletConfiguration."""
     home = settings.data / "kubelet"
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -43,7 +42,7 @@ def configuration(settings: Settings) -> dict[str, object]:
         "volumePluginDir": str(home / "volume-plugins"),
         "maxPods": 250,
         "podPidsLimit": 1024,
-        # A development machine's disk is often nearly full; the defaults would evict on it.
+        # A development machine's disk is often nearly full; the default thresholds would evict pods.
         "evictionHard": {
             "memory.available": "100Mi",
             "nodefs.available": "3%",
@@ -63,7 +62,7 @@ def configuration(settings: Settings) -> dict[str, object]:
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
-    """The process as `up` starts it."""
+    """Return the process that `up` starts."""
     file = settings.configuration / "kubelet.json"
     flags = {
         "config": file,
@@ -82,6 +81,6 @@ def process_spec(settings: Settings) -> ProcessSpec:
             settings.configuration / "pods-resolv.conf": resolv,
         },
         probe=HttpProbe(f"http://{LOOPBACK}:{_HEALTH_PORT}/healthz"),
-        # It ends where containerd listens already but has not yet looked through what it had.
+        # kubelet exits if containerd listens but has not finished loading its existing containers.
         restarts=5,
     )

@@ -8,7 +8,7 @@ _PORT = 10259
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
-    """The process as `up` starts it."""
+    """Return the process that `up` starts."""
     kubeconfig = settings.pki / "scheduler.conf"
     flags = {
         "bind-address": LOOPBACK,

@@ -1,6 +1,6 @@
 //go:build tools
 
-// Package tools pins kind, which carries the ground where Docker can run privileged containers.
+// Package tools pins kind, which runs the dev cluster where Docker can run privileged containers.
 package tools
 
 import (
