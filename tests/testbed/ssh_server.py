@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.testbed.git_server import GitServer, Repository
+from tests.testbed.ports import free_port
 
 _SECONDS = 60
 _SSHD = "/usr/sbin/sshd"
@@ -51,9 +52,7 @@ class SshServer:
         self._command = command or 'exec git-shell -c "$SSH_ORIGINAL_COMMAND"'
         self._keys = root / "keys"
         self._keys.mkdir(parents=True)
-        with socket.socket() as probe:
-            probe.bind((address, 0))
-            self.port = int(probe.getsockname()[1])
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self.log = root / "sshd.log"
 

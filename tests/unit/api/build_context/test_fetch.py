@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from api.build_context.fetch import MAX_REDIRECTS, Fetched, Limits, TooMuch, fetch
-from api.build_context.url import Refused, parse_hosts
-from egress.addresses import Rules, system_resolver
+from api.build_context.fetch import MAX_REDIRECTS, ContextTooLarge, FetchedContext, FetchLimits, fetch
+from api.build_context.url import ContextUrlRefused, parse_hosts
+from egress.addresses import AddressRules, system_resolver
+from tests.testbed.ports import free_port
 
 GOOD, BAD = "127.0.0.2", "127.0.0.3"
 """A server that is allowed, and one that is not, on the same port."""
-RULES = Rules.parse([f"{GOOD}/32"], [])
+RULES = AddressRules.parse([f"{GOOD}/32"], [])
 BYTES = b"archive" * 1000
 
 
@@ -32,17 +33,20 @@ class Servers:
         into = io.BytesIO()
         at = f"http://{host}:{self.port}{path}"
         found = await fetch(
-            at, into, self.hosts(*more), RULES, Limits(**{"size": 1 << 20, "total": 5, **limits}), resolve
+            at,
+            into,
+            self.hosts(*more),
+            RULES,
+            FetchLimits(**{"size": 1 << 20, "total": 5, **limits}),
+            resolve,
         )
-        assert found == Fetched(into.tell(), hashlib.sha256(into.getvalue()).hexdigest())
+        assert found == FetchedContext(into.tell(), hashlib.sha256(into.getvalue()).hexdigest())
         return into.getvalue()
 
 
 @pytest.fixture
 async def servers() -> AsyncIterator[Servers]:
-    with socket.socket() as free:
-        free.bind((GOOD, 0))
-        found = Servers(free.getsockname()[1])
+    found = Servers(free_port())
 
     async def good(request: web.Request) -> web.StreamResponse:
         found.asked.append(request)
@@ -95,17 +99,17 @@ async def test_what_lies_there_comes_as_it_is_whatever_it_calls_itself(servers, 
 
 
 async def test_it_is_bounded_in_bytes_time_and_redirects(servers):
-    with pytest.raises(Refused, match=f"more than {MAX_REDIRECTS} times"):
+    with pytest.raises(ContextUrlRefused, match=f"more than {MAX_REDIRECTS} times"):
         await servers.fetch(f"/round?n={MAX_REDIRECTS}")
     for path in ("/a", "/chunked"):
-        with pytest.raises(TooMuch):
+        with pytest.raises(ContextTooLarge):
             await servers.fetch(path, size=len(BYTES) - 1)
     assert await servers.fetch("/a", size=len(BYTES)) == BYTES
-    with pytest.raises(Refused, match="took too long"):
+    with pytest.raises(ContextUrlRefused, match="took too long"):
         await servers.fetch("/slow", total=0.2)
-    with pytest.raises(Refused, match="could not be fetched"):
+    with pytest.raises(ContextUrlRefused, match="could not be fetched"):
         await servers.fetch("/slow", idle=0.1)
-    with pytest.raises(Refused, match="answered with 404"):
+    with pytest.raises(ContextUrlRefused, match="answered with 404"):
         await servers.fetch("/none")
 
 
@@ -122,7 +126,7 @@ FORBIDDEN = [
 async def test_no_spelling_of_a_forbidden_address_is_connected_to(servers, host):
     at = f"http://{host}:{servers.port}/a"
     for path in ("/a", f"/to?at={at}"):
-        with pytest.raises(Refused):
+        with pytest.raises(ContextUrlRefused):
             if path == "/a":
                 await servers.fetch(host=host)
             else:
@@ -138,7 +142,7 @@ async def test_a_host_that_is_named_is_still_held_to_the_rules_of_addresses(serv
         return [BAD] if name == "metadata.example" else system_resolver(name, port)
 
     for path, at in (("/a", host), (f"/to?at=http://{host}:{servers.port}/a", GOOD)):
-        with pytest.raises(Refused, match="does not fetch from"):
+        with pytest.raises(ContextUrlRefused, match="does not fetch from"):
             await servers.fetch(path, host=at, more=[host], resolve=resolve)
     assert servers.visits == 0
 
@@ -152,7 +156,7 @@ async def test_a_host_that_is_named_is_still_held_to_the_rules_of_addresses(serv
 )  # fmt: skip
 async def test_no_redirect_leads_elsewhere(servers, location):
     filled = location.format(bad=f"{BAD}:{servers.port}", good=f"{GOOD}:{servers.port}")
-    with pytest.raises(Refused):
+    with pytest.raises(ContextUrlRefused):
         await servers.fetch("/to?at=" + filled.replace("#", "%23").replace(" ", "%20"))
     assert servers.visits == 0
 
@@ -168,7 +172,7 @@ async def test_a_name_that_changes_its_address_is_asked_once_and_held_to_the_ans
     assert await servers.fetch(host=names[0], more=names, resolve=turning) == BYTES
     assert len(asked) == 1
     asked.clear()
-    with pytest.raises(Refused, match="does not fetch from"):
+    with pytest.raises(ContextUrlRefused, match="does not fetch from"):
         await servers.fetch(
             f"/to?at=http://turning.example:{servers.port}/a", host=names[0], more=names, resolve=turning
         )
@@ -177,7 +181,7 @@ async def test_a_name_that_changes_its_address_is_asked_once_and_held_to_the_ans
     def both(name: str, port: int) -> list[str]:
         return [GOOD, BAD]
 
-    with pytest.raises(Refused, match="does not fetch from"):
+    with pytest.raises(ContextUrlRefused, match="does not fetch from"):
         await servers.fetch(host=names[0], more=names, resolve=both)
     assert servers.visits == 0
 
@@ -186,11 +190,11 @@ async def test_a_host_without_address_and_one_without_a_server(servers):
     def nobody(name: str, port: int) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "no")
 
-    with pytest.raises(Refused, match="has no address"):
+    with pytest.raises(ContextUrlRefused, match="does not resolve"):
         await servers.fetch(host="gone.example", more=["gone.example"], resolve=nobody)
     with socket.socket() as free:
         free.bind((GOOD, 0))
         port = free.getsockname()[1]
-    with pytest.raises(Refused, match="could not be fetched"):
+    with pytest.raises(ContextUrlRefused, match="could not be fetched"):
         hosts = parse_hosts(f"{GOOD}:{port}")
-        await fetch(f"http://{GOOD}:{port}/", io.BytesIO(), hosts, RULES, Limits(9))
+        await fetch(f"http://{GOOD}:{port}/", io.BytesIO(), hosts, RULES, FetchLimits(9))

@@ -1,17 +1,17 @@
 """A build context on another server, as a client gives it: `build_context_url`."""
 
 import dataclasses
-import socket
 
 import pytest
 from aiohttp import web
 from sqlalchemy import select
 
 from api.build_context import upload
-from api.build_context.upload import Contexts
+from api.build_context.upload import ContextFetcher
 from api.services import SERVICES
 from api.store.sql.schema import uploads
-from crds.installation_limits import Limits
+from crds.installation_limits import InstallationLimits
+from tests.testbed.ports import free_port
 
 HERE = "127.0.0.2"
 
@@ -27,18 +27,16 @@ async def port(yard):
     application.router.add_get("/archive", serve)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
-    with socket.socket() as free:
-        free.bind((HERE, 0))
-        found = free.getsockname()[1]
+    found = free_port()
     await web.TCPSite(runner, HERE, found).start()
     services = yard.client.server.app[SERVICES]
     config = dataclasses.replace(
         services.config,
         context_hosts=f"{HERE}:{found}",
         net_allow=(f"{HERE}/32",),
-        limits=Limits(context_bytes=1000),
+        limits=InstallationLimits(context_bytes=1000),
     )
-    object.__setattr__(services, "contexts", Contexts(config, yard.store))
+    object.__setattr__(services, "contexts", ContextFetcher(config, yard.store))
     await yard.project("crew")
     yield found
     await runner.cleanup()
@@ -72,7 +70,7 @@ async def test_it_is_kept_as_an_upload_before_the_object_is_made(yard, port):
             400,
             "elsewhere.example:80, which this installation does not fetch",
         ),
-        ("http://user:word@{at}/archive", 400, "must not carry a user or a password"),
+        ("http://user:word@{at}/archive", 400, "must not contain a user or a password"),
         ("file:///etc/passwd", 400, "must begin with https://"),
     ],
 )
@@ -96,9 +94,9 @@ async def test_a_followed_project_is_not_fetched_for(yard, port):
 
 
 async def test_only_a_few_are_fetched_at_once(yard, port, monkeypatch):
-    monkeypatch.setattr(upload, "WAIT_SECONDS", 0.05)
-    contexts = yard.client.server.app[SERVICES].contexts
-    for _ in range(upload.AT_ONCE):
+    monkeypatch.setattr(upload, "SLOT_TIMEOUT_SECONDS", 0.05)
+    contexts = yard.client.server.app[SERVICES].context_fetcher
+    for _ in range(upload.MAX_PARALLEL_FETCHES):
         await contexts._turns.acquire()
     status, _, headers = await post(yard, f"http://{HERE}:{port}/archive?size=9")
     assert status == 503 and headers["Retry-After"]
