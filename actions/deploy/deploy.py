@@ -1,7 +1,7 @@
-"""The action `deploy`: the checkout becomes a deployment, and the job waits for it.
+"""The action `deploy`: deploy the checkout and wait for the build.
 
-Started by action.yml. Inputs come as CREWYARD_INPUT_* variables, the rest from
-the variables and files of the runner.
+Started by action.yml. Inputs arrive as CREWYARD_INPUT_* variables, everything else through the variables and
+files of the GitHub Actions runner.
 """
 
 import hashlib
@@ -20,19 +20,19 @@ from urllib.parse import quote
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from actions.workflow import outputs, step
-from actions.workflow.client.api import Api
+from actions.workflow.client.api import ApiClient
 from actions.workflow.client.credential import credential
-from actions.workflow.client.sse import parsed, whole
+from actions.workflow.client.sse import as_object, parse_object
 from actions.workflow.client.transport import fetch_token
 from actions.workflow.console import Console
-from actions.workflow.deployment import Deployment, failure, told
-from actions.workflow.errors import Failed, Refusal, Stopped
+from actions.workflow.deployment import DeploymentProgress, failure, write_report
+from actions.workflow.errors import ErrorResponse, StepCanceled, StepFailed
 from actions.workflow.inputs import Inputs
 from actions.workflow.source import git
-from actions.workflow.source.commit import Commit, clean_message, read_commit
-from actions.workflow.source.exclude_patterns import Patterns
-from actions.workflow.source.pack import Packed, pack, select
-from actions.workflow.source.upload_progress import Progress, amount
+from actions.workflow.source.commit import CheckoutCommit, clean_message, read_commit
+from actions.workflow.source.exclude_patterns import ExcludePatterns
+from actions.workflow.source.pack import PackedSource, pack, select
+from actions.workflow.source.upload_progress import UploadProgress, format_size
 
 TIMEOUT = "45m"
 _STATUSES = ("active", "superseded", "failed")
@@ -46,28 +46,28 @@ _IDENTITY = (
 
 
 @dataclass(frozen=True)
-class Wish:
-    """The inputs, checked."""
+class DeployInputs:
+    """The validated inputs of the action."""
 
     project: str
     directory: Path
     message: str
-    excludes: Patterns
+    excludes: ExcludePatterns
     preview: bool
     wait: bool
     seconds: int
 
 
-def read_wish(inputs: Inputs, environment: Mapping[str, str]) -> Wish:
-    """The inputs. Raises Failed naming the one that is wrong."""
+def read_inputs(inputs: Inputs, environment: Mapping[str, str]) -> DeployInputs:
+    """Return the validated inputs. Raises StepFailed that names an invalid one."""
     directory = Path(environment.get("GITHUB_WORKSPACE") or ".", inputs.text("working-directory", "."))
     if not directory.is_dir():
-        raise Failed(f"The input working-directory names no directory: {directory}.")
-    return Wish(
+        raise StepFailed(f"The input working-directory is not a directory: {directory}.")
+    return DeployInputs(
         inputs.project(),
         directory.resolve(),
         clean_message(inputs.text("message")),
-        Patterns(inputs.lines("exclude")),
+        ExcludePatterns(inputs.lines("exclude")),
         inputs.flag("preview", False),
         inputs.flag("wait", True),
         inputs.seconds("timeout", TIMEOUT),
@@ -75,7 +75,7 @@ def read_wish(inputs: Inputs, environment: Mapping[str, str]) -> Wish:
 
 
 def idempotency_key(environment: Mapping[str, str], body: Mapping[str, Any]) -> str:
-    """The same for every try of one request of one job's attempt, another one for anything else."""
+    """Return an idempotency key: equal for retries of one request in one job attempt, else different."""
     identity = [environment.get(name, "") for name in _IDENTITY]
     if not environment.get("GITHUB_RUN_ID"):
         identity.append(secrets.token_hex(16))
@@ -83,138 +83,144 @@ def idempotency_key(environment: Mapping[str, str], body: Mapping[str, Any]) -> 
     return f"action-{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def followed(api: Api, project: str) -> Mapping[str, Any] | None:
-    """The repository that the project follows, None where it follows none or the key may not see it."""
+def followed_repository(api: ApiClient, project: str) -> Mapping[str, Any] | None:
+    """Return the repository that the project follows; None if there is none or the key cannot read it."""
     try:
-        found = api.get(f"/v1/projects/{quote(project, safe='')}")["data"]
-    except Refusal as refusal:
-        if refusal.status == 404:
-            raise Failed(
-                f"There is no project {project}, or the key may not see it. Create it first "
+        project_object = api.get(f"/v1/projects/{quote(project, safe='')}")["data"]
+    except ErrorResponse as response:
+        if response.status == 404:
+            raise StepFailed(
+                f"The project {project} does not exist, or the key cannot read it. Create it first "
                 "(POST /v1/projects, or kubectl apply), and bind the key to it."
             ) from None
-        if refusal.status == 403:
+        if response.status == 403:
             return None
         raise
-    git_source = whole(whole(whole(found).get("source")).get("git"))
+    git_source = as_object(as_object(as_object(project_object).get("source")).get("git"))
     return git_source or None
 
 
-def send(api: Api, console: Console, wish: Wish) -> tuple[str, Packed]:
-    """Packs and uploads the source; gives its build_context_url."""
-    source = select(wish.directory, git.tracked(wish.directory), wish.excludes)
+def upload_source(api: ApiClient, console: Console, request: DeployInputs) -> tuple[str, PackedSource]:
+    """Pack and upload the source; return its build_context_url and the archive."""
+    source = select(request.directory, git.tracked_files(request.directory), request.excludes)
     for note in source.notes:
-        console.say(note)
+        console.log(note)
     with tempfile.TemporaryFile(dir=os.environ.get("RUNNER_TEMP") or None) as archive:
         packed = pack(source, archive)
-        console.say(
-            f"packed {packed.entries} files, {amount(packed.unpacked)} into {amount(packed.size)}, "
+        console.log(
+            f"packed {packed.entries} files, {format_size(packed.unpacked)} into {format_size(packed.size)}, "
             f"sha256 {packed.sha256}"
         )
-        asked = {"project": wish.project, "size": packed.size, "sha256": packed.sha256}
+        body = {"project": request.project, "size": packed.size, "sha256": packed.sha256}
         try:
-            ticket = api.post("/v1/uploads", asked)
-        except Refusal as refusal:
-            if refusal.status != 413:
+            upload = api.post("/v1/uploads", body)
+        except ErrorResponse as response:
+            if response.status != 413:
                 raise
-            raise Failed(
-                f"The archive is larger than the limit context_bytes: {refusal.message} (input exclude).",
+            raise StepFailed(
+                f"The archive is larger than the limit context_bytes: {response.message} (input exclude).",
                 title="ContextTooLarge",
             ) from None
-        headers = {**ticket["headers"], "Content-Length": str(packed.size)}
-        api.put(ticket["upload_url"], headers, lambda: Progress(archive, packed.size, console.say))
-    console.say(f"uploaded {amount(packed.size)}")
-    return str(ticket["build_context_url"]), packed
+        headers = {**upload["headers"], "Content-Length": str(packed.size)}
+        api.put(upload["upload_url"], headers, lambda: UploadProgress(archive, packed.size, console.log))
+    console.log(f"uploaded {format_size(packed.size)}")
+    return str(upload["build_context_url"]), packed
 
 
-def create(api: Api, console: Console, wish: Wish, commit: Commit) -> Deployment:
-    """Makes the deployment, from the commit where the project follows a repository, else from an upload."""
-    body: dict[str, Any] = {"project": wish.project, "message": wish.message or commit.message}
-    rows = [("Project", f"`{wish.project}`")]
-    source = followed(api, wish.project)
+def create(
+    api: ApiClient, console: Console, request: DeployInputs, commit: CheckoutCommit
+) -> DeploymentProgress:
+    """Create the deployment: from the commit if the project follows a repository, else from an upload."""
+    body: dict[str, Any] = {"project": request.project, "message": request.message or commit.message}
+    rows = [("Project", f"`{request.project}`")]
+    source = followed_repository(api, request.project)
     if source is not None:
         if commit.sha is None:
-            raise Failed(f"The project {wish.project} follows a repository, but there is no commit to name.")
-        console.say(f"it follows {source.get('url')}: the commit {commit.sha} is named, without an upload")
+            raise StepFailed(
+                f"The project {request.project} follows a repository, but the checkout has no commit."
+            )
+        console.log(
+            f"the project follows {source.get('url')}: deploying the commit {commit.sha} without an upload"
+        )
         body["source"] = {"git": {"commit": commit.sha}}
         directory = str(source.get("path") or "")
     else:
-        body["build_context_url"], packed = send(api, console, wish)
-        directory = git.text(wish.directory, "rev-parse", "--show-prefix") or ""
+        body["build_context_url"], packed = upload_source(api, console, request)
+        directory = git.text(request.directory, "rev-parse", "--show-prefix") or ""
         rows.append(
-            ("Source", f"{packed.entries} files, {amount(packed.size)}, sha256 `{packed.sha256[:12]}`")
+            ("Source", f"{packed.entries} files, {format_size(packed.size)}, sha256 `{packed.sha256[:12]}`")
         )
     if commit.sha:
         body["git_sha"] = commit.sha
         rows.append(("Commit", f"`{commit.sha[:12]}` {outputs.cell(str(body['message']))}"))
-    if wish.preview:
+    if request.preview:
         body["preview"] = {} if commit.pull_request is None else {"pull_request": commit.pull_request}
         rows.append(("Preview", f"pull request {commit.pull_request}" if commit.pull_request else "yes"))
     try:
-        made = api.post("/v1/deployments", body, idempotency_key(os.environ, body))
-    except Refusal as refusal:
-        if refusal.status == 409 and source is None:
-            raise Failed(
-                f"{refusal.message}. This action names the commit by itself where its key has the scope read "
-                f"for {wish.project}; to deploy other code than the commit, call the API with override."
+        created = api.post("/v1/deployments", body, idempotency_key(os.environ, body))
+    except ErrorResponse as response:
+        if response.status == 409 and source is None:
+            raise StepFailed(
+                f"{response.message}. Give the key the scope read for {request.project}: the action then "
+                "deploys the commit. To deploy other code than the commit, call the API with override."
             ) from None
         raise
-    deployment = str(made["id"])
-    console.say(f"deployment {deployment} is {made['status']}")
+    deployment = str(created["id"])
+    console.log(f"deployment {deployment} is {created['status']}")
     url = f"{api.url}/v1/deployments/{quote(deployment, safe='')}"
-    return Deployment(deployment, str(made["status"]), url, directory, rows)
+    return DeploymentProgress(deployment, str(created["status"]), url, directory, rows)
 
 
-def wait(api: Api, console: Console, deployment: Deployment) -> None:
-    """Shows the build log and waits until the deployment's status is a last one."""
+def wait(api: ApiClient, console: Console, deployment: DeploymentProgress) -> None:
+    """Print the build log and wait until the deployment's status is final."""
     path = f"/v1/deployments/{quote(deployment.id, safe='')}"
     with console.group(f"Build log of {deployment.id}"):
         for message in api.follow(f"{path}/logs"):
             if message.event == "log":
-                console.say(str(parsed(message.data).get("message", "")))
+                console.log(str(parse_object(message.data).get("message", "")))
             elif message.event == "end":
                 break
-    # The stream has ended, so the status is a last one now; or very soon, where another replica answers.
+    # The stream has ended, so the status is final, or will be soon if another replica responds.
     for attempt in range(1, 31):
-        found = api.get(path)["data"]
-        deployment.status, deployment.activated = str(found["status"]), bool(found.get("activated_at"))
-        deployment.error = whole(found.get("error"))
+        current = api.get(path)["data"]
+        deployment.status, deployment.activated = str(current["status"]), bool(current.get("activated_at"))
+        deployment.error = as_object(current.get("error"))
         if deployment.status in _STATUSES:
             return
-        time.sleep(min(api.left(), 0.1 * attempt))
-    raise Failed(f"The build log of {deployment.id} has ended, but it is still {deployment.status}.")
+        time.sleep(min(api.seconds_left(), 0.1 * attempt))
+    raise StepFailed(f"The build log of {deployment.id} has ended, but it is still {deployment.status}.")
 
 
-def act(console: Console) -> None:
-    """The whole step."""
+def run_action(console: Console) -> None:
+    """Run the step."""
     inputs = Inputs(os.environ)
-    who = credential(inputs, os.environ, fetch_token, console.mask)
-    wish = read_wish(inputs, os.environ)
-    if inputs.plain_text():
-        console.command("warning", "api-url is http, so key and source travel unencrypted; use https.")
-    api = Api(inputs.api_url(), who, console, time.monotonic() + wish.seconds)
-    deployment = create(api, console, wish, read_commit(wish.directory, os.environ))
+    caller = credential(inputs, os.environ, fetch_token, console.mask)
+    request = read_inputs(inputs, os.environ)
+    if inputs.is_unencrypted():
+        console.command("warning", "api-url is http, so key and source are sent unencrypted; use https.")
+    api = ApiClient(inputs.api_url(), caller, console, time.monotonic() + request.seconds)
+    deployment = create(api, console, request, read_commit(request.directory, os.environ))
     try:
-        if wish.wait:
+        if request.wait:
             wait(api, console, deployment)
-    except Failed as failed:
-        raise Failed(
-            f"{failed.message} The build of {deployment.id} goes on; it is {deployment.status} so far.",
+    except StepFailed as failed:
+        raise StepFailed(
+            f"{failed.message} The build of {deployment.id} continues; its status is {deployment.status}.",
             title=failed.title,
         ) from None
-    except Stopped as stopped:
-        stopped.heard()
-        console.say(f"the build of {deployment.id} goes on")
+    except StepCanceled as canceled:
+        canceled.acknowledge()
+        console.log(f"the build of {deployment.id} continues")
         raise
     finally:
-        told(os.environ, deployment)
+        write_report(os.environ, deployment)
     if deployment.status == "failed":
-        top = git.text(wish.directory, "rev-parse", "--show-toplevel")
-        raise failure(deployment, Path(top) if top else wish.directory)
-    console.say(f"{deployment.id} is {deployment.status}: {deployment.url}")
-    if deployment.status == "superseded" and not wish.preview and not deployment.activated:
-        console.command("notice", f"{deployment.id} is built, but another deployment is the active one.")
+        top = git.text(request.directory, "rev-parse", "--show-toplevel")
+        raise failure(deployment, Path(top) if top else request.directory)
+    console.log(f"{deployment.id} is {deployment.status}: {deployment.url}")
+    if deployment.status == "superseded" and not request.preview and not deployment.activated:
+        console.command("notice", f"{deployment.id} is built, but another deployment is active.")
 
 
 if __name__ == "__main__":
-    sys.exit(step.perform(act))
+    sys.exit(step.run_step(run_action))

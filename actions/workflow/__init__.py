@@ -1,1 +1,1 @@
-"""What the actions `deploy` and `run` are made of: standard library only, imports nothing of the service."""
+"""Shared code of the actions `deploy` and `run`: standard library only, no imports from the service."""

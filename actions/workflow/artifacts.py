@@ -1,4 +1,4 @@
-"""A run's artifacts, brought into a directory and never outside of it. Called by the run program."""
+"""Download of a run's artifacts into a directory, never outside it. Called by the action `run`."""
 
 import hashlib
 import os
@@ -11,101 +11,105 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from actions.workflow.client.api import Api
-from actions.workflow.errors import Failed
+from actions.workflow.client.api import ApiClient
+from actions.workflow.errors import StepFailed
 
 _PER_PAGE = 100
-_PAGES = 100
+_MAX_PAGES = 100
 _CHUNK = 256 * 1024
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")
 
 
-class Broken(OSError):
-    """What arrived is not what was announced. A broken connection, therefore: tried again."""
+class DownloadMismatch(OSError):
+    """The received bytes differ from the announced size or SHA-256; retried like a broken connection."""
 
 
-def listed(api: Api, run: str) -> Iterator[Mapping[str, Any]]:
-    """The artifacts of a run, page by page."""
-    for page in range(1, _PAGES + 1):
-        found = api.get(f"/v1/runs/{quote(run, safe='')}/artifacts?page={page}&per_page={_PER_PAGE}")
-        yield from found["data"]
-        if not found["pagination"]["has_more"]:
+def list_artifacts(api: ApiClient, run: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the artifacts of a run, page by page."""
+    for page in range(1, _MAX_PAGES + 1):
+        response = api.get(f"/v1/runs/{quote(run, safe='')}/artifacts?page={page}&per_page={_PER_PAGE}")
+        yield from response["data"]
+        if not response["pagination"]["has_more"]:
             return
 
 
-def problem(name: str, windows: bool) -> str | None:
-    """Why a file of this name is not written; None where it may be."""
+def name_problem(name: str, windows: bool) -> str | None:
+    """Return why a file of this name is not written; None if it is allowed."""
     parts = name.split("/")
     if any(part in ("", ".", "..") for part in parts) or "\0" in name:
-        return "it is no relative path"
+        return "it is not a relative path"
     if windows and (
         re.search(r'[<>:"\\|?*\x00-\x1f]', name)
         or any(_RESERVED.fullmatch(part) or part[-1] in ". " for part in parts)
     ):
-        return "Windows has no such names"
+        return "Windows does not allow this name"
     if any(part.casefold() == ".git" for part in parts):
-        return "it would become part of git's own files"
+        return "it would be inside a .git directory"
     return None
 
 
-class Shelf:
-    """The directory that artifacts go to."""
+class DownloadDirectory:
+    """The target directory of artifacts."""
 
     def __init__(self, directory: Path, windows: bool = os.name == "nt") -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._root, self._windows = directory.resolve(), windows
-        self._taken: dict[str, str] = {}
+        self._names: dict[str, str] = {}
 
-    def place(self, name: str) -> Path:
-        """Where the file of this name goes; makes its directory. Raises Failed for a name that leads away."""
-        shown = name[:200].encode("unicode_escape").decode()
-        why = problem(name, self._windows)
-        if why:
-            raise Failed(f"The artifact {shown} is not downloaded: {why}.")
-        other = self._taken.setdefault(name.casefold(), name)
+    def target(self, name: str) -> Path:
+        """Return the file for an artifact and create its directory. Raises StepFailed for an unsafe name."""
+        display = name[:200].encode("unicode_escape").decode()
+        problem = name_problem(name, self._windows)
+        if problem:
+            raise StepFailed(f"The artifact {display} is not downloaded: {problem}.")
+        other = self._names.setdefault(name.casefold(), name)
         if other != name:
-            raise Failed(f"The artifact {shown} is not downloaded: it differs from another one only in case.")
-        place = self._root.joinpath(*name.split("/"))
+            raise StepFailed(
+                f"The artifact {display} is not downloaded: its name differs from another only in case."
+            )
+        path = self._root.joinpath(*name.split("/"))
         try:
-            self._make(place.parent)
-            if place.is_dir() and not place.is_symlink():
-                raise Failed(f"The artifact {shown} is not downloaded: there is a directory of its name.")
+            self._make_directories(path.parent)
+            if path.is_dir() and not path.is_symlink():
+                raise StepFailed(f"The artifact {display} is not downloaded: a directory has its name.")
         except OSError as error:
-            raise Failed(f"The artifact {shown} is not downloaded: {error.strerror or error}.") from None
-        return place
+            raise StepFailed(
+                f"The artifact {display} is not downloaded: {error.strerror or error}."
+            ) from None
+        return path
 
-    def _make(self, directory: Path) -> None:
-        """Makes directories one by one: a link among those that are there is not followed out."""
+    def _make_directories(self, directory: Path) -> None:
+        """Create directories one by one, following no existing link out of the root."""
         at = self._root
         for part in directory.relative_to(self._root).parts:
             at = at / part
             with suppress(FileExistsError):
                 at.mkdir()
             if at.resolve() != at:
-                raise Failed(f"{at} is a link; nothing is downloaded through it.")
+                raise StepFailed(f"{at} is a link; artifacts are not downloaded through links.")
 
 
-def fetch(api: Api, run: str, item: Mapping[str, Any], shelf: Shelf) -> Path:
-    """Downloads one artifact and gives its place. It appears whole, with the announced bytes, or not."""
+def fetch(api: ApiClient, run: str, item: Mapping[str, Any], downloads: DownloadDirectory) -> Path:
+    """Download one artifact atomically and return its path. Verifies the announced size and SHA-256."""
     name, size, sha256 = str(item["name"]), int(item["size"]), str(item["sha256"])
-    place = shelf.place(name)
-    waiting = place.with_name(f".{secrets.token_hex(8)}.part")
+    path = downloads.target(name)
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
 
-    def take(answer: HTTPResponse) -> None:
-        digest, got = hashlib.sha256(), 0
-        with waiting.open("wb") as file:
-            while chunk := answer.read(_CHUNK):
-                got += len(chunk)
-                if got > size:
-                    raise Broken(f"more than the announced {size} bytes")
+    def save(response: HTTPResponse) -> None:
+        digest, received = hashlib.sha256(), 0
+        with part.open("wb") as file:
+            while chunk := response.read(_CHUNK):
+                received += len(chunk)
+                if received > size:
+                    raise DownloadMismatch(f"more than the announced {size} bytes")
                 digest.update(chunk)
                 file.write(chunk)
-        if got != size or digest.hexdigest() != sha256:
-            raise Broken(f"{got} of {size} bytes, not with the announced sha256")
+        if received != size or digest.hexdigest() != sha256:
+            raise DownloadMismatch(f"{received} of {size} bytes, not with the announced sha256")
 
     try:
-        api.download(f"/v1/runs/{quote(run, safe='')}/artifacts/{quote(name, safe='/')}", take)
-        waiting.replace(place)
+        api.download(f"/v1/runs/{quote(run, safe='')}/artifacts/{quote(name, safe='/')}", save)
+        part.replace(path)
     finally:
-        waiting.unlink(missing_ok=True)
-    return place
+        part.unlink(missing_ok=True)
+    return path

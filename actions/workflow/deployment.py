@@ -1,4 +1,4 @@
-"""What is known of a deployment, and how it is told to the job. Called by the deploy program."""
+"""State of a deployment, its outputs and job summary. Called by the action `deploy`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from actions.workflow import outputs
-from actions.workflow.errors import Failed
-from actions.workflow.failure_location import place
+from actions.workflow.errors import StepFailed
+from actions.workflow.failure_location import locate
 
 
 @dataclass
-class Deployment:
-    """What is known of the deployment; grows while the step goes on."""
+class DeploymentProgress:
+    """State of the deployment, filled in while the step runs."""
 
     id: str
     status: str
@@ -23,24 +23,24 @@ class Deployment:
     activated: bool = False
 
 
-def failure(deployment: Deployment, checkout: Path) -> Failed:
-    """The reason as an annotation, in the file where that is known."""
+def failure(deployment: DeploymentProgress, checkout: Path) -> StepFailed:
+    """Return the failure of a deployment, located in a file of the checkout if the message names one."""
     error = deployment.error
     reason, message = str(error.get("reason") or "Failed"), str(error.get("message") or "no message")
-    found = place(message, deployment.directory)
-    if found and not (checkout / found[0]).is_file():
-        found = None
+    location = locate(message, deployment.directory)
+    if location and not (checkout / location[0]).is_file():
+        location = None
     hint = f"\n{error['hint']}" if error.get("hint") else ""
-    return Failed(
-        f"{message}{hint}\nThe deployment {deployment.id} failed; the one before it stays active.",
+    return StepFailed(
+        f"{message}{hint}\nThe deployment {deployment.id} failed; the previous deployment stays active.",
         title=reason,
-        file=found[0] if found else None,
-        line=found[1] if found else None,
+        file=location[0] if location else None,
+        line=location[1] if location else None,
     )
 
 
-def told(environment: Mapping[str, str], deployment: Deployment) -> None:
-    """Outputs and summary, whatever the end."""
+def write_report(environment: Mapping[str, str], deployment: DeploymentProgress) -> None:
+    """Write outputs and job summary, whatever the outcome."""
     outputs.write_outputs(
         environment, {"deployment-id": deployment.id, "status": deployment.status, "url": deployment.url}
     )

@@ -1,13 +1,12 @@
-"""What ends a step. Raised by all of this package, caught by `actions.workflow.step`."""
+"""Exceptions that end a step. Raised by all of this package, caught by `actions.workflow.step`."""
 
 from collections.abc import Callable
 
 
-class Failed(Exception):
-    """The step fails with this message, which names the input or the reason and the next step.
+class StepFailed(Exception):
+    """Fails the step; the message names the input or the reason, and the next step.
 
-    `file` (relative to the repository's root) and `line` say where to put the annotation, `title` what it
-    is called.
+    `file` (relative to the repository root), `line` and `title` are those of the annotation.
     """
 
     def __init__(
@@ -17,33 +16,33 @@ class Failed(Exception):
         self.message, self.title, self.file, self.line = message, title, file, line
 
 
-class Moved(Failed):
-    """The answer is at another address (307): followed, without the key, by who expects it."""
+class Redirected(StepFailed):
+    """The response is at another URL (307); a caller that expects this follows it without the key."""
 
     def __init__(self, message: str, url: str) -> None:
         super().__init__(message)
         self.url = url
 
 
-class Stopped(BaseException):
-    """The workflow was canceled: SIGINT or SIGTERM arrived. No `except Exception` may swallow it.
+class StepCanceled(BaseException):
+    """The workflow was canceled with SIGINT or SIGTERM. A BaseException, so `except Exception` lets it pass.
 
-    Who catches it calls `heard` first: then it does not come again.
+    A handler must call `acknowledge` first, otherwise it is raised again.
     """
 
-    def __init__(self, heard: Callable[[], None]) -> None:
+    def __init__(self, acknowledge: Callable[[], None]) -> None:
         super().__init__()
-        self.heard = heard
+        self.acknowledge = acknowledge
 
 
-class Refusal(Exception):
-    """An answer of the API that is no success: its status, its code and its sentence."""
+class ErrorResponse(Exception):
+    """An error response of the API: status, code and message."""
 
     def __init__(self, status: int, code: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(f"{message} ({status} {code})")
         self.status, self.code, self.message, self.retry_after = status, code, message, retry_after
 
     @property
-    def passing(self) -> bool:
-        """Whether the same request may succeed a little later."""
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
         return self.status in (408, 425, 429) or self.status >= 500

@@ -1,49 +1,49 @@
-"""A run's events as lines for people. Pure. Called by the run program."""
+"""Text lines for the events of a run. Pure. Called by the action `run`."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-LAST = ("run.completed", "run.failed", "run.canceled")
-_SHORT = 500
-_LEVELS = ("warning", "error", "critical")
+FINAL_EVENTS = ("run.completed", "run.failed", "run.canceled")
+_MAX_VALUE_CHARS = 500
+_SHOWN_LEVELS = ("warning", "error", "critical")
 
 
 def line(event: str, data: Mapping[str, Any]) -> str | None:
-    """The line of an event; None for one that is not worth any."""
-    kind, _, what = event.partition(".")
+    """Return the line of an event; None if the event has none."""
+    kind, _, action = event.partition(".")
     if event == "log":
         level, message = str(data.get("level", "info")).lower(), str(data.get("message", ""))
-        return f"[{level}] {message}" if level in _LEVELS and data.get("logger") else message
+        return f"[{level}] {message}" if level in _SHOWN_LEVELS and data.get("logger") else message
     if event == "run.started":
         return f"the run has started (deployment {data.get('deployment_id')})"
-    if event in LAST:
-        return f"the run is {what} after {duration(data.get('duration_ms'))}"
+    if event in FINAL_EVENTS:
+        return f"the run is {action} after {duration(data.get('duration_ms'))}"
     if kind == "agent":
-        more = {"started": data.get("task"), "completed": data.get("output")}.get(what, data.get("error"))
-        return _joined("agent", data.get("agent"), what, more)
+        detail = {"started": data.get("task"), "completed": data.get("output")}.get(action, data.get("error"))
+        return _joined("agent", data.get("agent"), action, detail)
     if kind == "tool":
-        more = {"called": data.get("input"), "result": data.get("output")}.get(what, data.get("error"))
+        detail = {"called": data.get("input"), "result": data.get("output")}.get(action, data.get("error"))
         by = f" (for {short(data['agent'])})" if data.get("agent") else ""
-        return _joined("tool", f"{short(data.get('tool'))}{by}", what, more)
+        return _joined("tool", f"{short(data.get('tool'))}{by}", action, detail)
     if event == "artifact":
         partial = ", partial" if data.get("partial") else ""
         return f"artifact {data.get('name')} ({data.get('size')} bytes{partial})"
     if event == "usage":
-        return None  # Added up instead.
-    rest = {key: value for key, value in data.items() if key not in ("run_id", "timestamp")}
-    return f"{event} {short(rest)}"
+        return None  # TokenUsage sums these up
+    fields = {key: value for key, value in data.items() if key not in ("run_id", "timestamp")}
+    return f"{event} {short(fields)}"
 
 
 def short(value: Any) -> str:
-    """A value on one line, cut where it is long."""
+    """Return a value on one line, truncated."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = " ".join(text.split())
-    return text if len(text) <= _SHORT else text[: _SHORT - 1] + "…"
+    return text if len(text) <= _MAX_VALUE_CHARS else text[: _MAX_VALUE_CHARS - 1] + "…"
 
 
 def duration(milliseconds: Any) -> str:
-    """A duration for people."""
+    """Return a duration in milliseconds as text."""
     if not isinstance(milliseconds, int | float):
         return "an unknown time"
     seconds = milliseconds / 1000
@@ -54,25 +54,28 @@ def duration(milliseconds: Any) -> str:
     )
 
 
-class Tokens:
-    """What the crew's models used, by model."""
+class TokenUsage:
+    """Token counts of the crew's models, by model."""
 
     def __init__(self) -> None:
         self._counts: dict[str, list[int]] = {}
 
     def add(self, data: Mapping[str, Any]) -> None:
-        """Counts one `usage` event; what is no number counts as none."""
+        """Add one `usage` event; values that are not integers count as 0."""
         counts = self._counts.setdefault(short(data.get("model") or "unknown"), [0, 0])
-        for place, key in enumerate(("prompt_tokens", "completion_tokens")):
+        for index, key in enumerate(("prompt_tokens", "completion_tokens")):
             value = data.get(key)
-            counts[place] += value if isinstance(value, int) else 0
+            counts[index] += value if isinstance(value, int) else 0
 
     def text(self) -> str:
-        """All models on one line; empty without any."""
-        parts = [f"{model}: {given} in, {made} out" for model, (given, made) in sorted(self._counts.items())]
+        """Return the counts of all models on one line; "" if there are none."""
+        parts = [
+            f"{model}: {prompt} in, {completion} out"
+            for model, (prompt, completion) in sorted(self._counts.items())
+        ]
         return "; ".join(parts)
 
 
-def _joined(kind: str, name: Any, what: str, more: Any) -> str:
-    head = f"{kind} {short(name if name is not None else '?')}: {what.replace('_', ' ')}"
-    return head if more in (None, "", {}, []) else f"{head}: {short(more)}"
+def _joined(kind: str, name: Any, action: str, detail: Any) -> str:
+    head = f"{kind} {short(name if name is not None else '?')}: {action.replace('_', ' ')}"
+    return head if detail in (None, "", {}, []) else f"{head}: {short(detail)}"

@@ -1,4 +1,4 @@
-"""Where in the repository a failed build's reason lies. Pure. Called by the deploy program."""
+"""Finds the file and line that the message of a failed build names. Pure. Called by the action `deploy`."""
 
 import posixpath
 import re
@@ -10,15 +10,15 @@ _AT = re.compile(
 _FILE = re.compile(r"^(?P<file>[\w.-][\w./-]*\.(?:toml|json|txt|py))\b")
 
 
-def place(message: str, directory: str) -> tuple[str, int | None] | None:
-    """File and line that `message` names, the file relative to the repository's root.
+def locate(message: str, directory: str) -> tuple[str, int | None] | None:
+    """Return the file and line that `message` names, the file relative to the repository root.
 
-    `directory` is that of the crew, with `/`, also relative to the root.
+    `directory` is the crew's directory, with `/`, also relative to the repository root.
     """
     for pattern in (_AT, _LINE, _FILE):
-        found = pattern.search(message[:4096])
-        if found:
-            path = posixpath.normpath(posixpath.join(directory, found["file"]))
-            line = int(found["line"]) if "line" in found.groupdict() else None
+        match = pattern.search(message[:4096])
+        if match:
+            path = posixpath.normpath(posixpath.join(directory, match["file"]))
+            line = int(match["line"]) if "line" in match.groupdict() else None
             return None if path.startswith(("../", "/")) else (path, line)
     return None

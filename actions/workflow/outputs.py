@@ -1,6 +1,6 @@
-"""What a step leaves behind: outputs for later steps, and its part of the job's summary.
+"""Outputs of a step for later steps, and its part of the job summary.
 
-Called by the two programs. Without a runner (no such file named) nothing is written.
+Called by both actions. Writes nothing outside GitHub Actions, where the files are not set.
 """
 
 import re
@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>~&@:$])")
-_NO_ADDRESS = re.compile(r"[<>\\\s]")
-_SUMMARY_BYTES = 900_000
-_CELL = 1000
+_NOT_IN_URL = re.compile(r"[<>\\\s]")
+_MAX_SUMMARY_BYTES = 900_000
+_MAX_CELL_CHARS = 1000
 
 
 def write_outputs(environment: Mapping[str, str], outputs: Mapping[str, str]) -> None:
-    """Writes GITHUB_OUTPUT. The end mark is drawn anew, so that no value can hold it."""
+    """Append to GITHUB_OUTPUT with a random delimiter per value, which no value can contain."""
     path = environment.get("GITHUB_OUTPUT")
     if not path:
         return
@@ -26,31 +26,31 @@ def write_outputs(environment: Mapping[str, str], outputs: Mapping[str, str]) ->
 
 
 def cell(text: str) -> str:
-    """`text` as itself within a Markdown table: no link, no image, no other column."""
+    """Return `text` escaped for a cell of a Markdown table: no links, images or further columns."""
     short = " ".join(text.split())
-    short = short if len(short) <= _CELL else short[: _CELL - 1] + "…"
+    short = short if len(short) <= _MAX_CELL_CHARS else short[: _MAX_CELL_CHARS - 1] + "…"
     return _PUNCTUATION.sub(r"\\\1", short)
 
 
 def link(text: str, url: str) -> str:
-    """A link to an address of our own making."""
-    address = _NO_ADDRESS.sub("", url)
+    """Return a Markdown link to a trusted URL."""
+    address = _NOT_IN_URL.sub("", url)
     return f"[{cell(text)}](<{address}>)"
 
 
 def table(title: str, rows: Iterable[tuple[str, str]]) -> str:
-    """A heading and two columns; the values are Markdown already."""
+    """Return a heading and a table of two columns; the values must be Markdown."""
     body = "".join(f"| {cell(name)} | {value} |\n" for name, value in rows)
     return f"### {cell(title)}\n\n| | |\n| --- | --- |\n{body}\n"
 
 
 def write_summary(environment: Mapping[str, str], text: str) -> None:
-    """Adds to GITHUB_STEP_SUMMARY, as long as that stays below what GitHub shows."""
+    """Append to GITHUB_STEP_SUMMARY unless the file would exceed GitHub's size limit."""
     path = environment.get("GITHUB_STEP_SUMMARY")
     if not path:
         return
     file = Path(path)
     size = file.stat().st_size if file.exists() else 0
-    if size + len(text.encode(errors="replace")) <= _SUMMARY_BYTES:
+    if size + len(text.encode(errors="replace")) <= _MAX_SUMMARY_BYTES:
         with file.open("a", encoding="utf-8", errors="replace", newline="\n") as out:
             out.write(text)

@@ -1,7 +1,4 @@
-"""A step from its start to its exit code: signals, the console, and how a failure is told.
-
-Called by the two programs with what they do.
-"""
+"""Runs a step: signals, console, annotation of a failure, and exit code. Called by both actions."""
 
 import signal
 import sys
@@ -10,68 +7,68 @@ from types import FrameType
 from typing import Any
 
 from actions.workflow.console import Console, lines
-from actions.workflow.errors import Failed, Refusal, Stopped
+from actions.workflow.errors import ErrorResponse, StepCanceled, StepFailed
 
 CANCELED = 130
 
 
-class Signals:
-    """The first signal raises Stopped; later ones find that it was heard, and do nothing.
+class SignalHandler:
+    """Raises StepCanceled on the first signal; ignores signals after `acknowledge`.
 
-    GitHub sends SIGINT, 7.5 s later SIGTERM, and ends the process after 2.5 s more.
-    An exception that is raised within a destructor is lost, so it comes again every
-    second until `heard`, where there are timers (everywhere but on Windows).
+    GitHub sends SIGINT, SIGTERM 7.5 s later, and kills the process after another 2.5 s. Python drops an
+    exception that is raised inside a destructor, so a timer raises it again every second until
+    `acknowledge` (except on Windows, which has no timers).
     """
 
     def __init__(self) -> None:
-        self._heard = False
+        self._acknowledged = False
 
-    def listen(self) -> None:
-        """From now on."""
+    def install(self) -> None:
+        """Install the signal handlers."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._came)
+            signal.signal(number, self._handle)
         if sys.platform != "win32":
-            signal.signal(signal.SIGALRM, self._came)
+            signal.signal(signal.SIGALRM, self._handle)
 
-    def heard(self) -> None:
-        """Lets what is done about the signal be done in peace."""
-        self._heard = True
+    def acknowledge(self) -> None:
+        """Stop raising StepCanceled, so cleanup can finish."""
+        self._acknowledged = True
         if sys.platform != "win32":
             signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _came(self, _number: int, _frame: FrameType | None) -> None:
-        if self._heard:
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if self._acknowledged:
             return
         if sys.platform != "win32":
             signal.setitimer(signal.ITIMER_REAL, 1.0)
-        raise Stopped(self.heard)
+        raise StepCanceled(self.acknowledge)
 
 
-def perform(act: Callable[[Console], None]) -> int:
-    """Runs `act` and gives the exit code: 0, 1 with an annotation, 130 where the workflow was canceled."""
+def run_step(action: Callable[[Console], None]) -> int:
+    """Run `action` and return the exit code: 0, 1 with an annotation, 130 if the workflow was canceled."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Any = getattr(stream, "reconfigure", None)
         if reconfigure:
-            # Windows' own encoding has no letters for much of what a crew prints.
+            # The default encoding on Windows lacks many characters that crews print.
             reconfigure(encoding="utf-8", errors="replace", newline="\n")
     console = Console()
-    Signals().listen()
-    with console.opened():
+    SignalHandler().install()
+    with console.commands_stopped():
         try:
-            act(console)
-        except Failed as failed:
+            action(console)
+        except StepFailed as failed:
             _annotate(console, failed)
             return 1
-        except Refusal as refusal:
-            _annotate(console, Failed(f"{refusal.message} ({refusal.status} {refusal.code})"))
+        except ErrorResponse as response:
+            _annotate(console, StepFailed(f"{response.message} ({response.status} {response.code})"))
             return 1
-        except Stopped as stopped:
-            stopped.heard()
-            console.say("canceled")
+        except StepCanceled as canceled:
+            canceled.acknowledge()
+            console.log("canceled")
             return CANCELED
     return 0
 
 
-def _annotate(console: Console, failed: Failed) -> None:
+def _annotate(console: Console, failed: StepFailed) -> None:
     message = "\n".join(lines(failed.message))
     console.command("error", message, file=failed.file, line=failed.line, title=failed.title)

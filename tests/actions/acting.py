@@ -1,4 +1,4 @@
-"""Whole workflows, run by act on this machine without containers."""
+"""Workflows run by act on this machine, without containers."""
 
 import asyncio
 import os
@@ -30,17 +30,17 @@ def kickoff(inputs):
 
 
 def tool(name: str) -> str:
-    """Where the tool is; the test is skipped where it is not."""
+    """Return the path of the tool; skip the test if it is missing."""
     path = os.pathsep.join([os.environ.get("CREWYARD_TOOLS", ""), os.environ["PATH"]])
-    found = shutil.which(name, path=path)
-    if not found:
+    executable = shutil.which(name, path=path)
+    if not executable:
         pytest.skip(f"there is no {name} on PATH or in CREWYARD_TOOLS")
-    return found
+    return executable
 
 
 @dataclass
-class Act:
-    """A repository with the actions and a crew, and act to run its workflows."""
+class ActRepository:
+    """A repository with the actions and a crew, whose workflows act runs."""
 
     home: Path
     secrets: dict[str, str]
@@ -48,7 +48,7 @@ class Act:
     async def run(
         self, workflow: str, seconds: float = 300, variables: Mapping[str, str] | None = None
     ) -> tuple[int, str]:
-        """Exit code and log of the workflow; `variables` are what its runner adds to the environment."""
+        """Run a workflow; return its exit code and log. `variables` extend its environment."""
         file = self.home / "secrets"
         file.write_text("".join(f"{name}={value}\n" for name, value in self.secrets.items()))
         process = await asyncio.create_subprocess_exec(
@@ -72,17 +72,17 @@ class Act:
 
 
 def repository_with_crew(home: Path) -> None:
-    """Makes a repository with the actions and the crew, of one commit."""
+    """Create a repository with the actions and the crew in one commit."""
     repository = home / "repository"
     shutil.copytree(ROOT / "actions", repository / "actions", ignore=shutil.ignore_patterns("__pycache__"))
     for name, content in CREW.items():
         path = repository / "crew" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
-    who = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
+    author = ["-c", "user.name=Author", "-c", "user.email=author@example.org"]
     for command in (
         ["init", "-q", "-b", "main"],
         ["add", "-A"],
-        [*who, "commit", "-q", "-m", "Say 'hi' $(id)"],
+        [*author, "commit", "-q", "-m", "Say 'hi' $(id)"],
     ):
         subprocess.run(["git", "-C", str(repository), *command], check=True)

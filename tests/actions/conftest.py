@@ -1,4 +1,4 @@
-"""The programs and workflows of the actions, against a stand-in of the service."""
+"""Fixtures: the programs and workflows of the actions against a fake service."""
 
 from collections.abc import AsyncIterator
 
@@ -6,29 +6,29 @@ import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestServer
 
-from tests.actions.acting import Act, repository_with_crew
-from tests.actions.runner import Runner
-from tests.actions.service import KEY, Service
+from tests.actions.acting import ActRepository, repository_with_crew
+from tests.actions.runner import ActionRunner
+from tests.actions.service import KEY, FakeService
 
 
 @pytest_asyncio.fixture
-async def service() -> AsyncIterator[Service]:
-    found = Service()
-    server = TestServer(found.app())
+async def service() -> AsyncIterator[FakeService]:
+    fake = FakeService()
+    server = TestServer(fake.app())
     await server.start_server()
-    found.url = str(server.make_url("")).rstrip("/")
-    yield found
+    fake.url = str(server.make_url("")).rstrip("/")
+    yield fake
     await server.close()
 
 
 @pytest.fixture
-def runner(tmp_path, service) -> Runner:
+def runner(tmp_path, service) -> ActionRunner:
     (tmp_path / "workspace").mkdir()
-    return Runner(tmp_path, service, service.url)
+    return ActionRunner(tmp_path, service, service.url)
 
 
 @pytest.fixture
-def act(tmp_path, service) -> Act:
+def act(tmp_path, service) -> ActRepository:
     repository_with_crew(tmp_path)
     secrets = {"CREWYARD_URL": service.url, "CREWYARD_API_KEY": KEY, "CREWYARD_PROJECT": "research"}
-    return Act(tmp_path, secrets)
+    return ActRepository(tmp_path, secrets)

@@ -1,4 +1,4 @@
-"""The programs of the actions, started as GitHub's runner starts them."""
+"""Starts the programs of the actions as the GitHub Actions runner does."""
 
 import asyncio
 import os
@@ -8,14 +8,14 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.actions.service import KEY, Service
+from tests.actions.service import KEY, FakeService
 
 ROOT = Path(__file__).parents[2]
 
 
 @dataclass
-class Done:
-    """How a step ended: exit code, log, outputs, summary."""
+class StepResult:
+    """Result of a step: exit code, log, outputs, summary."""
 
     code: int
     log: str
@@ -24,7 +24,7 @@ class Done:
 
     @property
     def commands(self) -> list[str]:
-        """The commands in the log that a runner obeys: those outside of stop-commands."""
+        """The commands in the log that the runner executes: those outside stop-commands."""
         stopped, found = None, []
         for line in re.split(r"\r\n|\r|\n", self.log):
             text = line.lstrip()
@@ -41,7 +41,7 @@ class Done:
 
 
 def read_outputs(path: Path) -> dict[str, str]:
-    """GITHUB_OUTPUT, read as the runner does."""
+    """Return GITHUB_OUTPUT, parsed as the runner does."""
     found, lines = {}, iter(path.read_text("utf-8").split("\n"))
     for line in lines:
         if not line:
@@ -57,11 +57,11 @@ def read_outputs(path: Path) -> dict[str, str]:
 
 
 @dataclass
-class Runner:
-    """What GitHub's runner gives a step."""
+class ActionRunner:
+    """The workspace and environment that the GitHub Actions runner provides to a step."""
 
     home: Path
-    service: Service
+    service: FakeService
     url: str
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -70,13 +70,16 @@ class Runner:
         return self.home / "workspace"
 
     def git(self, *arguments: str) -> str:
-        who = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
+        author = ["-c", "user.name=Author", "-c", "user.email=author@example.org"]
         return subprocess.run(
-            ["git", *who, "-C", str(self.workspace), *arguments], check=True, capture_output=True, text=True
+            ["git", *author, "-C", str(self.workspace), *arguments],
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout.strip()
 
     def commit(self, files: dict[str, str | bytes], message: str = "First") -> str:
-        """Writes and commits files of the workspace."""
+        """Write and commit files of the workspace."""
         for name, content in files.items():
             path = self.workspace / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -88,7 +91,7 @@ class Runner:
         return self.git("rev-parse", "HEAD")
 
     def variables(self, **inputs: str) -> dict[str, str]:
-        given = {"api_url": self.url, "api_key": KEY, **inputs}
+        values = {"api_url": self.url, "api_key": KEY, **inputs}
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
@@ -100,7 +103,7 @@ class Runner:
             "GITHUB_RUN_ID": "7",
             "GITHUB_RUN_ATTEMPT": "1",
             "GITHUB_JOB": "deploy",
-            **{f"CREWYARD_INPUT_{name.upper()}": value for name, value in given.items()},
+            **{f"CREWYARD_INPUT_{name.upper()}": value for name, value in values.items()},
             **self.environment,
         }
 
@@ -118,15 +121,15 @@ class Runner:
             stderr=asyncio.subprocess.STDOUT,
         )
 
-    async def done(self, process: asyncio.subprocess.Process, seconds: float = 180) -> Done:
+    async def done(self, process: asyncio.subprocess.Process, seconds: float = 180) -> StepResult:
         raw, _ = await asyncio.wait_for(process.communicate(), seconds)
         log = raw.decode("utf-8")
-        assert f'File "{ROOT}' not in log, log  # a traceback of our own
+        assert f'File "{ROOT}' not in log, log  # no traceback of the action
         summary = (self.home / "summary").read_text("utf-8")
-        return Done(process.returncode or 0, log, read_outputs(self.home / "output"), summary)
+        return StepResult(process.returncode or 0, log, read_outputs(self.home / "output"), summary)
 
-    async def deploy(self, **inputs: str) -> Done:
+    async def deploy(self, **inputs: str) -> StepResult:
         return await self.done(await self.start("deploy", **{"project": "research", **inputs}))
 
-    async def run(self, **inputs: str) -> Done:
+    async def run(self, **inputs: str) -> StepResult:
         return await self.done(await self.start("run", **{"project": "research", **inputs}))

@@ -1,7 +1,7 @@
-"""A small, strict stand-in for the calls that the actions make, as docs/api.md describes them.
+"""A small, strict fake of the API calls that the actions make (docs/api.md).
 
-It refuses what the facade would refuse, notes every request, and breaks on
-demand: `faults` holds, for each call, what happens to its next requests.
+It rejects what the API would reject, records every request, and injects faults: `faults` has, for each call,
+the faults of its next requests.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ KEY = "crw_test_0123456789abcdef"
 REQUEST_TOKEN = "request-token"
 
 
-class Cut(Exception):
-    """The connection ends here, without another word."""
+class ConnectionCut(Exception):
+    """The connection ends here."""
 
 
-class Service:
-    """What the facade holds, as far as the actions see it."""
+class FakeService:
+    """State of the fake service."""
 
     def __init__(self) -> None:
         self.keys = {KEY}
@@ -30,13 +30,13 @@ class Service:
         self.faults: dict[str, deque[Any]] = defaultdict(deque)
         self.uploads: dict[str, bytes] = {}
         self.announced: dict[str, Any] = {}
-        self.made: dict[str, tuple[bytes, Any]] = {}
+        self.created: dict[str, tuple[bytes, Any]] = {}
         self.log: list[str] = ["step 1", "step 2"]
         self.build: dict[str, Any] = {"status": "active", "activated_at": "2026-11-21T10:00:00Z"}
         self.events: list[tuple[str, Any]] = []
         self.end: dict[str, Any] = {"status": "succeeded", "output": {"n": 1}, "duration_ms": 1200}
         self.files: dict[str, bytes] = {}
-        self.shown: dict[str, bytes] = {}
+        self.overridden_files: dict[str, bytes] = {}
         self.cut_after: deque[int] = deque()
         self.silent = False
         self.canceled = asyncio.Event()
@@ -80,13 +80,13 @@ class Service:
         if request.method == "POST" and request.content_type != "application/json":
             return error(415, "unsupported_media_type", "Content-Type must be application/json")
         answer = await handler(request)
-        if fault == "after":  # It was done, but nobody hears of it.
+        if fault == "after":  # processed, but the response is lost
             request.transport.abort()
         return answer
 
     async def project(self, request: web.Request) -> web.Response:
         found = self.projects.get(request.match_info["name"])
-        return one(found) if found else error(404, "not_found", "there is no such project")
+        return data_response(found) if found else error(404, "not_found", "there is no such project")
 
     async def announce(self, request: web.Request) -> web.Response:
         body = strict(await request.json(), {"project": str, "size": int}, {"sha256": str})
@@ -95,7 +95,7 @@ class Service:
         upload = f"upl_{len(self.announced)}"
         self.announced[upload] = body
         address = f"{self.url}/v1/uploads/{upload}/content"
-        return one(
+        return data_response(
             {
                 "id": upload,
                 "upload_url": f"{address}?token=signed",
@@ -109,19 +109,19 @@ class Service:
 
     async def receive(self, request: web.Request) -> web.Response:
         raw, upload = await request.read(), request.match_info["id"]
-        asked = self.announced[upload]
+        announced = self.announced[upload]
         assert request.query["token"] == "signed"
-        assert request.headers["Content-Length"] == str(asked["size"]) == str(len(raw))
-        assert hashlib.sha256(raw).hexdigest() == asked["sha256"]
+        assert request.headers["Content-Length"] == str(announced["size"]) == str(len(raw))
+        assert hashlib.sha256(raw).hexdigest() == announced["sha256"]
         self.uploads[upload] = raw
-        return one({"id": upload, "size": len(raw), "sha256": asked["sha256"]})
+        return data_response({"id": upload, "size": len(raw), "sha256": announced["sha256"]})
 
-    def _once(self, request: web.Request, raw: bytes, make: Any) -> Any:
+    def _idempotent(self, request: web.Request, raw: bytes, make: Any) -> Any:
         key = request.headers["Idempotency-Key"]
         assert 1 <= len(key) <= 255 and key.isascii() and " " not in key
-        first, made = self.made.setdefault(key, (raw, make()))
+        first, created = self.created.setdefault(key, (raw, make()))
         assert first == raw, "the key was used for another body"
-        return made
+        return created
 
     async def deploy(self, request: web.Request) -> web.Response:
         body = strict(
@@ -135,14 +135,16 @@ class Service:
                 return error(409, "conflict", "the project follows a git repository")
             assert body["build_context_url"].split("/")[-2] in self.uploads
         self.deployed = body
-        made = self._once(request, await request.read(), lambda: f"dep_a{len(self.made)}")
-        return one({"id": made, "project": body["project"], "status": "building", "message": ""}, 201)
+        created = self._idempotent(request, await request.read(), lambda: f"dep_a{len(self.created)}")
+        return data_response(
+            {"id": created, "project": body["project"], "status": "building", "message": ""}, 201
+        )
 
     async def deployment(self, request: web.Request) -> web.Response:
-        return one({"id": request.match_info["id"], "activated_at": None, **self.build})
+        return data_response({"id": request.match_info["id"], "activated_at": None, **self.build})
 
     async def build_log(self, request: web.Request) -> web.StreamResponse:
-        # As the facade does it: an id stands only where a line and a chunk of the log end together.
+        # Like the API: only a line that ends a chunk of the log has an id.
         last = request.headers.get("Last-Event-ID")
         frames = []
         for number, line in enumerate(self.log, 1):
@@ -157,15 +159,17 @@ class Service:
         if body["deployment"] == "idle":
             return error(409, "conflict", "the project idle has no active deployment yet")
         self.started = body
-        made = self._once(request, await request.read(), lambda: f"run_a{len(self.made)}")
-        return one({"id": made, "status": "pending", "deployment_id": "dep_x", "input": body["input"]}, 201)
+        created = self._idempotent(request, await request.read(), lambda: f"run_a{len(self.created)}")
+        return data_response(
+            {"id": created, "status": "pending", "deployment_id": "dep_x", "input": body["input"]}, 201
+        )
 
     async def run(self, request: web.Request) -> web.Response:
-        return one({"id": request.match_info["id"], **self.end})
+        return data_response({"id": request.match_info["id"], **self.end})
 
     async def cancel(self, request: web.Request) -> web.Response:
         self.canceled.set()
-        return one({"id": request.match_info["id"], "status": "running"}, 202)
+        return data_response({"id": request.match_info["id"], "status": "running"}, 202)
 
     async def follow(self, request: web.Request) -> web.StreamResponse:
         last = int(request.headers.get("Last-Event-ID", "0"))
@@ -200,13 +204,13 @@ class Service:
             for name, data in self.files.items()
         ]
         part = items[(page - 1) * size : page * size]
-        more = page * size < len(items)
-        pagination = {"total": len(items), "page": page, "per_page": size, "has_more": more}
+        optional = page * size < len(items)
+        pagination = {"total": len(items), "page": page, "per_page": size, "has_more": optional}
         return web.json_response({"data": part, "pagination": pagination})
 
     async def artifact(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        return web.Response(body=self.shown.get(name, self.files[name]))
+        return web.Response(body=self.overridden_files.get(name, self.files[name]))
 
     async def token(self, request: web.Request) -> web.Response:
         if request.headers.get("Authorization") != f"Bearer {REQUEST_TOKEN}":
@@ -222,13 +226,13 @@ def frame(event: str, data: Any, identifier: int | str | None = None) -> bytes:
     return f"{head}event: {event}\ndata: {json.dumps(data)}\n\n".encode()
 
 
-def strict(body: Any, needed: dict[str, type], more: dict[str, type]) -> Any:
-    assert needed.keys() <= body.keys() <= needed.keys() | more.keys(), body
-    assert all(isinstance(value, (needed | more)[name]) for name, value in body.items()), body
+def strict(body: Any, required: dict[str, type], optional: dict[str, type]) -> Any:
+    assert required.keys() <= body.keys() <= required.keys() | optional.keys(), body
+    assert all(isinstance(value, (required | optional)[name]) for name, value in body.items()), body
     return body
 
 
-def one(data: Any, status: int = 200) -> web.Response:
+def data_response(data: Any, status: int = 200) -> web.Response:
     return web.json_response({"data": data}, status=status)
 
 

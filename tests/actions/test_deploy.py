@@ -1,4 +1,4 @@
-"""The action `deploy` as a step runs it."""
+"""The action `deploy`, run as a step."""
 
 import io
 import json
@@ -38,7 +38,7 @@ async def test_a_commit_becomes_an_active_deployment(runner, service):
     assert KEY not in done.log.replace(f"::add-mask::{KEY}", "")
 
 
-async def test_what_breaks_on_the_way_is_tried_again_and_made_once(runner, service):
+async def test_faults_are_retried_and_the_deployment_is_created_once(runner, service):
     runner.commit(CREW)
     service.log = [f"line {number}" for number in range(40)]
     service.cut_after.extend([4, 5, 11, 1])
@@ -51,12 +51,12 @@ async def test_what_breaks_on_the_way_is_tried_again_and_made_once(runner, servi
     service.faults["GET /v1/deployments/{id}"].append("cut")
     done = await runner.deploy()
     assert done.code == 0, done.log
-    assert len(service.made) == 1
+    assert len(service.created) == 1
     printed = [line for line in done.log.splitlines() if line.startswith("line ")]
     assert printed == service.log
 
 
-async def test_a_refusal_is_not_repeated(runner, service):
+async def test_a_client_error_is_not_retried(runner, service):
     runner.commit(CREW)
     service.faults["POST /v1/uploads"].append(error(403, "forbidden", "the key has not the scope deploy"))
     done = await runner.deploy()
@@ -65,7 +65,7 @@ async def test_a_refusal_is_not_repeated(runner, service):
     assert sum(path == "/v1/uploads" for _, path, _, _ in service.requests) == 1
 
 
-async def test_a_failed_build_is_an_annotation_where_its_reason_lies(runner, service):
+async def test_a_failed_build_is_an_annotation_in_its_file(runner, service):
     runner.commit({"crews/a/crew.toml": CREW["crew.toml"], "crews/a/main.py": "", "other.py": ""})
     service.build = {
         "status": "failed",
@@ -87,7 +87,7 @@ async def test_a_failed_build_is_an_annotation_where_its_reason_lies(runner, ser
     assert "ConfigInvalid" in done.summary
 
 
-async def test_a_project_that_follows_git_is_told_the_commit(runner, service):
+async def test_a_project_that_follows_git_deploys_the_commit(runner, service):
     service.projects["research"]["source"] = {"git": {"url": "https://git.example.org/x", "path": "crews/a"}}
     sha = runner.commit(CREW)
     done = await runner.deploy()
@@ -98,7 +98,7 @@ async def test_a_project_that_follows_git_is_told_the_commit(runner, service):
     assert again.outputs["deployment-id"] == done.outputs["deployment-id"]
 
 
-async def test_a_key_that_cannot_read_the_project_is_told_what_it_lacks(runner, service):
+async def test_a_key_without_read_scope_gets_an_error_that_names_it(runner, service):
     service.projects["research"]["source"] = {"git": {"url": "https://git.example.org/x"}}
     service.faults["GET /v1/projects/{name}"].append(error(403, "forbidden", "no"))
     runner.commit(CREW)
@@ -127,7 +127,7 @@ async def test_a_pull_request_gives_its_head_and_its_title(runner, service):
     assert done.outputs["status"] == "superseded"
 
 
-async def test_under_pull_request_target_it_is_the_base_that_is_deployed(runner, service):
+async def test_pull_request_target_deploys_the_base(runner, service):
     base = runner.commit(CREW, "Base")
     pull_request(runner)
     runner.environment |= {"GITHUB_SHA": base, "GITHUB_EVENT_NAME": "pull_request_target"}
@@ -136,7 +136,7 @@ async def test_under_pull_request_target_it_is_the_base_that_is_deployed(runner,
     assert service.deployed["message"] == "Base"
 
 
-async def test_without_waiting_the_build_goes_on(runner, service):
+async def test_without_waiting_the_build_continues(runner, service):
     runner.commit(CREW)
     done = await runner.deploy(wait="false", message="By hand")
     assert done.code == 0
@@ -148,14 +148,14 @@ async def test_without_waiting_the_build_goes_on(runner, service):
 async def test_a_build_that_takes_too_long_ends_the_step(runner, service):
     runner.commit(CREW)
     service.silent = True
-    # Long enough for all that comes before, on a busy machine too.
+    # Long enough for the preceding calls, even on a busy machine.
     done = await runner.deploy(timeout="8s")
     assert done.code == 1
     assert "longer than the input timeout allows" in done.errors()[0]
     assert done.outputs["status"] == "building"
 
 
-async def test_a_deployment_that_did_not_win_says_so(runner, service):
+async def test_a_superseded_deployment_is_a_notice(runner, service):
     runner.commit(CREW)
     service.build = {"status": "superseded"}
     done = await runner.deploy()
@@ -175,7 +175,7 @@ HOSTILE = [
 ]
 
 
-async def test_nothing_that_a_build_prints_is_a_command(runner, service):
+async def test_build_output_is_never_a_command(runner, service):
     runner.commit(CREW, "::error::subject | `x` [a](http://evil) <b>")
     service.log = HOSTILE
     done = await runner.deploy()
@@ -191,7 +191,7 @@ async def test_nothing_that_a_build_prints_is_a_command(runner, service):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "message"),
     [
         ({"project": "Not a name; $(id)"}, "project"),
         ({"wait": "perhaps"}, "wait"),
@@ -208,23 +208,23 @@ async def test_nothing_that_a_build_prints_is_a_command(runner, service):
         ({"api_key": "", "oidc_audience": "crewyard"}, "id-token: write"),
     ],
 )
-async def test_a_wrong_input_is_named(runner, service, inputs, said):
+async def test_a_wrong_input_is_named(runner, service, inputs, message):
     runner.commit(CREW)
     done = await runner.deploy(**inputs)
     assert done.code == 1
     (line,) = done.errors()
-    assert said in line and "secret@" not in done.log
+    assert message in line and "secret@" not in done.log
     assert not service.requests
 
 
-async def test_no_checkout_and_an_unknown_project_say_what_to_do(runner):
+async def test_a_missing_checkout_and_an_unknown_project_name_the_next_step(runner):
     done = await runner.deploy()
     assert "actions/checkout" in done.errors()[0]
     runner.commit(CREW)
     assert "Create it first" in (await runner.deploy(project="other")).errors()[0]
 
 
-async def test_what_is_too_large_is_said_before_it_is_sent(runner, service):
+async def test_a_too_large_archive_is_reported_before_the_upload(runner, service):
     service.max_upload = 100
     runner.commit(CREW)
     done = await runner.deploy()
@@ -232,7 +232,7 @@ async def test_what_is_too_large_is_said_before_it_is_sent(runner, service):
     assert not service.uploads
 
 
-async def test_a_workflow_shows_who_it_is_without_a_key(runner, service):
+async def test_a_workflow_authenticates_with_oidc(runner, service):
     runner.commit(CREW)
     runner.environment |= {
         "ACTIONS_ID_TOKEN_REQUEST_URL": f"{service.url}/token?v=1",
@@ -245,19 +245,19 @@ async def test_a_workflow_shows_who_it_is_without_a_key(runner, service):
     assert any(headers.get("Authorization") == f"Bearer {token}" for _, _, headers, _ in service.requests)
 
 
-async def test_an_identity_that_expired_on_the_way_is_shown_anew(runner, service):
+async def test_an_expired_token_is_renewed(runner, service):
     runner.commit(CREW)
     runner.environment |= {
         "ACTIONS_ID_TOKEN_REQUEST_URL": f"{service.url}/token",
         "ACTIONS_ID_TOKEN_REQUEST_TOKEN": REQUEST_TOKEN,
     }
     service.faults["GET /v1/deployments/{id}/logs"].append(error(401, "unauthorized", "expired"))
-    done = await runner.deploy(api_key="", oidc_audience="yard")
+    done = await runner.deploy(api_key="", oidc_audience="audience")
     assert done.code == 0, done.log
-    assert service.tokens == 2 and "::add-mask::jwt-yard-2" in done.commands
+    assert service.tokens == 2 and "::add-mask::jwt-audience-2" in done.commands
 
 
-async def test_a_canceled_workflow_leaves_the_build_alone(runner, service):
+async def test_a_canceled_workflow_does_not_stop_the_build(runner, service):
     runner.commit(CREW)
     service.silent = True
     process = await runner.start("deploy", project="research")
@@ -265,11 +265,11 @@ async def test_a_canceled_workflow_leaves_the_build_alone(runner, service):
         pass
     process.terminate()
     done = await runner.done(process)
-    assert done.code == 130 and "goes on" in done.log
+    assert done.code == 130 and "continues" in done.log
     assert done.outputs["status"] == "building"
 
 
-async def test_redirects_do_not_carry_the_key_away(runner, service):
+async def test_redirects_never_receive_the_key(runner, service):
     from aiohttp import web
 
     runner.commit(CREW)

@@ -1,11 +1,11 @@
-"""The input `exclude` and `[build] exclude` of a configuration are one language."""
+"""The input `exclude` and `[build] exclude` of crew.toml have the same syntax."""
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from actions.workflow.errors import Failed
-from actions.workflow.source.exclude_patterns import Patterns
+from actions.workflow.errors import StepFailed
+from actions.workflow.source.exclude_patterns import ExcludePatterns
 from plan.errors import PlanError
 from plan.exclude import left_out
 
@@ -17,12 +17,12 @@ PATHS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
 @given(st.lists(PATTERNS, max_size=3), st.lists(PATHS, max_size=5))
 @example(["a/", "!a"], ["a/b"])
 @example(["[", "[!", "[]a]"], ["[", "]", "a"])
-def test_patterns_mean_what_they_mean_in_a_configuration(patterns, paths):
+def test_patterns_match_like_those_of_the_configuration(patterns, paths):
     try:
         theirs = left_out(dict.fromkeys(paths, b""), patterns)
     except PlanError:
-        with pytest.raises(Failed):
-            Patterns(patterns)
+        with pytest.raises(StepFailed):
+            ExcludePatterns(patterns)
         return
-    ours = Patterns(patterns)
-    assert {path for path in paths if ours.leave_out(path)} == set(theirs)
+    ours = ExcludePatterns(patterns)
+    assert {path for path in paths if ours.excludes(path)} == set(theirs)

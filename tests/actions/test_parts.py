@@ -1,4 +1,4 @@
-"""The parts of the actions by themselves: tables and properties."""
+"""Unit tests of the actions' modules: tables and properties."""
 
 import gzip
 import io
@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from actions.workflow import artifacts, event_lines, failure_location, outputs
 from actions.workflow.client.api import pause
-from actions.workflow.client.sse import Reader
+from actions.workflow.client.sse import StreamReader
 from actions.workflow.console import Console, escaped, escaped_property, lines
-from actions.workflow.errors import Failed
+from actions.workflow.errors import StepFailed
 from actions.workflow.source import git
-from actions.workflow.source.exclude_patterns import Patterns
+from actions.workflow.source.exclude_patterns import ExcludePatterns
 from actions.workflow.source.pack import pack, select
-from actions.workflow.source.upload_progress import Progress
+from actions.workflow.source.upload_progress import UploadProgress
 
 
 @pytest.mark.parametrize(
-    ("patterns", "gone", "kept"),
+    ("patterns", "excluded", "included"),
     [
         (["tests"], ["tests/a.py", "a/tests/b"], ["tests2", "a/tests.py"]),
         (["data/*.csv"], ["data/a.csv"], ["data/a/b.csv", "x/data/a.csv"]),
@@ -34,13 +34,13 @@ from actions.workflow.source.upload_progress import Progress
         (["[!a]?"], ["bx", "y/bx"], ["ax", "b"]),
     ],
 )
-def test_patterns(patterns, gone, kept):
-    found = Patterns(patterns)
-    assert [path for path in gone + kept if found.leave_out(path)] == gone
+def test_patterns(patterns, excluded, included):
+    found = ExcludePatterns(patterns)
+    assert [path for path in excluded + included if found.excludes(path)] == excluded
 
 
 @given(st.text(), st.text())
-def test_a_command_stays_one_line_and_is_read_as_it_was_written(message, value):
+def test_a_command_is_one_line_and_round_trips(message, value):
     command = f"::error file={escaped_property(value)}::{escaped(message)}"
     assert not re.search(r"[\r\n]", command)
     head, _, rest = command.removeprefix("::error file=").partition("::")
@@ -58,11 +58,11 @@ def test_no_printed_line_breaks_or_moves_the_cursor(text):
 
 
 @given(st.lists(st.text(), max_size=5))
-def test_only_commands_are_outside_of_the_stop(texts):
+def test_only_commands_are_outside_stop_commands(texts):
     out = io.StringIO()
-    with Console(out).opened() as console:
+    with Console(out).commands_stopped() as console:
         for text in texts:
-            console.say(text)
+            console.log(text)
         console.command("notice", "x")
     token = out.getvalue().split("\n")[0].removeprefix("::stop-commands::")
     outside = re.split(rf"(?m)^::stop-commands::{token}$|^::{token}::$", out.getvalue())[2::2]
@@ -70,7 +70,7 @@ def test_only_commands_are_outside_of_the_stop(texts):
 
 
 @given(st.text())
-def test_a_cell_is_one_cell(text):
+def test_a_cell_stays_one_cell(text):
     found = outputs.cell(text)
     assert "\n" not in found and "\r" not in found
     assert not re.search(r"(?<!\\)(\\\\)*[|<\[`]", found)
@@ -90,11 +90,11 @@ def stream(*messages: tuple[str | None, str]) -> list[bytes]:
 )
 def test_every_message_comes_once_however_often_the_connection_breaks(marked, breaks):
     whole = [(str(n) if has else None, f"text {n}") for n, has in enumerate(marked, 1)]
-    reader, got = Reader(), []
+    reader, received = StreamReader(), []
     for end in [*breaks, None]:
         start = int(reader.last or 0)
-        got += [message.data for message in reader.messages(stream(*whole[start:])[:end])]
-    assert got == [data for _, data in whole]
+        received += [message.data for message in reader.messages(stream(*whole[start:])[:end])]
+    assert received == [data for _, data in whole]
     assert reader.retry in (0.5, None)
 
 
@@ -110,8 +110,8 @@ def test_every_message_comes_once_however_often_the_connection_breaks(marked, br
         ("no file in it", "", None),
     ],
 )
-def test_where_a_reason_lies(message, directory, expected):
-    assert failure_location.place(message, directory) == expected
+def test_failure_locations(message, directory, expected):
+    assert failure_location.locate(message, directory) == expected
 
 
 @pytest.mark.parametrize(
@@ -132,21 +132,21 @@ def test_where_a_reason_lies(message, directory, expected):
     ],
 )
 def test_names_of_artifacts(name, windows, fine):
-    assert (artifacts.problem(name, windows) is None) == fine
+    assert (artifacts.name_problem(name, windows) is None) == fine
 
 
-def test_a_pause_grows_and_ends_and_listens():
+def test_a_pause_grows_is_bounded_and_honours_retry_after():
     assert pause(1, 7.0) == 7.0 and pause(1, 9999.0) == 120.0
     assert all(0 < pause(number, None) <= 15 for number in range(60))
     assert event_lines.duration(3_725_000) == "1 h 2 min 5 s"
 
 
-def test_progress_is_told_every_few_seconds():
-    clock, said = iter(range(100)), []
-    body = Progress(io.BytesIO(b"x" * 4096), 4096, said.append, now=lambda: float(next(clock)))
+def test_progress_is_logged_every_few_seconds():
+    clock, logged = iter(range(100)), []
+    body = UploadProgress(io.BytesIO(b"x" * 4096), 4096, logged.append, now=lambda: float(next(clock)))
     while body.read(512):
         pass
-    assert said == ["sent 1.5 KiB of 4.0 KiB, 0.5 KiB/s", "sent 3.0 KiB of 4.0 KiB, 0.5 KiB/s"]
+    assert logged == ["sent 1.5 KiB of 4.0 KiB, 0.5 KiB/s", "sent 3.0 KiB of 4.0 KiB, 0.5 KiB/s"]
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ def checkout(tmp_path):
 
 def packed(root, *excludes):
     out = io.BytesIO()
-    return pack(select(root, git.tracked(root), Patterns(excludes)), out), out.getvalue()
+    return pack(select(root, git.tracked_files(root), ExcludePatterns(excludes)), out), out.getvalue()
 
 
 def test_equal_content_makes_equal_bytes(checkout, tmp_path):
@@ -181,8 +181,8 @@ def test_equal_content_makes_equal_bytes(checkout, tmp_path):
     assert gzip.GzipFile(fileobj=io.BytesIO(raw)).read(1) and raw[4:8] == b"\0\0\0\0"
 
 
-def test_the_archive_is_one_that_a_build_accepts(checkout):
-    from build.settings import Limits
+def test_a_build_accepts_the_archive(checkout):
+    from build.settings import SourceLimits
     from build.source.archive import read_archive
 
     root = checkout(**{"main": "x", "größe": "y", "x" * 180: "long"})
@@ -193,47 +193,47 @@ def test_the_archive_is_one_that_a_build_accepts(checkout):
     (root / "loose").write_text("not tracked")
     subprocess.run(["git", "-C", str(root), "add", "again", "tool"], check=True)
     _, raw = packed(root)
-    tree = read_archive(io.BytesIO(raw), len(raw), Limits())
+    tree = read_archive(io.BytesIO(raw), len(raw), SourceLimits())
     assert sorted(tree) == sorted(["again", "größe", "main", "tool", "x" * 180])
     assert tree["again"] == b"y"
     assert tree.entry("tool").executable and not tree.entry("main").executable
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../outside", "loose", "self", "directory", ".git/config"])
-def test_a_link_that_leads_to_no_tracked_file_is_refused(checkout, target):
+def test_a_link_to_an_untracked_file_is_rejected(checkout, target):
     root = checkout(directory__a="x")
     (root / "self").symlink_to(target)
     subprocess.run(["git", "-C", str(root), "add", "self"], check=True)
     (root / "loose").write_text("not tracked")
-    with pytest.raises(Failed, match="symbolic link"):
+    with pytest.raises(StepFailed, match="symbolic link"):
         packed(root)
     assert packed(root, "self")[0].entries == 1
 
 
-def test_a_directory_that_became_a_link_is_refused(checkout, tmp_path_factory):
+def test_a_directory_that_became_a_link_is_rejected(checkout, tmp_path_factory):
     root = checkout(directory__a="x", b="y")
     away = tmp_path_factory.mktemp("away")
     (away / "a").write_text("secret")
     (root / "directory/a").unlink()
     (root / "directory").rmdir()
     (root / "directory").symlink_to(away)
-    with pytest.raises(Failed, match="out of the checkout"):
+    with pytest.raises(StepFailed, match="out of the checkout"):
         packed(root)
 
 
-def test_what_is_missing_or_a_submodule_is_left_out_and_said(checkout):
+def test_missing_files_and_submodules_are_omitted_with_a_note(checkout):
     root = checkout(a="x", b="y", c="z")
     (root / "b").unlink()
     sub = ["update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendor"]
     subprocess.run(["git", "-C", str(root), *sub], check=True)
-    source = select(root, git.tracked(root), Patterns(["c"]))
+    source = select(root, git.tracked_files(root), ExcludePatterns(["c"]))
     assert list(source.files) == ["a"]
     assert len(source.notes) == 3 and "vendor is a submodule" in source.notes[0]
 
 
 @pytest.mark.parametrize("name", ["a\\b", "a\nb", "c:x", ".wh.a"])
-def test_a_name_that_a_build_refuses_is_refused_before_the_upload(checkout, name):
-    with pytest.raises(Failed, match="rename it"):
+def test_a_name_that_a_build_rejects_is_rejected_before_the_upload(checkout, name):
+    with pytest.raises(StepFailed, match="rename it"):
         packed(checkout(**{name: "x"}))
 
 
@@ -242,10 +242,10 @@ def test_limits_are_named(checkout, monkeypatch, limit, value):
     from actions.workflow.source import pack as module
 
     monkeypatch.setitem(module.LIMITS, limit, value)
-    with pytest.raises(Failed, match=limit):
+    with pytest.raises(StepFailed, match=limit):
         packed(checkout(a="x", b="y"))
 
 
-def test_what_no_build_would_unpack_is_not_sent(checkout):
-    with pytest.raises(Failed, match="ratio"):
+def test_an_archive_above_the_ratio_is_rejected(checkout):
+    with pytest.raises(StepFailed, match="ratio"):
         packed(checkout(zeros="\0" * (3 << 20)))

@@ -1,4 +1,4 @@
-"""Both actions against an installed service: one small crew, deployed, run and fetched from."""
+"""Both actions against an installed service: deploy a small crew, run it, download its artifacts."""
 
 import json
 import os
@@ -11,15 +11,15 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.actions.acting import Act, repository_with_crew
-from tests.actions.runner import Runner
-from tests.actions.service import Service
+from tests.actions.acting import ActRepository, repository_with_crew
+from tests.actions.runner import ActionRunner
+from tests.actions.service import FakeService
 from tests.e2e.demo import GIT_HOST
 from tests.testbed.git_server import GitServer
 
 URL, KEY = os.environ.get("CREWYARD_URL", ""), os.environ.get("CREWYARD_API_KEY", "")
 pytestmark = pytest.mark.skipif(
-    not URL or not KEY, reason="no service is named: CREWYARD_URL and CREWYARD_API_KEY"
+    not URL or not KEY, reason="needs CREWYARD_URL and CREWYARD_API_KEY of an installed service"
 )
 
 MAIN = """
@@ -33,16 +33,16 @@ def kickoff(inputs):
     emit("agent.started", agent="writer", task="greet")
     Path("artifacts/deep").mkdir()
     Path("artifacts/deep/greeting.txt").write_text(f"hello, {inputs['name']}")
-    if inputs["name"] == "nobody":
-        raise ValueError("nobody is there")
+    if inputs["name"] == "missing":
+        raise ValueError("the name is missing")
     return {"greeting": f"hello, {inputs['name']}"}
 """
 CONFIGURATION = '[deployment]\nframework = "python"\nentrypoint = "main:kickoff"\n'
 
 
 @asynccontextmanager
-async def made(**spec: Any) -> AsyncIterator[str]:
-    """A project of its own, deleted at the end."""
+async def created_project(**spec: Any) -> AsyncIterator[str]:
+    """Yield a new project, deleted at the end."""
     name = f"action-{secrets.token_hex(4)}"
     async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as session:
         async with session.post(f"{URL}/v1/projects", json={"name": name, **spec}) as answer:
@@ -56,13 +56,13 @@ async def made(**spec: Any) -> AsyncIterator[str]:
 
 @pytest_asyncio.fixture
 async def project() -> AsyncIterator[str]:
-    async with made() as name:
+    async with created_project() as name:
         yield name
 
 
 async def test_a_commit_is_deployed_and_run(tmp_path, project):
     (tmp_path / "workspace").mkdir()
-    runner = Runner(tmp_path, Service(), URL)
+    runner = ActionRunner(tmp_path, FakeService(), URL)
     sha = runner.commit({"crew.toml": CONFIGURATION, "main.py": MAIN}, "Greet")
     who = {"project": project, "api_key": KEY}
 
@@ -76,16 +76,16 @@ async def test_a_commit_is_deployed_and_run(tmp_path, project):
         found = (await answer.json())["data"]
     assert (found["git_sha"], found["message"], found["status"]) == (sha, "Greet", "active")
 
-    asked = {**who, "input": json.dumps({"name": "yard"}), "artifacts_directory": "out"}
-    done = await runner.done(await runner.start("run", **asked), 300)
+    inputs = {**who, "input": json.dumps({"name": "harbour"}), "artifacts_directory": "out"}
+    done = await runner.done(await runner.start("run", **inputs), 300)
     assert done.code == 0, done.log
-    assert json.loads(done.outputs["output"]) == {"greeting": "hello, yard"}
-    assert (runner.workspace / "out/deep/greeting.txt").read_text() == "hello, yard"
+    assert json.loads(done.outputs["output"]) == {"greeting": "hello, harbour"}
+    assert (runner.workspace / "out/deep/greeting.txt").read_text() == "hello, harbour"
     assert "agent writer: started: greet\n" in done.log and done.errors() == []
 
-    done = await runner.done(await runner.start("run", **{**asked, "input": '{"name": "nobody"}'}), 300)
+    done = await runner.done(await runner.start("run", **{**inputs, "input": '{"name": "missing"}'}), 300)
     assert done.code == 1 and done.outputs["status"] == "failed"
-    assert "title=CrewError" in done.errors()[0] and "nobody is there" in done.errors()[0]
+    assert "title=CrewError" in done.errors()[0] and "the name is missing" in done.errors()[0]
 
     runner.commit({"crew.toml": CONFIGURATION + 'python = "2.7"\n'}, "Go back in time")
     done = await runner.done(await runner.start("deploy", **who), 400)
@@ -95,7 +95,7 @@ async def test_a_commit_is_deployed_and_run(tmp_path, project):
 
 async def test_a_workflow_deploys_and_runs_a_crew(tmp_path, project):
     repository_with_crew(tmp_path)
-    act = Act(tmp_path, {"CREWYARD_URL": URL, "CREWYARD_API_KEY": KEY, "CREWYARD_PROJECT": project})
+    act = ActRepository(tmp_path, {"CREWYARD_URL": URL, "CREWYARD_API_KEY": KEY, "CREWYARD_PROJECT": project})
     code, log = await act.run("both.yml", 400)
     assert code == 0, log
     assert "status=active" in log and 'hello, $(id) `id`; \'"quoted"' in log
@@ -104,14 +104,14 @@ async def test_a_workflow_deploys_and_runs_a_crew(tmp_path, project):
 
 async def test_a_project_that_follows_the_repository_gets_one_deployment_of_the_commit(tmp_path):
     (tmp_path / "workspace").mkdir()
-    runner = Runner(tmp_path, Service(), URL)
+    runner = ActionRunner(tmp_path, FakeService(), URL)
     files = {"crew.toml": CONFIGURATION, "main.py": MAIN}
     runner.commit(files, "Greet")
     with GitServer(tmp_path / "git", os.environ.get("CREWYARD_HOST_ADDRESS", "127.0.0.1")) as server:
         server.create("crew")
         runner.git("push", "-q", str(tmp_path / "git/crew.git"), "main")
         git = {"url": server.url("crew", host=GIT_HOST), "ref": {"branch": "main"}, "interval": "1s"}
-        async with made(source={"git": git}) as project:
+        async with created_project(source={"git": git}) as project:
             done = await runner.done(await runner.start("deploy", project=project, api_key=KEY), 400)
             assert done.code == 0, done.log
             assert "without an upload" in done.log and done.outputs["status"] == "active"

@@ -1,4 +1,4 @@
-"""The action `run` as a step runs it."""
+"""The action `run`, run as a step."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ BEGIN = ("run.started", {"deployment_id": "dep_x"})
 DONE = ("run.completed", {"duration_ms": 1200, "output": {"n": 1}})
 
 
-async def test_a_run_is_shown_and_its_output_handed_on(runner, service):
+async def test_a_run_is_printed_and_its_output_set(runner, service):
     service.events = [
         BEGIN,
         ("log", {"message": "hello", "level": "info"}),
@@ -23,7 +23,7 @@ async def test_a_run_is_shown_and_its_output_handed_on(runner, service):
         ("tool.called", {"agent": "writer", "tool": "search", "input": {"q": "tides"}}),
         ("usage", {"model": "m", "prompt_tokens": 3, "completion_tokens": 4}),
         ("usage", {"model": "m", "prompt_tokens": 30, "completion_tokens": 40}),
-        ("greeting", {"name": "yard"}),
+        ("greeting", {"name": "harbour"}),
         DONE,
     ]
     service.end["output"] = {"text": "a\nend_of <<EOF\n“b”", "n": [1]}
@@ -37,26 +37,26 @@ async def test_a_run_is_shown_and_its_output_handed_on(runner, service):
         "hello",
         "agent writer: started: write the report",
         'tool search (for writer): called: {"q": "tides"}',
-        'greeting {"name": "yard"}',
+        'greeting {"name": "harbour"}',
         "the run is completed after 1.2 s",
     ):
         assert f"\n{line}\n" in done.log
     assert "m: 33 in, 44 out" in done.summary.replace("\\", "")
 
 
-async def test_every_event_is_shown_once_whatever_breaks(runner, service):
+async def test_every_event_is_printed_once_despite_faults(runner, service):
     service.events = [BEGIN, *[("log", {"message": f"line {number}"}) for number in range(50)], DONE]
     service.cut_after.extend([0, 7, 20, 3])
     service.faults["POST /v1/runs"].extend(["after", error(429, "queue_full", "full", {"Retry-After": "0"})])
     service.faults["GET /v1/runs/{id}/events"].append("cut")
     done = await runner.run()
     assert done.code == 0, done.log
-    assert len(service.made) == 1
+    assert len(service.created) == 1
     lines = [line for line in done.log.splitlines() if line.startswith("line ")]
     assert lines == [f"line {number}" for number in range(50)]
 
 
-async def test_a_failed_run_fails_the_step_and_its_artifacts_are_there(runner, service):
+async def test_a_failed_run_fails_the_step_and_its_artifacts_are_downloaded(runner, service):
     service.events = [BEGIN, ("run.failed", {"duration_ms": 5, "error": {}})]
     error_text = 'Traceback\n  File "main.py", line 3\nValueError: 100% wrong, ::error::x'
     service.end = {
@@ -74,7 +74,7 @@ async def test_a_failed_run_fails_the_step_and_its_artifacts_are_there(runner, s
     assert (runner.workspace / "out/partial/report.txt").read_bytes() == b"so far"
 
 
-async def test_a_run_that_somebody_cancels_fails_the_step(runner, service):
+async def test_a_canceled_run_fails_the_step(runner, service):
     service.events = [BEGIN, ("run.canceled", {"duration_ms": 5})]
     service.end = {"status": "canceled", "duration_ms": 5}
     done = await runner.run()
@@ -116,26 +116,26 @@ async def test_the_runner_s_signal_reaches_the_program_through_the_shell(runner,
     assert process.returncode == 130
 
 
-async def test_a_run_whose_answer_was_still_under_way_is_canceled_too(runner, service):
-    asked = asyncio.Event()
-    make = service._once
+async def test_a_run_without_a_response_yet_is_canceled_too(runner, service):
+    requested = asyncio.Event()
+    make = service._idempotent
 
     def slow(*arguments):
-        asked.set()
+        requested.set()
         return make(*arguments)
 
-    service._once = slow
+    service._idempotent = slow
     service.faults["POST /v1/runs"].extend([error(503, "unavailable", "later", {"Retry-After": "60"})])
     process = await runner.start("run", project="research")
-    while b"again in 60 s" not in await process.stdout.readline():
+    while b"retrying in 60 s" not in await process.stdout.readline():
         pass
     process.send_signal(signal.SIGTERM)
     await asyncio.wait_for(service.canceled.wait(), 60)
     assert (await runner.done(process)).code == 130
-    assert asked.is_set() and len(service.made) == 1
+    assert requested.is_set() and len(service.created) == 1
 
 
-async def test_nothing_that_a_crew_says_is_a_command(runner, service):
+async def test_crew_output_is_never_a_command(runner, service):
     service.events = [BEGIN, *[("log", {"message": text}) for text in HOSTILE]]
     service.events += [("agent.started", {"agent": text, "task": text}) for text in HOSTILE]
     service.events += [("artifact", {"name": text, "size": 1}) for text in HOSTILE]
@@ -174,13 +174,16 @@ async def test_artifacts_stay_inside_their_directory(runner, service, tmp_path):
     assert not list((runner.workspace / "out").rglob("*.part"))
 
 
-async def test_an_artifact_with_other_bytes_than_announced_is_not_kept(runner, service):
+async def test_an_artifact_with_a_wrong_digest_is_fetched_again(runner, service):
     service.events = [BEGIN, DONE]
-    service.files, service.shown = {"a": b"right", "b": b"right"}, {"a": b"wrong", "b": b"right and more"}
+    service.files, service.overridden_files = (
+        {"a": b"right", "b": b"right"},
+        {"a": b"wrong", "b": b"right and more"},
+    )
     process = await runner.start("run", project="research", artifacts_directory="out")
     async for line in process.stdout:
         if b"/artifacts/a: 5 of 5 bytes" in line:
-            service.shown = {}
+            service.overridden_files = {}
     done = await runner.done(process)
     assert done.code == 0
     assert (runner.workspace / "out/a").read_bytes() == b"right"
@@ -188,7 +191,7 @@ async def test_an_artifact_with_other_bytes_than_announced_is_not_kept(runner, s
 
 
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "message"),
     [
         ({"input": "{nonsense"}, "line 1, column 2"),
         ({"input": "[1]"}, "JSON object"),
@@ -200,14 +203,14 @@ async def test_an_artifact_with_other_bytes_than_announced_is_not_kept(runner, s
         ({"project": "", "deployment": "dep_../x"}, "deployment"),
     ],
 )
-async def test_a_wrong_input_is_named(runner, service, inputs, said):
+async def test_a_wrong_input_is_named(runner, service, inputs, message):
     done = await runner.run(**inputs)
     assert done.code == 1
-    assert said in done.errors()[0]
+    assert message in done.errors()[0]
     assert not service.requests
 
 
-async def test_the_service_s_own_words_reach_the_log(runner):
+async def test_the_error_message_of_the_service_reaches_the_log(runner):
     done = await runner.run(project="idle")
     assert done.errors() == [
         "::error title=Crewyard::the project idle has no active deployment yet (409 conflict)"

@@ -1,4 +1,4 @@
-"""A step's frame: what it may import, and that a signal is never lost."""
+"""Steps: a signal is never lost, and the actions import only the standard library."""
 
 import ast
 import subprocess
@@ -20,15 +20,15 @@ class Destroyed:
 
 def act(console):
     Destroyed()
-    console.say("still here")
+    console.log("still here")
     time.sleep(300)
 
-sys.exit(step.perform(act))
+sys.exit(step.run_step(act))
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no timers")
-def test_a_signal_that_came_within_a_destructor_stops_the_step_nevertheless():
+def test_a_signal_inside_a_destructor_still_stops_the_step():
     done = subprocess.run(
         [sys.executable, "-c", LOST.format(root=str(ROOT))],
         capture_output=True,
@@ -41,7 +41,7 @@ def test_a_signal_that_came_within_a_destructor_stops_the_step_nevertheless():
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "actions").rglob("*.py")), ids=lambda path: path.name)
-def test_the_actions_need_nothing_but_python(path):
+def test_the_actions_import_only_the_standard_library(path):
     for node in ast.walk(ast.parse(path.read_text(), feature_version=(3, 11))):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module] if isinstance(node, ast.ImportFrom) else []

@@ -1,6 +1,6 @@
-"""The actions inside of workflows: run by act on this machine, and judged by actionlint.
+"""The actions in workflows: run by act, and checked by actionlint.
 
-Both come from PATH or from the directory CREWYARD_TOOLS.
+Both tools come from PATH or from the directory CREWYARD_TOOLS.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ from tests.actions.runner import ROOT
 from tests.actions.service import KEY
 from tests.actions.test_deploy import members
 
-JUDGED = sorted(
+LINTED = sorted(
     [
         *WORKFLOWS.glob("*.yml"),
         *(ROOT / "examples/workflows").glob("*.yml"),
@@ -26,14 +26,14 @@ async def test_a_workflow_deploys_and_runs(act, service):
     service.events = [("run.started", {"deployment_id": "dep_x"}), ("log", {"message": "::error::crew"})]
     service.events += [("run.completed", {"duration_ms": 1})]
     service.end["output"] = {"greeting": "two\nlines"}
-    service.files = {"greeting.txt": b"hello from the yard"}
+    service.files = {"greeting.txt": b"hello from the harbour"}
     code, log = await act.run("both.yml")
     assert code == 0, log
     assert service.deployed["message"] == "Say 'hi' $(id)"
     assert service.started["input"] == {"name": '$(id) `id`; \'"quoted"'}
     assert set(members(service.uploads["upl_0"])) == {"crew.toml", "main.py"}
     assert "status=active url=***/v1/deployments/dep_" in log
-    assert 'output={"greeting": "two\\nlines"}' in log and "hello from the yard" in log
+    assert 'output={"greeting": "two\\nlines"}' in log and "hello from the harbour" in log
     assert KEY not in log
 
 
@@ -44,30 +44,30 @@ async def test_a_failed_deployment_fails_the_job(act, service):
     assert "out of luck" in log and "status=failed" in log
 
 
-@pytest.mark.parametrize("workflow", JUDGED, ids=lambda path: str(path.relative_to(ROOT)))
-def test_workflows_are_sound(workflow):
-    found = subprocess.run(
+@pytest.mark.parametrize("workflow", LINTED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_workflows_pass_actionlint(workflow):
+    parsed = subprocess.run(
         [tool("actionlint"), "-shellcheck=", "-pyflakes=", str(workflow)],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert found.returncode == 0, found.stdout
+    assert parsed.returncode == 0, parsed.stdout
 
 
 @pytest.mark.parametrize("action", ["deploy", "run"])
-def test_an_action_s_inputs_reach_its_program_by_environment_only(action):
-    found = yaml.safe_load((ROOT / "actions" / action / "action.yml").read_text())
-    (step,) = found["runs"]["steps"]
+def test_inputs_reach_the_program_only_by_environment(action):
+    parsed = yaml.safe_load((ROOT / "actions" / action / "action.yml").read_text())
+    (step,) = parsed["runs"]["steps"]
     assert "${{" not in step["run"]
     expected = {
         f"CREWYARD_INPUT_{name.upper().replace('-', '_')}": f"${{{{ inputs.{name} }}}}"
-        for name in found["inputs"]
+        for name in parsed["inputs"]
     }
     assert step["env"] == expected
     readme = (ROOT / "actions" / action / "README.md").read_text()
-    # The page's tables are made of the action itself.
-    for name in [*found["inputs"], *found["outputs"]]:
+    # The README documents every input and output.
+    for name in [*parsed["inputs"], *parsed["outputs"]]:
         assert f"`{name}`" in readme, name
-    for name, output in found["outputs"].items():
+    for name, output in parsed["outputs"].items():
         assert output["value"] == f"${{{{ steps.{action}.outputs.{name} }}}}"

@@ -1,6 +1,6 @@
-"""The calls of Crewyard's API: repeated while that helps, followed across broken connections.
+"""API client with retries and event streams that resume after a broken connection.
 
-Called by the two programs. Everything ends at the deadline.
+Called by both actions. Every call ends at the deadline.
 """
 
 import json
@@ -10,194 +10,206 @@ from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPResponse, IncompleteRead
 from typing import Any, TypeVar
 
-from actions.workflow.client.credential import Credential
-from actions.workflow.client.sse import Message, Reader
-from actions.workflow.client.transport import TROUBLE, Body, exchange
+from actions.workflow.client.credential import StepCredential
+from actions.workflow.client.sse import StreamMessage, StreamReader
+from actions.workflow.client.transport import CONNECTION_ERRORS, UploadBody, send_request
 from actions.workflow.console import Console
-from actions.workflow.errors import Failed, Moved, Refusal
+from actions.workflow.errors import ErrorResponse, Redirected, StepFailed
 
 T = TypeVar("T")
 
-ATTEMPTS = 8
-# Reconnects in a row that bring nothing new: with growing pauses about seven minutes.
-RECONNECTS = 30
-_ANSWER_BYTES = 8 * 1024 * 1024
-_LINE_BYTES = 8 * 1024 * 1024
-_CALL_SECONDS = 60.0
-# A sign of life comes every 15 s.
-_SILENCE_SECONDS = 45.0
+MAX_ATTEMPTS = 8
+# Consecutive reconnects without a new message; with back-off about seven minutes.
+MAX_RECONNECTS = 30
+_MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+_MAX_LINE_BYTES = 8 * 1024 * 1024
+_CALL_TIMEOUT_SECONDS = 60.0
+# The service sends a keep-alive every 15 s.
+_STREAM_TIMEOUT_SECONDS = 45.0
 
 
-def pause(number: int, wished: float | None) -> float:
-    """Seconds before the try after the `number`th: what the service asks for, else growing to 15, uneven."""
-    if wished is not None:
-        return min(wished, 120.0)
+def pause(number: int, retry_after: float | None) -> float:
+    """Return the seconds to wait after attempt `number`.
+
+    `retry_after` wins, up to 120 s; otherwise exponential back-off up to 15 s with jitter.
+    """
+    if retry_after is not None:
+        return min(retry_after, 120.0)
     return float(min(15.0, 0.5 * 2 ** min(number - 1, 10)) * random.uniform(0.5, 1.0))
 
 
-class Api:
-    """One installation as one caller. `deadline` is of the monotonic clock."""
+class ApiClient:
+    """Client of one installation with one credential. `deadline` is on the monotonic clock."""
 
-    def __init__(self, url: str, credential: Credential, console: Console, deadline: float) -> None:
+    def __init__(self, url: str, credential: StepCredential, console: Console, deadline: float) -> None:
         self.url, self.deadline = url, deadline
         self._credential, self._console = credential, console
 
-    def left(self) -> float:
-        """Seconds to the deadline. Raises Failed behind it."""
-        left = self.deadline - time.monotonic()
-        if left <= 0:
-            raise Failed("It took longer than the input timeout allows.", title="Timeout")
-        return left
+    def seconds_left(self) -> float:
+        """Return the seconds to the deadline. Raises StepFailed after it."""
+        seconds_left = self.deadline - time.monotonic()
+        if seconds_left <= 0:
+            raise StepFailed("The step took longer than the input timeout allows.", title="Timeout")
+        return seconds_left
 
     def get(self, path: str) -> Any:
-        """The whole answer of a GET."""
+        """Return the JSON of a GET."""
         return self._json("GET", path, None, {})
 
     def post(self, path: str, body: Any = None, idempotency_key: str | None = None) -> Any:
-        """The `data` of a POST. Repeated, so what makes something needs an idempotency key."""
+        """Return the `data` of a POST. Retried, so a request that creates needs an idempotency key."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return self._json("POST", path, body, headers)["data"]
 
-    def once(self, path: str, body: Any, seconds: float, idempotency_key: str | None = None) -> Any:
-        """The same, tried once and for so many seconds only: for what is done while the step is ending."""
+    def post_once(self, path: str, body: Any, seconds: float, idempotency_key: str | None = None) -> Any:
+        """Return the `data` of a POST without retries, within `seconds`; for use while the step is ending."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        with self._open("POST", path, body, headers, seconds) as answer:
-            return _object(answer)["data"]
+        with self._open("POST", path, body, headers, seconds) as response:
+            return _object(response)["data"]
 
-    def put(self, url: str, headers: Mapping[str, str], body: Callable[[], Body]) -> None:
-        """Sends bytes to a signed address, without the key; `body` gives them anew for each try."""
+    def put(self, url: str, headers: Mapping[str, str], body: Callable[[], UploadBody]) -> None:
+        """Send bytes to a signed URL, without the key; `body` returns a new reader for each attempt."""
 
         def send() -> None:
-            with exchange("PUT", url, headers, body(), min(_CALL_SECONDS, self.left())) as answer:
-                answer.read(_ANSWER_BYTES)
+            with send_request(
+                "PUT", url, headers, body(), min(_CALL_TIMEOUT_SECONDS, self.seconds_left())
+            ) as response:
+                response.read(_MAX_RESPONSE_BYTES)
 
-        self.repeated("the upload", send)
+        self.retry("the upload", send)
 
-    def download(self, path: str, take: Callable[[HTTPResponse], T]) -> T:
-        """What `take` makes of the bytes; it is called anew for each try.
+    def download(self, path: str, read: Callable[[HTTPResponse], T]) -> T:
+        """Return the result of `take`, which reads the response; called for each attempt.
 
-        They may be in an object store, at an address that the service gives and that needs no key.
+        Follows a redirect to an object store, without sending the key.
         """
 
         def fetch() -> T:
-            headers, seconds = {"Accept": "*/*"}, min(_CALL_SECONDS, self.left())
+            headers, seconds = {"Accept": "*/*"}, min(_CALL_TIMEOUT_SECONDS, self.seconds_left())
             try:
-                answer = self._open("GET", path, None, headers, seconds)
-            except Moved as moved:
-                there = moved.url
+                response = self._open("GET", path, None, headers, seconds)
+            except Redirected as redirect:
+                location = redirect.url
             else:
-                with answer:
-                    return take(answer)
-            with exchange("GET", there, headers, None, seconds) as answer:
-                return take(answer)
+                with response:
+                    return read(response)
+            with send_request("GET", location, headers, None, seconds) as response:
+                return read(response)
 
-        return self.repeated(path, fetch)
+        return self.retry(path, fetch)
 
-    def follow(self, path: str) -> Iterator[Message]:
-        """The messages of a stream, each once, to where the service ends it for good.
+    def follow(self, path: str) -> Iterator[StreamMessage]:
+        """Yield the messages of a stream, each once, until the service responds 204.
 
-        The caller stops at the message it knows for the last; what merely closes is opened again.
+        The caller must stop at the final message; a connection that merely closes is reopened.
         """
-        reader, idle = Reader(), 0
+        reader, idle = StreamReader(), 0
         while True:
             idle += 1
-            wished: float | None = None
+            retry_after: float | None = None
             try:
                 headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
                 if reader.last is not None:
                     headers["Last-Event-ID"] = reader.last
-                with self._open("GET", path, None, headers, min(_SILENCE_SECONDS, self.left())) as answer:
-                    if answer.status == 204:
+                with self._open(
+                    "GET", path, None, headers, min(_STREAM_TIMEOUT_SECONDS, self.seconds_left())
+                ) as response:
+                    if response.status == 204:
                         return
-                    for message in reader.messages(self._lines(answer)):
+                    for message in reader.messages(self._lines(response)):
                         idle = 0
                         yield message
-                wished = reader.retry
-            except Refusal as refusal:
-                if not refusal.passing or idle > RECONNECTS:
+                retry_after = reader.retry
+            except ErrorResponse as error_response:
+                if not error_response.retryable or idle > MAX_RECONNECTS:
                     raise
-                wished = refusal.retry_after
-            except TROUBLE as trouble:
-                if idle > RECONNECTS:
-                    raise Failed(f"The connection to {self.url} broke again and again: {trouble}.") from None
-            if idle > RECONNECTS:
-                raise Failed(f"{self.url} closed the stream {path} again and again, without an end.")
-            self._sleep(pause(idle, wished) if idle <= 2 else max(pause(idle, None), wished or 0.0))
+                retry_after = error_response.retry_after
+            except CONNECTION_ERRORS as error:
+                if idle > MAX_RECONNECTS:
+                    raise StepFailed(f"The connection to {self.url} broke repeatedly: {error}.") from None
+            if idle > MAX_RECONNECTS:
+                raise StepFailed(f"{self.url} closed the stream {path} repeatedly without a final message.")
+            self._sleep(pause(idle, retry_after) if idle <= 2 else max(pause(idle, None), retry_after or 0.0))
 
-    def repeated(self, what: str, attempt: Callable[[], T]) -> T:
-        """What `attempt` gives, tried again after broken connections, 429 and 5xx; then as the last try."""
-        for number in range(1, ATTEMPTS + 1):
+    def retry(self, description: str, attempt: Callable[[], T]) -> T:
+        """Return the result of `attempt`; retry after broken connections, 429 and 5xx, then re-raise."""
+        for number in range(1, MAX_ATTEMPTS + 1):
             try:
                 return attempt()
-            except Refusal as refusal:
-                if not refusal.passing or number == ATTEMPTS:
+            except ErrorResponse as error_response:
+                if not error_response.retryable or number == MAX_ATTEMPTS:
                     raise
-                self._again(what, refusal, pause(number, refusal.retry_after))
-            except TROUBLE as trouble:
-                if number == ATTEMPTS:
-                    raise Failed(
-                        f"{self.url} cannot be reached for {what}: {trouble}. Is the input api-url right?"
+                self._wait_before_retry(
+                    description, error_response, pause(number, error_response.retry_after)
+                )
+            except CONNECTION_ERRORS as error:
+                if number == MAX_ATTEMPTS:
+                    raise StepFailed(
+                        f"{self.url} cannot be reached for {description}: {error}. "
+                        "Is the input api-url right?"
                     ) from None
-                self._again(what, trouble, pause(number, None))
+                self._wait_before_retry(description, error, pause(number, None))
         raise AssertionError("the last attempt returns or raises")
 
-    def _again(self, what: str, why: Exception, seconds: float) -> None:
-        self._console.say(f"{what}: {why}; again in {seconds:.0f} s")
+    def _wait_before_retry(self, description: str, reason: Exception, seconds: float) -> None:
+        self._console.log(f"{description}: {reason}; retrying in {seconds:.0f} s")
         self._sleep(seconds)
 
     def _sleep(self, seconds: float) -> None:
-        time.sleep(min(seconds, self.left()))
-        self.left()
+        time.sleep(min(seconds, self.seconds_left()))
+        self.seconds_left()
 
     def _json(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Any:
         def call() -> Any:
-            with self._open(method, path, body, headers, min(_CALL_SECONDS, self.left())) as answer:
-                return _object(answer)
+            with self._open(
+                method, path, body, headers, min(_CALL_TIMEOUT_SECONDS, self.seconds_left())
+            ) as response:
+                return _object(response)
 
-        return self.repeated(f"{method} {path}", call)
+        return self.retry(f"{method} {path}", call)
 
     def _open(
         self, method: str, path: str, body: Any, headers: Mapping[str, str], seconds: float
     ) -> HTTPResponse:
-        given = {"Accept": "application/json", **headers}
+        fields = {"Accept": "application/json", **headers}
         raw = None
         if method == "POST":
             raw = json.dumps(body, separators=(",", ":")).encode() if body is not None else b""
-            given["Content-Type"] = "application/json"
+            fields["Content-Type"] = "application/json"
         try:
-            return exchange(method, self.url + path, {**given, **self._bearer()}, raw, seconds)
-        except Refusal as refusal:
-            if refusal.status != 401:
+            return send_request(method, self.url + path, {**fields, **self._authorization()}, raw, seconds)
+        except ErrorResponse as error_response:
+            if error_response.status != 401:
                 raise
             if not self._credential.renew():
-                raise self._advised(refusal) from None
+                raise self._with_advice(error_response) from None
         try:
-            return exchange(method, self.url + path, {**given, **self._bearer()}, raw, seconds)
-        except Refusal as refusal:
-            raise self._advised(refusal) from None
+            return send_request(method, self.url + path, {**fields, **self._authorization()}, raw, seconds)
+        except ErrorResponse as error_response:
+            raise self._with_advice(error_response) from None
 
-    def _advised(self, refusal: Refusal) -> Refusal:
-        if refusal.status != 401:
-            return refusal
-        return Refusal(401, refusal.code, f"{refusal.message}. {self._credential.advice}")
+    def _with_advice(self, error_response: ErrorResponse) -> ErrorResponse:
+        if error_response.status != 401:
+            return error_response
+        return ErrorResponse(401, error_response.code, f"{error_response.message}. {self._credential.advice}")
 
-    def _bearer(self) -> dict[str, str]:
+    def _authorization(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._credential.bearer()}"}
 
-    def _lines(self, answer: HTTPResponse) -> Iterator[bytes]:
-        while line := answer.readline(_LINE_BYTES):
+    def _lines(self, response: HTTPResponse) -> Iterator[bytes]:
+        while line := response.readline(_MAX_LINE_BYTES):
             yield line
-            self.left()
+            self.seconds_left()
 
 
-def _object(answer: HTTPResponse) -> dict[str, Any]:
-    raw = answer.read(_ANSWER_BYTES)
-    if answer.length:
-        raise IncompleteRead(raw, answer.length)
+def _object(response: HTTPResponse) -> dict[str, Any]:
+    raw = response.read(_MAX_RESPONSE_BYTES)
+    if response.length:
+        raise IncompleteRead(raw, response.length)
     try:
-        found = json.loads(raw)
-        if isinstance(found, dict) and "data" in found:
-            return found
+        value = json.loads(raw)
+        if isinstance(value, dict) and "data" in value:
+            return value
     except ValueError:
         pass
-    raise Failed("The answer is not Crewyard's. Is the input api-url the API's own address?")
+    raise StepFailed("The response is not from Crewyard. Is the input api-url the URL of the API?")

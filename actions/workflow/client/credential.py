@@ -1,4 +1,4 @@
-"""Who the step is: an API key, or the workflow's own OpenID Connect token. Called by both programs."""
+"""Credential of the step: an API key, or the workflow's OpenID Connect token. Called by both actions."""
 
 import json
 import time
@@ -6,53 +6,53 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 from urllib.parse import quote
 
-from actions.workflow.errors import Failed
+from actions.workflow.errors import StepFailed
 from actions.workflow.inputs import Inputs
 
-# GitHub's tokens hold for five minutes at least; a build or a run may take hours.
+# GitHub's tokens are valid for at least five minutes; a build or a run may take hours.
 _TOKEN_SECONDS = 240.0
-_FORKS = "GitHub gives neither to pull requests from forks and from Dependabot."
+_FORKS_NOTE = "GitHub gives neither to pull requests from forks and from Dependabot."
 
 
-class Credential(Protocol):
-    """What is sent as the bearer."""
+class StepCredential(Protocol):
+    """Source of the bearer token of requests."""
 
     def bearer(self) -> str:
-        """The text to send now."""
+        """Return the current bearer token."""
         ...
 
     def renew(self) -> bool:
-        """After a 401: whether another try may succeed."""
+        """Handle a 401; return whether a retry may succeed."""
         ...
 
     @property
     def advice(self) -> str:
-        """After the last 401: what to look at."""
+        """What to check after the last 401."""
         ...
 
 
-class Key:
+class ApiKeyCredential:
     """An API key."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     def bearer(self) -> str:
-        """The key."""
+        """Return the key."""
         return self._text
 
     def renew(self) -> bool:
-        """A key that does not hold never will."""
+        """Return False: a rejected key stays rejected."""
         return False
 
     @property
     def advice(self) -> str:
-        """The input to look at."""
-        return "Is the input api-key a key of this installation that still holds?"
+        """The input to check."""
+        return "Is the input api-key a valid, unexpired key of this installation?"
 
 
-class Oidc:
-    """The workflow's identity, asked for anew before it expires. `fetch` gets a URL and its bearer."""
+class OidcCredential:
+    """The workflow's OIDC token, renewed before it expires. `fetch` takes a URL and a bearer token."""
 
     def __init__(
         self,
@@ -66,36 +66,36 @@ class Oidc:
         self._url = f"{url}{separator}audience={quote(audience, safe='')}"
         self._request_token, self._fetch, self._mask = request_token, fetch, mask
         self._token: str | None = None
-        self._until = 0.0
+        self._renew_at = 0.0
 
     def bearer(self) -> str:
-        """A token that holds a while still. Raises Failed where GitHub gives none."""
-        if self._token is None or time.monotonic() >= self._until:
-            self._token = self._asked()
+        """Return a valid token, requesting a new one if needed. Raises StepFailed if GitHub issues none."""
+        if self._token is None or time.monotonic() >= self._renew_at:
+            self._token = self._request_token_value()
             self._mask(self._token)
-            self._until = time.monotonic() + _TOKEN_SECONDS
+            self._renew_at = time.monotonic() + _TOKEN_SECONDS
         return self._token
 
     def renew(self) -> bool:
-        """A new token may hold where the refused one expired."""
+        """Discard the token and return True: a new one may be accepted if the old one expired."""
         self._token = None
         return True
 
     @property
     def advice(self) -> str:
-        """The Project and the audience to look at: the service tells nobody which of them it is."""
+        """The Project and the audience to check; the service does not reveal which one was wrong."""
         return (
-            "Does the project's oidc name this repository, and this git reference and environment or none? "
-            "Is the input oidc-audience the one that the installation takes?"
+            "Does the project's oidc name this repository, and this git ref and environment or none? "
+            "Is the input oidc-audience the audience of this installation?"
         )
 
-    def _asked(self) -> str:
+    def _request_token_value(self) -> str:
         try:
             value = json.loads(self._fetch(self._url, self._request_token))["value"]
         except (ValueError, KeyError, TypeError):
-            raise Failed("GitHub's answer to the request for an OIDC token has no token in it.") from None
+            raise StepFailed("GitHub's response to the request for an OIDC token has no token.") from None
         if not isinstance(value, str) or not value or not value.isascii() or not value.isprintable():
-            raise Failed("GitHub's answer to the request for an OIDC token has no token in it.")
+            raise StepFailed("GitHub's response to the request for an OIDC token has no token.")
         return value
 
 
@@ -104,22 +104,23 @@ def credential(
     environment: Mapping[str, str],
     fetch: Callable[[str, str], bytes],
     mask: Callable[[str], None],
-) -> Credential:
-    """The key of `api-key`, or the identity for `oidc-audience`. Raises Failed with what is missing."""
+) -> StepCredential:
+    """Return the credential for `api-key` or `oidc-audience`. Raises StepFailed if neither is usable."""
     key, audience = inputs.text("api-key"), inputs.text("oidc-audience")
     mask(key)
     if key and audience:
-        raise Failed("Give one of the inputs api-key and oidc-audience, not both.")
+        raise StepFailed("Give one of the inputs api-key and oidc-audience, not both.")
     if key:
         if not key.isascii() or not key.isprintable() or " " in key:
-            raise Failed("The input api-key has white space or other letters in it that no key has.")
-        return Key(key)
+            raise StepFailed("The input api-key has whitespace or other invalid characters; copy it again.")
+        return ApiKeyCredential(key)
     if not audience:
-        raise Failed(f"The inputs api-key and oidc-audience are both empty. {_FORKS}")
+        raise StepFailed(f"The inputs api-key and oidc-audience are both empty. {_FORKS_NOTE}")
     url = environment.get("ACTIONS_ID_TOKEN_REQUEST_URL", "")
     token = environment.get("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "")
     if not url or not token:
-        raise Failed(
-            "GitHub gives this job no OIDC token: add `permissions: id-token: write` to it. " + _FORKS
+        raise StepFailed(
+            "GitHub issues no OIDC token for this job: add `permissions: id-token: write` to it. "
+            + _FORKS_NOTE
         )
-    return Oidc(url, token, audience, fetch, mask)
+    return OidcCredential(url, token, audience, fetch, mask)

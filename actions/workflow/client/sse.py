@@ -1,4 +1,4 @@
-"""Server-sent events as a sequence of messages. Pure. Called by `actions.workflow.client.api`."""
+"""Parser of Server-Sent Events. Pure. Called by `actions.workflow.client.api`."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -7,43 +7,44 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Message:
-    """One message: `id` is None where it has none, `data` its text."""
+class StreamMessage:
+    """One message; `id` is None if it has none."""
 
     id: str | None
     event: str
     data: str
 
 
-class Reader:
-    """Reads one connection after another; `last` is the id to resume after, `retry` the wished pause (s).
+class StreamReader:
+    """Reads successive connections of one stream, each message once.
 
-    Messages without an id come again after a reconnect: as many as were given
-    since `last` are left out then, as are those whose number was given before.
+    `last` is the id to resume after, `retry` the reconnect delay in seconds that the service requested.
+    The service repeats messages without an id after a reconnect: the reader skips as many as it delivered
+    since `last`, and messages whose numeric id is not above `last`.
     """
 
     def __init__(self) -> None:
         self.last: str | None = None
         self.retry: float | None = None
-        self._since = 0
+        self._delivered_since_last = 0
 
-    def messages(self, lines: Iterable[bytes]) -> Iterator[Message]:
-        """The new messages of a connection. One that breaks off in the middle of a message gives it not."""
-        again = self._since
-        for found in self._parsed(lines):
-            if _number(found.id) and _number(self.last) and int(found.id or 0) <= int(self.last or 0):
+    def messages(self, lines: Iterable[bytes]) -> Iterator[StreamMessage]:
+        """Yield the new messages of a connection; drops a message that is cut off."""
+        to_skip = self._delivered_since_last
+        for message in self._parse(lines):
+            if _number(message.id) and _number(self.last) and int(message.id or 0) <= int(self.last or 0):
                 continue
-            old = again > 0
-            again -= 1
-            if found.id:
-                self.last, self._since = found.id, 0
-                again = min(again, 0)
-            elif not old:
-                self._since += 1
-            if not old:
-                yield found
+            repeated = to_skip > 0
+            to_skip -= 1
+            if message.id:
+                self.last, self._delivered_since_last = message.id, 0
+                to_skip = min(to_skip, 0)
+            elif not repeated:
+                self._delivered_since_last += 1
+            if not repeated:
+                yield message
 
-    def _parsed(self, lines: Iterable[bytes]) -> Iterator[Message]:
+    def _parse(self, lines: Iterable[bytes]) -> Iterator[StreamMessage]:
         identifier: str | None = None
         event, data = "message", list[str]()
         for raw in lines:
@@ -54,7 +55,7 @@ class Reader:
             value = value.removeprefix(" ")
             if not line:
                 if data:
-                    yield Message(identifier, event, "\n".join(data))
+                    yield StreamMessage(identifier, event, "\n".join(data))
                 identifier, event, data = None, "message", []
             elif name == "data":
                 data.append(value)
@@ -70,14 +71,14 @@ def _number(text: str | None) -> bool:
     return text is not None and text.isascii() and text.isdigit() and len(text) < 16
 
 
-def whole(value: Any) -> dict[str, Any]:
-    """`value` if it is an object, else an empty one: what is shown is never worth a failure."""
+def as_object(value: Any) -> dict[str, Any]:
+    """Return `value` if it is an object, else {}: a display value must not fail the step."""
     return value if isinstance(value, dict) else {}
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """The data of a message; empty where it is no object."""
+def parse_object(text: str) -> dict[str, Any]:
+    """Return the JSON object of a message; {} if it is not one."""
     try:
-        return whole(json.loads(text))
+        return as_object(json.loads(text))
     except ValueError:
         return {}

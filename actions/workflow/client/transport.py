@@ -1,4 +1,4 @@
-"""One HTTP exchange: redirects are told, not followed (the key would go along); proxies as usual.
+"""One HTTP request. Does not follow redirects, which would receive the key; uses the usual proxies.
 
 Called by `actions.workflow.client.api`.
 """
@@ -12,96 +12,100 @@ from collections.abc import Mapping
 from http.client import HTTPResponse
 from typing import Any, Protocol, cast
 
-from actions.workflow.errors import Failed, Moved, Refusal
+from actions.workflow.errors import ErrorResponse, Redirected, StepFailed
 
-TROUBLE = (OSError, http.client.HTTPException)
-"""What a broken connection raises."""
-_ERROR_BYTES = 64 * 1024
+CONNECTION_ERRORS = (OSError, http.client.HTTPException)
+"""Exceptions of a broken connection."""
+_MAX_ERROR_BYTES = 64 * 1024
 _AGENT = "crewyard-action/1"
 
 
-class Body(Protocol):
-    """What is sent piece by piece; its length is in the headers."""
+class UploadBody(Protocol):
+    """A body sent in chunks; the headers have its length."""
 
     def read(self, size: int = -1, /) -> bytes:
-        """The next bytes, none at the end."""
+        """Return the next bytes; b"" at the end."""
         ...
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any, **__: Any) -> None:
-        """Follows none; urllib then raises the answer itself."""
+        """Follow no redirect; urllib then raises HTTPError."""
 
 
 _opener = urllib.request.build_opener(_NoRedirect)
 
 
-def exchange(
+def send_request(
     method: str,
     url: str,
     headers: Mapping[str, str],
-    body: bytes | Body | None = None,
+    body: bytes | UploadBody | None = None,
     seconds: float = 30.0,
 ) -> HTTPResponse:
-    """The answer, a success; the caller closes it. `seconds` bounds each wait for the network.
+    """Send one request and return the successful response, which the caller must close.
 
-    Raises Refusal for another answer, one of TROUBLE for a connection that fails, Moved where a GET is to be
-    repeated at another address, Failed for any other redirect.
+    `seconds` bounds each network wait. Raises ErrorResponse for an error status, one of CONNECTION_ERRORS,
+    Redirected for a 307 to a GET, StepFailed for any other redirect.
     """
     if not url.lower().startswith(("http://", "https://")):
-        raise Failed(f"The address of {method} is no http address.")
+        raise StepFailed(f"The URL of {method} is not an http or https URL.")
     request = urllib.request.Request(
         url, data=cast(Any, body), method=method, headers={"User-Agent": _AGENT, **headers}
     )
     try:
-        answer = _opener.open(request, timeout=max(0.1, seconds))
+        response = _opener.open(request, timeout=max(0.1, seconds))
     except urllib.error.HTTPError as error:
         with error:
-            raise _refusal(error, method, request) from None
+            raise _error_for_status(error, method, request) from None
     except ValueError as error:
-        raise Failed(f"The address of {method} cannot be used: {error}.") from None
-    return cast(HTTPResponse, answer)
+        raise StepFailed(f"The URL of {method} is invalid: {error}.") from None
+    return cast(HTTPResponse, response)
 
 
-def _refusal(error: urllib.error.HTTPError, method: str, request: urllib.request.Request) -> Exception:
+def _error_for_status(
+    error: urllib.error.HTTPError, method: str, request: urllib.request.Request
+) -> Exception:
     if 300 <= error.code < 400:
         message = (
-            f"{request.host} answered {method} with a redirect ({error.code}), which is not followed. "
-            "Is the input api-url the API's own address?"
+            f"{request.host} responded to {method} with a redirect ({error.code}), which is not followed. "
+            "Is the input api-url the URL of the API?"
         )
-        there = str(error.headers.get("Location") or "")
-        # Never from https to what others can read.
-        if error.code == 307 and method == "GET" and there.startswith(("https://", f"{request.type}://")):
-            return Moved(message, there)
-        return Failed(message)
-    raw = error.read(_ERROR_BYTES)
+        location = str(error.headers.get("Location") or "")
+        # Never downgrade from https to http.
+        if error.code == 307 and method == "GET" and location.startswith(("https://", f"{request.type}://")):
+            return Redirected(message, location)
+        return StepFailed(message)
+    raw = error.read(_MAX_ERROR_BYTES)
     code, message = "http", raw.decode("utf-8", "replace").strip()[:300] or str(error.reason)
     try:
-        found = json.loads(raw)["error"]
-        code, message = str(found["code"]), str(found["message"])
+        fields = json.loads(raw)["error"]
+        code, message = str(fields["code"]), str(fields["message"])
     except (ValueError, KeyError, TypeError):
-        pass  # A proxy in between answered.
-    return Refusal(error.code, code, message, _seconds(error.headers.get("Retry-After")))
+        pass  # a proxy responded, not the API
+    return ErrorResponse(error.code, code, message, _seconds(error.headers.get("Retry-After")))
 
 
 def _seconds(header: str | None) -> float | None:
-    """A Retry-After in seconds; its other form, a date, counts as none."""
+    """Return a Retry-After in seconds; None for its date form."""
     text = (header or "").strip()
     return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
 
 
 def fetch_token(url: str, bearer: str) -> bytes:
-    """What the runner's token service answers; tried three times, for a hiccup must not fail a job."""
+    """Return the response of the runner's token service; three attempts."""
     for tries_left in (2, 1, 0):
         try:
             headers = {"Authorization": f"Bearer {bearer}", "Accept": "application/json"}
-            with exchange("GET", url, headers) as answer:
-                return answer.read(_ERROR_BYTES)
-        except Refusal as refusal:
-            if not refusal.passing or not tries_left:
-                raise Failed(f"GitHub refused an OIDC token: {refusal.message} ({refusal.status}).") from None
-        except TROUBLE as trouble:
+            with send_request("GET", url, headers) as response:
+                return response.read(_MAX_ERROR_BYTES)
+        except ErrorResponse as error_response:
+            if not error_response.retryable or not tries_left:
+                raise StepFailed(
+                    f"GitHub refused an OIDC token: {error_response.message} ({error_response.status})."
+                ) from None
+        except CONNECTION_ERRORS as error:
             if not tries_left:
-                raise Failed(f"GitHub's token service cannot be reached: {trouble}.") from None
+                raise StepFailed(f"GitHub's token service cannot be reached: {error}.") from None
         time.sleep(1.0)
     raise AssertionError("the last try returns or raises")

@@ -1,8 +1,7 @@
-"""The source as an archive: what git tracks, as it is in the working tree. Called by the deploy program.
+"""The source archive: tracked files with their content in the working tree. Called by the action `deploy`.
 
-Equal content makes equal bytes: entries are sorted, without times and owners. As
-in a build from git, a link becomes a copy of the tracked file it leads to, and
-submodules are not taken.
+Reproducible: equal content gives equal bytes, with sorted entries, no times and no owners. As in a build from
+git, a symbolic link becomes a copy of the tracked file that it points to, and submodules are omitted.
 """
 
 import gzip
@@ -17,24 +16,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from actions.workflow.errors import Failed
-from actions.workflow.source.exclude_patterns import Patterns
-from actions.workflow.source.git import Entry
+from actions.workflow.errors import StepFailed
+from actions.workflow.source.exclude_patterns import ExcludePatterns
+from actions.workflow.source.git import TrackedFile
 
 LIMITS = {"unpacked_bytes": 1 << 30, "entries": 50_000, "ratio": 100}
 _RATIO_GRACE = 1 << 20
 _LINK, _SUBMODULE, _PROGRAM = "120000", "160000", "100755"
-_HOPS = 8
-_LINK_BYTES = 4096
+_MAX_LINK_HOPS = 8
+_MAX_LINK_BYTES = 4096
 _CHUNK = 1 << 20
 _BAD_NAME = re.compile(r"[\x00-\x1f\x7f\\]|(^|/)\.wh\.|^.:")
 
 
 @dataclass(frozen=True)
-class Source:
-    """What is packed: path in the archive → file of the working tree and whether it is a program.
+class SourceFiles:
+    """The files to pack: path in the archive → file of the working tree, and whether it is executable.
 
-    `notes` say what was left out.
+    `notes` report what was omitted.
     """
 
     files: Mapping[str, tuple[Path, bool]]
@@ -42,8 +41,8 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Packed:
-    """A finished archive: its size and SHA-256, and what is in it."""
+class PackedSource:
+    """A finished archive: size and SHA-256, number of entries, unpacked bytes."""
 
     size: int
     sha256: str
@@ -51,8 +50,8 @@ class Packed:
     unpacked: int
 
 
-def select(directory: Path, entries: list[Entry], excludes: Patterns) -> Source:
-    """Decides what is packed. Raises Failed for a name or a link that a build would refuse."""
+def select(directory: Path, entries: list[TrackedFile], excludes: ExcludePatterns) -> SourceFiles:
+    """Select the files to pack. Raises StepFailed for a name or a link that a build would reject."""
     by_path = {entry.path: entry for entry in entries}
     root = directory.resolve()
     parents: dict[Path, bool] = {}
@@ -60,46 +59,46 @@ def select(directory: Path, entries: list[Entry], excludes: Patterns) -> Source:
     missing, excluded, notes = 0, 0, list[str]()
     for path in sorted(by_path, key=str.encode):
         entry = by_path[path]
-        if excludes.leave_out(path):
+        if excludes.excludes(path):
             excluded += 1
             continue
         if entry.mode == _SUBMODULE:
             notes.append(f"{path} is a submodule: not packed")
             continue
         if _BAD_NAME.search(path) or len(path.encode()) > 4096:
-            raise Failed(f"The path {path!r} cannot be deployed; rename it, or leave it out (exclude).")
-        target = _followed(root, by_path, entry) if entry.mode == _LINK else entry
-        place = root / target.path
-        if not _inside(root, place.parent, parents):
-            raise Failed(f"{path} is reached through a link out of the checkout; nothing of it is deployed.")
+            raise StepFailed(f"The path {path!r} cannot be deployed; rename it, or exclude it.")
+        target = _resolve_link(root, by_path, entry) if entry.mode == _LINK else entry
+        file_path = root / target.path
+        if not _inside(root, file_path.parent, parents):
+            raise StepFailed(f"{path} leads through a link out of the checkout and cannot be deployed.")
         try:
-            mode = place.lstat().st_mode
+            mode = file_path.lstat().st_mode
         except (FileNotFoundError, NotADirectoryError):
             missing += 1
             continue
         if not stat.S_ISREG(mode):
-            raise Failed(f"{path} is tracked as a file, but is none in the working tree.")
-        files[path] = (place, target.mode == _PROGRAM)
+            raise StepFailed(f"{path} is tracked as a file, but is not a file in the working tree.")
+        files[path] = (file_path, target.mode == _PROGRAM)
     if missing:
         notes.append(f"{missing} tracked files are not in the working tree: not packed")
     if excluded:
-        notes.append(f"{excluded} files left out by the input exclude")
+        notes.append(f"{excluded} files excluded by the input exclude")
     if not files:
-        raise Failed(f"There is nothing to deploy: git tracks no file below {directory} that is left.")
+        raise StepFailed(f"There is nothing to deploy: no tracked files below {directory} remain.")
     if len(files) > LIMITS["entries"]:
         raise _too_large("entries", f"{len(files)} files are more than {LIMITS['entries']}")
-    return Source(files, tuple(notes))
+    return SourceFiles(files, tuple(notes))
 
 
-def pack(source: Source, out: IO[bytes]) -> Packed:
-    """Writes the .tar.gz to `out`, which can seek, and leaves it at its beginning. Raises Failed."""
+def pack(source: SourceFiles, out: IO[bytes]) -> PackedSource:
+    """Write the .tar.gz to the seekable `out` and rewind it. Raises StepFailed."""
     unpacked = 0
     with (
         gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=out, mtime=0) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for path, (place, program) in source.files.items():
-            with place.open("rb") as file:
+        for path, (file_path, program) in source.files.items():
+            with file_path.open("rb") as file:
                 info = tarfile.TarInfo(path)
                 info.size = os.fstat(file.fileno()).st_size
                 info.mode = 0o755 if program else 0o644
@@ -109,7 +108,7 @@ def pack(source: Source, out: IO[bytes]) -> Packed:
                 try:
                     tar.addfile(info, file)
                 except OSError as error:
-                    raise Failed(f"{path} could not be packed: {error}.") from None
+                    raise StepFailed(f"{path} could not be packed: {error}.") from None
         tar_bytes = tar.offset
     size = out.tell()
     if tar_bytes > size * LIMITS["ratio"] + _RATIO_GRACE:
@@ -119,47 +118,47 @@ def pack(source: Source, out: IO[bytes]) -> Packed:
     while chunk := out.read(_CHUNK):
         digest.update(chunk)
     out.seek(0)
-    return Packed(size, digest.hexdigest(), len(source.files), unpacked)
+    return PackedSource(size, digest.hexdigest(), len(source.files), unpacked)
 
 
-def _followed(root: Path, by_path: Mapping[str, Entry], link: Entry) -> Entry:
-    """The tracked file that a link leads to, by names alone: nothing outside of the tree is looked at."""
+def _resolve_link(root: Path, by_path: Mapping[str, TrackedFile], link: TrackedFile) -> TrackedFile:
+    """Return the tracked file that a link points to, by names only; never reads outside the tree."""
     entry = link
-    for _ in range(_HOPS):
-        place = root / entry.path
+    for _ in range(_MAX_LINK_HOPS):
+        file_path = root / entry.path
         try:
-            # Where links cannot be made, git writes a file with the target in it.
-            target = place.readlink().as_posix() if place.is_symlink() else _beginning(place)
+            # Where links are not supported, git writes a file that contains the target.
+            target = file_path.readlink().as_posix() if file_path.is_symlink() else _read_target(file_path)
         except (OSError, ValueError):
             break
         path = posixpath.normpath(posixpath.join(posixpath.dirname(entry.path), target))
-        found = by_path.get(path)
-        if target.startswith("/") or found is None or found.mode == _SUBMODULE:
+        entry_at_target = by_path.get(path)
+        if target.startswith("/") or entry_at_target is None or entry_at_target.mode == _SUBMODULE:
             break
-        if found.mode != _LINK:
-            return found
-        entry = found
-    raise Failed(
-        f"{link.path} is a symbolic link that leads to no tracked file of the source. "
-        "Replace it by a copy of what it points to, or leave it out (exclude)."
+        if entry_at_target.mode != _LINK:
+            return entry_at_target
+        entry = entry_at_target
+    raise StepFailed(
+        f"{link.path} is a symbolic link that does not lead to a tracked file of the source. "
+        "Replace it with a copy of its target, or exclude it."
     )
 
 
-def _beginning(place: Path) -> str:
-    with place.open("rb") as file:
-        return file.read(_LINK_BYTES).decode()
+def _read_target(file_path: Path) -> str:
+    with file_path.open("rb") as file:
+        return file.read(_MAX_LINK_BYTES).decode()
 
 
-def _inside(root: Path, directory: Path, known: dict[Path, bool]) -> bool:
-    """Whether the directory is where its name says, and not behind a link."""
-    if directory not in known:
-        known[directory] = directory.resolve() == directory
-    return known[directory]
+def _inside(root: Path, directory: Path, cache: dict[Path, bool]) -> bool:
+    """Return whether no part of the directory's path is a link; caches results in `known`."""
+    if directory not in cache:
+        cache[directory] = directory.resolve() == directory
+    return cache[directory]
 
 
-def _too_large(limit: str, what: str) -> Failed:
-    return Failed(
-        f"The source is larger than the limit {limit}: {what}. "
-        "Leave out what the crew does not need (input exclude), and fetch data while running.",
+def _too_large(limit: str, reason: str) -> StepFailed:
+    return StepFailed(
+        f"The source is larger than the limit {limit}: {reason}. "
+        "Exclude files that the crew does not need (input exclude), and fetch data at run time.",
         title="ContextTooLarge",
     )
