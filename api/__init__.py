@@ -1,1 +1,1 @@
-"""The facade: /v1 for clients, the calls of pods, and the index that answers them."""
+"""The API server: /v1 for clients, /internal/v1 for pods, the index and its maintenance."""

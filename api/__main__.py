@@ -1,6 +1,6 @@
-"""`python -m api`: the facade as a process; `… backup`: a copy of its store; `… key`: a new admin key.
+"""Entry point: `python -m api` serves; `… backup` copies the store; `… key` creates an admin key.
 
-Settings from the environment (docs/settings.md).
+Reads its settings from the environment (docs/settings.md).
 """
 
 import asyncio
@@ -16,25 +16,25 @@ from aiohttp.http_exceptions import HttpProcessingError
 from api import config as settings
 from api.app import make_app
 from api.auth import bootstrap_key
-from api.auth.api_keys import Key, parse_fixed
+from api.auth.api_keys import StoredKey, parse_fixed
 from api.http import server
 from api.maintenance import backup
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from kube import gc_tuning
-from kube.client import Kube
+from kube.client import KubeClient
 
-SHUTDOWN_SECONDS = 10.0
-"""How long requests under way may take once the service was told to stop; its pod has 20 s."""
+SHUTDOWN_TIMEOUT_SECONDS = 10.0
+"""Grace period for requests in flight after SIGTERM; the pod has 20 s."""
 
 
-def no_garbage(record: logging.LogRecord) -> bool:
-    """Whether a line of the HTTP server is worth its place: what is no HTTP is answered 400, no failure."""
+def filter_malformed_requests(record: logging.LogRecord) -> bool:
+    """Drop error records caused by malformed requests; the client already got a 400."""
     return record.exc_info is None or not isinstance(record.exc_info[1], HttpProcessingError)
 
 
-def set_up_logs(level: str) -> None:
-    """One JSON object a line on stdout, also for what libraries log."""
+def configure_logging(level: str) -> None:
+    """Log one JSON object per line to stdout, including records of libraries."""
     number = logging.getLevelNamesMapping()[level.upper()]
     shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_log_level,
@@ -58,19 +58,19 @@ def set_up_logs(level: str) -> None:
         )
     )
     logging.basicConfig(level=number, handlers=[handler], force=True)
-    # Whoever can reach the port could fill the log with tracebacks.
-    logging.getLogger("aiohttp.server").addFilter(no_garbage)
+    # Otherwise any client could fill the log with tracebacks.
+    logging.getLogger("aiohttp.server").addFilter(filter_malformed_requests)
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    # The access line is ours (api.routing.middleware): theirs would repeat it, with signed addresses in it.
+    # api.routing.middleware logs each request; aiohttp would log it again, with signed URLs.
     logging.getLogger("aiohttp.access").setLevel(logging.CRITICAL)
 
 
-async def serve(config: settings.Config, keys: dict[str, Key]) -> web.Application:
-    """The application with its store and its connection, both closed after it."""
+async def serve(config: settings.ApiConfig, keys: dict[str, StoredKey]) -> web.Application:
+    """Return the application; it closes its store and its Kubernetes client on cleanup."""
     store = await Store.open(
         config.data, config.namespace, config.database_url, config.blobs_url, config.limits
     )
-    kube = await Kube.connect(config.namespace, field_manager="crewyard-api")
+    kube = await KubeClient.connect(config.namespace, field_manager="crewyard-api")
     app = make_app(config, store, kube, keys)
 
     async def close(_: web.Application) -> None:
@@ -78,37 +78,37 @@ async def serve(config: settings.Config, keys: dict[str, Key]) -> web.Applicatio
         await store.close()
 
     app.on_cleanup.append(close)
-    gc_tuning.settle()
+    gc_tuning.freeze_startup_objects()
     return app
 
 
-async def run(config: settings.Config, keys: dict[str, Key]) -> None:
-    """Serves until SIGTERM or SIGINT."""
+async def run(config: settings.ApiConfig, keys: dict[str, StoredKey]) -> None:
+    """Serve until SIGTERM or SIGINT."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await server.serve(serve(config, keys), "0.0.0.0", config.port, SHUTDOWN_SECONDS, stop.wait)
+    await server.serve(serve(config, keys), "0.0.0.0", config.port, SHUTDOWN_TIMEOUT_SECONDS, stop.wait)
 
 
 def main() -> None:
-    """Makes a backup or a key if asked to; without a word runs until SIGTERM or SIGINT.
+    """Run the subcommand, or serve until SIGTERM or SIGINT.
 
-    Event streams end first, then requests under way, then the tasks.
+    On shutdown, event streams end first, then requests in flight, then background tasks.
     """
     if sys.argv[1:] and sys.argv[1] not in ("backup", "key"):
-        # Beside the service that runs in its pod another one would take the cluster up.
+        # A mistyped command must not start a second server next to the one in the pod.
         print("usage: python3 -m api [backup TARGET | key [NAME]]", file=sys.stderr)
         sys.exit(2)
     try:
         config = settings.parse(os.environ)
         keys = parse_fixed(os.environ.get("CREWYARD_ADMIN_KEYS", ""))
-    except (settings.ConfigError, ValueError) as error:
+    except (settings.ApiConfigError, ValueError) as error:
         sys.exit(str(error))
     if sys.argv[1:2] == ["backup"]:
         sys.exit(backup.main(config.data, config.database_url, config.blobs_url, sys.argv[2:]))
     if sys.argv[1:2] == ["key"]:
         sys.exit(bootstrap_key.main(config.data, config.namespace, config.database_url, sys.argv[2:]))
-    set_up_logs(config.log_level)
+    configure_logging(config.log_level)
     try:
         asyncio.run(run(config, keys))
     except StoreUnavailable as error:

@@ -1,4 +1,4 @@
-"""The facade, put together: the one place that knows all parts. Called by `python -m api` and by tests."""
+"""Composition root of the API server. Called by `python -m api` and by tests."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -6,28 +6,28 @@ from datetime import UTC, datetime
 from aiohttp import web
 
 from api import health
-from api.auth.api_keys import Key, Keyring
-from api.auth.providers import Tokens
-from api.auth.revocation import Holders
-from api.build_context.upload import Contexts
-from api.config import Config
+from api.auth.api_keys import Keyring, StoredKey
+from api.auth.providers import TokenProviders
+from api.auth.revocation import RevocationWatcher
+from api.build_context.upload import ContextFetcher
+from api.config import ApiConfig
 from api.console import routes as console
 from api.http import request_body, server
 from api.internal import routes as internal
 from api.maintenance import loops
-from api.metrics import Metrics
+from api.metrics import ApiMetrics
 from api.openapi import routes as openapi
 from api.ratelimit.limiter import RateLimiter
 from api.ratelimit.plan import BestPlan
 from api.routing import middleware
-from api.services import SERVICES, Services
+from api.services import SERVICES, ApiServices
 from api.store.store import Store
-from api.streaming.fanout import Feeds
-from api.streaming.registry import Streams
+from api.streaming.fanout import RunFeeds
+from api.streaming.registry import StreamRegistry
 from api.v1.endpoints import ENDPOINTS
 from api.v1.uploads import routes as uploads
 from api.webhooks import routes as webhooks
-from kube.client import Kube
+from kube.client import KubeClient
 
 
 def _clock() -> datetime:
@@ -35,44 +35,44 @@ def _clock() -> datetime:
 
 
 def make_app(
-    config: Config,
+    config: ApiConfig,
     store: Store,
-    kube: Kube,
-    fixed_keys: Mapping[str, Key] | None = None,
+    kube: KubeClient,
+    fixed_keys: Mapping[str, StoredKey] | None = None,
     now: Callable[[], datetime] = _clock,
 ) -> web.Application:
-    """The application, ready to run: what clients and pods call, and the tasks behind it.
+    """Return the complete application: client routes, pod routes and background tasks.
 
-    `fixed_keys` are the installation's own keys; others are in the index. The caller
-    opens and closes store and connection; the application's tasks end with it.
+    `fixed_keys` come from the installation's settings; all other keys are in the index.
+    The caller opens and closes `store` and `kube`; the application cancels its tasks on cleanup.
     """
-    progress = loops.Progress()
-    app = client_side(config, store, kube, fixed_keys, now, lambda: progress.ready)
+    progress = loops.ProjectionProgress()
+    app = make_client_app(config, store, kube, fixed_keys, now, lambda: progress.ready)
     metrics = app[SERVICES].metrics
-    metrics.follow(progress.silence, lambda: store.leader.leading)
-    internal.add(app, config, store, kube, lambda state: metrics.claims.labels(state).inc())
+    metrics.watch_projection(progress.silent_seconds, lambda: store.leader.leading)
+    internal.add_routes(app, config, store, kube, lambda state: metrics.claims.labels(state).inc())
     failed = metrics.background_failures
     app.cleanup_ctx.append(
-        loops.context(config, store, kube, progress, lambda work: failed.labels(work).inc())
+        loops.cleanup_context(config, store, kube, progress, lambda work: failed.labels(work).inc())
     )
     return app
 
 
-def client_side(
-    config: Config,
+def make_client_app(
+    config: ApiConfig,
     store: Store,
-    kube: Kube,
-    fixed_keys: Mapping[str, Key] | None = None,
+    kube: KubeClient,
+    fixed_keys: Mapping[str, StoredKey] | None = None,
     now: Callable[[], datetime] = _clock,
     caught_up: Callable[[], bool] = lambda: True,
 ) -> web.Application:
-    """What clients call, alone: it shows what is stored, and nothing changes by itself."""
+    """Return an application with the client routes only; it starts no background loops."""
 
-    async def look_up(key_id: str) -> Key | None:
+    async def find_key(key_id: str) -> StoredKey | None:
         row = await store.keys.get(key_id)
         if row is None:
             return None
-        return Key(
+        return StoredKey(
             key_id=row.id,
             hash=row.hash,
             name=row.name,
@@ -85,31 +85,31 @@ def client_side(
 
     app = web.Application(
         middlewares=[middleware.observe, middleware.admit],
-        client_max_size=request_body.largest(config.limits.input_bytes),
+        client_max_size=request_body.max_body_bytes(config.limits.input_bytes),
     )
-    feeds = Feeds(store.events)
-    streams = Streams(feeds.look, server.most() * 9 // 10)
-    tokens = Tokens.of(config.identity, kube, store.workflows)
-    watched = Holders(streams, store.keys, tokens, now)
+    feeds = RunFeeds(store.events)
+    streams = StreamRegistry(feeds.poll, server.max_connections() * 9 // 10)
+    tokens = TokenProviders.from_settings(config.identity, kube, store.workflows)
+    revocation = RevocationWatcher(streams, store.keys, tokens, now)
     limiter = RateLimiter(config.rate_limit_url)
-    metrics = Metrics()
-    metrics.claims_given_up.set_function(lambda: store.claims.given_up)
-    metrics.show(store.measure)
+    metrics = ApiMetrics()
+    metrics.claims_given_up.set_function(lambda: store.claims.failed_writes)
+    metrics.watch_storage(store.storage_meter)
     local = config.database_url is None or config.blobs_url is None
     metrics.watch_volume(config.data if local else None)
-    app[SERVICES] = Services(
+    app[SERVICES] = ApiServices(
         config=config,
         store=store,
         kube=kube,
-        keyring=Keyring(fixed_keys or {}, look_up, lambda: store.database.generation),
+        keyring=Keyring(fixed_keys or {}, find_key, lambda: store.database.generation),
         tokens=tokens,
-        holders=watched,
+        revocation=revocation,
         limiter=limiter,
         metrics=metrics,
         streams=streams,
         feeds=feeds,
         best_plan=BestPlan(store.projects.plans, config.plans),
-        contexts=Contexts(config, store),
+        context_fetcher=ContextFetcher(config, store),
         caught_up=caught_up,
         now=now,
     )
@@ -117,18 +117,18 @@ def client_side(
     health.mount(app)
     for endpoint in ENDPOINTS:
         endpoint.mount(app)
-    uploads.mount_content(app)
+    uploads.add_content_route(app)
     webhooks.mount(app)
     openapi.mount(app, config.public_url)
     console.mount(app)
 
-    async def end_streams(_: web.Application) -> None:
+    async def close_streams(_: web.Application) -> None:
         streams.close()
 
     async def close(_: web.Application) -> None:
         await limiter.close()
 
-    app.on_shutdown.append(end_streams)
+    app.on_shutdown.append(close_streams)
     app.on_cleanup.append(close)
-    app.cleanup_ctx.append(watched.watching)
+    app.cleanup_ctx.append(revocation.run)
     return app

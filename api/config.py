@@ -1,6 +1,6 @@
-"""The facade's settings, from the environment (docs/settings.md).
+"""Settings of the API server, from the environment (docs/settings.md).
 
-Read once by `python -m api`; everything else takes the frozen Config.
+Parsed once by `python -m api`; all other code takes the frozen ApiConfig.
 """
 
 import ipaddress
@@ -11,29 +11,29 @@ from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from api.auth.settings import Identity, parse_identity
+from api.auth.settings import IdentitySettings, parse_identity
 from api.build_context.url import parse_hosts
 from api.ratelimit import counters
 from api.store.blobs.backends import check_url
-from api.store.blobs.presign import Signer, parse_signer
-from api.store.sql.postgres.engine import address
+from api.store.blobs.presign import UrlSigner, parse_signer
+from api.store.sql.postgres.engine import parse_url
 from api.v1.usage.prices import Prices, parse_prices
-from crds.installation_limits import Limits, read_limits
+from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.times import parse_time
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-MIN_TOKEN_KEY = 16
-KEPT_UPLOADS = 5 * 1024**3
+MIN_TOKEN_KEY_LENGTH = 16
+DEFAULT_KEPT_UPLOADS_BYTES = 5 * 1024**3
 
 
-class ConfigError(Exception):
-    """The environment is wrong; the text names every wrong variable and what to set."""
+class ApiConfigError(Exception):
+    """Invalid environment; the message names every invalid variable and a valid value."""
 
 
 @dataclass(frozen=True)
-class Config:
-    """What an installation sets. Addresses carry no trailing slash; durations are in seconds."""
+class ApiConfig:
+    """Settings of an installation. URLs have no trailing slash; durations are in seconds."""
 
     namespace: str
     public_url: str
@@ -46,48 +46,48 @@ class Config:
     log_level: str = "info"
     port: int = 8080
     run_ttl: float = 600.0
-    """How long an ended Run object stays in the cluster."""
+    """Time for which a finished Run object stays in the cluster."""
     record_ttl: float = 30 * 24 * 3600.0
-    """How long records of runs are kept, with events and artifacts, where their Project does not say."""
+    """Default retention of run records with events and artifacts; a Project can override it."""
     seal_after: float = 300.0
-    """How long after a run's end its events become one compressed blob."""
+    """Delay from the end of a run until its events are sealed into one compressed blob."""
     claims_not_before: datetime | None = None
-    """Pods made before are given no run: the index was restored from a backup then."""
+    """Pods created earlier are denied claims; set it after a restore of the index from a backup."""
     upload_ttl: float = 3600.0
-    """How long an upload's address holds."""
-    limits: Limits = field(default_factory=Limits)
-    kept_uploads: int = KEPT_UPLOADS
-    """Bytes of a Project's uploads together; each stays about a day."""
+    """Lifetime of an upload URL."""
+    limits: InstallationLimits = field(default_factory=InstallationLimits)
+    kept_uploads: int = DEFAULT_KEPT_UPLOADS_BYTES
+    """Total bytes of a Project's uploads; each upload is kept for about a day."""
     database_url: str | None = field(default=None, repr=False)
-    """PostgreSQL with its password; None: SQLite in `data`."""
+    """PostgreSQL URL with its password; None: SQLite in `data`."""
     blobs_url: str | None = None
-    """A bucket; None: files in `data`."""
+    """Bucket URL; None: files in `data`."""
     context_hosts: str = ""
-    """Other people's servers that a build context may be fetched from; none: only uploads."""
-    signer: Signer | None = None
-    """Signs addresses at which clients reach the bucket themselves; None: all goes through the facade."""
+    """External hosts from which build contexts are fetched; empty: uploads only."""
+    signer: UrlSigner | None = None
+    """Signs bucket URLs for direct client access; None: the API server proxies all bytes."""
     prices: Prices | None = None
-    """What use costs; None: nothing is said of cost."""
-    identity: Identity = field(default_factory=Identity)
-    """Whose tokens are taken besides keys."""
+    """Prices for the cost column of usage; None: no cost is reported."""
+    identity: IdentitySettings = field(default_factory=IdentitySettings)
+    """Token issuers accepted besides API keys."""
     rate_limit_url: str | None = field(default=None, repr=False)
-    """A Redis or Valkey with its password, in which replicas count together; None: each counts by itself."""
+    """Redis or Valkey URL with its password, shared by replicas; None: each replica counts on its own."""
     docs_url: str = ""
-    """Where the documentation's site is served, to which errors link; empty: they do not."""
+    """Base URL of the documentation site that errors link to; empty: no links."""
 
 
-def parse(environ: Mapping[str, str]) -> Config:
-    """The settings. Raises ConfigError naming every wrong variable at once."""
+def parse(environ: Mapping[str, str]) -> ApiConfig:
+    """Parse the settings. Raises ApiConfigError that names every invalid variable."""
     wrong: list[str] = []
     namespace = environ.get("CREWYARD_NAMESPACE", "crews")
     if not namespace or len(namespace) > 63 or not namespace.replace("-", "").isalnum():
         wrong.append("CREWYARD_NAMESPACE: must be the name of a namespace, for example crews")
-    # As the controller reads it: a Secret made from a file ends with a line break.
+    # Stripped, as in the controller: a Secret made from a file ends with a line break.
     token_key = environ.get("CREWYARD_TOKEN_KEY", "").strip()
-    if len(token_key) < MIN_TOKEN_KEY:
+    if len(token_key) < MIN_TOKEN_KEY_LENGTH:
         wrong.append(
-            f"CREWYARD_TOKEN_KEY: needs at least {MIN_TOKEN_KEY} characters, the same for api and controller "
-            "(Secret crewyard-tokens, key `key`)"
+            f"CREWYARD_TOKEN_KEY: needs at least {MIN_TOKEN_KEY_LENGTH} characters, the same for api and "
+            "controller (Secret crewyard-tokens, key `key`)"
         )
     level = environ.get("CREWYARD_LOG_LEVEL", "info").lower()
     if level not in LOG_LEVELS:
@@ -105,15 +105,15 @@ def parse(environ: Mapping[str, str]) -> Config:
     except ValueError as error:
         wrong.append(str(error))
     limits = read_limits(environ, wrong)
-    kept_least = max(KEPT_UPLOADS, limits.context_bytes)
-    public_url = _address(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong)
-    config = Config(
+    kept_least = max(DEFAULT_KEPT_UPLOADS_BYTES, limits.context_bytes)
+    public_url = _url(environ, "CREWYARD_PUBLIC_URL", "http://127.0.0.1:8080", wrong)
+    config = ApiConfig(
         namespace=namespace,
         public_url=public_url,
         identity=parse_identity(environ, public_url, wrong),
         rate_limit_url=_counters(environ, wrong),
         docs_url=_documentation(environ, wrong),
-        internal_url=_address(
+        internal_url=_url(
             environ, "CREWYARD_INTERNAL_URL", "http://crewyard-api.crewyard-system.svc:8080", wrong
         ),
         token_key=token_key,
@@ -126,7 +126,7 @@ def parse(environ: Mapping[str, str]) -> Config:
         run_ttl=_positive(environ, "CREWYARD_RUN_TTL", 600.0, wrong),
         record_ttl=_positive(environ, "CREWYARD_RECORD_TTL", 30 * 24 * 3600.0, wrong),
         seal_after=_positive(environ, "CREWYARD_SEAL_AFTER", 300.0, wrong),
-        claims_not_before=_moment(environ, "CREWYARD_CLAIMS_NOT_BEFORE", wrong),
+        claims_not_before=_timestamp(environ, "CREWYARD_CLAIMS_NOT_BEFORE", wrong),
         upload_ttl=_positive(environ, "CREWYARD_UPLOAD_TTL", 3600.0, wrong),
         prices=prices,
         context_hosts=_hosts(environ, wrong),
@@ -139,24 +139,24 @@ def parse(environ: Mapping[str, str]) -> Config:
     if config.kept_uploads < limits.context_bytes:
         wrong.append(
             f"CREWYARD_KEPT_UPLOADS: must be at least {limits.context_bytes}, the limit context_bytes, "
-            "or none of that size fits"
+            "or no upload of that size fits"
         )
     if wrong:
-        raise ConfigError("wrong settings:\n" + "\n".join(f"- {line}" for line in wrong))
+        raise ApiConfigError("wrong settings:\n" + "\n".join(f"- {line}" for line in wrong))
     return config
 
 
-def _address(environ: Mapping[str, str], name: str, default: str, wrong: list[str]) -> str:
+def _url(environ: Mapping[str, str], name: str, default: str, wrong: list[str]) -> str:
     text = environ.get(name, default).rstrip("/")
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        wrong.append(f"{name}: must be an http:// or https:// address without query, for example {default}")
+        wrong.append(f"{name}: must be an http:// or https:// URL without query, for example {default}")
     return text
 
 
 def _documentation(environ: Mapping[str, str], wrong: list[str]) -> str:
     name = "CREWYARD_DOCS_URL"
-    return _address(environ, name, "https://docs.example.com", wrong) if environ.get(name) else ""
+    return _url(environ, name, "https://docs.example.com", wrong) if environ.get(name) else ""
 
 
 def _database(environ: Mapping[str, str], wrong: list[str]) -> str | None:
@@ -164,7 +164,7 @@ def _database(environ: Mapping[str, str], wrong: list[str]) -> str | None:
     if not text:
         return None
     try:
-        address(text)
+        parse_url(text)
     except ValueError as error:
         wrong.append(f"CREWYARD_DATABASE_URL: {error}")
     return text
@@ -207,16 +207,16 @@ def _networks(environ: Mapping[str, str], name: str, wrong: list[str]) -> tuple[
         try:
             ipaddress.ip_network(part)
         except ValueError:
-            wrong.append(f"{name}: {part!r} is no network; write for example 10.0.0.0/8,fd00::/8")
+            wrong.append(f"{name}: {part!r} is not a network; write for example 10.0.0.0/8,fd00::/8")
     return found
 
 
-def _moment(environ: Mapping[str, str], name: str, wrong: list[str]) -> datetime | None:
+def _timestamp(environ: Mapping[str, str], name: str, wrong: list[str]) -> datetime | None:
     text = environ.get(name, "")
     try:
         return parse_time(text) if text else None
     except ValueError:
-        wrong.append(f"{name}: must be a moment with its zone, for example 2026-11-21T10:00:00Z")
+        wrong.append(f"{name}: must be a time with its zone, for example 2026-11-21T10:00:00Z")
         return None
 
 

@@ -1,8 +1,8 @@
-"""Every failure the API can answer with, in the one shape it has.
+"""Errors of the API and their one JSON form.
 
-Routes raise `ApiError`s; `of_exception` turns whatever else went wrong into one,
-so that nothing of our inside ever reaches a caller. Called by `api.http.responses`,
-which writes them, and by everything that refuses.
+Routes raise ApiError; `api.routing.middleware.from_exception` converts every other exception, to
+keep internal details from clients. Called by `api.http.responses`, which writes errors, and by
+all code that rejects a request.
 """
 
 import re
@@ -15,8 +15,8 @@ from aiohttp import web
 from kube import errors as kube_errors
 
 RETRY_SECONDS = 2
-FULL_SECONDS = 3600
-"""Uploads go one by one over the day."""
+UPLOADS_FULL_RETRY_SECONDS = 3600
+"""Uploads expire one by one over the day."""
 _CODES = {
     400: "invalid_request",
     401: "unauthorized",
@@ -36,7 +36,7 @@ _CODES = {
 
 
 class ApiError(Exception):
-    """A refusal: its status, its stable code, a sentence with the next step, and details (an object)."""
+    """An error response: status, stable code, message with the next step, and details (an object)."""
 
     def __init__(
         self,
@@ -59,68 +59,72 @@ class ApiError(Exception):
 
 
 def code_of(status: int) -> str:
-    """The code of a status; any other 4xx is an invalid request, any other 5xx internal."""
+    """Return the error code of a status; other 4xx: invalid_request, other 5xx: internal_error."""
     return _CODES.get(status) or ("invalid_request" if status < 500 else "internal_error")
 
 
 def invalid(message: str, field: str | None = None, **details: Any) -> ApiError:
-    """400: the request is wrong; `field` names the parameter or the path of the body's field."""
+    """Return a 400; `field` names the parameter or the path of the body field."""
     return ApiError(400, message, {**({"field": field} if field else {}), **details})
 
 
 def unauthorized() -> ApiError:
-    """401, the same for every bad key: nothing tells a guesser why."""
+    """Return the 401, identical for every invalid key so that a guesser learns nothing."""
     return ApiError(
         401,
-        "no valid API key: send the header Authorization: Bearer <API_KEY> with a key, or a token that is "
-        "taken here, that is neither expired nor revoked",
+        "no valid API key: send the header Authorization: Bearer <API_KEY> with an accepted key or token "
+        "that is neither expired nor revoked",
         headers={"WWW-Authenticate": 'Bearer realm="crewyard"'},
     )
 
 
 def forbidden(message: str, **details: Any) -> ApiError:
-    """403: the key is good, but not for this."""
+    """Return a 403: the key is valid but lacks the permission."""
     return ApiError(403, message, details)
 
 
 def not_found(message: str, **details: Any) -> ApiError:
-    """404: there is no such thing, or the key may not see it."""
+    """Return a 404: the object does not exist, or the key may not see it."""
     return ApiError(404, message, details)
 
 
 def conflict(message: str, **details: Any) -> ApiError:
-    """409: the request is right, but not in this state."""
+    """Return a 409: the request is valid, but not in the current state."""
     return ApiError(409, message, details)
 
 
-def too_large(limit: int, what: str) -> ApiError:
-    """413: `what` is larger than `limit` bytes."""
-    return ApiError(413, f"{what} is larger than {limit} bytes", {"limit_bytes": limit})
+def too_large(limit: int, subject: str) -> ApiError:
+    """Return a 413: `subject` is larger than `limit` bytes."""
+    return ApiError(413, f"{subject} is larger than {limit} bytes", {"limit_bytes": limit})
 
 
-def full(held: int, most: int) -> ApiError:
-    """429: a project's uploads have no room for another one before older ones go."""
+def uploads_full(used: int, limit: int) -> ApiError:
+    """Return a 429: the upload quota of a project is used up until older uploads expire."""
     return ApiError(
         429,
-        f"the project's uploads have {held} of at most {most} bytes; each goes a day after its address has "
-        "expired. Leave out what the crew does not need, or have CREWYARD_KEPT_UPLOADS raised",
-        {"field": "size", "limit_bytes": most, "used_bytes": held},
-        headers={"Retry-After": str(FULL_SECONDS)},
+        f"the project's uploads use {used} of {limit} bytes; each is deleted a day after its URL "
+        "expires. Leave out what the crew does not need, or ask the operator to raise CREWYARD_KEPT_UPLOADS",
+        {"field": "size", "limit_bytes": limit, "used_bytes": used},
+        headers={"Retry-After": str(UPLOADS_FULL_RETRY_SECONDS)},
     )
 
 
 def unavailable(message: str = "the service cannot answer right now; try again shortly") -> ApiError:
-    """503: a part of the service is away; nothing was lost, the same request may succeed shortly."""
+    """Return a 503: a dependency is unavailable; no data is lost and a retry may succeed."""
     return ApiError(503, message, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
 def internal(request_id: str) -> ApiError:
-    """500: our fault; the details are in our log under the request's id only."""
-    return ApiError(500, "the service failed; it is logged under this request id", {"request_id": request_id})
+    """Return the 500; only the log has the details, under the request id."""
+    return ApiError(
+        500,
+        "internal error; the log of the service has the details under this request id",
+        {"request_id": request_id},
+    )
 
 
-def of_kube(error: kube_errors.KubeError) -> ApiError | None:
-    """What a refusal of the apiserver means to a caller; None where it is our own fault."""
+def from_kube_error(error: kube_errors.KubeError) -> ApiError | None:
+    """Convert an apiserver error; None if the API server itself is at fault."""
     if isinstance(error, kube_errors.Invalid):
         causes = list(error.details.get("causes") or ())
         fields = [field for cause in causes if (field := api_field(str(cause.get("field") or "")))]
@@ -128,39 +132,39 @@ def of_kube(error: kube_errors.KubeError) -> ApiError | None:
         return invalid("; ".join(messages)[:2000], fields[0] if fields else None)
     if isinstance(error, kube_errors.AlreadyExists):
         return conflict("an object of this name exists already; choose another name")
-    if isinstance(error, kube_errors.Conflict):
-        return conflict("it was changed by somebody else meanwhile; read it again and repeat the request")
-    if isinstance(error, kube_errors.NotFound):
-        return not_found("it is gone")
-    if isinstance(error, kube_errors.Unavailable | kube_errors.Expired):
+    if isinstance(error, kube_errors.KubeConflict):
+        return conflict("the object was changed by another client; read it again and repeat the request")
+    if isinstance(error, kube_errors.KubeNotFound):
+        return not_found("the object no longer exists")
+    if isinstance(error, kube_errors.KubeUnavailable | kube_errors.Expired):
         return unavailable("the Kubernetes API cannot be reached right now; try again shortly")
     return None
 
 
 def api_field(path: str) -> str:
-    """A field of an object as the API names it: `spec.source.git.secretRef` → `source.git.secret_ref`."""
-    bare = re.sub(r"^spec\.?", "", "" if path == "<nil>" else path)
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "_" + found[1].lower(), bare)
+    """Convert an object field to API form: `spec.source.git.secretRef` → `source.git.secret_ref`."""
+    relative = re.sub(r"^spec\.?", "", "" if path == "<nil>" else path)
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), relative)
 
 
 def _cause_text(message: str) -> str:
-    # CEL failures arrive as `Invalid value: "object": <our own sentence>`: the sentence is enough.
+    # CEL failures arrive as `Invalid value: "object": <message of the rule>`; keep the message only.
     return re.sub(r'^Invalid value: "[a-z]+": ', "", message)
 
 
-def of_http(error: web.HTTPException) -> ApiError:
-    """The answers that aiohttp itself gives, as ours."""
+def from_http_exception(error: web.HTTPException) -> ApiError:
+    """Convert the error responses of aiohttp."""
     status = error.status
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
         return ApiError(
             405,
-            f"{error.method} is not possible here; use {allowed}",
+            f"the method {error.method} is not allowed here; use {allowed}",
             {"allowed": sorted(error.allowed_methods)},
             {"Allow": allowed},
         )
     if isinstance(error, web.HTTPRequestEntityTooLarge):
-        return ApiError(413, "the request's body is too large")
+        return ApiError(413, "the request body is too large")
     if status == 404:
-        return not_found("there is nothing at this path; see the API's description for the paths there are")
+        return not_found("no such path; /openapi.json lists the available paths")
     return ApiError(status, HTTPStatus(status).phrase.lower())

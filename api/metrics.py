@@ -1,4 +1,4 @@
-"""What the facade counts, for Prometheus. Called by `api.routing.middleware` and by the streams; served at /metrics."""
+"""Prometheus metrics of the API server. Called by `api.routing.middleware` and `api.streaming`."""
 
 import asyncio
 import os
@@ -11,14 +11,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from api.store.index.storage_stats import BYTES, ROWS, Measure
+from api.store.index.storage_stats import BYTES, ROWS, StorageMeter
 from crds import kinds
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
-class Metrics:
-    """One registry for one application; labels hold route templates, never paths, ids or names."""
+class ApiMetrics:
+    """Metrics of one application; labels hold route templates, never paths, ids or names."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -26,128 +26,130 @@ class Metrics:
         PlatformCollector(registry=self.registry)
         self.requests = Counter(
             "crewyard_http_requests_total",
-            "Requests answered.",
+            "Responses sent.",
             ("route", "method", "code"),
             registry=self.registry,
         )
         self.seconds = Histogram(
             "crewyard_http_request_duration_seconds",
-            "Time from a request's arrival to its answer; event streams are not in it.",
+            "Time from the arrival of a request to its response; without event streams.",
             ("route", "method"),
             buckets=_SECONDS,
             registry=self.registry,
         )
         Gauge(
-            "crewyard_tasks", "Tasks of the process's event loop, at this scrape.", registry=self.registry
+            "crewyard_tasks", "Tasks of the event loop at scrape time.", registry=self.registry
         ).set_function(_tasks)
-        self.streams = Gauge("crewyard_sse_clients", "Event streams that are open.", registry=self.registry)
+        self.streams = Gauge("crewyard_sse_clients", "Open event streams.", registry=self.registry)
         self.claims_given_up = Gauge(
             "crewyard_claims_given_up",
-            "Claims and results that their Runs refused for good, since the start.",
+            "Claims and results that were permanently rejected for their Runs, since the start.",
             registry=self.registry,
         )
 
         self.claims = Counter(
             "crewyard_claims_total",
-            "Claims of pods that were answered, by the answer; a pod that waits asks again.",
+            "Responses to claims of pods, by state; a waiting pod claims again.",
             ("state",),
             registry=self.registry,
         )
         for state in ("granted", "wait", "refused"):
-            # The first of a new series would be no increase.
+            # Create the series now: a series that appears with 1 shows no increase.
             self.claims.labels(state)
         self.background_failures = Counter(
             "crewyard_background_failures_total",
-            "Times that work nobody asked for failed and was begun again.",
+            "Failures of background loops; each loop is restarted.",
             ("work",),
             registry=self.registry,
         )
         self.leader = Gauge(
             "crewyard_leader",
-            "Whether this replica follows the cluster, prunes and accounts.",
+            "1 if this replica is the leader: it watches the cluster, prunes and accounts.",
             registry=self.registry,
         )
         self.projection_age = Gauge(
             "crewyard_projection_age_seconds",
-            "How long ago the leading replica last heard of a kind: a list, a change or a sign of life.",
+            "Seconds since the leader last received a list, an event or a bookmark of a kind.",
             ("kind",),
             registry=self.registry,
         )
         self.data_size = Gauge(
             "crewyard_data_size_bytes",
-            "Size of the volume that holds index, logs and blobs; 0 where none is used.",
+            "Size of the volume with index, logs and blobs; 0 if none is used.",
             registry=self.registry,
         )
         self.data_free = Gauge(
-            "crewyard_data_free_bytes", "What is free of it; 0 where none is used.", registry=self.registry
+            "crewyard_data_free_bytes",
+            "Free bytes of that volume; 0 if none is used.",
+            registry=self.registry,
         )
 
         self.records = Gauge(
             "crewyard_records",
-            "Rows that are kept, as the leading replica last counted them.",
+            "Stored rows, as last counted by the leader.",
             ("kind",),
             registry=self.registry,
         )
         self.blob_bytes = Gauge(
             "crewyard_blob_bytes",
-            "Bytes of blobs, as the leading replica last counted them.",
+            "Bytes of blobs, as last counted by the leader.",
             ("kind",),
             registry=self.registry,
         )
         self.oldest_unsealed = Gauge(
             "crewyard_oldest_unsealed_seconds",
-            "How long ago the first run ended whose events are not sealed yet.",
+            "Seconds since the end of the oldest finished run whose events are not sealed.",
             registry=self.registry,
         )
 
-    def show(self, measure: Measure) -> None:
-        """From now on the figures of what is kept are those that were measured last."""
+    def watch_storage(self, measure: StorageMeter) -> None:
+        """Report the storage gauges from the last measurement."""
         for kind in ROWS:
             self.records.labels(kind).set_function(partial(_row, measure, kind))
         for kind in BYTES:
             self.blob_bytes.labels(kind).set_function(partial(_byte, measure, kind))
         self.oldest_unsealed.set_function(lambda: measure.last.oldest_unsealed)
 
-    def follow(self, silence: Callable[[str, float], float], leads: Callable[[], bool]) -> None:
-        """From now on it is said who leads, and for how long each kind was silent (by `silence`)."""
-        self.leader.set_function(lambda: float(leads()))
-        for kind in kinds.OWN:
-            self.projection_age.labels(kind.plural).set_function(partial(_silence, silence, kind.plural))
+    def watch_projection(self, age: Callable[[str, float], float], is_leader: Callable[[], bool]) -> None:
+        """Report leadership, and the age of each projection by `age(kind, now)` in seconds."""
+        self.leader.set_function(lambda: float(is_leader()))
+        for kind in kinds.OWN_KINDS:
+            self.projection_age.labels(kind.plural).set_function(partial(_age_now, age, kind.plural))
 
     def watch_volume(self, directory: Path | None) -> None:
-        """From now on the figures of the volume are those of the one that `directory` is on."""
+        """Report size and free bytes of the volume that holds `directory`."""
         if directory is not None:
             self.data_size.set_function(lambda: float(_volume(directory)[0]))
             self.data_free.set_function(lambda: float(_volume(directory)[1]))
 
-    def text(self) -> bytes:
-        """All of it in Prometheus' text format."""
+    def render(self) -> bytes:
+        """Return all metrics in the Prometheus text format."""
         return generate_latest(self.registry)
 
 
 def _tasks() -> float:
     try:
         return float(len(asyncio.all_tasks()))
-    except RuntimeError:  # no loop runs: this is no scrape
+    except RuntimeError:  # no running loop: this is not a scrape
         return 0.0
 
 
 def _volume(directory: Path) -> tuple[int, int]:
-    """Size of a volume and what its users may still write, in bytes; nothing where it cannot be asked."""
+    """Return size and free bytes for users of a volume; zeros if statvfs fails."""
     try:
-        found = os.statvfs(directory)
+        stats = os.statvfs(directory)
     except OSError:
         return 0, 0
-    return found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
+    return stats.f_frsize * stats.f_blocks, stats.f_frsize * stats.f_bavail
 
 
-def _silence(silence: Callable[[str, float], float], kind: str) -> float:
-    return silence(kind, time.monotonic())
+def _age_now(age: Callable[[str, float], float], kind: str) -> float:
+    return age(kind, time.monotonic())
 
 
-def _row(measure: Measure, kind: str) -> float:
+def _row(measure: StorageMeter, kind: str) -> float:
     return measure.last.rows[kind]
 
 
-def _byte(measure: Measure, kind: str) -> float:
+def _byte(measure: StorageMeter, kind: str) -> float:
     return measure.last.bytes[kind]

@@ -1,4 +1,4 @@
-"""What every route works with, assembled once by `api.app`."""
+"""Dependencies of the routes, built once by `api.app`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,38 +7,38 @@ from datetime import datetime
 from aiohttp import web
 
 from api.auth.api_keys import Keyring
-from api.auth.providers import Tokens
-from api.auth.revocation import Holders
-from api.build_context.upload import Contexts
-from api.config import Config
-from api.metrics import Metrics
+from api.auth.providers import TokenProviders
+from api.auth.revocation import RevocationWatcher
+from api.build_context.upload import ContextFetcher
+from api.config import ApiConfig
+from api.metrics import ApiMetrics
 from api.ratelimit.limiter import RateLimiter
 from api.ratelimit.plan import BestPlan
 from api.store.store import Store
-from api.streaming.fanout import Feeds
-from api.streaming.registry import Streams
-from kube.client import Kube
+from api.streaming.fanout import RunFeeds
+from api.streaming.registry import StreamRegistry
+from kube.client import KubeClient
 
 
 @dataclass(frozen=True)
-class Services:
-    """The parts of the facade; `now` is the clock."""
+class ApiServices:
+    """Dependencies of the routes; `now` is the clock."""
 
-    config: Config
+    config: ApiConfig
     store: Store
-    kube: Kube
+    kube: KubeClient
     keyring: Keyring
-    tokens: Tokens
-    holders: Holders
+    tokens: TokenProviders
+    revocation: RevocationWatcher
     limiter: RateLimiter
-    metrics: Metrics
-    streams: Streams
-    feeds: Feeds
+    metrics: ApiMetrics
+    streams: StreamRegistry
+    feeds: RunFeeds
     best_plan: BestPlan
-    contexts: Contexts
+    context_fetcher: ContextFetcher
     caught_up: Callable[[], bool]
-    """Whether all that lives in the cluster has been seen once since the start."""
+    """Whether the initial list of the cluster has completed since the start."""
     now: Callable[[], datetime]
 
 
-SERVICES = web.AppKey("services", Services)
+SERVICES = web.AppKey("services", ApiServices)

@@ -1,1 +1,1 @@
-"""Callers without a key of ours: Kubernetes tokens, and the tokens of GitHub's workflows."""
+"""Authentication and authorization: API keys, Kubernetes tokens and GitHub workflow tokens."""

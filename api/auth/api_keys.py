@@ -1,8 +1,7 @@
-"""The keys that are known: the installation's first ones, and those in the index.
+"""Lookup of API keys: fixed keys of the installation, and keys in the index.
 
-Called by `api.auth.authenticate`. Whatever is wrong with a key, finding that out costs one
-look-up and one hash, so that time tells a guesser nothing. A good one costs its hash
-alone while nothing in the index has changed since it was looked up.
+Called by `api.auth.authenticate`. Every failed check costs one lookup and one hash, so response
+time leaks nothing. A valid key costs only its hash while the index is unchanged since its lookup.
 """
 
 import hmac
@@ -12,18 +11,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from api.store.sql.generation_cache import Lasting
 from api.auth.scopes import SCOPES
+from api.store.sql.generation_cache import GenerationCache
 from crds import api_keys
 
 _NO_HASH = "0" * 64
 
 
 @dataclass(frozen=True)
-class Key:
-    """A stored key: never the key itself. `projects` None means all of them.
+class StoredKey:
+    """A key as it is stored, without its secret. `projects` None: all projects.
 
-    `plan` None means the best plan of its projects.
+    `plan` None: the best plan of its projects.
     """
 
     key_id: str
@@ -36,54 +35,54 @@ class Key:
     revoked: bool = False
 
 
-LookUp = Callable[[str], Awaitable[Key | None]]
+FindKey = Callable[[str], Awaitable[StoredKey | None]]
 Generation = Callable[[], int | None]
-"""`Database.generation`: the same number says that no key has changed."""
-MOST = 1000
-"""Good keys that are remembered."""
+"""`Database.generation`: an equal number means that no key has changed."""
+MAX_CACHED_KEYS = 1000
+"""Valid keys in the cache."""
 
 
 class Keyring:
-    """Finds the key behind a text."""
+    """Finds the stored key of a bearer text."""
 
     def __init__(
-        self, fixed: Mapping[str, Key], look_up: LookUp, generation: Generation = lambda: None
+        self, fixed: Mapping[str, StoredKey], find_key: FindKey, generation: Generation = lambda: None
     ) -> None:
         self._fixed = fixed
-        self._look_up = look_up
-        # By the hash of all of it: who does not have the whole key finds nothing here.
-        self._good: Lasting[str, Key] = Lasting(generation, MOST)
+        self._find_key = find_key
+        # Keyed by the hash of the whole key: a partial key never hits the cache.
+        self._cache: GenerationCache[str, StoredKey] = GenerationCache(generation, MAX_CACHED_KEYS)
 
-    async def find(self, text: str, now: datetime) -> Key | None:
-        """The key that `text` is, if it is good at `now`; None for any other text.
+    async def find(self, text: str, now: datetime) -> StoredKey | None:
+        """Return the stored key of `text` if it is valid at `now`; None for any other text.
 
-        Raises what the index raises where it cannot be read.
+        Raises the errors of the index if it is unreadable.
         """
-        given = api_keys.hash_of(text)
-        known = self._good.get(given)
-        if known is not None and _holds(known, now):
-            return known
+        key_hash = api_keys.hash_of(text)
+        cached = self._cache.get(key_hash)
+        if cached is not None and _valid(cached, now):
+            return cached
         key_id = api_keys.key_id_of(text) or ""
         fixed = self._fixed.get(key_id)
-        if fixed is not None and hmac.compare_digest(given, fixed.hash):
-            return fixed if _holds(fixed, now) else None
-        before = self._good.now()
-        stored = await self._look_up(key_id)
+        if fixed is not None and hmac.compare_digest(key_hash, fixed.hash):
+            return fixed if _valid(fixed, now) else None
+        before = self._cache.generation()
+        stored = await self._find_key(key_id)
         if fixed is not None:
             return None
-        good = hmac.compare_digest(given, stored.hash if stored else _NO_HASH)
-        if stored is None or not key_id or not good or not _holds(stored, now):
+        good = hmac.compare_digest(key_hash, stored.hash if stored else _NO_HASH)
+        if stored is None or not key_id or not good or not _valid(stored, now):
             return None
-        self._good.put(before, given, stored)
+        self._cache.put(before, key_hash, stored)
         return stored
 
 
-def _holds(key: Key, now: datetime) -> bool:
+def _valid(key: StoredKey, now: datetime) -> bool:
     return not key.revoked and (key.expires_at is None or now < key.expires_at)
 
 
-def parse_fixed(text: str) -> dict[str, Key]:
-    """The keys of CREWYARD_ADMIN_KEYS, a JSON list. Raises ValueError that says what is wrong."""
+def parse_fixed(text: str) -> dict[str, StoredKey]:
+    """Parse CREWYARD_ADMIN_KEYS, a JSON list of keys. Raises ValueError with the reason."""
     if not text.strip():
         return {}
     try:
@@ -92,23 +91,23 @@ def parse_fixed(text: str) -> dict[str, Key]:
         raise ValueError("CREWYARD_ADMIN_KEYS is not JSON") from error
     if not isinstance(records, list):
         raise ValueError("CREWYARD_ADMIN_KEYS must be a JSON list of keys")
-    found = [_record(index, record) for index, record in enumerate(records)]
-    return {key.key_id: key for key in found}
+    keys = [_parse_entry(index, record) for index, record in enumerate(records)]
+    return {key.key_id: key for key in keys}
 
 
-def _record(index: int, record: Any) -> Key:
+def _parse_entry(index: int, entry: Any) -> StoredKey:
     try:
-        scopes = frozenset(record["scopes"])
-        projects = record.get("projects")
+        scopes = frozenset(entry["scopes"])
+        projects = entry.get("projects")
         if not scopes or not scopes <= set(SCOPES):
             raise ValueError("scopes must be some of " + ", ".join(SCOPES))
-        return Key(
-            key_id=str(record["id"]),
-            hash=str(record["hash"]),
-            name=str(record.get("name") or ""),
+        return StoredKey(
+            key_id=str(entry["id"]),
+            hash=str(entry["hash"]),
+            name=str(entry.get("name") or ""),
             scopes=scopes,
             projects=None if projects is None else frozenset(projects),
-            plan=str(record["plan"]) if record.get("plan") else None,
+            plan=str(entry["plan"]) if entry.get("plan") else None,
         )
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(

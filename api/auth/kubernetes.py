@@ -1,8 +1,8 @@
-"""Tokens of the cluster, service accounts' above all: the apiserver says whose they are and what these may.
+"""Authentication of Kubernetes tokens by TokenReview and SubjectAccessReview.
 
-A token must be made for our audience (`kubectl create token NAME --audience crewyard`),
-so that nobody hands us one that opens the apiserver itself. The scopes follow from
-what its owner may do with the objects in the namespace. Called by `api.auth.providers`.
+A token must be issued for the audience of this service (`kubectl create token NAME --audience
+crewyard`), so clients never send a token that is valid at the apiserver. The scopes follow from
+the RBAC permissions of its user in the namespace. Called by `api.auth.providers`.
 """
 
 import asyncio
@@ -16,104 +16,109 @@ import structlog
 from api import errors
 from api.auth.principal import Caller
 from api.auth.scopes import Grants, Scope
-from api.auth.ttl_cache import Recent
-from api.auth.unverified import Glance
+from api.auth.ttl_cache import TtlCache
+from api.auth.unverified import UnverifiedClaims
 from crds.names import GROUP
 from kube import errors as kube_errors
-from kube.client import Kube
+from kube.client import KubeClient
 
-HOLDS_SECONDS = 10.0
-REMEMBERED = 10_000
-ANSWER_SECONDS = 4.0
-"""How long a caller waits for the apiserver; an answer is promised in 5."""
-AT_ONCE = 8
-WAITING = 64
-"""Tokens that are asked about or wait for it; more are turned away at once."""
-NEEDS: Mapping[Scope, tuple[str, str]] = {
+CACHE_SECONDS = 10.0
+MAX_CACHED_TOKENS = 10_000
+REVIEW_TIMEOUT_SECONDS = 4.0
+"""Deadline for the apiserver; the API promises a response within 5 s."""
+MAX_PARALLEL_REVIEWS = 8
+MAX_PENDING_REVIEWS = 64
+"""Tokens in review or waiting for one; more are rejected immediately."""
+REQUIRED_ACCESS: Mapping[Scope, tuple[str, str]] = {
     "read": ("get", "runs"),
     "run": ("create", "runs"),
     "deploy": ("create", "deployments"),
     "admin": ("*", "projects"),
 }
-"""Scope → what its owner must be allowed to do in the namespace: verb and resource."""
-_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
-_ACCESS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+"""Scope → verb and resource that the user must be allowed in the namespace."""
+_TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+_ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _log = structlog.get_logger("api")
 
 
 class KubernetesTokens:
-    """Callers with tokens of the cluster."""
+    """Authenticates callers with Kubernetes tokens."""
 
-    def __init__(self, kube: Kube, audience: str) -> None:
+    def __init__(self, kube: KubeClient, audience: str) -> None:
         self._kube = kube
         self._audience = audience
-        self._recent = Recent[Caller](HOLDS_SECONDS, REMEMBERED)
-        self._places = asyncio.Semaphore(AT_ONCE)
-        self._waiting = 0
+        self._cache = TtlCache[Caller](CACHE_SECONDS, MAX_CACHED_TOKENS)
+        self._slots = asyncio.Semaphore(MAX_PARALLEL_REVIEWS)
+        self._pending = 0
 
-    def strange(self, text: str, seen: Glance, now: datetime) -> bool:
-        """Whether the apiserver will be asked about this token, which was never found good.
+    def needs_review(self, text: str, claims: UnverifiedClaims, now: datetime) -> bool:
+        """Return whether this token needs a TokenReview and was never accepted before.
 
-        What was good before is no stranger's: others at its address (a proxy's, say) cannot lock it out.
+        A token that was accepted before is exempt from the guard: other clients behind the same address
+        (such as a proxy) cannot lock it out.
         """
         key = _digest(text)
-        return self._for_us(seen, now) and not self._recent.known(key) and not self._recent.was_good(key)
+        return self._accepts(claims, now) and not self._cache.is_cached(key) and not self._cache.was_good(key)
 
-    async def caller(self, text: str, seen: Glance, now: datetime) -> Caller | None:
-        """The token's owner, or None. What the apiserver said holds for ten seconds.
+    async def caller(self, text: str, claims: UnverifiedClaims, now: datetime) -> Caller | None:
+        """Return the caller of a token, or None. Results of the apiserver are cached for ten seconds.
 
-        Raises the 503 where it does not answer in time.
+        Raises a 503 if the apiserver does not respond in time.
         """
-        if not self._for_us(seen, now):
+        if not self._accepts(claims, now):
             return None
-        caller = await self._recent.get(_digest(text), lambda: self._bounded(text, seen))
-        # Remembered though it was, it may have expired since.
+        caller = await self._cache.get(_digest(text), lambda: self._review_bounded(text, claims))
+        # A cached token may have expired since.
         return None if caller is None or (caller.expires_at and now >= caller.expires_at) else caller
 
-    def _for_us(self, seen: Glance, now: datetime) -> bool:
-        return self._audience in seen.audiences and not seen.late(now)
+    def _accepts(self, claims: UnverifiedClaims, now: datetime) -> bool:
+        return self._audience in claims.audiences and not claims.expired(now)
 
-    async def _bounded(self, text: str, seen: Glance) -> Caller | None:
-        if self._waiting >= WAITING:
+    async def _review_bounded(self, text: str, claims: UnverifiedClaims) -> Caller | None:
+        if self._pending >= MAX_PENDING_REVIEWS:
             raise errors.unavailable("too many tokens are being checked; try again shortly")
-        self._waiting += 1
+        self._pending += 1
         try:
-            async with asyncio.timeout(ANSWER_SECONDS), self._places:
-                return await self._ask(text, seen)
+            async with asyncio.timeout(REVIEW_TIMEOUT_SECONDS), self._slots:
+                return await self._review_token(text, claims)
         except (kube_errors.KubeError, TimeoutError, KeyError, TypeError) as error:
             _log.warning("token_review_failed", error=f"{type(error).__name__}: {error}"[:500])
             raise errors.unavailable(
                 "the Kubernetes API cannot check the token right now; try again shortly"
             ) from error
         finally:
-            self._waiting -= 1
+            self._pending -= 1
 
-    async def _ask(self, text: str, seen: Glance) -> Caller | None:
-        status = await self._review(
-            _REVIEWS, "authentication.k8s.io/v1", "TokenReview",
+    async def _review_token(self, text: str, claims: UnverifiedClaims) -> Caller | None:
+        status = await self._post_review(
+            _TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview",
             {"token": text, "audiences": [self._audience]},
         )  # fmt: skip
-        # An authenticator that knows no audiences names none: its tokens are for the apiserver, not for us.
+        # An authenticator without audiences returns none: its tokens are meant for the apiserver only.
         if status.get("authenticated") is not True or self._audience not in (status.get("audiences") or ()):
             return None
         user = status["user"]
-        held = await asyncio.gather(*(self._may(user, *needed) for needed in NEEDS.values()))
-        scopes = frozenset(scope for scope, allowed in zip(NEEDS, held, strict=True) if allowed)
+        allowed_access = await asyncio.gather(
+            *(self._access_allowed(user, *access) for access in REQUIRED_ACCESS.values())
+        )
+        scopes = frozenset(
+            scope for scope, allowed in zip(REQUIRED_ACCESS, allowed_access, strict=True) if allowed
+        )
         name = f"kubernetes:{user['username']}"
         return Caller(
             key_id=name,
             grants=Grants(scopes),
             plan=None,
-            expires_at=_moment(seen.expires),
+            expires_at=_timestamp(claims.expires),
             kind="kubernetes",
-            counted_as=name,
-            session=f"token:{_digest(text)}",
+            rate_limit_key=name,
+            credential_id=f"token:{_digest(text)}",
             token=text,
         )
 
-    async def _may(self, user: Mapping[str, Any], verb: str, resource: str) -> bool:
-        status = await self._review(
-            _ACCESS, "authorization.k8s.io/v1", "SubjectAccessReview",
+    async def _access_allowed(self, user: Mapping[str, Any], verb: str, resource: str) -> bool:
+        status = await self._post_review(
+            _ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview",
             {
                 "user": user["username"],
                 "uid": user.get("uid") or "",
@@ -126,11 +131,13 @@ class KubernetesTokens:
         )  # fmt: skip
         return status.get("allowed") is True
 
-    async def _review(self, path: str, version: str, kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer = await self._kube.call(
+    async def _post_review(
+        self, path: str, version: str, kind: str, spec: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        review = await self._kube.call(
             "POST", path, body={"apiVersion": version, "kind": kind, "spec": dict(spec)}
         )
-        status: Mapping[str, Any] = answer["status"]
+        status: Mapping[str, Any] = review["status"]
         return status
 
 
@@ -138,7 +145,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _moment(seconds: float | None) -> datetime | None:
+def _timestamp(seconds: float | None) -> datetime | None:
     try:
         return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):

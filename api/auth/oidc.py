@@ -1,4 +1,4 @@
-"""Tokens of GitHub's workflows: proved by their issuer's signature, mapped by the projects.
+"""Authentication of GitHub workflow tokens: verified by signature, mapped to projects.
 
 Called by `api.auth.providers`.
 """
@@ -12,84 +12,84 @@ from typing import Any
 import jwt
 
 from api.auth import workflows
-from api.auth.jwks import Signers
+from api.auth.jwks import IssuerKeys
 from api.auth.principal import Caller
-from api.auth.unverified import Glance
+from api.auth.unverified import UnverifiedClaims
 from api.store.index.workflows import Workflows
 
-LEEWAY = 30.0
-"""Seconds by which the issuer's clock and ours may differ."""
-LONGEST = 86_400.0
-"""Seconds a token may hold in all; a workflow's holds for minutes."""
-HOLDS_SECONDS = 10.0
-SETTLED_SECONDS = 1.0
-"""The projects are read again after ten seconds, and a second after they were read where one changed."""
+LEEWAY_SECONDS = 30.0
+"""Allowed clock skew between the issuer and this process."""
+MAX_LIFETIME_SECONDS = 86_400.0
+"""Maximum lifetime of a token; workflow tokens live for minutes."""
+CACHE_SECONDS = 10.0
+MIN_RELOAD_SECONDS = 1.0
+"""Projects are reloaded after CACHE_SECONDS, or after this time if one of them has changed."""
 
 
 class WorkflowTokens:
-    """Callers with tokens of one issuer."""
+    """Authenticates callers with tokens of one issuer."""
 
     def __init__(
         self,
         issuer: str,
         audience: str,
-        signers: Signers,
+        issuer_keys: IssuerKeys,
         projects: Workflows,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.issuer = issuer
         self._audience = audience
-        self._signers = signers
+        self._issuer_keys = issuer_keys
         self._projects = projects
         self._clock = clock
-        self._entries: dict[str, list[workflows.Entry]] = {}
+        self._entries: dict[str, list[workflows.OidcEntry]] = {}
         self._read_at = float("-inf")
-        self._mark = 0
+        self._read_mark = 0
 
-    async def caller(self, text: str, seen: Glance, now: datetime) -> Caller | None:
-        """The workflow that the token proves, in the projects that let it in; None for any other token.
+    async def caller(self, text: str, unverified: UnverifiedClaims, now: datetime) -> Caller | None:
+        """Return the workflow as caller with the projects that allow it; None for any other token.
 
-        Raises the 503 where the issuer's keys cannot be had, StoreUnavailable where the projects cannot.
+        Raises a 503 if the keys of the issuer are unavailable, StoreUnavailable if the projects are.
         """
-        key = await self._signers.key(seen.algorithm, seen.signer)
+        key = await self._issuer_keys.key(unverified.algorithm, unverified.key_id)
         if key is None:
             return None
-        claims = proved(text, key, seen.algorithm, self.issuer, self._audience)
-        if claims is None or not timely(claims, now):
+        claims = verify(text, key, unverified.algorithm, self.issuer, self._audience)
+        if claims is None or not is_current(claims, now):
             return None
         workflow = workflows.of_claims(claims)
         if workflow is None:
             return None
-        grants = workflows.grants(await self._of(workflow.repository), workflow)
+        grants = workflows.grants(await self._entries_of(workflow.repository), workflow)
         if grants is None:
             return None
         return Caller(
             key_id=workflow.name,
             grants=grants,
             plan=None,
-            expires_at=datetime.fromtimestamp(claims["exp"] + LEEWAY, UTC),
+            expires_at=datetime.fromtimestamp(claims["exp"] + LEEWAY_SECONDS, UTC),
             kind="workflow",
-            # Not by the reference: whoever may push to a repository can make as many as they like.
-            counted_as=f"workflow:{workflow.repository.lower()}",
-            session=f"token:{hashlib.sha256(text.encode()).hexdigest()}",
+            # Without the ref: a user with push access can create any number of refs.
+            rate_limit_key=f"workflow:{workflow.repository.lower()}",
+            credential_id=f"token:{hashlib.sha256(text.encode()).hexdigest()}",
             token=text,
         )
 
-    async def _of(self, repository: str) -> list[workflows.Entry]:
+    async def _entries_of(self, repository: str) -> list[workflows.OidcEntry]:
         age = self._clock() - self._read_at
-        if age >= HOLDS_SECONDS or (age >= SETTLED_SECONDS and self._projects.changed(self._mark)):
-            # The mark is older than the look, so that a change in between is seen the next time.
-            mark, begun = self._projects.mark(), self._clock()
-            found: dict[str, list[workflows.Entry]] = {}
+        if age >= CACHE_SECONDS or (age >= MIN_RELOAD_SECONDS and self._projects.changed(self._read_mark)):
+            # Take the mark before reading: a change during the read triggers the next reload.
+            mark, started = self._projects.mark(), self._clock()
+            entries: dict[str, list[workflows.OidcEntry]] = {}
             for project, oidc in await self._projects.all():
                 for entry in workflows.entries(project, oidc):
-                    found.setdefault(entry.repository.lower(), []).append(entry)
-            self._entries, self._mark, self._read_at = found, mark, begun
+                    entries.setdefault(entry.repository.lower(), []).append(entry)
+            self._entries, self._read_mark, self._read_at = entries, mark, started
         return self._entries.get(repository.lower(), [])
 
 
-def proved(text: str, key: Any, algorithm: str, issuer: str, audience: str) -> Mapping[str, Any] | None:
-    """The claims of a token that this key signed, from this issuer and for this audience alone. Pure."""
+def verify(text: str, key: Any, algorithm: str, issuer: str, audience: str) -> Mapping[str, Any] | None:
+    """Return the claims of a token signed by this key, from this issuer, for this audience only. Pure."""
     try:
         claims: Mapping[str, Any] = jwt.decode(
             text,
@@ -100,7 +100,7 @@ def proved(text: str, key: Any, algorithm: str, issuer: str, audience: str) -> M
             options={
                 "require": ["iss", "aud", "exp", "iat"],
                 "strict_aud": True,
-                # `timely` does these, by the clock it is given.
+                # `is_current` checks these against the given time.
                 "verify_exp": False,
                 "verify_nbf": False,
                 "verify_iat": False,
@@ -111,12 +111,19 @@ def proved(text: str, key: Any, algorithm: str, issuer: str, audience: str) -> M
     return claims
 
 
-def timely(claims: Mapping[str, Any], now: datetime) -> bool:
-    """Whether the token holds at `now`: issued, begun, not over, and not made for too long. Pure."""
-    issued, begins, ends = claims.get("iat"), claims.get("nbf", 0), claims.get("exp")
-    moments = (issued, begins, ends)
-    if not all(isinstance(one, int) and not isinstance(one, bool) and 0 <= one < 1e11 for one in moments):
+def is_current(claims: Mapping[str, Any], now: datetime) -> bool:
+    """Return whether the token is valid at `now`: issued, active, not expired, lifetime in bounds. Pure."""
+    issued, not_before, expires = claims.get("iat"), claims.get("nbf", 0), claims.get("exp")
+    timestamps = (issued, not_before, expires)
+    if not all(
+        isinstance(timestamp, int) and not isinstance(timestamp, bool) and 0 <= timestamp < 1e11
+        for timestamp in timestamps
+    ):
         return False
-    assert isinstance(issued, int) and isinstance(begins, int) and isinstance(ends, int)
-    at = now.timestamp()
-    return max(issued, begins) <= at + LEEWAY and at < ends + LEEWAY and ends - issued <= LONGEST
+    assert isinstance(issued, int) and isinstance(not_before, int) and isinstance(expires, int)
+    now_seconds = now.timestamp()
+    return (
+        max(issued, not_before) <= now_seconds + LEEWAY_SECONDS
+        and now_seconds < expires + LEEWAY_SECONDS
+        and expires - issued <= MAX_LIFETIME_SECONDS
+    )

@@ -1,4 +1,4 @@
-"""Who is calling. Made by `api.auth.authenticate` and `api.auth`, asked by `api.routing.endpoint` and the routes."""
+"""The authenticated caller. Created by `api.auth`, checked by `api.routing.endpoint` and the routes."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,44 +7,45 @@ from typing import Literal
 from api import errors
 from api.auth.scopes import Grants, Scope
 
-Kind = Literal["key", "kubernetes", "workflow"]
+CallerKind = Literal["key", "kubernetes", "workflow"]
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who proved who they are. `plan` None means the best of their projects.
+    """An authenticated caller. `plan` None: the best plan of its projects.
 
-    `key_id` names them in the log and owns what they ask for once only (idempotency); for a token it is
-    not the token's, since a workflow renews that. `counted_as` is whose minute their requests count in,
-    `session` what their streams end with. `token` is the text of a token, to be looked at again.
+    `key_id` identifies the caller in logs and owns its idempotency keys; for tokens it identifies the
+    subject instead of the token, which a workflow renews. `rate_limit_key` selects the rate limit window.
+    `credential_id` identifies the key or token whose end closes the streams. `token` is the text of a
+    token, for revalidation.
     """
 
     key_id: str
     grants: Grants
     plan: str | None
     expires_at: datetime | None
-    kind: Kind
-    counted_as: str
-    session: str
+    kind: CallerKind
+    rate_limit_key: str
+    credential_id: str
     token: str = field(default="", repr=False)
 
     @property
     def projects(self) -> frozenset[str] | None:
-        """The projects that they hold; None for all."""
+        """The accessible projects; None for all."""
         return self.grants.projects
 
     def may(self, scope: Scope, project: str | None = None) -> bool:
-        """Whether they hold the scope in this project, or in some project where none is given."""
+        """Return whether the caller has the scope in this project; without a project, in any project."""
         return self.grants.may(scope, project)
 
-    def holds(self, project: str) -> bool:
-        """Whether they may know of this project."""
-        return self.grants.within(project) is not None
+    def can_see(self, project: str) -> bool:
+        """Return whether the caller has access to this project."""
+        return self.grants.scopes_in(project) is not None
 
     def require(self, scope: Scope, project: str | None = None) -> None:
-        """Raises the 403 that names the scope which is missing, in this project or in all."""
+        """Raise a 403 that names the missing scope, in this project or in all."""
         if not self.may(scope, project):
-            held = self.grants.scopes if project is None else self.grants.within(project) or ()
+            held = self.grants.scopes if project is None else self.grants.scopes_in(project) or ()
             where = "" if project is None else f" in the project {project}"
             raise errors.forbidden(
                 f"this key lacks the scope {scope}{where}; use a key that has it",
@@ -53,10 +54,10 @@ class Caller:
             )
 
     def require_project(self, project: str, field: str, scope: Scope = "read") -> None:
-        """Raises the 403 for a project in a body or a filter that they do not hold, be it there or not.
+        """Raise a 403 for an inaccessible project in a body or filter, whether it exists or not.
 
-        Raises that of `require` where they hold it without the scope.
+        Raises the 403 of `require` if the project is accessible but the scope is missing.
         """
-        if not self.holds(project):
+        if not self.can_see(project):
             raise errors.forbidden(f"this key is not for the project {project}", field=field)
         self.require(scope, project)

@@ -1,54 +1,54 @@
-"""Callers with a token instead of a key: who is asked about it depends on whom it says it is from.
+"""Authentication of callers with tokens; the `iss` claim selects the provider.
 
-Called by `api.auth.authenticate` for every text that is no good key, and by `api.auth.revocation`.
+Called by `api.auth.authenticate` for every text that is not a valid key, and by `api.auth.revocation`.
 """
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
-from api.auth.jwks import Signers
+from api.auth.jwks import IssuerKeys
 from api.auth.kubernetes import KubernetesTokens
 from api.auth.oidc import WorkflowTokens
 from api.auth.principal import Caller
-from api.auth.settings import Identity
-from api.auth.unverified import glance
+from api.auth.settings import IdentitySettings
+from api.auth.unverified import parse_unverified
 from api.store.index.workflows import Workflows
-from kube.client import Kube
+from kube.client import KubeClient
 
 Guard = Callable[[], Awaitable[None]]
-"""Called before the apiserver is asked about a stranger's token; raises where the asker has had enough."""
+"""Called before the apiserver reviews an unknown token; raises if the client exceeds its rate limit."""
 
 
-class Tokens:
-    """What the installation accepts besides keys."""
+class TokenProviders:
+    """The token providers of an installation."""
 
     def __init__(self, kubernetes: KubernetesTokens | None, workflows: WorkflowTokens | None) -> None:
         self._kubernetes = kubernetes
         self._workflows = workflows
 
     @staticmethod
-    def of(identity: Identity, kube: Kube, projects: Workflows) -> "Tokens":
-        """As the settings say."""
+    def from_settings(identity: IdentitySettings, kube: KubeClient, projects: Workflows) -> "TokenProviders":
+        """Create the providers from the settings."""
         audience, issuer = identity.kubernetes_audience, identity.oidc_issuer
-        return Tokens(
+        return TokenProviders(
             None if audience is None else KubernetesTokens(kube, audience),
             None
             if issuer is None
-            else WorkflowTokens(issuer, identity.oidc_audience, Signers(issuer), projects),
+            else WorkflowTokens(issuer, identity.oidc_audience, IssuerKeys(issuer), projects),
         )
 
     async def caller(self, text: str, now: datetime, guard: Guard) -> Caller | None:
-        """Who the token proves, or None alike for every text that proves nobody.
+        """Return the caller of a token; None for every invalid text.
 
-        Raises the 503 where whoever knows cannot be asked, StoreUnavailable, and what `guard` raises.
+        Raises a 503 if the provider is unavailable, StoreUnavailable, and the errors of `guard`.
         """
-        seen = glance(text)
-        if seen is None:
+        claims = parse_unverified(text)
+        if claims is None:
             return None
-        if self._workflows is not None and seen.issuer == self._workflows.issuer:
-            return await self._workflows.caller(text, seen, now)
+        if self._workflows is not None and claims.issuer == self._workflows.issuer:
+            return await self._workflows.caller(text, claims, now)
         if self._kubernetes is None:
             return None
-        if self._kubernetes.strange(text, seen, now):
+        if self._kubernetes.needs_review(text, claims, now):
             await guard()
-        return await self._kubernetes.caller(text, seen, now)
+        return await self._kubernetes.caller(text, claims, now)

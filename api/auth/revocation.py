@@ -1,8 +1,8 @@
-"""Ends the open streams of keys and tokens that hold no longer, whichever replica that was said to.
+"""Ends the open streams of revoked keys and invalid tokens, on every replica.
 
-One look every two seconds at the distinct holders, not at their streams; at once where
-a key is revoked, since that rings in every replica. Made by `api.app`; told by
-`api.streaming.response` of who opens a stream.
+Checks the distinct credentials, not their streams, every two seconds; immediately after a key
+is revoked, since the store notifies every replica. Created by `api.app`;
+`api.streaming.response` registers each caller that opens a stream.
 """
 
 import asyncio
@@ -14,60 +14,62 @@ from aiohttp import web
 
 from api import errors
 from api.auth.principal import Caller
-from api.auth.providers import Tokens
+from api.auth.providers import TokenProviders
 from api.store.errors import StoreUnavailable
-from api.store.index.api_keys import Keys
-from api.streaming.registry import Streams
+from api.store.index.api_keys import ApiKeys
+from api.streaming.registry import StreamRegistry
 
-LOOK_SECONDS = 2.0
-GATHER_SECONDS = 0.05
+CHECK_SECONDS = 2.0
+COALESCE_SECONDS = 0.05
 _log = structlog.get_logger("api")
 
 
-class Holders:
-    """Whose streams are open."""
+class RevocationWatcher:
+    """Watches the credentials of open streams."""
 
-    def __init__(self, streams: Streams, keys: Keys, tokens: Tokens, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, streams: StreamRegistry, keys: ApiKeys, tokens: TokenProviders, now: Callable[[], datetime]
+    ) -> None:
         self._streams, self._keys, self._tokens, self._now = streams, keys, tokens, now
         self._callers: dict[str, Caller] = {}
 
-    def opened(self, caller: Caller) -> None:
-        """A stream of this caller has just been entered."""
-        self._callers[caller.session] = caller
+    def watch(self, caller: Caller) -> None:
+        """Watch the credential of a caller whose stream was just registered."""
+        self._callers[caller.credential_id] = caller
 
-    def _present(self) -> list[Caller]:
-        open_ = self._streams.holders()
-        for session in self._callers.keys() - open_:
-            del self._callers[session]
+    def _open_callers(self) -> list[Caller]:
+        open_credentials = self._streams.credentials()
+        for credential_id in self._callers.keys() - open_credentials:
+            del self._callers[credential_id]
         return list(self._callers.values())
 
-    async def look_at_keys(self) -> None:
-        """Ends the streams of keys that are revoked. Raises StoreUnavailable."""
-        held = [caller.session for caller in self._present() if caller.kind == "key"]
-        for key_id in await self._keys.revoked(held):
+    async def check_keys(self) -> None:
+        """End the streams of revoked keys. Raises StoreUnavailable."""
+        key_ids = [caller.credential_id for caller in self._open_callers() if caller.kind == "key"]
+        for key_id in await self._keys.revoked(key_ids):
             self._streams.revoke(key_id)
 
-    async def look_at_tokens(self) -> None:
-        """Ends the streams of tokens that prove nobody any more, or somebody with other permissions.
+    async def check_tokens(self) -> None:
+        """End the streams of tokens that became invalid or changed their permissions.
 
-        Raises StoreUnavailable; whom nobody can tell about keeps their streams.
+        Raises StoreUnavailable. A token whose provider is unavailable keeps its streams.
         """
-        for caller in self._present():
-            if caller.kind != "key" and not await self._still(caller):
-                self._streams.end(caller.session)
+        for caller in self._open_callers():
+            if caller.kind != "key" and not await self._still_valid(caller):
+                self._streams.end_streams(caller.credential_id)
 
-    async def _still(self, caller: Caller) -> bool:
+    async def _still_valid(self, caller: Caller) -> bool:
         try:
-            found = await self._tokens.caller(caller.token, self._now(), _unguarded)
+            current = await self._tokens.caller(caller.token, self._now(), _unguarded)
         except errors.ApiError:
             return True
-        return found is not None and found.grants == caller.grants
+        return current is not None and current.grants == caller.grants
 
-    async def watching(self, _app: web.Application) -> AsyncIterator[None]:
-        """A cleanup context: looks until the application stops."""
+    async def run(self, _app: web.Application) -> AsyncIterator[None]:
+        """Run the checks until the application stops (a cleanup context)."""
         tasks = [
-            asyncio.create_task(self._watch_keys(), name="holders of keys"),
-            asyncio.create_task(self._watch_tokens(), name="holders of tokens"),
+            asyncio.create_task(self._watch_keys(), name="revoked keys"),
+            asyncio.create_task(self._watch_tokens(), name="invalid tokens"),
         ]
         yield
         for task in tasks:
@@ -77,28 +79,28 @@ class Holders:
     async def _watch_keys(self) -> None:
         while True:
             mark = self._keys.mark()
-            await _tried(self.look_at_keys())
-            await self._keys.wait(mark, LOOK_SECONDS)
-            # Many revocations at once are one look; and a store that is closed makes nobody wait.
-            await asyncio.sleep(GATHER_SECONDS)
+            await _run_check(self.check_keys())
+            await self._keys.wait(mark, CHECK_SECONDS)
+            # Coalesce many revocations into one check; a closed store returns from wait immediately.
+            await asyncio.sleep(COALESCE_SECONDS)
 
     async def _watch_tokens(self) -> None:
         while True:
-            # Apart from the keys: asking about many tokens takes its time.
-            await _tried(self.look_at_tokens())
-            await asyncio.sleep(LOOK_SECONDS)
+            # A task of its own: the review of many tokens takes time.
+            await _run_check(self.check_tokens())
+            await asyncio.sleep(CHECK_SECONDS)
 
 
 async def _unguarded() -> None:
-    """The guard of a question that no stranger asks."""
+    """Allow the review: the token was accepted before."""
 
 
-async def _tried(looking: Awaitable[None]) -> None:
+async def _run_check(check: Awaitable[None]) -> None:
     try:
-        await looking
+        await check
     except StoreUnavailable as error:
         _log.warning("holders_unknown", error=str(error))
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(CHECK_SECONDS)
     except Exception:
         _log.exception("holders_failed")
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(CHECK_SECONDS)

@@ -1,4 +1,4 @@
-"""What somebody may do, and in which projects. Pure. Held by `api.auth.principal.Caller`."""
+"""Scopes per project. Pure. Part of `api.auth.principal.Caller`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,43 +7,43 @@ from typing import Literal, get_args
 
 Scope = Literal["read", "run", "deploy", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-NOTHING: frozenset[str] = frozenset()
+NO_SCOPES: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Grants:
-    """Scopes, by project. `everywhere` None means that only the projects of `by_project` are held."""
+    """Scopes by project. `everywhere` None: access is limited to the projects of `by_project`."""
 
     everywhere: frozenset[str] | None = None
     by_project: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @staticmethod
     def of_key(scopes: Iterable[str], projects: Iterable[str] | None) -> "Grants":
-        """The same scopes in each of these projects, None standing for all. Every key may read."""
+        """Return the same scopes in each of these projects (None: all). Every key may read."""
         held = frozenset(scopes) | {"read"}
         return Grants(held) if projects is None else Grants(None, dict.fromkeys(projects, held))
 
     @cached_property
     def projects(self) -> frozenset[str] | None:
-        """The projects that are held; None for all."""
+        """The accessible projects; None for all."""
         return None if self.everywhere is not None else frozenset(self.by_project)
 
     @cached_property
     def scopes(self) -> frozenset[str]:
-        """What is allowed in some project at least."""
-        return NOTHING.union(self.everywhere or NOTHING, *self.by_project.values())
+        """The scopes granted in at least one project."""
+        return NO_SCOPES.union(self.everywhere or NO_SCOPES, *self.by_project.values())
 
-    def within(self, project: str) -> frozenset[str] | None:
-        """The scopes in one project; None where it is not held."""
+    def scopes_in(self, project: str) -> frozenset[str] | None:
+        """Return the scopes in one project; None without access to it."""
         return self.everywhere if self.everywhere is not None else self.by_project.get(project)
 
     def may(self, scope: Scope, project: str | None = None) -> bool:
-        """Whether the scope is held in the project, or in some project where none is given."""
-        held = self.scopes if project is None else self.within(project) or NOTHING
+        """Return whether the scope is granted in the project; without a project, in any project."""
+        held = self.scopes if project is None else self.scopes_in(project) or NO_SCOPES
         return scope in held or "admin" in held
 
-    def where(self, scope: Scope) -> frozenset[str] | None:
-        """The projects in which the scope is held; None for all."""
+    def projects_with(self, scope: Scope) -> frozenset[str] | None:
+        """Return the projects in which the scope is granted; None for all."""
         if self.everywhere is not None:
-            return None if self.may(scope) else NOTHING
+            return None if self.may(scope) else NO_SCOPES
         return frozenset(project for project in self.by_project if self.may(scope, project))

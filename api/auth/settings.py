@@ -1,4 +1,4 @@
-"""Whose tokens the facade takes, from the environment. Part of `api.config`."""
+"""Settings of the accepted token issuers, from the environment. Part of `api.config`."""
 
 import re
 from collections.abc import Mapping
@@ -10,22 +10,22 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True)
-class Identity:
-    """`kubernetes_audience` None: no Kubernetes tokens; `oidc_issuer` None: no tokens of workflows."""
+class IdentitySettings:
+    """Token settings. `kubernetes_audience` None: no Kubernetes tokens; `oidc_issuer` None: no OIDC."""
 
     kubernetes_audience: str | None = "crewyard"
     oidc_issuer: str | None = None
     oidc_audience: str = ""
 
 
-def parse_identity(environ: Mapping[str, str], public_url: str, wrong: list[str]) -> Identity:
-    """The settings; what is wrong is added to `wrong`. Workflows' tokens are by default for `public_url`."""
-    taken = environ.get("CREWYARD_KUBERNETES_TOKENS", "on").lower()
-    if taken not in ("on", "off"):
+def parse_identity(environ: Mapping[str, str], public_url: str, wrong: list[str]) -> IdentitySettings:
+    """Parse the settings; append errors to `wrong`. The OIDC audience defaults to `public_url`."""
+    enabled = environ.get("CREWYARD_KUBERNETES_TOKENS", "on").lower()
+    if enabled not in ("on", "off"):
         wrong.append("CREWYARD_KUBERNETES_TOKENS: must be on or off")
     audience = _audience(environ, "CREWYARD_TOKEN_AUDIENCE", "crewyard", wrong)
-    return Identity(
-        kubernetes_audience=audience if taken == "on" else None,
+    return IdentitySettings(
+        kubernetes_audience=audience if enabled == "on" else None,
         oidc_issuer=_issuer(environ, wrong),
         oidc_audience=_audience(environ, "CREWYARD_OIDC_AUDIENCE", public_url, wrong),
     )
@@ -44,15 +44,18 @@ def _issuer(environ: Mapping[str, str], wrong: list[str]) -> str | None:
         return None
     try:
         parts = urlsplit(text)
-        local = parts.scheme == "http" and parts.hostname in _LOCAL
-        good = (
-            (parts.scheme == "https" or local) and parts.hostname and not parts.query and not parts.fragment
+        is_loopback = parts.scheme == "http" and parts.hostname in _LOCAL
+        valid = (
+            (parts.scheme == "https" or is_loopback)
+            and parts.hostname
+            and not parts.query
+            and not parts.fragment
         )
     except ValueError:
-        good = False
-    if not good:
+        valid = False
+    if not valid:
         wrong.append(
-            "CREWYARD_OIDC_ISSUER: must be an https:// address exactly as its tokens name it, for example "
+            "CREWYARD_OIDC_ISSUER: must be an https:// URL equal to the iss claim of its tokens, for example "
             "https://token.actions.githubusercontent.com"
         )
     return text

@@ -1,7 +1,7 @@
-"""What was found out in the last seconds: remembered, and asked only once at a time.
+"""TTL cache with at most one load per key at a time.
 
-Called by `api.auth.kubernetes`. What was found good and what was found bad are
-kept apart, so that a flood of bad ones never drives out the good ones.
+Called by `api.auth.kubernetes`. Valid and invalid results are stored apart, so a flood of
+invalid keys never evicts valid ones.
 """
 
 import asyncio
@@ -13,67 +13,67 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Recent(Generic[T]):
-    """Answers by key, None being a bad one; at most `size` good and as many bad ones are remembered."""
+class TtlCache(Generic[T]):
+    """Results by key, None being invalid; holds at most `size` valid and `size` invalid results."""
 
     def __init__(self, seconds: float, size: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._size, self._clock = seconds, size, clock
         self._good: OrderedDict[str, tuple[float, T]] = OrderedDict()
         self._bad: OrderedDict[str, tuple[float, None]] = OrderedDict()
-        self._asking: dict[str, asyncio.Task[T | None]] = {}
+        self._loading: dict[str, asyncio.Task[T | None]] = {}
 
-    def known(self, key: str) -> bool:
-        """Whether `get` answers without asking anew."""
-        return self._remembered(key) is not None or key in self._asking
+    def is_cached(self, key: str) -> bool:
+        """Return whether `get` needs no new load."""
+        return self._fresh_entry(key) is not None or key in self._loading
 
     def was_good(self, key: str) -> bool:
-        """Whether it was found good once, however long ago, as far as that is remembered."""
+        """Return whether the key was valid at any time that the cache still holds."""
         return key in self._good
 
-    async def get(self, key: str, ask: Callable[[], Awaitable[T | None]]) -> T | None:
-        """The answer remembered, or that of `ask`, which any number of callers at once share.
+    async def get(self, key: str, load: Callable[[], Awaitable[T | None]]) -> T | None:
+        """Return the cached result, or that of `load`, shared by concurrent callers.
 
-        A caller that gives up does not end it for the others. Raises what `ask` raises, which is not
-        remembered.
+        Cancelling one caller does not cancel the load for the others. Raises the errors of `load`,
+        which are not cached.
         """
-        found = self._remembered(key)
-        if found is not None:
-            return found[1]
-        asking = self._asking.get(key)
-        if asking is None:
-            asking = self._asking[key] = asyncio.ensure_future(self._ask(key, ask))
-            asking.add_done_callback(_seen)
-        return await asyncio.shield(asking)
+        entry = self._fresh_entry(key)
+        if entry is not None:
+            return entry[1]
+        task = self._loading.get(key)
+        if task is None:
+            task = self._loading[key] = asyncio.ensure_future(self._load(key, load))
+            task.add_done_callback(_retrieve_exception)
+        return await asyncio.shield(task)
 
-    async def _ask(self, key: str, ask: Callable[[], Awaitable[T | None]]) -> T | None:
-        begun = self._clock()
+    async def _load(self, key: str, load: Callable[[], Awaitable[T | None]]) -> T | None:
+        started = self._clock()
         try:
-            answer = await ask()
+            value = await load()
         finally:
-            del self._asking[key]
-        # From the question on, not from the answer: what changed in between is known in time.
-        if answer is None:
-            _put(self._bad, key, (begun, None), self._size)
+            del self._loading[key]
+        # The TTL counts from the start of the load: a change during the load is visible in time.
+        if value is None:
+            _put(self._bad, key, (started, None), self._size)
         else:
-            _put(self._good, key, (begun, answer), self._size)
-        return answer
+            _put(self._good, key, (started, value), self._size)
+        return value
 
-    def _remembered(self, key: str) -> tuple[float, T] | tuple[float, None] | None:
-        for memory in (self._good, self._bad):
-            found = memory.get(key)
-            if found is not None and self._clock() - found[0] < self._seconds:
-                return found
+    def _fresh_entry(self, key: str) -> tuple[float, T] | tuple[float, None] | None:
+        for entries in (self._good, self._bad):
+            entry = entries.get(key)
+            if entry is not None and self._clock() - entry[0] < self._seconds:
+                return entry
         return None
 
 
-def _put(memory: OrderedDict[str, T], key: str, value: T, size: int) -> None:
-    memory[key] = value
-    memory.move_to_end(key)
-    if len(memory) > size:
-        memory.popitem(last=False)
+def _put(entries: OrderedDict[str, T], key: str, value: T, size: int) -> None:
+    entries[key] = value
+    entries.move_to_end(key)
+    if len(entries) > size:
+        entries.popitem(last=False)
 
 
-def _seen(task: asyncio.Task[T]) -> None:
-    """Whoever asked may be gone; a failure that nobody awaits is no news then."""
+def _retrieve_exception(task: asyncio.Task[T]) -> None:
+    """Retrieve the exception, since all callers may have been cancelled."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""Which workflows may do what: the entries of `Project.spec.oidc` against a token's claims. Pure.
+"""Matches the entries of `Project.spec.oidc` against token claims. Pure.
 
 Called by `api.auth.oidc`.
 """
@@ -11,13 +11,13 @@ from typing import Any
 from api.auth.scopes import Grants
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}", re.ASCII)
-_LONGEST = 255
-PULLS = "refs/pull/"
+_MAX_NAME_LENGTH = 255
+PULL_REQUEST_REFS = "refs/pull/"
 
 
 @dataclass(frozen=True)
 class Workflow:
-    """Who a token proves: a job of a repository, on a git reference, perhaps in an environment."""
+    """The subject of a token: a job of a repository, on a git ref, optionally in an environment."""
 
     repository: str
     ref: str | None
@@ -25,14 +25,14 @@ class Workflow:
 
     @property
     def name(self) -> str:
-        """The same for all tokens of such jobs."""
-        place = [part for part in (self.ref, self.environment) if part is not None]
-        return ":".join(["workflow", self.repository, *place])
+        """The name shared by all tokens of such jobs."""
+        qualifiers = [part for part in (self.ref, self.environment) if part is not None]
+        return ":".join(["workflow", self.repository, *qualifiers])
 
 
 @dataclass(frozen=True)
-class Entry:
-    """What a project lets a workflow do; None matches any, but no pull request, and `/*` all below."""
+class OidcEntry:
+    """Scopes granted to a workflow. None matches any value, but no pull request ref; `/*` any ref below."""
 
     project: str
     repository: str
@@ -41,60 +41,64 @@ class Entry:
     scopes: frozenset[str]
 
     def matches(self, workflow: Workflow) -> bool:
-        """Whether it is for this workflow. Repositories are the same in upper and lower case."""
+        """Return whether the entry applies to this workflow; repository names ignore case."""
         return (
             self.repository.lower() == workflow.repository.lower()
-            and self._admits(workflow.ref)
+            and self._matches_ref(workflow.ref)
             and self.environment in (None, workflow.environment)
         )
 
-    def _admits(self, ref: str | None) -> bool:
-        """Without a `ref` branches and tags only: who opens a pull request may be anybody."""
+    def _matches_ref(self, ref: str | None) -> bool:
+        """Match the ref; without `ref`, branches and tags only, since anyone can open a pull request."""
         if self.ref is None:
-            return ref is None or not ref.startswith(PULLS)
+            return ref is None or not ref.startswith(PULL_REQUEST_REFS)
         if self.ref.endswith("/*"):
             return ref is not None and ref.startswith(self.ref[:-1])
         return ref == self.ref
 
 
 def of_claims(claims: Mapping[str, Any]) -> Workflow | None:
-    """The workflow of proved claims; None where they name no repository, or something that is no name."""
+    """Return the workflow of verified claims; None without a repository or with an invalid name."""
     repository = claims.get("repository")
     if not isinstance(repository, str) or not _REPOSITORY.fullmatch(repository):
         return None
-    others = [claims.get(name) or None for name in ("ref", "environment")]
-    if not all(other is None or _name(other) for other in others):
+    names = [claims.get(name) or None for name in ("ref", "environment")]
+    if not all(other is None or _is_name(other) for other in names):
         return None
-    return Workflow(repository, *others)
+    return Workflow(repository, *names)
 
 
-def _name(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= _LONGEST and value.isprintable()
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _MAX_NAME_LENGTH and value.isprintable()
 
 
-def entries(project: str, spec: Any) -> list[Entry]:
-    """The entries of one project's `oidc`; what is malformed matches nothing."""
-    found = []
-    for one in spec if isinstance(spec, list) else ():
+def entries(project: str, spec: Any) -> list[OidcEntry]:
+    """Parse the `oidc` entries of a project; skip malformed ones."""
+    result = []
+    for item in spec if isinstance(spec, list) else ():
         try:
-            entry = Entry(
-                project, one["repository"], one.get("ref"), one.get("environment"), frozenset(one["scopes"])
+            entry = OidcEntry(
+                project,
+                item["repository"],
+                item.get("ref"),
+                item.get("environment"),
+                frozenset(item["scopes"]),
             )
         except (KeyError, TypeError, AttributeError):
             continue
         if all(
             isinstance(part, str) for part in (entry.repository, entry.ref or "", entry.environment or "")
         ):
-            found.append(entry)
-    return found
+            result.append(entry)
+    return result
 
 
-def grants(known: Iterable[Entry], workflow: Workflow) -> Grants | None:
-    """In each project the scopes of all its matching entries, and read; None where nothing matches."""
-    found: dict[str, frozenset[str]] = {}
-    for entry in known:
+def grants(entries: Iterable[OidcEntry], workflow: Workflow) -> Grants | None:
+    """Return per project the scopes of all matching entries plus read; None without a match."""
+    by_project: dict[str, frozenset[str]] = {}
+    for entry in entries:
         if entry.matches(workflow):
-            # Never admin, whatever stands there: what a repository's writers may do stays below that.
+            # Never admin, even if listed: writers of a repository must not administer a project.
             scopes = entry.scopes & {"read", "run", "deploy"} | {"read"}
-            found[entry.project] = found.get(entry.project, frozenset()) | scopes
-    return Grants(None, found) if found else None
+            by_project[entry.project] = by_project.get(entry.project, frozenset()) | scopes
+    return Grants(None, by_project) if by_project else None

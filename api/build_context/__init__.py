@@ -1,1 +1,1 @@
-"""Build contexts on other people's servers: fetched once, with every step checked, and kept as uploads."""
+"""Build contexts on external servers: fetched once, with every redirect checked, and stored as uploads."""

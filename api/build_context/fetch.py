@@ -1,9 +1,8 @@
-"""Fetching from another server: every address of every step is checked, and only such are connected to.
+"""SSRF-safe fetch from an external server: connects to checked addresses only, at every redirect.
 
-Called by `api.build_context.upload`. Names are resolved here, once a step, and the
-connection is bound to what was found: a name that means another address in the
-next moment changes nothing. Nothing of ours goes out but the request: no
-credentials, no cookies, no proxy.
+Called by `api.build_context.upload`. Resolves names itself, once per redirect, and pins the connection
+to the result, so a later DNS change has no effect. Sends the bare request: no credentials, no
+cookies, no proxy.
 """
 
 import asyncio
@@ -16,19 +15,19 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from api.build_context.url import Hosts, Place, Refused, read, redirected
+from api.build_context.url import AllowedHosts, ContextUrl, ContextUrlRefused, parse_url, resolve_redirect
 from api.store.errors import StoreUnavailable
-from egress.addresses import AddressRefused, Resolver, Rules, checked, system_resolver
+from egress.addresses import AddressRefused, AddressRules, Resolver, resolve_allowed, system_resolver
 
 MAX_REDIRECTS = 5
-CHUNK = 256 * 1024
-REDIRECTS = (301, 302, 303, 307, 308)
+CHUNK_BYTES = 256 * 1024
+REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "crewyard"}
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a fetch may take: bytes, and seconds in all, to connect and without a byte."""
+class FetchLimits:
+    """Limits of a fetch: bytes; seconds in total, to connect and without data."""
 
     size: int
     total: float = 120.0
@@ -37,19 +36,19 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """What came: `sha256` in hex."""
+class FetchedContext:
+    """Size and hash of the fetched bytes; `sha256` in hex."""
 
     size: int
     sha256: str
 
 
-class TooMuch(Exception):
-    """More than `Limits.size` bytes."""
+class ContextTooLarge(Exception):
+    """More than `FetchLimits.size` bytes."""
 
 
-class _Pinned(AbstractResolver):
-    """Knows one name, and of it only what was checked."""
+class _PinnedResolver(AbstractResolver):
+    """Resolves one host name, to its checked addresses only."""
 
     def __init__(self, host: str, addresses: list[str]) -> None:
         self._host, self._addresses = host, addresses
@@ -72,47 +71,50 @@ class _Pinned(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
 
 async def fetch(
     address: str,
-    into: IO[bytes],
-    hosts: Hosts,
-    rules: Rules,
-    limits: Limits,
+    file: IO[bytes],
+    hosts: AllowedHosts,
+    rules: AddressRules,
+    limits: FetchLimits,
     resolve: Resolver = system_resolver,
-) -> Fetched:
-    """Writes what lies at `address` into a file. Raises Refused with what is wrong, TooMuch."""
-    place = read(address, hosts)
+) -> FetchedContext:
+    """Fetch `address` into a file. Raises ContextUrlRefused with the reason, ContextTooLarge."""
+    url = parse_url(address, hosts)
     try:
         async with asyncio.timeout(limits.total):
             for _ in range(MAX_REDIRECTS + 1):
-                found = await _step(place, into, hosts, rules, limits, resolve)
-                if isinstance(found, Fetched):
-                    return found
-                place = found
+                result = await _request(url, file, hosts, rules, limits, resolve)
+                if isinstance(result, FetchedContext):
+                    return result
+                url = result
     except TimeoutError as error:
-        raise Refused("took too long to be fetched") from error
-    raise Refused(f"is redirected more than {MAX_REDIRECTS} times")
+        raise ContextUrlRefused("took too long to fetch") from error
+    raise ContextUrlRefused(f"redirects more than {MAX_REDIRECTS} times")
 
 
-async def _step(
-    place: Place, into: IO[bytes], hosts: Hosts, rules: Rules, limits: Limits, resolve: Resolver
-) -> Fetched | Place:
-    url = URL(place.url, encoded=True)
-    if (url.host, url.port, url.scheme) != (place.host, place.port, place.scheme):
-        raise Refused("is not understood in one way only")
+async def _request(
+    url: ContextUrl,
+    file: IO[bytes],
+    hosts: AllowedHosts,
+    rules: AddressRules,
+    limits: FetchLimits,
+    resolve: Resolver,
+) -> FetchedContext | ContextUrl:
+    request_url = URL(url.url, encoded=True)
+    if (request_url.host, request_url.port, request_url.scheme) != (url.host, url.port, url.scheme):
+        raise ContextUrlRefused("is ambiguous")
     try:
-        addresses = await asyncio.to_thread(checked, place.host, place.port, rules, resolve)
+        addresses = await asyncio.to_thread(resolve_allowed, url.host, url.port, rules, resolve)
     except AddressRefused as error:
-        raise Refused(
-            f"leads to {place.host}, at an address that this installation does not fetch from"
-        ) from error
+        raise ContextUrlRefused(f"resolves to {url.host}, which is not in the allowed networks") from error
     except OSError as error:
-        raise Refused(f"names the host {place.host}, which has no address") from error
+        raise ContextUrlRefused(f"names the host {url.host}, which does not resolve") from error
     connector = aiohttp.TCPConnector(
-        resolver=_Pinned(place.host, addresses), use_dns_cache=False, limit=1, force_close=True
+        resolver=_PinnedResolver(url.host, addresses), use_dns_cache=False, limit=1, force_close=True
     )
     timeout = aiohttp.ClientTimeout(sock_connect=limits.connect, sock_read=limits.idle)
     try:
@@ -124,30 +126,30 @@ async def _step(
                 auto_decompress=False,
                 timeout=timeout,
             ) as session,
-            session.get(url, headers=HEADERS, allow_redirects=False) as answer,
+            session.get(request_url, headers=HEADERS, allow_redirects=False) as response,
         ):
-            if answer.status in REDIRECTS:
-                return redirected(place, answer.headers.get("Location", ""), hosts)
-            if answer.status != 200:
-                raise Refused(f"was answered with {answer.status} by {place.host}")
-            return await _body(answer, into, limits.size)
+            if response.status in REDIRECT_STATUSES:
+                return resolve_redirect(url, response.headers.get("Location", ""), hosts)
+            if response.status != 200:
+                raise ContextUrlRefused(f"got status {response.status} from {url.host}")
+            return await _write_body(response, file, limits.size)
     except aiohttp.ClientConnectorCertificateError as error:
-        raise Refused(f"leads to {place.host}, whose certificate is not valid") from error
+        raise ContextUrlRefused(f"points to {url.host}, whose certificate is not valid") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        raise Refused(f"could not be fetched from {place.host}: {type(error).__name__}") from error
+        raise ContextUrlRefused(f"could not be fetched from {url.host}: {type(error).__name__}") from error
 
 
-async def _body(answer: aiohttp.ClientResponse, into: IO[bytes], most: int) -> Fetched:
-    if answer.content_length is not None and answer.content_length > most:
-        raise TooMuch
+async def _write_body(response: aiohttp.ClientResponse, file: IO[bytes], max_bytes: int) -> FetchedContext:
+    if response.content_length is not None and response.content_length > max_bytes:
+        raise ContextTooLarge
     digest, size = hashlib.sha256(), 0
-    async for chunk in answer.content.iter_chunked(CHUNK):
+    async for chunk in response.content.iter_chunked(CHUNK_BYTES):
         size += len(chunk)
-        if size > most:
-            raise TooMuch
+        if size > max_bytes:
+            raise ContextTooLarge
         digest.update(chunk)
         try:
-            await asyncio.to_thread(into.write, chunk)
+            await asyncio.to_thread(file.write, chunk)
         except OSError as error:
-            raise StoreUnavailable(f"what is fetched cannot be kept: {error}") from error
-    return Fetched(size, digest.hexdigest())
+            raise StoreUnavailable(f"the fetched archive cannot be stored: {error}") from error
+    return FetchedContext(size, digest.hexdigest())

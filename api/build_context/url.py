@@ -1,7 +1,7 @@
-"""Where a foreign build context may lie: its address read strictly, against the hosts that are allowed. Pure.
+"""Strict parsing of build context URLs against the list of allowed hosts. Pure.
 
-Called by `api.config` for the list and by `api.build_context.fetch` for an address and each of its redirects.
-What two parsers could read differently is refused: whoever checks and whoever connects must mean one host.
+Called by `api.config` for the list and by `api.build_context.fetch` for a URL and each of its redirects.
+Rejects URLs that two parsers could read differently: the checked host must be the connected host.
 """
 
 import ipaddress
@@ -9,34 +9,36 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
-PORTS = {"http": 80, "https": 443}
-LONGEST = 4096
-_ADDRESS = re.compile(r"(?P<scheme>[A-Za-z]+)://(?P<place>[^/?]*)(?P<rest>(?:[/?].*)?)", re.ASCII)
-_PLACE = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::(?P<port>[1-9][0-9]{0,4}))?", re.ASCII)
-_NAME = re.compile(
+DEFAULT_PORTS = {"http": 80, "https": 443}
+MAX_URL_LENGTH = 4096
+_URL = re.compile(r"(?P<scheme>[A-Za-z]+)://(?P<place>[^/?]*)(?P<rest>(?:[/?].*)?)", re.ASCII)
+_AUTHORITY = re.compile(
+    r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::(?P<port>[1-9][0-9]{0,4}))?", re.ASCII
+)
+_HOST_NAME = re.compile(
     r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII
 )
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
 
 
-class Refused(Exception):
-    """Not an address that is fetched from; the text goes on from "build_context_url"."""
+class ContextUrlRefused(Exception):
+    """A rejected URL; the message continues the text "build_context_url"."""
 
 
 @dataclass(frozen=True)
-class Host:
-    """An allowed host; `port` None stands for the ports that http and https have by themselves."""
+class AllowedHost:
+    """An allowed host; `port` None: the default ports of http and https."""
 
     name: str
     port: int | None
 
 
-Hosts = frozenset[Host]
+AllowedHosts = frozenset[AllowedHost]
 
 
 @dataclass(frozen=True)
-class Place:
-    """An address that was read: `host` is a lower-case name or an IP address as it is written canonically."""
+class ContextUrl:
+    """A parsed URL; `host` is a lower-case name or an IP address in canonical form."""
 
     scheme: str
     host: str
@@ -45,80 +47,86 @@ class Place:
 
     @property
     def url(self) -> str:
-        """The address, in the one spelling that is used from here on."""
+        """The URL in canonical form."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
+        port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return f"{self.scheme}://{host}{port}{self.rest}"
 
-    def within(self, hosts: Hosts) -> bool:
-        """Whether the list names it."""
-        own = self.port == PORTS[self.scheme]
-        return Host(self.host, self.port) in hosts or (own and Host(self.host, None) in hosts)
+    def is_allowed(self, hosts: AllowedHosts) -> bool:
+        """Return whether its host is in the list."""
+        own = self.port == DEFAULT_PORTS[self.scheme]
+        return AllowedHost(self.host, self.port) in hosts or (own and AllowedHost(self.host, None) in hosts)
 
 
-def parse_hosts(text: str) -> Hosts:
-    """The hosts of a comma-separated list, `name` or `name:port`. Raises ValueError naming a wrong one."""
-    found = set()
+def parse_hosts(text: str) -> AllowedHosts:
+    """Parse a comma-separated list of `name` or `name:port`. Raises ValueError that names an invalid one."""
+    hosts = set()
     for part in (part.strip() for part in text.split(",")):
         if not part:
             continue
-        split = _PLACE.fullmatch(part)
-        host = _host(split["host"]) if split else None
-        if split is None or host is None or int(split["port"] or 1) > 65535:
-            raise ValueError(f"{part!r} is no host; write for example github.com,files.example.com:8443")
-        found.add(Host(host, int(split["port"]) if split["port"] else None))
-    return frozenset(found)
+        match = _AUTHORITY.fullmatch(part)
+        host = _host(match["host"]) if match else None
+        if match is None or host is None or int(match["port"] or 1) > 65535:
+            raise ValueError(f"{part!r} is not a host; write for example github.com,files.example.com:8443")
+        hosts.add(AllowedHost(host, int(match["port"]) if match["port"] else None))
+    return frozenset(hosts)
 
 
-def read(address: str, hosts: Hosts) -> Place:
-    """The place that an address names. Raises Refused where it is malformed, or its host is not allowed."""
-    split = _ADDRESS.fullmatch(address) if _plain(address) else None
-    if split is None:
-        raise Refused("must be an http:// or https:// address of plain characters, without #, \\ and spaces")
-    scheme = split["scheme"].lower()
-    if scheme not in PORTS:
-        raise Refused("must begin with https:// or http://")
-    if "@" in split["place"]:
-        raise Refused("must not carry a user or a password; nothing secret is sent to other servers")
-    place = _PLACE.fullmatch(split["place"])
-    host = _host(place["host"]) if place else None
-    port = int(place["port"] or PORTS[scheme]) if place else 0
+def parse_url(text: str, hosts: AllowedHosts) -> ContextUrl:
+    """Parse a URL. Raises ContextUrlRefused if it is malformed or its host is not allowed."""
+    match = _URL.fullmatch(text) if _is_plain(text) else None
+    if match is None:
+        raise ContextUrlRefused(
+            "must be an http:// or https:// URL of printable ASCII, without #, \\ and spaces"
+        )
+    scheme = match["scheme"].lower()
+    if scheme not in DEFAULT_PORTS:
+        raise ContextUrlRefused("must begin with https:// or http://")
+    if "@" in match["place"]:
+        raise ContextUrlRefused(
+            "must not contain a user or a password; credentials are not sent to other servers"
+        )
+    authority = _AUTHORITY.fullmatch(match["place"])
+    host = _host(authority["host"]) if authority else None
+    port = int(authority["port"] or DEFAULT_PORTS[scheme]) if authority else 0
     if host is None or not 0 < port < 65536:
-        raise Refused("must name a host as the domain name system does, in lower-case ASCII (IDN as xn--…)")
-    rest = split["rest"] if split["rest"].startswith("/") else "/" + split["rest"]
-    found = Place(scheme, host, port, rest)
-    if not found.within(hosts):
-        raise Refused(f"names the host {host}:{port}, which this installation does not fetch from")
-    return found
+        raise ContextUrlRefused("must have a valid DNS host name in ASCII (IDN as xn--…) or an IP address")
+    rest = match["rest"] if match["rest"].startswith("/") else "/" + match["rest"]
+    url = ContextUrl(scheme, host, port, rest)
+    if not url.is_allowed(hosts):
+        raise ContextUrlRefused(f"names the host {host}:{port}, which is not in CREWYARD_CONTEXT_HOSTS")
+    return url
 
 
-def redirected(place: Place, location: str, hosts: Hosts) -> Place:
-    """Where a redirect leads. Raises Refused also where it leads from https to http."""
-    if not _plain(location):
-        raise Refused("is redirected to an address that is malformed")
+def resolve_redirect(url: ContextUrl, location: str, hosts: AllowedHosts) -> ContextUrl:
+    """Return the target of a redirect. Raises ContextUrlRefused, also for a redirect from https to http."""
+    if not _is_plain(location):
+        raise ContextUrlRefused("redirects to a malformed URL")
     try:
-        joined = urljoin(place.url, location)
+        joined = urljoin(url.url, location)
     except ValueError as error:
-        raise Refused("is redirected to an address that is malformed") from error
-    found = read(joined, hosts)
-    if place.scheme == "https" and found.scheme != "https":
-        raise Refused("is redirected from https to http")
-    return found
+        raise ContextUrlRefused("redirects to a malformed URL") from error
+    target = parse_url(joined, hosts)
+    if url.scheme == "https" and target.scheme != "https":
+        raise ContextUrlRefused("redirects from https to http")
+    return target
 
 
-def _plain(text: str) -> bool:
-    return 0 < len(text) <= LONGEST and all("!" <= sign <= "~" and sign not in "\\#" for sign in text)
+def _is_plain(text: str) -> bool:
+    return 0 < len(text) <= MAX_URL_LENGTH and all(
+        "!" <= character <= "~" and character not in "\\#" for character in text
+    )
 
 
 def _host(text: str) -> str | None:
-    """The host in its canonical spelling; None for what is none, and for IP addresses spelled otherwise."""
+    """Return the canonical host; None for an invalid host or an IP address not in canonical form."""
     lower = text.lower()
     try:
         if lower.startswith("["):
             return lower[1:-1] if str(ipaddress.IPv6Address(lower[1:-1])) == lower[1:-1] else None
         if _NUMBER.fullmatch(lower.rpartition(".")[2]):
-            # What ends in a number is an IPv4 address to those who connect, in any of its spellings.
+            # Resolvers treat a host that ends in a number as an IPv4 address, in any of its spellings.
             return str(ipaddress.IPv4Address(lower))
     except ValueError:
         return None
-    return lower if _NAME.fullmatch(lower) and len(lower) <= 253 else None
+    return lower if _HOST_NAME.fullmatch(lower) and len(lower) <= 253 else None

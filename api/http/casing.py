@@ -1,8 +1,8 @@
-"""Kubernetes' camelCase and the API's snake_case, and the one schema in both.
+"""Conversion between the camelCase of Kubernetes and the snake_case of the API.
 
-The CRD's schema says which keys are names of fields (renamed) and which are a
-user's own, such as labels or resource names (left alone). Pure. Called by
-`api.v1.schemas` and by `api.v1.projects.view`.
+The schema of the CRD decides which keys are field names (renamed) and which belong to the
+user, such as labels or resource names (kept). Pure. Called by `api.v1.schemas` and
+`api.v1.projects.view`.
 """
 
 import re
@@ -13,22 +13,22 @@ Schema = Mapping[str, Any]
 
 
 def snake(name: str) -> str:
-    """`activeDeployment` → `active_deployment`."""
-    return re.sub(r"([A-Z])", lambda found: "_" + found[1].lower(), name)
+    """Convert `activeDeployment` to `active_deployment`."""
+    return re.sub(r"([A-Z])", lambda match: "_" + match[1].lower(), name)
 
 
 def camel(name: str) -> str:
-    """`active_deployment` → `activeDeployment`."""
-    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
+    """Convert `active_deployment` to `activeDeployment`."""
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), name)
 
 
 def to_snake(schema: Schema, value: Any) -> Any:
-    """An object's value as the API shows it."""
+    """Convert a value of a Kubernetes object to its API form."""
     return _rename(schema, value, snake, lambda key: key)
 
 
 def to_camel(schema: Schema, value: Any) -> Any:
-    """A value of the API as the object has it; `schema` is the object's."""
+    """Convert a value of the API to its Kubernetes form; `schema` is that of the Kubernetes object."""
     return _rename(schema, value, camel, camel)
 
 
@@ -43,30 +43,32 @@ def _rename(schema: Schema, value: Any, name: Callable[[str], str], field: Calla
     return value
 
 
-_KEPT = ("type", "description", "enum", "pattern", "format", "minimum", "maximum", "minLength", "maxLength",
-         "minItems", "maxItems", "maxProperties")  # fmt: skip
+_COPIED_KEYWORDS = (
+    "type", "description", "enum", "pattern", "format", "minimum", "maximum", "minLength", "maxLength",
+    "minItems", "maxItems", "maxProperties",
+)  # fmt: skip
 
 
 def request_schema(schema: Schema, merge: bool = False) -> dict[str, Any]:
-    """A JSON Schema for the API's form of what `schema` describes: unknown fields are refused.
+    """Return the JSON Schema of a request in API form; it rejects unknown fields.
 
-    With `merge`, for a merge patch: nothing is required, and null removes a field.
+    `merge`: the schema of a merge patch: no field is required, and null removes a field.
     """
-    found: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema}
+    result: dict[str, Any] = {key: schema[key] for key in _COPIED_KEYWORDS if key in schema}
     if "anyOf" in schema:
-        found["anyOf"] = [dict(choice) for choice in schema["anyOf"]]
+        result["anyOf"] = [dict(choice) for choice in schema["anyOf"]]
     if "properties" in schema:
-        found["properties"] = {
+        result["properties"] = {
             snake(key): request_schema(inner, merge) for key, inner in schema["properties"].items()
         }
-        found["additionalProperties"] = False
+        result["additionalProperties"] = False
         if "required" in schema and not merge:
-            found["required"] = [snake(key) for key in schema["required"]]
+            result["required"] = [snake(key) for key in schema["required"]]
     elif isinstance(schema.get("additionalProperties"), Mapping):
-        found["additionalProperties"] = request_schema(schema["additionalProperties"], merge)
+        result["additionalProperties"] = request_schema(schema["additionalProperties"], merge)
     if "items" in schema:
-        # A merge patch replaces lists whole (RFC 7386), so their items are complete.
-        found["items"] = request_schema(schema["items"])
-    if merge and isinstance(found.get("type"), str):
-        found["type"] = [found["type"], "null"]
-    return found
+        # A merge patch replaces lists whole (RFC 7386), so their items must be complete.
+        result["items"] = request_schema(schema["items"])
+    if merge and isinstance(result.get("type"), str):
+        result["type"] = [result["type"], "null"]
+    return result

@@ -1,25 +1,26 @@
-"""`Expect: 100-continue`: the body is asked for once it is wanted, not before the key was looked at.
+"""`Expect: 100-continue`: request the body only after authentication, when it is about to be read.
 
-aiohttp would ask for it at once, and refuse other expectations on its own, outside of our answers;
-they may be ignored (RFC 9110, 10.1.1). Called by `api.routing.endpoint` and by whatever reads a body.
+By default aiohttp sends 100 Continue immediately and rejects other expectations without the error
+form of the API; a server may ignore those (RFC 9110, 10.1.1). Called by `api.routing.endpoint` and
+by all code that reads a body.
 """
 
 from aiohttp import hdrs, web
 from aiohttp.http import HttpVersion11
 
-_ASKED = web.RequestKey("asked_for_body", bool)
+_CONTINUE_SENT = web.RequestKey("asked_for_body", bool)
 
 
-async def later(_: web.Request) -> None:
-    """What aiohttp calls for a request with an expectation, before anything of ours."""
+async def defer(_: web.Request) -> None:
+    """Do nothing: the expect handler of aiohttp, called before the route."""
 
 
-async def ask(request: web.Request) -> None:
-    """Asks for the body, if the sender waits for that. To be called just before it is read."""
-    waits = request.headers.get(hdrs.EXPECT, "").lower() == "100-continue"
-    if not waits or request.get(_ASKED) or request.version < HttpVersion11:
+async def send_continue(request: web.Request) -> None:
+    """Send 100 Continue if the client waits for it. Call it just before reading the body."""
+    expects_continue = request.headers.get(hdrs.EXPECT, "").lower() == "100-continue"
+    if not expects_continue or request.get(_CONTINUE_SENT) or request.version < HttpVersion11:
         return
-    request[_ASKED] = True
+    request[_CONTINUE_SENT] = True
     await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    # What was written is no part of the answer, whose headers are still to come.
+    # The interim response does not count as output of the response that follows.
     request.writer.output_size = 0

@@ -1,11 +1,11 @@
-"""JSON as it leaves us. Pure. Called by `api.http.responses` and `api.streaming.sse`."""
+"""JSON encoding of responses. Pure. Called by `api.http.responses` and `api.streaming.sse`."""
 
 import json
 from typing import Any
 
 
 def encode(value: Any) -> bytes:
-    """JSON as UTF-8; a lone surrogate, which UTF-8 cannot carry, stays the escape it came as."""
+    """Encode as UTF-8 JSON; a lone surrogate, which UTF-8 cannot represent, stays an escape."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:

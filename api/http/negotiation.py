@@ -1,4 +1,4 @@
-"""Which media type an answer has, by the request's Accept header. Pure. Called by `api.routing.endpoint`."""
+"""Content negotiation by the Accept header. Pure. Called by `api.routing.endpoint`."""
 
 from collections.abc import Sequence
 
@@ -12,23 +12,23 @@ ANY = "*/*"
 
 
 def choose(accept: str | None, offered: Sequence[str]) -> str:
-    """The offered type that the header prefers; of equals the first offered. Raises a 406.
+    """Return the offered media type that the header prefers; ties go to the first. Raises a 406.
 
-    The first offered is the default. `*/*` among the offered (a file, whose
-    type is only known later) takes any header.
+    The first offered type is the default. `*/*` in `offered` (a file whose type is
+    determined later) accepts any header.
     """
     if not accept or not accept.strip() or ANY in offered:
         return offered[0]
     ranges = [_range(part) for part in accept.split(",") if part.strip()]
-    rated = [(_quality(kind, ranges), kind) for kind in offered]
+    rated = [(_quality(media_type, ranges), media_type) for media_type in offered]
     best = max(quality for quality, _ in rated)
     if best <= 0:
         raise errors.ApiError(
             406,
-            "the answer comes as " + " or ".join(offered) + "; name it in Accept",
+            "the response is available as " + " or ".join(offered) + "; name one of them in Accept",
             {"available": list(offered)},
         )
-    return next(kind for quality, kind in rated if quality == best)
+    return next(media_type for quality, media_type in rated if quality == best)
 
 
 def _range(part: str) -> tuple[str, float]:
@@ -40,15 +40,15 @@ def _range(part: str) -> tuple[str, float]:
                 quality = float(value)
             except ValueError:
                 quality = 0.0
-            # Not a number (`q=nan` is one to float) is greater than nothing.
+            # `q=nan` parses as a float and compares greater than nothing; it counts as 0.
             return kind, min(quality, 1.0) if quality > 0 else 0.0
     return kind, 1.0
 
 
 def _quality(kind: str, ranges: Sequence[tuple[str, float]]) -> float:
-    # The most specific range decides (RFC 9110, 12.5.1), so that "text/plain;q=0, */*" excludes text.
-    for wanted in (kind, kind.partition("/")[0] + "/*", ANY):
-        found = [quality for name, quality in ranges if name == wanted]
-        if found:
-            return max(found)
+    # The most specific range decides (RFC 9110, 12.5.1), so "text/plain;q=0, */*" excludes text.
+    for pattern in (kind, kind.partition("/")[0] + "/*", ANY):
+        qualities = [quality for name, quality in ranges if name == pattern]
+        if qualities:
+            return max(qualities)
     return 0.0

@@ -1,7 +1,7 @@
-"""What an operation promises: the answers it can give. Pure.
+"""Description of an API operation and its responses. Pure.
 
-Called by the tables of `api.v1`, which give each operation its answers, and by
-`api.openapi.document`, which writes them down.
+Called by the endpoint tables of `api.v1`, which declare the responses, and by
+`api.openapi.document`, which renders them.
 """
 
 from collections.abc import Mapping
@@ -13,23 +13,23 @@ from api.http.query import Parameter
 
 
 @dataclass(frozen=True)
-class Answer:
-    """An answer other than an error. `content`: media type → JSON Schema; none for an answer without body.
+class ResponseSpec:
+    """A non-error response. `content`: media type → JSON Schema; empty for a response without body.
 
-    `headers` are those it always has, `optional` those it may have, besides the ones that all answers have.
+    `headers` are always present, `optional_headers` may be; both exclude the headers of all responses.
     """
 
     status: int
     description: str
     content: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     headers: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
+    optional_headers: tuple[str, ...] = ()
     examples: Mapping[str, Any] = field(default_factory=dict)
     """By media type."""
 
 
 class Operation(Protocol):
-    """What a description needs to know of an operation; `api.routing.endpoint.Endpoint` has all of it."""
+    """An operation as the OpenAPI document needs it; implemented by `api.routing.endpoint.Endpoint`."""
 
     @property
     def method(self) -> str:
@@ -41,7 +41,7 @@ class Operation(Protocol):
 
     @property
     def scope(self) -> str | None:
-        """The scope a key needs; None where no key is asked for."""
+        """The scope a key needs; None if no key is required."""
 
     @property
     def query(self) -> tuple[Parameter, ...]:
@@ -49,76 +49,78 @@ class Operation(Protocol):
 
     @property
     def headers(self) -> tuple[Parameter, ...]:
-        """The headers that mean something to this operation."""
+        """The request headers that this operation reads."""
 
     @property
     def body(self) -> Mapping[str, Any] | None:
-        """The body's JSON Schema."""
+        """The JSON Schema of the request body."""
 
     @property
-    def takes(self) -> str:
-        """The body's media type."""
+    def consumes(self) -> str:
+        """The media type of the request body."""
 
     @property
     def produces(self) -> tuple[str, ...]:
-        """The media types it can answer with."""
+        """The media types of its responses."""
 
     @property
     def head(self) -> bool:
-        """Whether HEAD is answered too."""
+        """Whether HEAD is served too."""
 
     @property
     def summary(self) -> str:
-        """What it does, in a few words that begin with a verb."""
+        """A title of a few words that starts with a verb."""
 
     @property
     def description(self) -> str:
-        """What it does, in sentences."""
+        """A description in sentences."""
 
     @property
-    def answers(self) -> tuple[Answer, ...]:
-        """The answers other than errors."""
+    def responses(self) -> tuple[ResponseSpec, ...]:
+        """The responses other than errors."""
 
     @property
-    def refusals(self) -> tuple[int, ...]:
-        """Statuses of errors besides those that every operation of its kind can answer with."""
+    def error_statuses(self) -> tuple[int, ...]:
+        """Error statuses besides those common to all operations of its kind."""
 
     @property
     def example(self) -> Any:
-        """A body that it takes."""
+        """An example of the request body."""
 
 
 @dataclass(frozen=True)
-class Open:
-    """An operation outside of the table of endpoints: it asks for no key."""
+class PublicOperation:
+    """An operation that requires no key, outside of the endpoint tables."""
 
     method: str
     path: str
     summary: str
     description: str
-    answers: tuple[Answer, ...]
-    refusals: tuple[int, ...] = ()
+    responses: tuple[ResponseSpec, ...]
+    error_statuses: tuple[int, ...] = ()
     query: tuple[Parameter, ...] = ()
     headers: tuple[Parameter, ...] = ()
     body: Mapping[str, Any] | None = None
-    takes: str = negotiation.JSON
+    consumes: str = negotiation.JSON
     produces: tuple[str, ...] = (negotiation.ANY,)
     head: bool = False
     example: Any = None
     scope: None = None
 
 
-def one(schema: Mapping[str, Any], example: Any, status: int = 200, description: str = "") -> Answer:
-    """A single object; one that was made says where it is."""
+def item_response(
+    schema: Mapping[str, Any], example: Any, status: int = 200, description: str = ""
+) -> ResponseSpec:
+    """Describe a response with a single object; a 201 has a Location header."""
     shape = {
         "type": "object",
         "required": ["data"],
         "properties": {"data": schema},
         "additionalProperties": False,
     }
-    return Answer(
+    return ResponseSpec(
         status,
-        description or ("It was made." if status == 201 else "The object."),
+        description or ("The created object." if status == 201 else "The object."),
         {negotiation.JSON: shape},
         headers=("Location",) if status == 201 else (),
         examples={negotiation.JSON: {"data": example}},
@@ -130,33 +132,33 @@ PAGINATION: Mapping[str, Any] = {
     "type": "object",
     "required": ["total", "page", "per_page", "has_more"],
     "properties": {
-        "total": {"type": "integer", "minimum": 0, "description": "How many there are on all pages."},
-        "page": {"type": "integer", "minimum": 1, "description": "Which page this is."},
-        "per_page": {"type": "integer", "minimum": 1, "description": "How many a page has at most."},
-        "has_more": {"type": "boolean", "description": "Whether a later page has more."},
+        "total": {"type": "integer", "minimum": 0, "description": "Items on all pages."},
+        "page": {"type": "integer", "minimum": 1, "description": "The number of this page."},
+        "per_page": {"type": "integer", "minimum": 1, "description": "Items per page at most."},
+        "has_more": {"type": "boolean", "description": "Whether there is a later page."},
     },
     "additionalProperties": False,
 }
 
 
-def page(schema: Mapping[str, Any], example: Any, linked: bool = True) -> Answer:
-    """A page of a list; the header Link has the addresses of the pages around it."""
+def page_response(schema: Mapping[str, Any], example: Any, has_links: bool = True) -> ResponseSpec:
+    """Describe a page of a list; the Link header has the URLs of the neighboring pages."""
     shape = {
         "type": "object",
         "required": ["data", "pagination"],
         "properties": {"data": {"type": "array", "items": schema}, "pagination": PAGINATION},
         "additionalProperties": False,
     }
-    around = {"total": 1, "page": 1, "per_page": 20, "has_more": False}
-    return Answer(
+    pagination = {"total": 1, "page": 1, "per_page": 20, "has_more": False}
+    return ResponseSpec(
         200,
         "A page, newest first.",
         {negotiation.JSON: shape},
-        headers=("Link",) if linked else (),
-        examples={negotiation.JSON: {"data": [example], "pagination": around}},
+        headers=("Link",) if has_links else (),
+        examples={negotiation.JSON: {"data": [example], "pagination": pagination}},
     )
 
 
-def nothing(description: str, status: int = 204) -> Answer:
-    """An answer without a body."""
-    return Answer(status, description)
+def empty_response(description: str, status: int = 204) -> ResponseSpec:
+    """Describe a response without a body."""
+    return ResponseSpec(status, description)

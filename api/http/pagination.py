@@ -1,4 +1,4 @@
-"""Pages of lists: the two parameters, and the object that goes with the data. Pure."""
+"""Pagination of lists: query parameters, Link header and the `pagination` object. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from api.http.query import Parameter
 DEFAULT_PER_PAGE = 20
 MAX_PER_PAGE = 100
 MAX_PAGE = 1_000_000_000
-"""Beyond it an offset would leave the range of the database's integers."""
+"""Beyond it the offset overflows the integers of the database."""
 
-PARAMETERS = (
+PAGE_PARAMETERS = (
     Parameter(
         "page", {"type": "integer", "minimum": 1, "maximum": MAX_PAGE}, default=1, description="Page number."
     ),
@@ -26,28 +26,28 @@ PARAMETERS = (
 
 
 @dataclass(frozen=True)
-class Page:
-    """Which part of a list is asked for; pages count from 1.
+class PageRequest:
+    """The requested page of a list; pages count from 1.
 
-    `address` is the list's own, without a query; `query` what it was asked for besides the page.
+    `url` is that of the list without a query; `query` holds the other query parameters.
     """
 
     number: int
     size: int
-    address: str | None = None
+    url: str | None = None
     query: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def offset(self) -> int:
-        """How many items come before it."""
+        """The number of items before this page."""
         return (self.number - 1) * self.size
 
     def links(self, total: int) -> str | None:
-        """The value of the header Link; None for a list without an address.
+        """Return the value of the Link header; None for a list without a URL.
 
-        Beyond the last page `prev` leads back to it.
+        Beyond the last page, `prev` links to the last page.
         """
-        if self.address is None:
+        if self.url is None:
             return None
         last = max(1, -(-total // self.size))
         pages = {"first": 1, "prev": min(self.number - 1, last), "next": self.number + 1, "last": last}
@@ -55,16 +55,16 @@ class Page:
             del pages["prev"]
         if self.number >= last:
             del pages["next"]
-        return ", ".join(f'<{self._address(number)}>; rel="{name}"' for name, number in pages.items())
+        return ", ".join(f'<{self._page_url(number)}>; rel="{name}"' for name, number in pages.items())
 
-    def _address(self, number: int) -> str:
-        given = {name: value for name, value in self.query.items() if value is not None}
-        query = urlencode({**given, "page": number, "per_page": self.size})
-        return f"{self.address}?{query}"
+    def _page_url(self, number: int) -> str:
+        filters = {name: value for name, value in self.query.items() if value is not None}
+        query = urlencode({**filters, "page": number, "per_page": self.size})
+        return f"{self.url}?{query}"
 
 
-def envelope(data: Sequence[Any], total: int, page: Page) -> dict[str, Any]:
-    """The body of a list's answer."""
+def envelope(data: Sequence[Any], total: int, page: PageRequest) -> dict[str, Any]:
+    """Return the response body of a list."""
     return {
         "data": list(data),
         "pagination": {

@@ -1,7 +1,7 @@
-"""Query parameters: what a route takes, and what it refuses.
+"""Query parameters of a route and their validation.
 
-A route lists its parameters as JSON Schemas, so that the description of the API
-is made of the same words that check it. Pure. Called by `api.routing.endpoint`.
+A route declares its parameters as JSON Schemas; the OpenAPI document uses the same schemas.
+Pure. Called by `api.routing.endpoint`.
 """
 
 import re
@@ -21,7 +21,7 @@ _INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 @dataclass(frozen=True)
 class Parameter:
-    """One query parameter; its schema's type is string or integer."""
+    """A query parameter; the type of its schema is string or integer."""
 
     name: str
     schema: Mapping[str, Any]
@@ -31,50 +31,50 @@ class Parameter:
     example: Any = None
 
     @cached_property
-    def checker(self) -> Validator:
-        """What its values must fit."""
+    def validator(self) -> Validator:
+        """The validator of its values."""
         return validation.validator(self.schema)
 
 
-def parse(parameters: Iterable[Parameter], given: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Every parameter's value, defaults filled in. Raises a 400 that names the parameter.
+def parse(parameters: Iterable[Parameter], items: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the value of every parameter, with defaults. Raises a 400 that names the parameter.
 
-    Nothing is guessed: an unknown name, a name given twice, an empty or an
-    impossible value is refused, never ignored and never clamped.
+    Strict: rejects an unknown name, a repeated name, and an empty or invalid value;
+    never ignores or clamps a value.
     """
-    known = {parameter.name: parameter for parameter in parameters}
-    values = {name: parameter.default for name, parameter in known.items()}
-    seen: set[str] = set()
-    for name, text in given:
-        parameter = known.get(name)
+    by_name = {parameter.name: parameter for parameter in parameters}
+    values = {name: parameter.default for name, parameter in by_name.items()}
+    present: set[str] = set()
+    for name, text in items:
+        parameter = by_name.get(name)
         if parameter is None:
-            raise errors.invalid(_unknown(name, known), name)
-        if name in seen:
+            raise errors.invalid(_unknown_message(name, by_name), name)
+        if name in present:
             raise errors.invalid(f"{name} is given more than once", name)
-        seen.add(name)
-        values[name] = _value(parameter, text)
-    for name, parameter in known.items():
-        if parameter.required and name not in seen:
+        present.add(name)
+        values[name] = _parse_value(parameter, text)
+    for name, parameter in by_name.items():
+        if parameter.required and name not in present:
             raise errors.invalid(f"the query parameter {name} is required", name)
     return values
 
 
-def _unknown(name: str, known: Mapping[str, Parameter]) -> str:
-    near = get_close_matches(name, known, 1)
-    if near:
-        return f"there is no query parameter {name!r} here; did you mean {near[0]}?"
+def _unknown_message(name: str, known: Mapping[str, Parameter]) -> str:
+    matches = get_close_matches(name, known, 1)
+    if matches:
+        return f"there is no query parameter {name!r} here; did you mean {matches[0]}?"
     return f"there is no query parameter {name!r} here; " + (
-        "there are " + ", ".join(sorted(known)) if known else "none is taken"
+        "the parameters are " + ", ".join(sorted(known)) if known else "it takes none"
     )
 
 
-def _value(parameter: Parameter, text: str) -> Any:
+def _parse_value(parameter: Parameter, text: str) -> Any:
     value: Any = text
     if parameter.schema.get("type") == "integer":
         if not _INTEGER.fullmatch(text):
             raise errors.invalid(f"{parameter.name} must be an integer, not {text[:100]!r}", parameter.name)
         value = int(text)
-    failed = next(parameter.checker.iter_errors(value), None)
-    if failed is not None:
-        raise errors.invalid(f"{parameter.name} {validation.sentence(failed)}", parameter.name)
+    error = next(parameter.validator.iter_errors(value), None)
+    if error is not None:
+        raise errors.invalid(f"{parameter.name} {validation.describe(error)}", parameter.name)
     return value

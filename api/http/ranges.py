@@ -1,45 +1,45 @@
-"""The Range and If-None-Match headers of a download. Pure. Called by the routes of artifacts."""
+"""Range and If-None-Match headers of a download. Pure. Called by the artifact routes."""
 
 import re
 from typing import NamedTuple
 
-_ONE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{1,18})?|-([0-9]{1,18}))", re.ASCII | re.IGNORECASE)
+_SINGLE_RANGE = re.compile(r"bytes=(?:([0-9]{1,18})-([0-9]{1,18})?|-([0-9]{1,18}))", re.ASCII | re.IGNORECASE)
 
 
-class Span(NamedTuple):
-    """The bytes from `start` up to, not including, `end`."""
+class ByteRange(NamedTuple):
+    """The bytes from `start` (inclusive) to `end` (exclusive)."""
 
     start: int
     end: int
 
 
-class Unsatisfiable(Exception):
+class RangeNotSatisfiable(Exception):
     """The range lies beyond the file."""
 
 
-def span(header: str | None, size: int) -> Span | None:
-    """The part that is asked for; None for the whole, also for forms not served (several ranges, nonsense).
+def parse_range(header: str | None, size: int) -> ByteRange | None:
+    """Return the requested range; None for the whole file, also for unsupported or malformed ranges.
 
-    Raises Unsatisfiable.
+    Raises RangeNotSatisfiable.
     """
-    found = _ONE.fullmatch(header.replace(" ", "")) if header else None
-    if found is None:
+    match = _SINGLE_RANGE.fullmatch(header.replace(" ", "")) if header else None
+    if match is None:
         return None
-    first, last, suffix = found.groups()
+    first, last, suffix = match.groups()
     if suffix is not None:
         if int(suffix) == 0 or size == 0:
-            raise Unsatisfiable
-        return Span(max(0, size - int(suffix)), size)
+            raise RangeNotSatisfiable
+        return ByteRange(max(0, size - int(suffix)), size)
     start = int(first)
     if last is not None and int(last) < start:
         return None
     if start >= size:
-        raise Unsatisfiable
-    return Span(start, size if last is None else min(int(last) + 1, size))
+        raise RangeNotSatisfiable
+    return ByteRange(start, size if last is None else min(int(last) + 1, size))
 
 
-def matches(header: str | None, etag: str) -> bool:
-    """Whether If-None-Match names what the caller would get; weak comparison, as for GET."""
+def etag_matches(header: str | None, etag: str) -> bool:
+    """Return whether If-None-Match matches `etag`; weak comparison, as for GET."""
     if header is None:
         return False
     return header.strip() == "*" or etag in [tag.strip().removeprefix("W/") for tag in header.split(",")]

@@ -1,4 +1,4 @@
-"""A request's body, read and checked before any route sees it. Called by `api.routing.endpoint`."""
+"""Reads and validates the request body before a route sees it. Called by `api.routing.endpoint`."""
 
 import asyncio
 import json
@@ -11,34 +11,34 @@ from jsonschema.protocols import Validator
 
 from api import errors
 from api.http import expect_continue, validation
-from crds.json_depth import DEEPEST, too_deep
+from crds.json_depth import MAX_STORED_DEPTH, too_deep
 
-LEAST_BODY = 2 * 1024 * 1024
-"""Bytes that any JSON body may have, however small an installation's inputs are."""
-BODY_SECONDS = 60.0
-"""In which a body must have arrived; a whole one takes a slow line a quarter of that."""
-_DEEP = f"the body is nested in more than {DEEPEST} levels; make it flatter"
-
-
-def largest(input_bytes: int) -> int:
-    """Bytes of any JSON body: an input with its white space and escapes, and the fields beside it."""
-    return max(LEAST_BODY, 2 * input_bytes)
+MIN_BODY_LIMIT_BYTES = 2 * 1024 * 1024
+"""Minimum of the limit on JSON bodies, for installations with a small input limit."""
+BODY_TIMEOUT_SECONDS = 60.0
+"""Deadline for a whole body; a slow connection needs a quarter of it."""
+_TOO_DEEP = f"the body is nested in more than {MAX_STORED_DEPTH} levels; make it flatter"
 
 
-def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def max_body_bytes(input_bytes: int) -> int:
+    """Return the limit on JSON bodies: an input with white space and escapes, plus the other fields."""
+    return max(MIN_BODY_LIMIT_BYTES, 2 * input_bytes)
+
+
+def _reject_duplicates(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in result:
             raise errors.invalid(f"the body gives {name[:100]!r} twice in one object", name[:100])
-        found[name] = value
-    return found
+        result[name] = value
+    return result
 
 
-def _no_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     value = float(text)
     if math.isinf(value):
         raise ValueError("a number is too large")
@@ -46,19 +46,22 @@ def _finite(text: str) -> float:
 
 
 def parse(raw: bytes) -> Any:
-    """The JSON value of a body. Raises a 400 for what is not strictly JSON, or would not survive storing."""
+    """Parse a body. Raises a 400 if it is not strict JSON, or if the store cannot represent it."""
     try:
         value = json.loads(
-            raw.decode(), object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite
+            raw.decode(),
+            object_pairs_hook=_reject_duplicates,
+            parse_constant=_reject_constant,
+            parse_float=_parse_finite,
         )
         if b"\\u" in raw:
             json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError as error:
         raise errors.invalid("the body is not UTF-8") from error
     except UnicodeEncodeError as error:
-        raise errors.invalid("the body has half of a surrogate pair, which is no character") from error
+        raise errors.invalid("the body contains a lone surrogate, which is not a character") from error
     except RecursionError as error:
-        raise errors.invalid(_DEEP) from error
+        raise errors.invalid(_TOO_DEEP) from error
     except json.JSONDecodeError as error:
         raise errors.invalid(
             f"the body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
@@ -66,34 +69,34 @@ def parse(raw: bytes) -> Any:
     except ValueError as error:
         raise errors.invalid(f"the body is not JSON: {error}"[:300]) from error
     if too_deep(value):
-        raise errors.invalid(_DEEP)
+        raise errors.invalid(_TOO_DEEP)
     return value
 
 
-async def read(request: web.Request, checker: Validator) -> dict[str, Any]:
-    """The body as an object that fits its schema; without a body, `{}` is checked.
+async def read(request: web.Request, validator: Validator) -> dict[str, Any]:
+    """Return the body as an object that matches its schema; an absent body counts as `{}`.
 
-    Raises 415 where a body is not declared as JSON, or is compressed, 413 where it is too large, 408 where
-    it takes too long, 400 where it does not fit.
+    Raises a 415 for a body not declared as JSON or compressed, a 413 if it is too large, a 408 if it
+    takes too long, a 400 if it does not match.
     """
-    declared, most = request.content_length, request.client_max_size
-    if declared is not None and declared > most:
-        raise errors.too_large(most, "the request's body")
+    declared, limit = request.content_length, request.client_max_size
+    if declared is not None and declared > limit:
+        raise errors.too_large(limit, "the request body")
     if request.body_exists and request.content_type != "application/json" and declared != 0:
         raise errors.ApiError(415, "send the body as JSON, with the header Content-Type: application/json")
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
-        raise errors.ApiError(415, "send the body as it is, without the header Content-Encoding")
-    await expect_continue.ask(request)
+        raise errors.ApiError(415, "send the body uncompressed, without the header Content-Encoding")
+    await expect_continue.send_continue(request)
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
             raw = await request.read()
     except TimeoutError as error:
         raise errors.ApiError(
-            408, f"the body took longer than {BODY_SECONDS:.0f} s; send it again"
+            408, f"the body took longer than {BODY_TIMEOUT_SECONDS:.0f} s; send it again"
         ) from error
     except web.HTTPRequestEntityTooLarge as error:
-        raise errors.too_large(most, "the request's body") from error
+        raise errors.too_large(limit, "the request body") from error
     body = parse(raw) if raw.strip() else {}
-    validation.check(checker, body)
-    found: dict[str, Any] = body
-    return found
+    validation.check(validator, body)
+    result: dict[str, Any] = body
+    return result

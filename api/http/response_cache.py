@@ -1,41 +1,41 @@
-"""Answers to questions that are asked again and again, for as long as nothing has changed.
+"""Cache of responses, valid while no row of the store has changed.
 
-A generation is the store's (`Database.generation`): with the first change of any
-row all answers are forgotten, so nobody is ever told what is no longer so.
-Called by `api.routing.endpoint` for what is answered from rows alone.
+The generation is `Database.generation`: the first change of any row invalidates all
+responses, so the cache never serves stale data. Called by `api.routing.endpoint` for
+endpoints that read nothing but rows.
 """
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-MOST = 512
-"""Answers that are kept; a page of 100 runs has 25 KB."""
-LARGEST = 64 * 1024
+MAX_RESPONSES = 512
+"""Responses per operation; a page of 100 runs has 25 KB."""
+MAX_BODY_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What was answered, without what belongs to one request."""
+class CachedResponse:
+    """A response without the parts that belong to one request."""
 
     body: bytes
     headers: Mapping[str, str]
 
 
-class Remembered:
-    """The answers of one operation in the present generation."""
+class ResponseCache:
+    """Cached responses of one operation in the current generation."""
 
     def __init__(self) -> None:
         self._generation: int | None = None
-        self._answers: dict[Hashable, Answer] = {}
+        self._responses: dict[Hashable, CachedResponse] = {}
 
-    def get(self, generation: int | None, question: Hashable) -> Answer | None:
-        """What was answered to this question in this generation, or None."""
-        return self._answers.get(question) if generation == self._generation else None
+    def get(self, generation: int | None, key: Hashable) -> CachedResponse | None:
+        """Return the response cached for this key in this generation, or None."""
+        return self._responses.get(key) if generation == self._generation else None
 
-    def put(self, before: int | None, after: int | None, question: Hashable, answer: Answer) -> None:
-        """Keeps an answer that was made from `before` to `after`, if nothing changed meanwhile."""
-        if before is None or before != after or len(answer.body) > LARGEST:
+    def put(self, before: int | None, after: int | None, key: Hashable, response: CachedResponse) -> None:
+        """Cache a response computed between the generations `before` and `after`, if they are equal."""
+        if before is None or before != after or len(response.body) > MAX_BODY_BYTES:
             return
-        if self._generation != before or len(self._answers) >= MOST:
-            self._generation, self._answers = before, {}
-        self._answers[question] = answer
+        if self._generation != before or len(self._responses) >= MAX_RESPONSES:
+            self._generation, self._responses = before, {}
+        self._responses[key] = response

@@ -1,4 +1,4 @@
-"""JSON answers: the envelope, the page, the error. Called by routes and by `api.routing.middleware`."""
+"""JSON responses: object, page and error. Called by routes and by `api.routing.middleware`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,17 +14,17 @@ def _json(status: int, body: Any, headers: Mapping[str, str] | None = None) -> w
     return web.Response(status=status, body=encode(body), content_type="application/json", headers=headers)
 
 
-def one(data: Any, status: int = 200, location: str | None = None) -> web.Response:
-    """A single object: `{data}`, with `Location` where it was created."""
+def item(data: Any, status: int = 200, location: str | None = None) -> web.Response:
+    """Return a single object as `{data}`, with a Location header if it was created."""
     return _json(status, {"data": data}, {"Location": location} if location else None)
 
 
-def page(data: Sequence[Any], total: int, asked: pagination.Page) -> web.Response:
-    """A page of a list: `{data, pagination}`, and the addresses of the pages around it."""
-    links = asked.links(total)
-    return _json(200, pagination.envelope(data, total, asked), {"Link": links} if links else None)
+def page(data: Sequence[Any], total: int, page_request: pagination.PageRequest) -> web.Response:
+    """Return a page of a list as `{data, pagination}`, with a Link header."""
+    links = page_request.links(total)
+    return _json(200, pagination.envelope(data, total, page_request), {"Link": links} if links else None)
 
 
-def failure(error: ApiError) -> web.Response:
-    """`{error: {code, message, details}}`."""
+def error_response(error: ApiError) -> web.Response:
+    """Return an error as `{error: {code, message, details}}`."""
     return _json(error.status, error.body(), error.headers)

@@ -1,8 +1,8 @@
-"""The connections that are open, and which of them may stay. Called by `api.__main__`.
+"""HTTP server with limits on its connections. Called by `api.__main__`.
 
-The server itself bounds what a request may be; this bounds how long and how much a connection may take to
-become one, and how many there are. Whoever has waited longest without asking for anything makes room, so
-that thousands of connections that never finish a request keep nobody out.
+aiohttp limits each request; this module limits the time and bytes that a connection takes to send a
+request head, and the number of connections. At the limit it closes the connection that has been idle
+longest, so thousands of connections that never finish a request cannot block other clients.
 """
 
 import asyncio
@@ -12,156 +12,166 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-IDLE_SECONDS = 75.0
-"""Without a request, also before the first; longer than what proxies keep a connection for."""
-HEAD_SECONDS = 20.0
-"""From a request's first byte to the last of its head."""
-HEAD_BYTES = 64 * 1024
+IDLE_TIMEOUT_SECONDS = 75.0
+"""Idle time between requests and before the first; longer than the keep-alive of proxies."""
+HEAD_TIMEOUT_SECONDS = 20.0
+"""From the first byte of a request to the last byte of its head."""
+MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 64
-MOST = 20_000
-SPARE_FILES = 512
-"""Descriptors that are left to the store and to what we call ourselves."""
-BEAT_SECONDS = 1.0
+MAX_CONNECTIONS = 20_000
+RESERVED_FILE_DESCRIPTORS = 512
+"""Reserved for the store and for outgoing connections."""
+SWEEP_SECONDS = 1.0
 
 
-def most() -> int:
-    """How many connections this process may have, once its limit of files is raised."""
+def max_connections() -> int:
+    """Return how many connections the hard limit on open files allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST if hard == resource.RLIM_INFINITY else max(64, min(MOST, hard - SPARE_FILES))
+    return (
+        MAX_CONNECTIONS
+        if hard == resource.RLIM_INFINITY
+        else max(64, min(MAX_CONNECTIONS, hard - RESERVED_FILE_DESCRIPTORS))
+    )
 
 
 def raise_file_limit() -> int:
-    """Lets this process open as many files as it may; gives how many connections that allows."""
+    """Raise the soft limit on open files to the hard limit; return the connection limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return most()
+    return max_connections()
 
 
-class Connection(web.RequestHandler):
-    """One connection. `head`: bytes of a request that is not complete yet; `since`: when they began."""
+class ClientConnection(web.RequestHandler):
+    """A client connection. `head_bytes`, `head_started_at`: size and start of an incomplete request head."""
 
-    __slots__ = ("_open", "head", "since")
+    __slots__ = ("_connections", "head_bytes", "head_started_at")
 
-    def __init__(self, manager: web.Server, loop: asyncio.AbstractEventLoop, open_: "Connections") -> None:
+    def __init__(
+        self, manager: web.Server, loop: asyncio.AbstractEventLoop, connections: "ClientConnections"
+    ) -> None:
         super().__init__(
             manager,
             loop=loop,
-            keepalive_timeout=IDLE_SECONDS,
+            keepalive_timeout=IDLE_TIMEOUT_SECONDS,
             max_headers=MAX_HEADERS,
-            # A body is taken as it was sent. What unpacks to a thousand times its size would hold everybody
-            # up, also after its sender was refused, while the rest of the body is read away.
+            # Bodies stay compressed: a decompression bomb would block the event loop for all clients,
+            # even after its sender was rejected, while the server drains the rest of the body.
             auto_decompress=False,
-            access_log=None,  # type: ignore[arg-type]  # None is what switches it off.
+            access_log=None,  # type: ignore[arg-type]  # None disables it.
         )
-        self._open = open_
-        self.head = 0
-        self.since = 0.0
+        self._connections = connections
+        self.head_bytes = 0
+        self.head_started_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It waits for its first request."""
+        """Add it to the open connections, idle until its first request."""
         super().connection_made(transport)
-        self._open.entered(self)
+        self._connections.add(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """It is over."""
-        self._open.left(self)
+        """Remove it from the open connections."""
+        self._connections.remove(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a head count until its request begins; what follows is the route's to bound."""
-        if data and not self.head:
-            self.since = self._loop.time()
-        self.head += len(data)
+        """Count the bytes of a request head; the route limits the body."""
+        if data and not self.head_bytes:
+            self.head_started_at = self._loop.time()
+        self.head_bytes += len(data)
         super().data_received(data)
 
 
-class Connections:
-    """All connections of one server. `most`: how many there may be."""
+class ClientConnections:
+    """The open connections of one server, at most `limit`."""
 
-    def __init__(self, server: web.Server, most: int) -> None:
+    def __init__(self, server: web.Server, limit: int) -> None:
         self._server = server
-        self._most = most
+        self._limit = limit
         self._loop = asyncio.get_running_loop()
-        self._waiting: OrderedDict[Connection, None] = OrderedDict()
+        self._idle: OrderedDict[ClientConnection, None] = OrderedDict()
         self._count = 0
         self._handle = server.request_handler
         server.request_handler = self._serve
-        self._looked = 0.0
-        self._timer = self._loop.call_later(BEAT_SECONDS, self._beat)
+        self._swept_at = 0.0
+        self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
     def __len__(self) -> int:
         return self._count
 
-    def make(self) -> Connection:
-        """A connection's protocol, for the listener."""
-        return Connection(self._server, self._loop, self)
+    def make_connection(self) -> ClientConnection:
+        """Return the protocol of a new connection, for the listener."""
+        return ClientConnection(self._server, self._loop, self)
 
-    def entered(self, connection: Connection) -> None:
-        """A connection was accepted. Makes room by ending the one that has waited longest, or this one."""
+    def add(self, connection: ClientConnection) -> None:
+        """Add an accepted connection; over the limit, close the one idle longest, or this one."""
         self._count += 1
-        self._waiting[connection] = None
-        if self._count > self._most:
-            next(iter(self._waiting)).force_close()
+        self._idle[connection] = None
+        if self._count > self._limit:
+            next(iter(self._idle)).force_close()
 
-    def left(self, connection: Connection) -> None:
-        """A connection has ended."""
+    def remove(self, connection: ClientConnection) -> None:
+        """Remove a closed connection."""
         self._count -= 1
-        self._waiting.pop(connection, None)
+        self._idle.pop(connection, None)
 
     def close(self) -> None:
-        """Ends the looking after them; the server ends the connections themselves."""
+        """Stop the sweep; the server closes the connections."""
         self._timer.cancel()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         connection = request.protocol
-        assert isinstance(connection, Connection)
-        self._waiting.pop(connection, None)
+        assert isinstance(connection, ClientConnection)
+        self._idle.pop(connection, None)
         try:
             return await self._handle(request)
         finally:
-            connection.head = 0
-            # One with a body that was not read is drained for a while and then closed by the server.
+            connection.head_bytes = 0
+            # The server drains an unread body for a while and then closes the connection.
             if connection.transport is not None and request.content.is_eof():
-                self._waiting[connection] = None
+                self._idle[connection] = None
 
-    def _beat(self) -> None:
+    def _sweep(self) -> None:
         now = self._loop.time()
-        for connection in [one for one in self._waiting if one.head]:
-            # A large body may arrive with its head, and be here for the moment until the request begins;
-            # where this loop was held up, that moment is over only at the next beat.
-            large = connection.head > HEAD_BYTES
-            if connection.since < self._looked if large else now - connection.since > HEAD_SECONDS:
+        for connection in [connection for connection in self._idle if connection.head_bytes]:
+            # A large body may arrive together with its head and count here until its request starts;
+            # if the event loop was blocked, the request starts only by the next sweep.
+            large = connection.head_bytes > MAX_HEAD_BYTES
+            if (
+                connection.head_started_at < self._swept_at
+                if large
+                else now - connection.head_started_at > HEAD_TIMEOUT_SECONDS
+            ):
                 connection.force_close()
-        self._looked = now
-        self._timer = self._loop.call_later(BEAT_SECONDS, self._beat)
+        self._swept_at = now
+        self._timer = self._loop.call_later(SWEEP_SECONDS, self._sweep)
 
 
-class Site(web.BaseSite):
-    """Where the server listens, with connections of ours. `port` 0 is any."""
+class BoundedSite(web.BaseSite):
+    """A listener with limited connections. `port` 0: any free port."""
 
-    def __init__(self, runner: web.AppRunner, host: str, port: int, most: int) -> None:
+    def __init__(self, runner: web.AppRunner, host: str, port: int, limit: int) -> None:
         super().__init__(runner, backlog=1024)
         assert runner.server is not None
         self._host, self._port = host, port
-        self.connections = Connections(runner.server, most)
+        self.connections = ClientConnections(runner.server, limit)
 
     @property
     def name(self) -> str:
-        """Its address."""
+        """The URL it listens on."""
         return f"http://{self._host}:{self._port}"
 
     async def start(self) -> None:
-        """Begins to listen. Raises OSError where the port cannot be had."""
+        """Start to listen. Raises OSError if the port is unavailable."""
         await super().start()
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            self.connections.make, self._host, self._port, backlog=self._backlog
+            self.connections.make_connection, self._host, self._port, backlog=self._backlog
         )
         self._server = server
         self._port = server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Takes no connection any more."""
+        """Stop accepting connections."""
         self.connections.close()
         await super().stop()
 
@@ -170,14 +180,14 @@ async def serve(
     application: Awaitable[web.Application],
     host: str,
     port: int,
-    seconds: float,
-    until: Callable[[], Awaitable[object]],
+    shutdown_seconds: float,
+    wait_for_stop: Callable[[], Awaitable[object]],
 ) -> None:
-    """Runs an application until `until` returns; what is under way then has `seconds` to end."""
-    runner = web.AppRunner(await application, access_log=None, shutdown_timeout=seconds)
+    """Run an application until `wait_for_stop` returns; then grant open requests `shutdown_seconds`."""
+    runner = web.AppRunner(await application, access_log=None, shutdown_timeout=shutdown_seconds)
     try:
         await runner.setup()
-        await Site(runner, host, port, raise_file_limit()).start()
-        await until()
+        await BoundedSite(runner, host, port, raise_file_limit()).start()
+        await wait_for_stop()
     finally:
         await runner.cleanup()

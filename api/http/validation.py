@@ -1,7 +1,7 @@
-"""Bodies against their schemas, with messages that name the field and the next step.
+"""JSON Schema validation with error messages that name the field and the next step.
 
 Pure. Called by `api.routing.endpoint` for bodies and by `api.http.query` for queries.
-Messages never repeat a value that was sent: it may be a secret.
+Messages never contain a value from the request: it may be a secret.
 """
 
 import re
@@ -15,7 +15,7 @@ from jsonschema.protocols import Validator
 
 from api import errors
 
-_NAMES = {
+_TYPE_NAMES = {
     "object": "a JSON object",
     "array": "an array",
     "string": "a string",
@@ -35,86 +35,88 @@ def _pattern(_: Any, pattern: str, value: Any, schema: Any) -> Iterator[Validati
 _Strict = validators.extend(  # type: ignore[no-untyped-call]
     Draft202012Validator,
     {"pattern": _pattern},
-    # 1.0 is no integer where an int goes on into an object or a row.
+    # 1.0 is not an integer: the value becomes an int in an object or a row.
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int),
 )
 
 
 def validator(schema: Mapping[str, Any]) -> Validator:
-    """A checker of one schema, formats included."""
+    """Return a validator of one schema that also checks formats."""
     found: Validator = _Strict(dict(schema), format_checker=FormatChecker())
     return found
 
 
 def check(checker: Validator, body: Any) -> None:
-    """Raises the 400 for the first thing wrong with `body`, outermost first."""
-    found = sorted(checker.iter_errors(body), key=lambda error: (len(error.absolute_path), _rank(error)))
-    if not found:
+    """Raise a 400 for the first error of `body`, outermost first."""
+    failures = sorted(
+        checker.iter_errors(body), key=lambda error: (len(error.absolute_path), _error_rank(error))
+    )
+    if not failures:
         return
-    error = found[0]
-    # Of alternatives, the one that nearly fits says more than "fits none".
+    error = failures[0]
+    # Of several alternatives, report the error of the closest one.
     while error.context and (inner := best_match(error.context)) is not None:
         error = inner
-    raise _refusal(error)
+    raise _api_error(error)
 
 
-def _rank(error: ValidationError) -> int:
-    # A misspelt field is also a missing one: the misspelling is the cause, so it is told first.
+def _error_rank(error: ValidationError) -> int:
+    # A misspelled field is also a missing one: report the misspelling, which is the cause.
     order = ("type", "additionalProperties", "required")
     return order.index(str(error.validator)) if str(error.validator) in order else len(order)
 
 
-def _refusal(error: ValidationError) -> errors.ApiError:
+def _api_error(error: ValidationError) -> errors.ApiError:
     path = [str(part) for part in error.absolute_path]
     if error.validator == "required":
-        wanted: Any = error.validator_value
-        given: Any = error.instance
-        missing = next(name for name in wanted if name not in given)
+        required: Any = error.validator_value
+        instance: Any = error.instance
+        missing = next(name for name in required if name not in instance)
         field = ".".join([*path, missing])
         return errors.invalid(f"the field {field} is required", field)
     if str(error.validator) in ("additionalProperties", "propertyNames"):
-        return _unknown(error, path)
+        return _unknown_field(error, path)
     field = ".".join(path)
-    return errors.invalid(f"{field or 'the body'} {sentence(error)}", field or None)
+    return errors.invalid(f"{field or 'the body'} {describe(error)}", field or None)
 
 
-def _unknown(error: ValidationError, path: list[str]) -> errors.ApiError:
+def _unknown_field(error: ValidationError, path: list[str]) -> errors.ApiError:
     if error.validator == "propertyNames" or not isinstance(error.instance, dict):
-        return errors.invalid(f"{'.'.join(path)} {sentence(error)}", ".".join(path))
-    known = list((error.schema.get("properties") or {}) if isinstance(error.schema, dict) else ())
-    name = next(str(key) for key in error.instance if key not in known)
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}?" if near else "known are " + ", ".join(sorted(known))
+        return errors.invalid(f"{'.'.join(path)} {describe(error)}", ".".join(path))
+    properties = list((error.schema.get("properties") or {}) if isinstance(error.schema, dict) else ())
+    name = next(str(key) for key in error.instance if key not in properties)
+    matches = get_close_matches(name, properties, 1)
+    hint = f"did you mean {matches[0]}?" if matches else "the fields are " + ", ".join(sorted(properties))
     field = ".".join([*path, name])
     return errors.invalid(f"there is no field {field[:200]!r}; {hint}", field[:200])
 
 
-def sentence(error: ValidationError) -> str:
-    """What is wrong, to follow the field's name."""
-    wanted: Any = error.validator_value
+def describe(error: ValidationError) -> str:
+    """Describe an error; the text follows the name of the field."""
+    expected: Any = error.validator_value
     match error.validator:
         case "type":
-            types = [wanted] if isinstance(wanted, str) else list(wanted)
-            return "must be " + " or ".join(_NAMES.get(name, name) for name in types)
+            types = [expected] if isinstance(expected, str) else list(expected)
+            return "must be " + " or ".join(_TYPE_NAMES.get(name, name) for name in types)
         case "enum":
-            return "must be one of " + ", ".join(str(choice) for choice in wanted)
+            return "must be one of " + ", ".join(str(choice) for choice in expected)
         case "minLength" | "minItems" | "minProperties":
-            return "must not be empty" if wanted == 1 else f"must be at least {wanted} long"
+            return "must not be empty" if expected == 1 else f"must be at least {expected} long"
         case "maxLength" | "maxItems" | "maxProperties":
-            return f"must be at most {wanted} long"
+            return f"must be at most {expected} long"
         case "minimum":
-            return f"must be at least {wanted}"
+            return f"must be at least {expected}"
         case "maximum":
-            return f"must be at most {wanted}"
+            return f"must be at most {expected}"
         case "oneOf" | "anyOf":
-            return "fits none of the possible forms"
+            return "matches none of the allowed forms"
     meaning = str(error.schema.get("description") or "") if isinstance(error.schema, dict) else ""
     return (
-        f"does not have the expected form: {_first(meaning)}"
+        f"does not have the expected form: {_first_sentence(meaning)}"
         if meaning
         else "does not have the expected form"
     )
 
 
-def _first(text: str) -> str:
+def _first_sentence(text: str) -> str:
     return re.split(r"(?<=[^.]{2}[.])\s", text, maxsplit=1)[0]

@@ -1,1 +1,1 @@
-"""The API's description: one OpenAPI 3.1 document, made of the tables that requests are checked by."""
+"""The OpenAPI 3.1 document, generated from the endpoint tables that validate requests."""

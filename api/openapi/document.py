@@ -1,7 +1,7 @@
-"""The OpenAPI 3.1 document, made of the operations and their schemas.
+"""Generates the OpenAPI 3.1 document from operations and schemas.
 
-Pure. Called by `api.openapi.routes`, which serves it, and by tests, which hold
-every answer against it.
+Pure. Called by `api.openapi.routes`, which serves it, and by tests, which check every response
+against it.
 """
 
 import re
@@ -9,22 +9,26 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from api import errors
-from api.http.operation import Answer, Operation
+from api.http.operation import Operation, ResponseSpec
 from api.http.query import Parameter
 from api.openapi import examples, headers, shapes
 from api.openapi.references import Components
 from api.v1 import schemas
 
 _PLACEHOLDER = re.compile(r"\{(\w+)(?::[^}]*)?\}")
-_IDS = {
+_ID_SCHEMAS = {
     "runs": shapes.RUN_ID,
     "deployments": schemas.DEPLOYMENT_ID,
     "api-keys": shapes.KEY_ID,
 }
-_PARTS: dict[str, Mapping[str, Any]] = {
+_PLACEHOLDER_SCHEMAS: dict[str, Mapping[str, Any]] = {
     "name": schemas.PROJECT_NAME,
     "variable": schemas.VARIABLE_NAME,
-    "artifact": {"type": "string", "minLength": 1, "description": "A file's name; it may contain slashes."},
+    "artifact": {
+        "type": "string",
+        "minLength": 1,
+        "description": "The name of the file; it may contain slashes.",
+    },
 }
 _TAGS = {
     "projects": "Projects",
@@ -36,61 +40,61 @@ _TAGS = {
     "api-keys": "API keys",
     "hooks": "Webhooks",
 }
-_ABOUT = (
-    "Crews (multi-agent Python programs) as deployments and runs on Kubernetes. A single object comes as "
+_API_DESCRIPTION = (
+    "Deploys and runs crews (multi-agent Python programs) on Kubernetes. A single object is returned as "
     "`{data}`, a list as `{data, pagination}`, an error as `{error: {code, message, details}}`. "
-    "The scope an operation asks of a key stands in its security requirement; `admin` includes all, and "
-    "every key may read. A caller may hold other scopes in one project than in another."
+    "The security requirement of an operation names the scope that the key needs; `admin` includes all "
+    "scopes, and every key may read. A caller can have different scopes in different projects."
 )
-_REFUSED = {
-    400: "The request is wrong; `error.details.field` names the parameter or field.",
-    401: "No valid key was shown.",
-    403: "The key lacks the scope, or is not for the project that the request names.",
-    404: "There is no such thing, or the key may not see it.",
-    405: "The method is not possible here.",
-    406: "The answer does not come in a media type that Accept names.",
-    408: "The body did not arrive in time.",
-    409: "The request is right, but not in this state.",
-    413: "The body is too large.",
-    415: "The body is not declared as what is taken here.",
-    416: "The range lies beyond the file.",
-    429: "Too many requests in this minute, too many streams, or a queue or the room for uploads is full.",
-    500: "The service failed; `error.details.request_id` finds it in its log.",
-    503: "A part of the service is away; the same request may succeed shortly.",
+_ERROR_DESCRIPTIONS = {
+    400: "Invalid request; `error.details.field` names the parameter or field.",
+    401: "No valid API key.",
+    403: "The key lacks the scope, or access to the project in the request.",
+    404: "The object does not exist, or the key has no access to it.",
+    405: "The method is not allowed here.",
+    406: "The response is not available in a media type of the Accept header.",
+    408: "The request body did not arrive in time.",
+    409: "The request conflicts with the current state.",
+    413: "The request body is too large.",
+    415: "The media type of the request body is not supported.",
+    416: "The range is beyond the end of the file.",
+    429: "Too many requests per minute or too many streams, or a queue or the upload quota is full.",
+    500: "Internal error; `error.details.request_id` identifies it in the log.",
+    503: "The service is temporarily unavailable; the same request may succeed shortly.",
 }
-_KEY = {
+_SECURITY_SCHEME = {
     "type": "http",
     "scheme": "bearer",
     "bearerFormat": "crw_…",
-    "description": "An API key; or, as the installation is set up, a token of the cluster for its audience, "
-    "or the identity of a GitHub workflow that a project lets in.",
+    "description": "An API key; or, depending on the installation, a Kubernetes token for its audience, "
+    "or the OIDC token of a GitHub workflow that a project allows.",
 }
-_WRITES = ("POST", "PUT", "PATCH", "DELETE")
+_WRITE_METHODS = ("POST", "PUT", "PATCH", "DELETE")
 
 
 def document(operations: Iterable[Operation], public_url: str) -> dict[str, Any]:
-    """The document as JSON. Raises ValueError where two operations or two schemas have one name."""
-    components, paths, known = Components(), dict[str, dict[str, Any]](), set[str]()
+    """Return the document as JSON. Raises ValueError if two operations or two schemas share a name."""
+    components, paths, operation_ids = Components(), dict[str, dict[str, Any]](), set[str]()
     for operation in operations:
         path = _PLACEHOLDER.sub(r"{\1}", operation.path)
         placeholders = [*_path_parameters(operation.path, components)]
-        found = paths.setdefault(path, {"parameters": placeholders} if placeholders else {})
-        described = _operation(operation, components)
-        if described["operationId"] in known:
-            raise ValueError(f"two operations are called {described['operationId']}")
-        known.add(described["operationId"])
-        found[operation.method.lower()] = described
+        item = paths.setdefault(path, {"parameters": placeholders} if placeholders else {})
+        operation_object = _operation(operation, components)
+        if operation_object["operationId"] in operation_ids:
+            raise ValueError(f"two operations are called {operation_object['operationId']}")
+        operation_ids.add(operation_object["operationId"])
+        item[operation.method.lower()] = operation_object
         if operation.method == "GET" and operation.head:
-            found["head"] = _without_bodies(described)
+            item["head"] = _without_bodies(operation_object)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Crewyard", "version": "v1", "description": _ABOUT},
+        "info": {"title": "Crewyard", "version": "v1", "description": _API_DESCRIPTION},
         "servers": [{"url": public_url}],
         "security": [{"key": []}],
         "tags": [{"name": tag} for tag in (*dict.fromkeys(_TAGS.values()), "Service")],
         "paths": paths,
         "components": {
-            "securitySchemes": {"key": {**_KEY}},
+            "securitySchemes": {"key": {**_SECURITY_SCHEME}},
             "headers": headers.components(),
             "responses": dict(sorted(components.responses.items())),
             "schemas": dict(sorted(components.schemas.items())),
@@ -99,10 +103,10 @@ def document(operations: Iterable[Operation], public_url: str) -> dict[str, Any]
 
 
 def _operation(operation: Operation, components: Components) -> dict[str, Any]:
-    limited = operation.path.startswith("/v1/")
+    rate_limited = operation.path.startswith("/v1/")
     parameters = [_parameter(parameter, "query", components) for parameter in operation.query]
     parameters += [_parameter(parameter, "header", components) for parameter in operation.headers]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "operationId": operation_id(operation.summary),
         "summary": operation.summary,
         "description": operation.description,
@@ -110,52 +114,55 @@ def _operation(operation: Operation, components: Components) -> dict[str, Any]:
         "security": [{"key": [operation.scope]}] if operation.scope else [],
     }
     if parameters:
-        found["parameters"] = parameters
+        result["parameters"] = parameters
     if operation.body is not None:
         content: dict[str, Any] = {"schema": components.refer(operation.body)}
         if operation.example is not None:
             content["example"] = operation.example
-        found["requestBody"] = {"required": True, "content": {operation.takes: content}}
-    responses = {str(answer.status): _answer(answer, limited, components) for answer in operation.answers}
-    for status in refusals(operation):
-        name = f"Error{status}" if limited else f"Error{status}Unlimited"
-        components.responses.setdefault(name, _refusal(status, limited, components))
+        result["requestBody"] = {"required": True, "content": {operation.consumes: content}}
+    responses = {
+        str(response.status): _response(response, rate_limited, components)
+        for response in operation.responses
+    }
+    for status in error_statuses(operation):
+        name = f"Error{status}" if rate_limited else f"Error{status}Unlimited"
+        components.responses.setdefault(name, _error_response(status, rate_limited, components))
         responses[str(status)] = {"$ref": f"#/components/responses/{name}"}
-    found["responses"] = dict(sorted(responses.items()))
-    return found
+    result["responses"] = dict(sorted(responses.items()))
+    return result
 
 
-def refusals(operation: Operation) -> list[int]:
-    """The statuses of errors that an operation can answer with."""
-    found = {500, *operation.refusals}
+def error_statuses(operation: Operation) -> list[int]:
+    """Return the error statuses of an operation."""
+    statuses = {500, *operation.error_statuses}
     if operation.path.startswith("/v1/"):
-        found |= {400, 429, 503}
+        statuses |= {400, 429, 503}
     if operation.scope is not None:
-        found |= {401, 403}
-        found |= {406} if "*/*" not in operation.produces else set()
-        found |= {408, 413, 415} if operation.method in _WRITES else set()
+        statuses |= {401, 403}
+        statuses |= {406} if "*/*" not in operation.produces else set()
+        statuses |= {408, 413, 415} if operation.method in _WRITE_METHODS else set()
     if "{" in operation.path:
-        found.add(404)
-    return sorted(found)
+        statuses.add(404)
+    return sorted(statuses)
 
 
 def operation_id(summary: str) -> str:
-    """`Start a run` → `start_run`."""
+    """Convert `Start a run` to `start_run`."""
     words = re.findall(r"[a-z0-9]+", summary.lower())
     return "_".join(word for word in words if word not in ("a", "an", "the", "of", "its"))
 
 
 def _tag(path: str) -> str:
     parts = [part for part in path.split("/") if part in _TAGS]
-    # What stands below a project has a section of its own, what stands below a run has not.
+    # A resource below a project has its own section; one below a run does not.
     return _TAGS[parts[-1] if parts[0] == "projects" else parts[0]] if parts else "Service"
 
 
 def _path_parameters(path: str, components: Components) -> Iterable[dict[str, Any]]:
     parts = path.split("/")
     for name in _PLACEHOLDER.findall(path):
-        collection = next(parts[place - 1] for place, part in enumerate(parts) if part.startswith("{" + name))
-        schema = _IDS.get(collection, shapes.TEXT) if name == "id" else _PARTS[name]
+        collection = next(parts[index - 1] for index, part in enumerate(parts) if part.startswith("{" + name))
+        schema = _ID_SCHEMAS.get(collection, shapes.TEXT) if name == "id" else _PLACEHOLDER_SCHEMAS[name]
         yield {
             "name": name,
             "in": "path",
@@ -166,40 +173,40 @@ def _path_parameters(path: str, components: Components) -> Iterable[dict[str, An
         }
 
 
-def _parameter(parameter: Parameter, place: str, components: Components) -> dict[str, Any]:
+def _parameter(parameter: Parameter, location: str, components: Components) -> dict[str, Any]:
     schema = dict(parameter.schema)
     if parameter.default is not None:
         schema["default"] = parameter.default
-    found = {
+    result = {
         "name": parameter.name,
-        "in": place,
+        "in": location,
         "required": parameter.required,
         "description": parameter.description or str(schema.get("description") or ""),
         "schema": components.refer(schema),
     }
-    return found if parameter.example is None else {**found, "example": parameter.example}
+    return result if parameter.example is None else {**result, "example": parameter.example}
 
 
-def _answer(answer: Answer, limited: bool, components: Components) -> dict[str, Any]:
-    names = (*(headers.LIMITED if limited else headers.ALWAYS), *answer.headers)
-    found: dict[str, Any] = {
-        "description": answer.description,
-        "headers": headers.of_answer(names, answer.optional),
+def _response(spec: ResponseSpec, rate_limited: bool, components: Components) -> dict[str, Any]:
+    names = (*(headers.LIMITED if rate_limited else headers.ALWAYS), *spec.headers)
+    result: dict[str, Any] = {
+        "description": spec.description,
+        "headers": headers.for_response(names, spec.optional_headers),
     }
-    for kind, schema in answer.content.items():
+    for media_type, schema in spec.content.items():
         content: dict[str, Any] = {"schema": components.refer(schema)}
-        if kind in answer.examples:
-            content["example"] = answer.examples[kind]
-        found.setdefault("content", {})[kind] = content
-    return found
+        if media_type in spec.examples:
+            content["example"] = spec.examples[media_type]
+        result.setdefault("content", {})[media_type] = content
+    return result
 
 
-def _refusal(status: int, limited: bool, components: Components) -> dict[str, Any]:
-    names = (*(headers.LIMITED if limited else headers.ALWAYS), *headers.OF_ERROR.get(status, ()))
-    failure = {"code": errors.code_of(status), "message": _REFUSED[status], "details": {}}
+def _error_response(status: int, rate_limited: bool, components: Components) -> dict[str, Any]:
+    names = (*(headers.LIMITED if rate_limited else headers.ALWAYS), *headers.BY_ERROR_STATUS.get(status, ()))
+    failure = {"code": errors.code_of(status), "message": _ERROR_DESCRIPTIONS[status], "details": {}}
     return {
-        "description": _REFUSED[status],
-        "headers": headers.of_answer(names, ()),
+        "description": _ERROR_DESCRIPTIONS[status],
+        "headers": headers.for_response(names, ()),
         "content": {
             "application/json": {
                 "schema": components.refer(shapes.ERROR),
@@ -209,14 +216,14 @@ def _refusal(status: int, limited: bool, components: Components) -> dict[str, An
     }
 
 
-def _without_bodies(described: Mapping[str, Any]) -> dict[str, Any]:
+def _without_bodies(operation: Mapping[str, Any]) -> dict[str, Any]:
     responses = {
         status: {key: value for key, value in response.items() if key != "content"}
-        for status, response in described["responses"].items()
+        for status, response in operation["responses"].items()
     }
     return {
-        **{key: value for key, value in described.items() if key != "requestBody"},
-        "operationId": described["operationId"] + "_head",
-        "summary": described["summary"] + " (headers only)",
+        **{key: value for key, value in operation.items() if key != "requestBody"},
+        "operationId": operation["operationId"] + "_head",
+        "summary": operation["summary"] + " (headers only)",
         "responses": responses,
     }

@@ -1,11 +1,11 @@
-"""Examples: bodies and answers as they look, one yard for all of them. Pure.
+"""Example bodies and responses, all of one consistent installation. Pure.
 
-Called by the tables of `api.v1`; the tests run every one of them.
+Called by the endpoint tables of `api.v1`; the tests run every example.
 """
 
 from typing import Any
 
-MOMENT = "2026-11-21T10:00:00.000000Z"
+TIMESTAMP = "2026-11-21T10:00:00.000000Z"
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 PROJECT_NAME = "research"
 PATH = {
@@ -17,7 +17,7 @@ PATH = {
     "uploads": "upl_ab12",
     "api-keys": "K3yK3yK3yK",
 }
-"""By the placeholder's name; an `id` by the collection it stands in."""
+"""By placeholder name; for `id`, by the collection before it."""
 
 PROJECT_SPEC = {
     "source": {"git": {"url": "https://git.example.com/team/research.git", "ref": {"branch": "main"}}}
@@ -35,7 +35,7 @@ PROJECT: dict[str, Any] = {
     "github": None,
     "oidc": None,
     "retention": None,
-    "created_at": MOMENT,
+    "created_at": TIMESTAMP,
     "active_deployment_id": "dep_ab12",
     "ready": {"status": True, "reason": "Resolved", "message": ""},
 }
@@ -62,9 +62,9 @@ DEPLOYMENT_CREATED = {
     "project": PROJECT_NAME,
     "status": "building",
     "message": "Ask for tides",
-    "created_at": MOMENT,
+    "created_at": TIMESTAMP,
 }
-DEPLOYMENT_ITEM = {**DEPLOYMENT_CREATED, "status": "active", "activated_at": MOMENT}
+DEPLOYMENT_ITEM = {**DEPLOYMENT_CREATED, "status": "active", "activated_at": TIMESTAMP}
 DEPLOYMENT = {
     **DEPLOYMENT_ITEM,
     "git_sha": "1f7a7a4",
@@ -76,14 +76,14 @@ RUN_ITEM = {
     "deployment_id": "dep_ab12",
     "project": PROJECT_NAME,
     "status": "succeeded",
-    "created_at": MOMENT,
+    "created_at": TIMESTAMP,
     "completed_at": "2026-11-21T10:00:05.000000Z",
     "duration_ms": 4210,
 }
 RUN_CREATED = {
     "id": "run_ab12",
     "status": "pending",
-    "created_at": MOMENT,
+    "created_at": TIMESTAMP,
     "deployment_id": "dep_ab12",
     "project": PROJECT_NAME,
     "input": {"topic": "tides"},
@@ -116,7 +116,7 @@ ARTIFACT = {
     "content_type": "text/markdown",
     "sha256": DIGEST,
     "partial": False,
-    "created_at": MOMENT,
+    "created_at": TIMESTAMP,
     "url": "https://crewyard.example.com/v1/runs/run_ab12/artifacts/report.md",
 }
 KEY_CREATE = {
@@ -131,7 +131,7 @@ KEY = {
     "scopes": ["deploy", "run"],
     "projects": [PROJECT_NAME],
     "plan": None,
-    "created_at": MOMENT,
+    "created_at": TIMESTAMP,
     "expires_at": "2027-11-21T00:00:00Z",
     "last_used_at": None,
 }
@@ -142,7 +142,7 @@ HOOK = {
     "repository": {"full_name": "team/research", "default_branch": "main"},
 }
 HOOK_SIGNATURE = f"sha256={DIGEST}"
-HOOK_TAKEN = {"effect": "look", "reason": "the repository is looked at now"}
+HOOK_ACCEPTED = {"effect": "look", "reason": "the repository is polled now"}
 HOOK_PING = {"effect": "none", "reason": "a ping; the webhook works"}
 _USED = {
     "runs": 12,

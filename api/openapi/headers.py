@@ -1,4 +1,4 @@
-"""The headers of answers, described once. Pure. Called by `api.openapi.document`."""
+"""Response headers. Pure. Called by `api.openapi.document`."""
 
 from typing import Any
 
@@ -11,26 +11,26 @@ def _header(description: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 HEADERS: dict[str, dict[str, Any]] = {
-    "X-Request-Id": _header("The request's id: the one that was sent, or ours.", {**_TEXT, "minLength": 1}),
-    "X-RateLimit-Limit": _header("Requests a minute.", _COUNT),
+    "X-Request-Id": _header("The id of the request, of the client or generated.", {**_TEXT, "minLength": 1}),
+    "X-RateLimit-Limit": _header("Requests per minute.", _COUNT),
     "X-RateLimit-Remaining": _header("Requests left in this minute.", _COUNT),
     "X-RateLimit-Reset": _header("When the next minute begins, in epoch seconds.", _COUNT),
     "Retry-After": _header("Seconds after which the same request may succeed.", _COUNT),
-    "WWW-Authenticate": _header("How to show a key.", _TEXT),
-    "Location": _header("The address of what was made.", _TEXT),
-    "Link": _header("Addresses of the first, previous, next and last page (RFC 8288).", _TEXT),
-    "Allow": _header("The methods there are.", _TEXT),
-    "ETag": _header("The validator of the bytes, for If-None-Match and If-Range.", _TEXT),
-    "Accept-Ranges": _header("That ranges of bytes are served.", {"const": "bytes"}),
-    "Content-Range": _header("Which part of the whole this is, or how long the whole is.", _TEXT),
-    "Content-Disposition": _header("The file's name.", _TEXT),
-    "Content-Security-Policy": _header("What the page may load: itself and the description.", _TEXT),
-    "Cache-Control": _header("Whether it may be kept.", _TEXT),
+    "WWW-Authenticate": _header("The authentication scheme.", _TEXT),
+    "Location": _header("The URL of the created object.", _TEXT),
+    "Link": _header("URLs of the first, previous, next and last page (RFC 8288).", _TEXT),
+    "Allow": _header("The allowed methods.", _TEXT),
+    "ETag": _header("The entity tag of the bytes, for If-None-Match and If-Range.", _TEXT),
+    "Accept-Ranges": _header("Byte ranges are supported.", {"const": "bytes"}),
+    "Content-Range": _header("The range of this part, or the total size.", _TEXT),
+    "Content-Disposition": _header("The name of the file.", _TEXT),
+    "Content-Security-Policy": _header("What the page may load: itself and this document.", _TEXT),
+    "Cache-Control": _header("Whether the response may be cached.", _TEXT),
 }  # fmt: skip
 ALWAYS = ("X-Request-Id",)
 LIMITED = (*ALWAYS, "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
-"""On every answer below /v1."""
-OF_ERROR: dict[int, tuple[str, ...]] = {
+"""On every response below /v1."""
+BY_ERROR_STATUS: dict[int, tuple[str, ...]] = {
     401: ("WWW-Authenticate",),
     405: ("Allow",),
     416: ("Content-Range",),
@@ -39,13 +39,13 @@ OF_ERROR: dict[int, tuple[str, ...]] = {
 }
 
 
-def of_answer(names: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
-    """The headers of one answer, as the document has them."""
+def for_response(names: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
+    """Return the header objects of a response."""
     required = {name: {"$ref": f"#/components/headers/{name}"} for name in names}
-    # A reference cannot say that this answer may go without, so these are written out.
+    # A reference cannot override `required`, so optional headers are inlined.
     return required | {name: {**HEADERS[name], "required": False} for name in optional}
 
 
 def components() -> dict[str, Any]:
-    """All headers, for references."""
+    """Return all headers, for references."""
     return {name: {**header, "required": True} for name, header in HEADERS.items()}

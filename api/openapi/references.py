@@ -1,4 +1,4 @@
-"""What a document has once and refers to: schemas with a title, and shared answers. Pure.
+"""Shared components of the document: schemas with a title, and error responses. Pure.
 
 Called by `api.openapi.document`.
 """
@@ -6,37 +6,37 @@ Called by `api.openapi.document`.
 from collections.abc import Mapping
 from typing import Any
 
-_ONE = ("items", "additionalProperties", "propertyNames", "not")
-_MANY = ("anyOf", "oneOf", "allOf")
+_SCHEMA_KEYWORDS = ("items", "additionalProperties", "propertyNames", "not")
+_SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf")
 
 
 class Components:
-    """The schemas of a document, by title, and the answers that several operations share."""
+    """Schemas by title, and responses shared by several operations."""
 
     def __init__(self) -> None:
         self.schemas: dict[str, Any] = {}
         self.responses: dict[str, Any] = {}
 
     def refer(self, schema: Any) -> Any:
-        """The schema with references in the place of what has a title, itself included.
+        """Return the schema with titled schemas, including itself, replaced by references.
 
-        Raises ValueError where two different schemas have one title.
+        Raises ValueError if two different schemas share a title.
         """
         if not isinstance(schema, Mapping):
             return schema
-        found = {key: self._inner(key, value) for key, value in schema.items()}
+        result = {key: self._inner(key, value) for key, value in schema.items()}
         title = schema.get("title")
         if title is None:
-            return found
-        if self.schemas.setdefault(title, found) != found:
+            return result
+        if self.schemas.setdefault(title, result) != result:
             raise ValueError(f"two schemas are called {title}")
         return {"$ref": f"#/components/schemas/{title}"}
 
     def _inner(self, key: str, value: Any) -> Any:
         if key == "properties":
             return {name: self.refer(inner) for name, inner in value.items()}
-        if key in _ONE:
+        if key in _SCHEMA_KEYWORDS:
             return self.refer(value)
-        if key in _MANY:
+        if key in _SCHEMA_LIST_KEYWORDS:
             return [self.refer(inner) for inner in value]
         return list(value) if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""The API's description: /openapi.json for programs, /docs for people. Called by `api.app`."""
+"""Serves the OpenAPI document at /openapi.json and as a page at /docs. Called by `api.app`."""
 
 import hashlib
 
@@ -8,40 +8,40 @@ from api import health, pages
 from api.console import routes as console
 from api.http import negotiation
 from api.http.json_encoding import encode
-from api.http.operation import Answer, Open
+from api.http.operation import PublicOperation, ResponseSpec
 from api.openapi.document import document
 from api.v1.endpoints import ENDPOINTS
 from api.v1.uploads import routes as uploads
 from api.webhooks import routes as webhooks
 
-OPEN = (
-    *health.OPEN,
-    *uploads.OPEN,
-    *webhooks.OPEN,
-    *console.OPEN,
-    Open(
+PUBLIC_OPERATIONS = (
+    *health.PUBLIC_OPERATIONS,
+    *uploads.PUBLIC_OPERATIONS,
+    *webhooks.PUBLIC_OPERATIONS,
+    *console.PUBLIC_OPERATIONS,
+    PublicOperation(
         "GET",
         "/openapi.json",
         "Read this description",
         "This document.",
         (
-            Answer(
+            ResponseSpec(
                 200,
                 "The document.",
                 {negotiation.JSON: {"type": "object"}},
                 headers=("ETag", "Cache-Control"),
             ),
-            Answer(304, "The caller has this document.", headers=("ETag",)),
+            ResponseSpec(304, "Not modified.", headers=("ETag",)),
         ),
         head=True,
     ),
-    Open(
+    PublicOperation(
         "GET",
         "/docs",
         "Read the documentation",
-        "This document as a page.",
+        "This document as an HTML page.",
         (
-            Answer(
+            ResponseSpec(
                 200,
                 "The page.",
                 {"text/html": {"type": "string"}},
@@ -51,18 +51,18 @@ OPEN = (
         head=True,
     ),
 )
-"""Operations that ask for no key."""
-OPERATIONS = (*ENDPOINTS, *OPEN)
+"""Operations that require no key."""
+OPERATIONS = (*ENDPOINTS, *PUBLIC_OPERATIONS)
 
 
 def mount(app: web.Application, public_url: str) -> None:
-    """Makes the document once and serves it, and the page that shows it."""
+    """Generate the document once; add the routes of the document and its page."""
     body = encode(document(OPERATIONS, public_url))
-    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
     async def get(request: web.Request) -> web.StreamResponse:
-        headers = {"ETag": tag, "Cache-Control": "no-cache"}
-        if request.headers.get("If-None-Match") == tag:
+        headers = {"ETag": etag, "Cache-Control": "no-cache"}
+        if request.headers.get("If-None-Match") == etag:
             return web.Response(status=304, headers=headers)
         return web.Response(body=body, content_type=negotiation.JSON, headers=headers)
 

@@ -1,7 +1,7 @@
-"""What the API answers, as JSON Schemas: the other half of `api.v1.schemas`. Pure.
+"""JSON Schemas of responses; `api.v1.schemas` has those of requests. Pure.
 
-Called by the tables of `api.v1`. Every schema with a title becomes a component
-of the document. Keys are exact: an answer with any other is a failed test.
+Called by the endpoint tables of `api.v1`. Every schema with a title becomes a component of the
+document. Schemas are closed: a response with any other key fails the tests.
 """
 
 from collections.abc import Mapping
@@ -23,19 +23,21 @@ from crds.kinds import DEPLOYMENT as DEPLOYMENT_KIND
 Schema = dict[str, Any]
 
 
-def shape(title: str, properties: Mapping[str, Any], optional: tuple[str, ...] = ()) -> Schema:
-    """An object of exactly these properties; all are there but the optional ones."""
+def object_schema(title: str, properties: Mapping[str, Any], optional: tuple[str, ...] = ()) -> Schema:
+    """Return a closed object schema; all properties but the `optional` ones are required."""
     return {
         "title": title,
         "type": "object",
         "required": [name for name in properties if name not in optional],
-        "properties": {name: words.described(title, name, schema) for name, schema in properties.items()},
+        "properties": {
+            name: words.with_description(title, name, schema) for name, schema in properties.items()
+        },
         "additionalProperties": False,
     }
 
 
 def nullable(schema: Schema) -> Schema:
-    """The schema, or null."""
+    """Return a schema that also allows null."""
     if "title" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     return {**schema, "type": [schema["type"], "null"]}
@@ -43,43 +45,43 @@ def nullable(schema: Schema) -> Schema:
 
 TEXT: Schema = {"type": "string"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
-MOMENT: Schema = {"type": "string", "format": "date-time"}
+TIMESTAMP: Schema = {"type": "string", "format": "date-time"}
 SSE: Schema = {"description": "Server-sent events: `id`, `event`, and `data` as one line of JSON."}
-ADDRESS: Schema = {"type": "string", "format": "uri"}
+URL: Schema = {"type": "string", "format": "uri"}
 SHA256: Schema = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 RUN_ID: Schema = {
     "title": "RunId",
     "type": "string",
     "pattern": "^run_[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
     "maxLength": 52,
-    "description": "A run's id, such as run_ab12.",
+    "description": "The id of a run, such as run_ab12.",
 }
 
-KEY_ID: Schema = {"type": "string", "pattern": "^[0-9A-Za-z]{10}$", "description": "A key's id."}
+KEY_ID: Schema = {"type": "string", "pattern": "^[0-9A-Za-z]{10}$", "description": "The id of a key."}
 
 _READY = {"status": {"type": ["boolean", "null"]}, "reason": TEXT, "message": TEXT}
 _SPEC = {
     name: nullable(field) if name != "plan" else field
     for name, field in casing.request_schema(PROJECT_SPEC)["properties"].items()
 }
-PROJECT = shape(
+PROJECT = object_schema(
     "Project",
     {
         "name": PROJECT_NAME,
         **_SPEC,
-        "created_at": MOMENT,
+        "created_at": TIMESTAMP,
         "active_deployment_id": nullable(DEPLOYMENT_ID),
-        "ready": shape("Ready", _READY),
+        "ready": object_schema("Ready", _READY),
     },
 )
-VARIABLE = shape("Variable", {"name": TEXT, "updated_at": MOMENT})
+VARIABLE = object_schema("Variable", {"name": TEXT, "updated_at": TIMESTAMP})
 
 _DEPLOYMENT: dict[str, Schema] = {
     "id": DEPLOYMENT_ID,
     "project": PROJECT_NAME,
     "status": {"type": "string", "enum": list(DEPLOYMENT_STATUSES)},
     "message": TEXT,
-    "created_at": MOMENT,
+    "created_at": TIMESTAMP,
 }
 _BUILD_ERROR = casing.request_schema(
     crd.openapi(DEPLOYMENT_KIND)["properties"]["status"]["properties"]["error"]
@@ -87,23 +89,23 @@ _BUILD_ERROR = casing.request_schema(
 _DOCS_URL = {
     "type": "string",
     "format": "uri",
-    "description": "Where the reason is explained; only where the installation says so, and not in lists.",
+    "description": "The documentation of the reason; only if the installation sets it, and not in lists.",
 }
 _BUILD_ERROR = {**_BUILD_ERROR, "properties": {**_BUILD_ERROR["properties"], "docs_url": _DOCS_URL}}
-_ENDED = {"activated_at": nullable(MOMENT), "error": {"title": "BuildError", **_BUILD_ERROR}}
-DEPLOYMENT_CREATED = shape("DeploymentCreated", _DEPLOYMENT)
-DEPLOYMENT_ITEM = shape("DeploymentItem", {**_DEPLOYMENT, **_ENDED}, ("error",))
-DEPLOYMENT = shape(
+_ENDED = {"activated_at": nullable(TIMESTAMP), "error": {"title": "BuildError", **_BUILD_ERROR}}
+DEPLOYMENT_CREATED = object_schema("DeploymentCreated", _DEPLOYMENT)
+DEPLOYMENT_ITEM = object_schema("DeploymentItem", {**_DEPLOYMENT, **_ENDED}, ("error",))
+DEPLOYMENT = object_schema(
     "Deployment",
     {
         **_DEPLOYMENT,
         **_ENDED,
         "git_sha": nullable(TEXT),
-        "build_logs_url": ADDRESS,
+        "build_logs_url": URL,
         "queue_position": {
             "type": "integer",
             "minimum": 1,
-            "description": "Its place in the queue of builds; only while it waits there.",
+            "description": "Its position in the build queue; only while it is queued.",
         },
     },
     ("queue_position", "error"),
@@ -112,29 +114,29 @@ DEPLOYMENT = shape(
 _RUN = {
     "id": RUN_ID,
     "status": {"type": "string", "enum": list(RUN_STATUSES)},
-    "created_at": MOMENT,
+    "created_at": TIMESTAMP,
     "deployment_id": nullable(DEPLOYMENT_ID),
-    # Empty for a Run that names, through kubectl, a deployment nobody knows.
+    # Empty for a Run created with kubectl that names an unknown deployment.
     "project": TEXT,
 }
-_RUN_END = {"completed_at": nullable(MOMENT), "duration_ms": nullable(COUNT)}
-_RUN_GIVEN = {"input": {"type": "object"}, "events_url": ADDRESS}
-RUN_ITEM = shape("RunItem", {**_RUN, **_RUN_END})
-RUN_CREATED = shape("RunCreated", {**_RUN, **_RUN_GIVEN})
-RUN = shape(
+_RUN_END = {"completed_at": nullable(TIMESTAMP), "duration_ms": nullable(COUNT)}
+_RUN_REQUESTED = {"input": {"type": "object"}, "events_url": URL}
+RUN_ITEM = object_schema("RunItem", {**_RUN, **_RUN_END})
+RUN_CREATED = object_schema("RunCreated", {**_RUN, **_RUN_REQUESTED})
+RUN = object_schema(
     "Run",
     {
         **_RUN,
-        **_RUN_GIVEN,
+        **_RUN_REQUESTED,
         **_RUN_END,
-        "started_at": nullable(MOMENT),
+        "started_at": nullable(TIMESTAMP),
         "queue_position": {
             "type": "integer",
             "minimum": 1,
-            "description": "How many places must become free until it gets one; only while it waits.",
+            "description": "How many slots must become free until it starts; only while it waits.",
         },
-        "output": {"description": "What the crew returned; only of a run that succeeded."},
-        "error": shape(
+        "output": {"description": "The return value of the crew; only for a succeeded run."},
+        "error": object_schema(
             "RunError",
             {"reason": nullable(TEXT), "message": nullable(TEXT), "docs_url": _DOCS_URL},
             ("docs_url",),
@@ -142,44 +144,46 @@ RUN = shape(
     },
     ("queue_position", "output", "error"),
 )
-EVENT = shape("Event", {"id": {"type": "integer", "minimum": 1}, "type": TEXT, "data": {"type": "object"}})
-ARTIFACT = shape(
+EVENT = object_schema(
+    "Event", {"id": {"type": "integer", "minimum": 1}, "type": TEXT, "data": {"type": "object"}}
+)
+ARTIFACT = object_schema(
     "Artifact",
     {
         "name": TEXT,
         "size": COUNT,
         "content_type": TEXT,
         "sha256": SHA256,
-        "partial": {"type": "boolean", "description": "Whether the crew was stopped before its end."},
-        "created_at": MOMENT,
-        "url": ADDRESS,
+        "partial": {"type": "boolean", "description": "Whether the crew was stopped before it finished."},
+        "created_at": TIMESTAMP,
+        "url": URL,
     },
 )
-UPLOAD = shape(
+UPLOAD = object_schema(
     "Upload",
     {
         "id": TEXT,
-        "upload_url": ADDRESS,
-        "build_context_url": ADDRESS,
+        "upload_url": URL,
+        "build_context_url": URL,
         "method": {"const": "PUT"},
         "headers": {"type": "object", "additionalProperties": TEXT},
-        "expires_at": MOMENT,
+        "expires_at": TIMESTAMP,
     },
 )
-UPLOAD_STORED = shape("UploadStored", {"id": TEXT, "size": COUNT, "sha256": SHA256})
+UPLOAD_STORED = object_schema("UploadStored", {"id": TEXT, "size": COUNT, "sha256": SHA256})
 _KEY: dict[str, Schema] = {
     "id": KEY_ID,
     "name": TEXT,
     "scopes": {"type": "array", "items": {"type": "string", "enum": list(SCOPES)}},
     "projects": {"type": ["array", "null"], "items": PROJECT_NAME, "description": "Null for all."},
     "plan": nullable(TEXT),
-    "created_at": MOMENT,
-    "expires_at": nullable(MOMENT),
-    "last_used_at": nullable(MOMENT),
+    "created_at": TIMESTAMP,
+    "expires_at": nullable(TIMESTAMP),
+    "last_used_at": nullable(TIMESTAMP),
 }
-KEY = shape("Key", _KEY)
-KEY_CREATED = shape(
-    "KeyCreated", {**_KEY, "key": {"type": "string", "description": "The key itself, shown this once."}}
+KEY = object_schema("Key", _KEY)
+KEY_CREATED = object_schema(
+    "KeyCreated", {**_KEY, "key": {"type": "string", "description": "The key itself, shown only once."}}
 )
 _AMOUNT: Schema = {"type": "number", "minimum": 0}
 _MEASURES: dict[str, Schema] = {
@@ -189,40 +193,45 @@ _MEASURES: dict[str, Schema] = {
     "artifact_bytes": COUNT,
     "prompt_tokens": COUNT,
     "completion_tokens": COUNT,
-    "cost": nullable({**_AMOUNT, "description": "By the installation's prices; null without them."}),
+    "cost": nullable(
+        {**_AMOUNT, "description": "The cost by the prices of the installation; null without prices."}
+    ),
 }
 _DATE: Schema = {"type": "string", "format": "date"}
-USAGE = shape(
+USAGE = object_schema(
     "Usage",
     {
         "project": PROJECT_NAME,
         "from": _DATE,
         "to": _DATE,
         "currency": nullable(TEXT),
-        "days": {"type": "array", "items": shape("UsageDay", {"date": _DATE, **_MEASURES})},
-        "total": shape("UsageTotal", _MEASURES),
+        "days": {"type": "array", "items": object_schema("UsageDay", {"date": _DATE, **_MEASURES})},
+        "total": object_schema("UsageTotal", _MEASURES),
     },
 )
-HOOK = shape(
+HOOK = object_schema(
     "Delivery",
     {
         "effect": {
             "type": "string",
             "enum": ["look", "close", "none"],
-            "description": "`look`: the repository is looked at now; `close`: previews go; or nothing.",
+            "description": "`look`: poll the repository now; `close`: remove previews; `none`: no effect.",
         },
-        "reason": {"type": "string", "description": "For people."},
+        "reason": {"type": "string", "description": "A sentence for users."},
     },
 )
-ERROR = shape(
+ERROR = object_schema(
     "Error",
     {
-        "error": shape(
+        "error": object_schema(
             "Failure",
             {
-                "code": {"type": "string", "description": "One stable word for machines."},
-                "message": {"type": "string", "description": "For people, with the next step."},
-                "details": {"type": "object", "description": "`field` names what is wrong."},
+                "code": {"type": "string", "description": "A stable code for programs."},
+                "message": {"type": "string", "description": "A sentence for users, with the next step."},
+                "details": {
+                    "type": "object",
+                    "description": "Details of the error; `field` names the invalid field.",
+                },
             },
         )
     },

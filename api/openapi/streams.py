@@ -1,49 +1,51 @@
-"""The answers that are no JSON: event streams, logs and files. Pure. Called by the tables of `api.v1`."""
+"""Responses other than JSON: event streams, logs and files. Pure. Called by tables of `api.v1`."""
 
 from api.http import negotiation
-from api.http.operation import Answer, nothing, page
+from api.http.operation import ResponseSpec, empty_response, page_response
 from api.http.query import Parameter
 from api.openapi import examples, shapes
 
 LAST_EVENT_ID = Parameter(
     "Last-Event-ID",
     {"type": "string"},
-    description="The stream continues after it; one that was never given counts as none.",
+    description="The stream resumes after this id; an unknown id is ignored.",
 )
-OVER = nothing("There is nothing after Last-Event-ID and never will be: do not reconnect.")
-_LIST = page(shapes.EVENT, examples.EVENT)
-EVENTS = Answer(
+STREAM_FINISHED = empty_response(
+    "The stream has ended and has no events after Last-Event-ID: do not reconnect."
+)
+_LIST = page_response(shapes.EVENT, examples.EVENT)
+EVENTS = ResponseSpec(
     200,
-    "Server-sent events to the terminal one, or a page of events, oldest first.",
+    "Server-sent events up to the terminal one, or a page of events, oldest first.",
     {negotiation.EVENT_STREAM: shapes.SSE, **_LIST.content},
-    optional=("Link", "Cache-Control"),
+    optional_headers=("Link", "Cache-Control"),
     examples={negotiation.EVENT_STREAM: examples.STREAM, **_LIST.examples},
 )
-BUILD_LOG = Answer(
+BUILD_LOG = ResponseSpec(
     200,
     "The log so far, or server-sent `log` messages and, after the last, one `end` with the status.",
     {negotiation.TEXT: shapes.TEXT, negotiation.EVENT_STREAM: shapes.SSE},
-    optional=("Cache-Control",),
+    optional_headers=("Cache-Control",),
     examples={negotiation.TEXT: "Collecting crewai\n"},
 )
-RUN_LOG = Answer(
+RUN_LOG = ResponseSpec(
     200, "The log so far.", {negotiation.TEXT: shapes.TEXT}, examples={negotiation.TEXT: examples.LOG}
 )
 
 FILE_HEADERS = (
     Parameter("Range", {"type": "string"}, description="One range of bytes, such as bytes=0-1023."),
-    Parameter("If-None-Match", {"type": "string"}, description="The ETag of what the caller has."),
-    Parameter("If-Range", {"type": "string"}, description="The ETag of what a range would continue."),
+    Parameter("If-None-Match", {"type": "string"}, description="The ETag of the client's copy."),
+    Parameter("If-Range", {"type": "string"}, description="The ETag of the copy that the range continues."),
 )
 _FILE = ("ETag", "Accept-Ranges", "Content-Disposition", "Cache-Control")
 FILE = (
-    Answer(200, "The bytes.", {negotiation.ANY: {}}, headers=_FILE),
-    Answer(206, "The range of bytes.", {negotiation.ANY: {}}, headers=(*_FILE, "Content-Range")),
-    Answer(
+    ResponseSpec(200, "The bytes.", {negotiation.ANY: {}}, headers=_FILE),
+    ResponseSpec(206, "The range of bytes.", {negotiation.ANY: {}}, headers=(*_FILE, "Content-Range")),
+    ResponseSpec(
         307,
-        "Where the installation says so: the bytes are at this address of the object store, for five "
-        "minutes. Ask there without the API key.",
+        "If the installation enables it: the bytes are at this URL of the object store for five "
+        "minutes. Send that request without the API key.",
         headers=("Location", "ETag", "Cache-Control"),
     ),
-    Answer(304, "The caller has these bytes.", headers=("ETag",)),
+    ResponseSpec(304, "Not modified.", headers=("ETag",)),
 )

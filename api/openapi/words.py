@@ -1,62 +1,62 @@
-"""What each field of the API's answers means, in one sentence. Pure. Called by `api.openapi.shapes`.
+"""Descriptions of response fields, one sentence each. Pure. Called by `api.openapi.shapes`.
 
-A field is described by its object's own word, else by the word that all objects share. A field
-without either fails a test; one whose schema is described or named itself needs none.
+A field has the description of its object, else the one shared by all objects. A field without
+either fails a test, unless its schema has a title or a description itself.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-_EVERYWHERE = {
+_SHARED = {
     "id": "Its id.",
-    "status": "Where it stands.",
-    "created_at": "When it was made.",
-    "deployment_id": "The deployment that is run; null while it is not known.",
-    "url": "Where it is read.",
+    "status": "Its status.",
+    "created_at": "When it was created.",
+    "deployment_id": "The deployment of the run; null while unknown.",
+    "url": "Its download URL.",
     "size": "Its size in bytes.",
     "sha256": "The SHA-256 of its bytes, in hexadecimal.",
 }
 _MEASURES = {
-    "runs": "Runs that ended.",
-    "run_seconds": "How long crews ran, all together.",
-    "build_seconds": "How long images were built, without waiting.",
-    "artifact_bytes": "Bytes of the artifacts that runs left.",
-    "prompt_tokens": "Tokens that models were given, as far as crews told.",
-    "completion_tokens": "Tokens that models answered with, as far as crews told.",
+    "runs": "Finished runs.",
+    "run_seconds": "Total run time of crews, in seconds.",
+    "build_seconds": "Total build time of images in seconds, without queueing.",
+    "artifact_bytes": "Bytes of the artifacts of runs.",
+    "prompt_tokens": "Prompt tokens of models, as reported by crews.",
+    "completion_tokens": "Completion tokens of models, as reported by crews.",
 }
 _DEPLOYMENT = {
-    "message": "What it is about: the commit's subject, or what was said when it was made.",
-    "activated_at": "When it became active last; null if it never was.",
-    "git_sha": "The commit it was made from; null where none was named.",
-    "build_logs_url": "Where its build log is read or followed.",
+    "message": "Its purpose: the subject of the commit, or the message given at creation.",
+    "activated_at": "When it last became active; null if never.",
+    "git_sha": "The commit it was built from; null without one.",
+    "build_logs_url": "The URL of its build log.",
 }
 _RUN = {
-    "project": "The project's name; empty for a run of a deployment that nobody knows.",
-    "input": "What the crew was given.",
-    "events_url": "Where its events are followed.",
-    "started_at": "When the crew was started; null before.",
-    "completed_at": "When it ended; null before.",
-    "duration_ms": "How long the crew ran, in milliseconds; null before its end.",
-    "error": "Why it failed; only of a run that did.",
+    "project": "The name of the project; empty if the deployment is unknown.",
+    "input": "The input of the crew.",
+    "events_url": "The URL of its event stream.",
+    "started_at": "When the crew started; null before.",
+    "completed_at": "When it finished; null before.",
+    "duration_ms": "Run time of the crew in milliseconds; null before it finishes.",
+    "error": "Why it failed; only for a failed run.",
 }
 _KEY = {
-    "name": "What it is for.",
-    "scopes": "What it may do; `admin` includes all.",
-    "plan": "The plan its requests count by; null for the best of its projects.",
-    "expires_at": "When it expires; null for never.",
-    "last_used_at": "When it was used last, to the minute or so; null if it never was.",
+    "name": "Its purpose.",
+    "scopes": "Its scopes; `admin` includes all.",
+    "plan": "The plan that limits its requests; null for the best plan of its projects.",
+    "expires_at": "When it expires; null if never.",
+    "last_used_at": "When it was last used, to about a minute; null if never.",
 }
-_WORDS: dict[str, Mapping[str, str]] = {
+_BY_TITLE: dict[str, Mapping[str, str]] = {
     "Project": {
-        "active_deployment_id": "The active deployment; null where nothing is built yet.",
-        "ready": "Whether its source was resolved.",
+        "active_deployment_id": "The active deployment; null before the first build.",
+        "ready": "Whether its source is resolved.",
     },
     "Ready": {
-        "status": "Whether; null while it is not known.",
-        "reason": "One stable word for machines.",
-        "message": "For people, with the next step.",
+        "status": "The condition status; null while unknown.",
+        "reason": "A stable code for programs.",
+        "message": "A sentence for users, with the next step.",
     },
-    "Variable": {"name": "The variable's name.", "updated_at": "When its value was set last."},
+    "Variable": {"name": "The name of the variable.", "updated_at": "When its value was last set."},
     "DeploymentCreated": _DEPLOYMENT,
     "DeploymentItem": _DEPLOYMENT,
     "Deployment": _DEPLOYMENT,
@@ -64,44 +64,44 @@ _WORDS: dict[str, Mapping[str, str]] = {
     "RunCreated": _RUN,
     "Run": _RUN,
     "RunError": {
-        "reason": "One stable word for machines; null where none is known.",
-        "message": "For people, with the next step.",
+        "reason": "A stable code for programs; null if unknown.",
+        "message": "A sentence for users, with the next step.",
     },
     "Event": {
-        "id": "Its place among the run's events: from 1, without gaps.",
-        "type": "What happened, such as `log` or `tool.called`.",
-        "data": "What belongs to the type, with `run_id` and `timestamp`.",
+        "id": "Its sequence number in the run: from 1, without gaps.",
+        "type": "The type of the event, such as `log` or `tool.called`.",
+        "data": "The data of this type, with `run_id` and `timestamp`.",
     },
     "Artifact": {
         "name": "Its path below /app/artifacts.",
-        "content_type": "Its media type, by its name.",
+        "content_type": "Its media type, derived from its name.",
         "created_at": "When this version was stored.",
     },
     "Upload": {
-        "upload_url": "Where the archive is sent to; signed, so that no key goes with it.",
-        "build_context_url": "What POST /v1/deployments takes as `build_context_url`.",
-        "method": "How it is sent.",
+        "upload_url": "The signed URL to send the archive to, without an API key.",
+        "build_context_url": "The `build_context_url` for POST /v1/deployments.",
+        "method": "The HTTP method of the upload.",
         "headers": "Headers to send with it.",
-        "expires_at": "Until when it may be sent.",
+        "expires_at": "When the upload URL expires.",
     },
     "Key": _KEY,
     "KeyCreated": _KEY,
     "Usage": {
         "from": "The first day, in UTC.",
-        "to": "The last day, in UTC; included.",
-        "currency": "Of `cost`; null without prices.",
-        "days": "The days on which something was used.",
-        "total": "All of it together.",
+        "to": "The last day, in UTC, inclusive.",
+        "currency": "The currency of `cost`; null without prices.",
+        "days": "The days with usage.",
+        "total": "The total of all days.",
     },
     "UsageDay": {"date": "The day, in UTC.", **_MEASURES},
     "UsageTotal": _MEASURES,
-    "Error": {"error": "What went wrong."},
+    "Error": {"error": "The error."},
 }
 
 
-def described(title: str, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of a field with its description, where it has none of its own."""
-    text = _WORDS.get(title, {}).get(name) or _EVERYWHERE.get(name)
+def with_description(title: str, name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a field with its description, unless it has one of its own."""
+    text = _BY_TITLE.get(title, {}).get(name) or _SHARED.get(name)
     if text is None or "title" in schema or "description" in schema:
         return dict(schema)
     return {**schema, "description": text}

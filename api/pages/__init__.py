@@ -1,4 +1,4 @@
-"""Pages that are served as they are: one file each, nothing from elsewhere, and a policy that says so.
+"""Static pages: one file each, no external resources, and a Content-Security-Policy that enforces it.
 
 Called by `api.openapi.routes`.
 """
@@ -13,25 +13,25 @@ _HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Page:
-    """A page's bytes, and the Content-Security-Policy that allows exactly its own script and style."""
+class StaticPage:
+    """Bytes of a page, and a Content-Security-Policy that allows only its own script and style."""
 
     body: bytes
     policy: str
 
 
-def load(name: str) -> Page:
-    """The page of that file name."""
+def load(name: str) -> StaticPage:
+    """Return the page with this file name."""
     body = (_HERE / name).read_bytes()
     script, style = _digest(body, b"script"), _digest(body, b"style")
     policy = (
         f"default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; img-src data:; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    return Page(body, policy)
+    return StaticPage(body, policy)
 
 
 def _digest(body: bytes, tag: bytes) -> str:
-    found = re.search(b"<%b>(.*?)</%b>" % (tag, tag), body, re.DOTALL)
-    assert found is not None
-    return f"'sha256-{base64.b64encode(hashlib.sha256(found[1]).digest()).decode()}'"
+    match = re.search(b"<%b>(.*?)</%b>" % (tag, tag), body, re.DOTALL)
+    assert match is not None
+    return f"'sha256-{base64.b64encode(hashlib.sha256(match[1]).digest()).decode()}'"

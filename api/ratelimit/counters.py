@@ -1,8 +1,8 @@
-"""Where requests are counted: in this process, or together with other replicas in a Redis or Valkey.
+"""Request counters: in process memory, or shared by replicas in Redis or Valkey.
 
-Called by `api.ratelimit.limiter`. The shared place is never waited for longer than a fifth of a
-second: while it is away each replica counts by itself, so that a limit may be exceeded
-by as many times as there are replicas, but nobody is turned away for it.
+Called by `api.ratelimit.limiter`. A request waits at most 0.2 s for Redis. While Redis is
+unavailable each replica counts on its own: a limit may then be exceeded by a factor of the
+number of replicas, but no request fails because of Redis.
 """
 
 import asyncio
@@ -19,85 +19,85 @@ from redis.asyncio import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from api.ratelimit.fixed_window import Windows
+from api.ratelimit.fixed_window import FixedWindows
 
-PATIENCE = 0.2
-"""Seconds that a request waits for the shared place at most."""
-PAUSE = 1.0
-MAX_PAUSE = 10.0
-"""Seconds in which it is not asked after it failed; the first, and what they double up to."""
-SAY_EVERY = 60.0
-CONNECTIONS = 64
+REDIS_TIMEOUT_SECONDS = 0.2
+"""Maximum time a request waits for Redis."""
+RETRY_SECONDS = 1.0
+MAX_RETRY_SECONDS = 10.0
+"""Pause after a failure of Redis: initial value, and the maximum it doubles up to."""
+LOG_INTERVAL_SECONDS = 60.0
+MAX_CONNECTIONS = 64
 _SCHEMES = {"redis": "redis", "rediss": "rediss", "valkey": "redis", "valkeys": "rediss"}
-"""One protocol, whatever the server is called."""
+"""Redis and Valkey share one protocol."""
 _log = structlog.get_logger("api")
 T = TypeVar("T")
-Ask = Callable[[], Awaitable[T]]
+CounterCall = Callable[[], Awaitable[T]]
 
 
 def check_url(url: str) -> None:
-    """Raises ValueError, without the password, where the address is none of a Redis or Valkey."""
+    """Check a Redis or Valkey URL. Raises ValueError without the password in its text."""
     try:
         parts = urlsplit(url)
-        good = parts.scheme in _SCHEMES and parts.hostname and parts.port != 0
+        valid = parts.scheme in _SCHEMES and parts.hostname and parts.port != 0
         database = parts.path.strip("/")
-        good = good and (not database or database.isdigit()) and not parts.query and not parts.fragment
+        valid = valid and (not database or database.isdigit()) and not parts.query and not parts.fragment
     except ValueError:
-        good = False
-    if not good:
+        valid = False
+    if not valid:
         raise ValueError("must be redis://[user:password@]host[:port][/database], or with rediss or valkey")
 
 
-class Counter(Protocol):
+class RequestCounter(Protocol):
     """Counts requests in fixed windows."""
 
     async def hit(self, item: RateLimitItem, who: str) -> tuple[bool, float, int]:
-        """Counts one; whether it is within the limit, when the window ends, and how many are left."""
+        """Count a request; return whether it is within the limit, the end of the window, what remains."""
         ...
 
     async def used_up(self, item: RateLimitItem, who: str) -> tuple[bool, float]:
-        """Whether another one would exceed the limit, and when the window ends; counts nothing."""
+        """Return whether the limit is used up, and the end of the window; count nothing."""
         ...
 
     async def close(self) -> None:
-        """Closes its connections."""
+        """Close the connections."""
         ...
 
 
 class LocalCounter:
-    """Counts in this process's memory."""
+    """Counts in process memory."""
 
     def __init__(self) -> None:
-        self._windows = Windows()
+        self._windows = FixedWindows()
 
     async def hit(self, item: RateLimitItem, who: str) -> tuple[bool, float, int]:
-        """As `Counter.hit`."""
+        """Implement `RequestCounter.hit`."""
         count, ends = self._windows.hit((who, item.amount), item.get_expiry())
         return count <= item.amount, ends, item.amount - count
 
     async def used_up(self, item: RateLimitItem, who: str) -> tuple[bool, float]:
-        """As `Counter.used_up`."""
-        count, ends = self._windows.look((who, item.amount))
+        """Implement `RequestCounter.used_up`."""
+        count, ends = self._windows.peek((who, item.amount))
         return count >= item.amount, ends
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing."""
 
 
 class SharedCounter:
-    """Counts in a Redis, or in this process while that is away."""
+    """Counts in Redis, or in process memory while Redis is unavailable."""
 
     def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
         scheme, rest = url.split("://", 1)
         self._pool = ConnectionPool.from_url(
             f"{_SCHEMES[scheme]}://{rest}",
-            socket_timeout=PATIENCE,
-            socket_connect_timeout=PATIENCE,
-            max_connections=CONNECTIONS,
+            socket_timeout=REDIS_TIMEOUT_SECONDS,
+            socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
+            max_connections=MAX_CONNECTIONS,
             retry=Retry(NoBackoff(), 0),
         )
         storage = RedisStorage(
-            "async+redis://pool:6379",  # Not used: the pool knows where.
+            "async+redis://pool:6379",  # Unused: the pool has the address.
             implementation="redispy",
             key_prefix="crewyard",
             connection_pool=self._pool,  # type: ignore[arg-type]
@@ -105,58 +105,60 @@ class SharedCounter:
         self._shared = FixedWindowRateLimiter(storage)
         self._local = LocalCounter()
         self._clock = clock
-        self._pause = PAUSE
+        self._backoff = RETRY_SECONDS
         self._not_before = float("-inf")
-        self._said = float("-inf")
-        self._asking: set[asyncio.Task[Any]] = set()
-        self._places = asyncio.Semaphore(CONNECTIONS)
+        self._logged_at = float("-inf")
+        self._pending: set[asyncio.Task[Any]] = set()
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
 
     async def hit(self, item: RateLimitItem, who: str) -> tuple[bool, float, int]:
-        """As `Counter.hit`."""
-        return await self._ask(lambda: _hit(self._shared, item, who), lambda: self._local.hit(item, who))
+        """Implement `RequestCounter.hit`."""
+        return await self._call(lambda: _hit(self._shared, item, who), lambda: self._local.hit(item, who))
 
     async def used_up(self, item: RateLimitItem, who: str) -> tuple[bool, float]:
-        """As `Counter.used_up`."""
-        return await self._ask(
+        """Implement `RequestCounter.used_up`."""
+        return await self._call(
             lambda: _used_up(self._shared, item, who), lambda: self._local.used_up(item, who)
         )
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._pool.aclose()
 
-    async def _ask(self, shared: Ask[T], local: Ask[T]) -> T:
+    async def _call(self, shared: CounterCall[T], local: CounterCall[T]) -> T:
         if self._clock() < self._not_before:
             return await local()
-        # Not cancelled where it takes too long: its own limits end it, and its connection stays in order.
-        task = asyncio.ensure_future(self._placed(shared))
-        self._asking.add(task)
+        # Do not cancel a slow call: its own timeout ends it, and its connection stays usable.
+        task = asyncio.ensure_future(self._in_slot(shared))
+        self._pending.add(task)
         task.add_done_callback(self._done)
-        await asyncio.wait({task}, timeout=PATIENCE)
-        error = task.exception() if task.done() else TimeoutError(f"no answer in {PATIENCE} s")
+        await asyncio.wait({task}, timeout=REDIS_TIMEOUT_SECONDS)
+        error = (
+            task.exception() if task.done() else TimeoutError(f"no response within {REDIS_TIMEOUT_SECONDS} s")
+        )
         if error is None:
-            self._pause = PAUSE
+            self._backoff = RETRY_SECONDS
             return task.result()
-        self._away(error)
+        self._mark_unavailable(error)
         return await local()
 
-    async def _placed(self, shared: Ask[T]) -> T:
-        async with self._places:
+    async def _in_slot(self, shared: CounterCall[T]) -> T:
+        async with self._slots:
             return await shared()
 
     def _done(self, task: asyncio.Task[Any]) -> None:
-        self._asking.discard(task)
+        self._pending.discard(task)
         if not task.cancelled():
-            task.exception()  # Whoever asked may be gone.
+            task.exception()  # All callers may have been cancelled.
 
-    def _away(self, error: BaseException) -> None:
+    def _mark_unavailable(self, error: BaseException) -> None:
         now = self._clock()
         if now < self._not_before:
-            return  # Others that asked at the same time have said it.
-        self._not_before = now + self._pause
-        self._pause = min(2 * self._pause, MAX_PAUSE)
-        if now - self._said >= SAY_EVERY:
-            self._said = now
+            return  # A concurrent call has reported this failure already.
+        self._not_before = now + self._backoff
+        self._backoff = min(2 * self._backoff, MAX_RETRY_SECONDS)
+        if now - self._logged_at >= LOG_INTERVAL_SECONDS:
+            self._logged_at = now
             _log.warning("shared_rate_limit_away", error=f"{type(error).__name__}: {error}"[:300])
 
 

@@ -1,14 +1,14 @@
-"""Requests counted in fixed windows, in this process's memory. Called by `api.ratelimit.counters`.
+"""Fixed-window counters in process memory. Called by `api.ratelimit.counters`.
 
-As the library's own memory does it: a window begins with its first request. That one goes through all
-windows there are at every request, in a task of its own; here one request a minute does.
+Same semantics as the memory storage of `limits`: a window starts with its first request. The library
+scans all windows at every request, in a task of its own; this class does so once a minute.
 """
 
 import time
 from collections.abc import Callable, Hashable
 
-MOST = 100_000
-"""Windows that are open at once: about 20 MB. Beyond it those that began first are forgotten."""
+MAX_WINDOWS = 100_000
+"""Open windows, about 20 MB; beyond it the oldest windows are evicted."""
 SWEEP_SECONDS = 60.0
 
 
@@ -20,41 +20,41 @@ class _Window:
         self.ends = ends
 
 
-class Windows:
-    """Open windows by their names. `clock` gives epoch seconds."""
+class FixedWindows:
+    """Open windows by name. `clock` returns epoch seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._open: dict[Hashable, _Window] = {}
+        self._windows: dict[Hashable, _Window] = {}
         self._sweep_at = 0.0
 
     def hit(self, name: Hashable, seconds: float) -> tuple[int, float]:
-        """Counts one in the window of that name, or in a new one of `seconds`.
+        """Count a request in the named window, or in a new one of `seconds`.
 
-        Gives how many it has had, and when it ends.
+        Return its count, and its end in epoch seconds.
         """
         now = self._clock()
-        found = self._open.get(name)
-        if found is None or found.ends <= now:
-            # Taken out and put in again, so that the first ones are those that began first.
-            self._open.pop(name, None)
+        window = self._windows.get(name)
+        if window is None or window.ends <= now:
+            # Remove and insert: the order of the dict is the order in which windows started.
+            self._windows.pop(name, None)
             self._sweep(now)
-            found = self._open[name] = _Window(now + seconds)
-        found.count += 1
-        return found.count, found.ends
+            window = self._windows[name] = _Window(now + seconds)
+        window.count += 1
+        return window.count, window.ends
 
-    def look(self, name: Hashable) -> tuple[int, float]:
-        """The same without counting; nothing, and now, where there is no such window."""
+    def peek(self, name: Hashable) -> tuple[int, float]:
+        """Return the same without counting; 0 and now if there is no such window."""
         now = self._clock()
-        found = self._open.get(name)
-        return (0, now) if found is None or found.ends <= now else (found.count, found.ends)
+        window = self._windows.get(name)
+        return (0, now) if window is None or window.ends <= now else (window.count, window.ends)
 
     def __len__(self) -> int:
-        return len(self._open)
+        return len(self._windows)
 
     def _sweep(self, now: float) -> None:
         if now >= self._sweep_at:
-            self._open = {name: one for name, one in self._open.items() if one.ends > now}
+            self._windows = {name: window for name, window in self._windows.items() if window.ends > now}
             self._sweep_at = now + SWEEP_SECONDS
-        while len(self._open) >= MOST:
-            del self._open[next(iter(self._open))]
+        while len(self._windows) >= MAX_WINDOWS:
+            del self._windows[next(iter(self._windows))]

@@ -1,7 +1,7 @@
-"""How many requests a key, or an address without one, may make a minute.
+"""Rate limits per minute, by API key or by client address.
 
-Called by `api.routing.middleware` once per /v1 request. The counting, in fixed windows, is that of
-`api.ratelimit.counters`, whose statistics are the headers.
+Called by `api.routing.middleware` once per /v1 request. `api.ratelimit.counters` counts in fixed
+windows; its statistics become the response headers.
 """
 
 import ipaddress
@@ -12,14 +12,14 @@ from functools import lru_cache
 from limits import RateLimitItemPerMinute
 
 from api import errors
-from api.ratelimit.counters import Counter, LocalCounter, SharedCounter
+from api.ratelimit.counters import LocalCounter, RequestCounter, SharedCounter
 
 WINDOW_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left of a window: `reset` in epoch seconds."""
+    """The state of a window; `reset` in epoch seconds."""
 
     limit: int
     remaining: int
@@ -27,51 +27,51 @@ class Allowance:
     exceeded: bool
 
     def headers(self) -> dict[str, str]:
-        """The three headers of every answer."""
+        """Return the three rate limit headers."""
         return {
             "X-RateLimit-Limit": str(self.limit),
             "X-RateLimit-Remaining": str(self.remaining),
             "X-RateLimit-Reset": str(self.reset),
         }
 
-    def refusal(self, now: float) -> errors.ApiError:
-        """The 429 for a window that is used up."""
+    def error(self, now: float) -> errors.ApiError:
+        """Return the 429 for a used-up window."""
         wait = min(max(1, math.ceil(self.reset - now)), WINDOW_SECONDS)
         return errors.ApiError(
             429,
-            f"more than {self.limit} requests a minute; try again in {wait} s",
+            f"more than {self.limit} requests per minute; try again in {wait} s",
             {"limit": self.limit, "retry_after_seconds": wait},
             {"Retry-After": str(wait)},
         )
 
 
-_a_minute = lru_cache(RateLimitItemPerMinute)
+_rate_item = lru_cache(RateLimitItemPerMinute)
 
 
 class RateLimiter:
-    """Counts requests by who makes them, in the Redis at `url` or in memory."""
+    """Counts requests per client, in the Redis at `url` or in memory."""
 
     def __init__(self, url: str | None = None) -> None:
-        self._counter: Counter = LocalCounter() if url is None else SharedCounter(url)
+        self._counter: RequestCounter = LocalCounter() if url is None else SharedCounter(url)
 
     async def count(self, who: str, per_minute: int) -> Allowance:
-        """Counts one request of `who` (a key's id or an address) against its window."""
-        allowed, reset, left = await self._counter.hit(_a_minute(per_minute), who)
+        """Count a request of `who`, the id of a key or an address."""
+        allowed, reset, left = await self._counter.hit(_rate_item(per_minute), who)
         return Allowance(per_minute, max(0, left), math.ceil(reset), not allowed)
 
-    async def look(self, who: str, per_minute: int) -> Allowance:
-        """Whether `who` has used the window up already, counting nothing."""
-        used_up, reset = await self._counter.used_up(_a_minute(per_minute), who)
+    async def peek(self, who: str, per_minute: int) -> Allowance:
+        """Return whether the window of `who` is used up; count nothing."""
+        used_up, reset = await self._counter.used_up(_rate_item(per_minute), who)
         return Allowance(per_minute, 0, math.ceil(reset), used_up)
 
     async def close(self) -> None:
-        """Closes its connections."""
+        """Close the connections."""
         await self._counter.close()
 
 
 @lru_cache(4096)
-def place(remote: str | None) -> str:
-    """The network that an address stands for: one caller has a whole /64 of IPv6. Pure."""
+def client_network(remote: str | None) -> str:
+    """Return the network of a client address: a /64 for IPv6, one client has all of it. Pure."""
     try:
         address = ipaddress.ip_address((remote or "").partition("%")[0])
     except ValueError:

@@ -1,1 +1,1 @@
-"""Endpoints and the middleware that runs around each request."""
+"""Endpoints and the request middleware."""

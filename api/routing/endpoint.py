@@ -1,9 +1,8 @@
-"""One operation of the API: what it takes, who may call it, and what serves it.
+"""An API operation: its input, its required scope and its handler.
 
-The checks that are the same everywhere happen here, in one order, so that a
-route's function gets a caller who may, parameters and a body that fit, and the
-media type to answer with. Called by `api.app`, which mounts the table of
-`api.v1`; a description of the API is made from the same table.
+Runs the checks common to all routes in one order: a handler gets an authorized caller, valid
+parameters, a valid body and the response media type. Called by `api.app`, which mounts the
+endpoint tables of `api.v1`; the OpenAPI document is generated from the same tables.
 """
 
 import inspect
@@ -15,64 +14,52 @@ from aiohttp import web
 
 from api.auth.principal import Caller
 from api.auth.scopes import Scope
-from api.http import (
-    expect_continue,
-    validation,
-)
-from api.http import (
-    negotiation as media,
-)
-from api.http import (
-    query as parameters,
-)
-from api.http import (
-    request_body as body,
-)
-from api.http.operation import Answer
-from api.http.pagination import Page
+from api.http import expect_continue, negotiation, query, request_body, validation
+from api.http.operation import ResponseSpec
+from api.http.pagination import PageRequest
 from api.http.query import Parameter
-from api.http.response_cache import Answer as Told
-from api.http.response_cache import Remembered
+from api.http.response_cache import CachedResponse, ResponseCache
 from api.routing.middleware import CALLER
-from api.services import SERVICES, Services
+from api.services import SERVICES, ApiServices
 
-NOTHING: Mapping[str, Any] = {"type": "object", "additionalProperties": False, "maxProperties": 0}
-"""The body of a call that takes none: absent, or `{}`."""
+NO_BODY: Mapping[str, Any] = {"type": "object", "additionalProperties": False, "maxProperties": 0}
+"""The body schema of an operation without a body: absent, or `{}`."""
 
 
 @dataclass(frozen=True)
-class Call:
-    """A request that has passed the checks."""
+class EndpointCall:
+    """A request that passed the checks."""
 
     request: web.Request
-    services: Services
+    services: ApiServices
     caller: Caller
     scope: Scope
-    """What the operation needs, in the project that it turns out to be about."""
+    """The scope that the operation requires in the project it concerns."""
     query: Mapping[str, Any]
     body: Mapping[str, Any]
-    media: str
+    media_type: str
 
     @property
-    def page(self) -> Page:
-        """The page that is asked for."""
+    def page(self) -> PageRequest:
+        """The requested page."""
         address = self.services.config.public_url + self.request.rel_url.raw_path
-        return Page(self.query["page"], self.query["per_page"], address, self.query)
+        return PageRequest(self.query["page"], self.query["per_page"], address, self.query)
 
     def path(self, name: str) -> str:
-        """A part of the path."""
+        """Return a path parameter."""
         return self.request.match_info[name]
 
 
-Serve = Callable[[Call], Awaitable[web.StreamResponse]]
+Serve = Callable[[EndpointCall], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """An operation. `produces`: the media types it can answer with, the default first.
+    """An operation. `produces`: the media types of its responses, the default first.
 
-    `remembers`: it answers from rows alone, so that the same answer holds until one changes.
-    `summary`, `answers`, `refusals`, `headers` and `example` describe it (`api.openapi`); tests hold it so.
+    `cacheable`: the response depends on rows only, so it stays valid until a row changes.
+    `summary`, `responses`, `error_statuses`, `headers` and `example` are documentation (`api.openapi`);
+    tests check every response against it.
     """
 
     method: str
@@ -81,57 +68,65 @@ class Endpoint:
     scope: Scope
     query: tuple[Parameter, ...] = ()
     body: Mapping[str, Any] | None = None
-    produces: tuple[str, ...] = (media.JSON,)
+    produces: tuple[str, ...] = (negotiation.JSON,)
     head: bool = field(default=True)
     summary: str = ""
-    answers: tuple[Answer, ...] = ()
-    refusals: tuple[int, ...] = ()
+    responses: tuple[ResponseSpec, ...] = ()
+    error_statuses: tuple[int, ...] = ()
     headers: tuple[Parameter, ...] = ()
     example: Any = None
-    takes: str = media.JSON
-    remembers: bool = False
+    consumes: str = negotiation.JSON
+    cacheable: bool = False
 
     @property
     def description(self) -> str:
-        """What the route's function promises."""
+        """The docstring of the handler."""
         return inspect.getdoc(self.serve) or ""
 
-    def handler(self) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """What aiohttp calls."""
-        checker = validation.validator(self.body if self.body is not None else NOTHING)
-        told = Remembered()
+    def make_handler(self) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        """Return the request handler for aiohttp."""
+        checker = validation.validator(self.body if self.body is not None else NO_BODY)
+        cache = ResponseCache()
 
         async def handle(request: web.Request) -> web.StreamResponse:
             caller = request[CALLER]
             caller.require(self.scope)
-            if not self.remembers:
-                return await answer(request, caller)
+            if not self.cacheable:
+                return await serve_call(request, caller)
             database = request.app[SERVICES].store.database
             before = database.generation
-            held = (caller.projects, caller.grants.where(self.scope))
-            question = (request.rel_url.raw_path_qs, request.headers.get("Accept"), *held)
-            known = told.get(before, question)
-            if known is not None:
-                return web.Response(body=known.body, headers=known.headers)
-            made = await answer(request, caller)
-            if isinstance(made, web.Response) and made.status == 200 and isinstance(made.body, bytes):
-                told.put(before, database.generation, question, Told(made.body, dict(made.headers)))
-            return made
+            access = (caller.projects, caller.grants.projects_with(self.scope))
+            key = (request.rel_url.raw_path_qs, request.headers.get("Accept"), *access)
+            cached = cache.get(before, key)
+            if cached is not None:
+                return web.Response(body=cached.body, headers=cached.headers)
+            response = await serve_call(request, caller)
+            if (
+                isinstance(response, web.Response)
+                and response.status == 200
+                and isinstance(response.body, bytes)
+            ):
+                cache.put(
+                    before, database.generation, key, CachedResponse(response.body, dict(response.headers))
+                )
+            return response
 
-        async def answer(request: web.Request, caller: Caller) -> web.StreamResponse:
-            chosen = media.choose(request.headers.get("Accept"), self.produces)
-            query = parameters.parse(self.query, request.query.items())
-            given: Mapping[str, Any] = {}
+        async def serve_call(request: web.Request, caller: Caller) -> web.StreamResponse:
+            media_type = negotiation.choose(request.headers.get("Accept"), self.produces)
+            values = query.parse(self.query, request.query.items())
+            payload: Mapping[str, Any] = {}
             if self.method in ("POST", "PUT", "PATCH", "DELETE"):
-                given = await body.read(request, checker)
+                payload = await request_body.read(request, checker)
             services = request.app[SERVICES]
-            return await self.serve(Call(request, services, caller, self.scope, query, given, chosen))
+            return await self.serve(
+                EndpointCall(request, services, caller, self.scope, values, payload, media_type)
+            )
 
         return handle
 
     def mount(self, app: web.Application) -> None:
-        """Adds the operation, and HEAD beside a GET that does not stream."""
-        handle = self.handler()
-        app.router.add_route(self.method, self.path, handle, expect_handler=expect_continue.later)
+        """Add the route, and HEAD for a GET that does not stream."""
+        handle = self.make_handler()
+        app.router.add_route(self.method, self.path, handle, expect_handler=expect_continue.defer)
         if self.method == "GET" and self.head:
-            app.router.add_route("HEAD", self.path, handle, expect_handler=expect_continue.later)
+            app.router.add_route("HEAD", self.path, handle, expect_handler=expect_continue.defer)

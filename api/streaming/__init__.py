@@ -1,1 +1,1 @@
-"""Server-Sent Events: fan-out of run events, open connections, the text format."""
+"""Server-Sent Events: fan-out of run events, open connections and encoding."""

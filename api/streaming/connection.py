@@ -1,6 +1,7 @@
-"""An open event stream: what it takes at once, when it is full, when its reader is cut off.
+"""An open event stream: writes, back-pressure, keep-alive and the cut-off of slow readers.
 
-Called by `api.streaming.response`, `api.streaming.fanout`, `api.streaming.registry` and the routes that follow something.
+Called by `api.streaming.response`, `api.streaming.fanout`, `api.streaming.registry` and the streaming
+routes.
 """
 
 import asyncio
@@ -9,45 +10,47 @@ import socket
 from aiohttp import web
 from aiohttp.http import HttpVersion11
 
-from api.streaming.sse import Piece
+from api.streaming.sse import SseBatch
 
 KEEPALIVE_SECONDS = 15.0
 RETRY_MILLISECONDS = 2000
-SEND_SECONDS = 30.0
-"""How long a reader may leave a full buffer standing; then it is cut off, and resumes by its last id."""
-FULL_BYTES = 64 * 1024
-"""What waits for a reader, at which nothing more is written: the transport's own mark, which asyncio sets."""
-KEEPALIVE = Piece.of(b": keepalive\n\n")
+SEND_TIMEOUT_SECONDS = 30.0
+"""Time a reader may leave a full buffer; then the stream is aborted, and the client resumes by last id."""
+MAX_BUFFER_BYTES = 64 * 1024
+"""Buffered bytes above which writes stop: the default high-water mark of asyncio transports."""
+KEEPALIVE = SseBatch.of(b": keepalive\n\n")
 PREAMBLE = f"retry: {RETRY_MILLISECONDS}\n\n".encode()
 
 
-def _bound_silence(transport: asyncio.Transport) -> None:
-    """Lets the kernel end a connection whose other side vanished or takes nothing any more."""
+def _set_user_timeout(transport: asyncio.Transport) -> None:
+    """Set TCP_USER_TIMEOUT: the kernel closes a connection whose peer vanished or stopped reading."""
     connection = transport.get_extra_info("socket")
-    option = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux has it.
+    option = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux only.
     if connection is not None and option and connection.family in (socket.AF_INET, socket.AF_INET6):
-        connection.setsockopt(socket.IPPROTO_TCP, option, int(1000 * (SEND_SECONDS + KEEPALIVE_SECONDS)))
+        connection.setsockopt(
+            socket.IPPROTO_TCP, option, int(1000 * (SEND_TIMEOUT_SECONDS + KEEPALIVE_SECONDS))
+        )
 
 
 class SlowReader(Exception):
-    """The reader took nothing for too long and was cut off."""
+    """The reader took no data for too long; its connection was aborted."""
 
 
-class Stream:
-    """An answer that goes on. It writes to its connection directly, since what it writes is shared.
+class EventStream:
+    """An open-ended response that writes to its transport directly, since batches are shared.
 
-    A piece is framed once for all who follow the same thing, and handed to each connection without a task
-    being woken for it. A stream that is `full` is written no further; it waits for `drained` and goes on from
-    where it was, so that at most `FULL_BYTES` and one piece are ever held for a reader.
+    A batch is encoded once for all streams of a run and written to each transport without waking a task.
+    A `full` stream gets no more writes; it awaits `drain` and resumes at its position, so at most
+    `MAX_BUFFER_BYTES` and one batch are buffered per reader.
     """
 
-    __slots__ = ("_chunked", "_request", "_transport", "response", "spoke")
+    __slots__ = ("_chunked", "_request", "_transport", "response", "written_at")
 
     def __init__(self, request: web.Request) -> None:
         self._request = request
         self._transport: asyncio.Transport | None = None
         self._chunked = request.version >= HttpVersion11
-        self.spoke = 0.0
+        self.written_at = 0.0
         self.response = web.StreamResponse(
             headers={
                 "Content-Type": "text/event-stream",
@@ -57,51 +60,51 @@ class Stream:
         )
 
     async def open(self) -> None:
-        """Answers 200 and the preamble. Raises ConnectionError where the reader has gone."""
+        """Send 200 and the preamble. Raises ConnectionError if the client has disconnected."""
         transport = self._request.transport
         if not isinstance(transport, asyncio.Transport):
-            raise ConnectionResetError("the reader has gone")
-        _bound_silence(transport)
+            raise ConnectionResetError("the client has disconnected")
+        _set_user_timeout(transport)
         if self._chunked:
             self.response.enable_chunked_encoding()
         await self.response.prepare(self._request)
-        # The first write takes the headers along; what follows needs nothing of the response any more.
+        # The first write sends the headers too; later writes bypass the response object.
         await self.response.write(PREAMBLE)
-        self.spoke = asyncio.get_running_loop().time()
+        self.written_at = asyncio.get_running_loop().time()
         self._transport = transport
 
-    def put(self, piece: Piece, now: float) -> None:
-        """Writes a piece, now; never waits. Raises ConnectionError where the reader has gone."""
+    def write(self, piece: SseBatch, now: float) -> None:
+        """Write a batch without waiting. Raises ConnectionError if the client has disconnected."""
         if self._transport is None or self._transport.is_closing():
-            raise ConnectionResetError("the reader has gone")
-        self._transport.write(piece.chunk if self._chunked else piece.plain)
-        self.spoke = now
+            raise ConnectionResetError("the client has disconnected")
+        self._transport.write(piece.chunk if self._chunked else piece.text)
+        self.written_at = now
 
     @property
     def full(self) -> bool:
-        """Whether the reader has so much left to take that nothing more is to be written."""
-        return self._transport is not None and self._transport.get_write_buffer_size() > FULL_BYTES
+        """Whether the write buffer is above its limit."""
+        return self._transport is not None and self._transport.get_write_buffer_size() > MAX_BUFFER_BYTES
 
-    async def drained(self) -> None:
-        """Returns once the reader has taken most of it. Raises SlowReader, ConnectionError."""
+    async def drain(self) -> None:
+        """Wait until the reader has taken most of the buffer. Raises SlowReader, ConnectionError."""
         try:
-            async with asyncio.timeout(SEND_SECONDS):
+            async with asyncio.timeout(SEND_TIMEOUT_SECONDS):
                 await self._request.writer.drain()
         except TimeoutError as error:
-            # A graceful end would wait for the same full buffer.
+            # A graceful close would wait for the same full buffer.
             if self._transport is not None:
                 self._transport.abort()
             raise SlowReader from error
 
-    def beat(self, now: float) -> bool:
-        """A sign of life, which proxies see as traffic and readers ignore, if it is time for one.
+    def keep_alive(self, now: float) -> bool:
+        """Write a keep-alive comment if one is due: traffic for proxies, ignored by readers.
 
-        Whether the reader is still there.
+        Return whether the client is still connected.
         """
         if self._transport is None:
             return True
         if self._transport.is_closing():
             return False
-        if now - self.spoke >= KEEPALIVE_SECONDS and not self._transport.get_write_buffer_size():
-            self.put(KEEPALIVE, now)
+        if now - self.written_at >= KEEPALIVE_SECONDS and not self._transport.get_write_buffer_size():
+            self.write(KEEPALIVE, now)
         return True

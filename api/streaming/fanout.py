@@ -1,8 +1,11 @@
-"""What runs say, handed to all who follow them at once. Called by `api.v1.runs.events_routes` and `api.streaming.registry`.
+"""Fan-out of run events to all SSE subscribers.
 
-A stream that has come to the end of what there is joins its run's feed: what comes next is read once, encoded
-once, and written to every stream of the run without waking any of their tasks. One that cannot take it leaves
-the feed and reads on by itself, from where it was; so it holds up nobody, and nothing is queued for it.
+Called by `api.v1.runs.events_routes` and `api.streaming.registry`.
+
+A stream that has reached the end of the stored events subscribes to the feed of its run. The feed reads
+new events once, encodes them once and writes them to every stream of the run without waking their tasks.
+A stream with a full buffer leaves the feed and reads from the store again, from its own position: it
+never blocks other streams, and no events are queued for it.
 """
 
 import asyncio
@@ -10,147 +13,148 @@ from collections.abc import Callable
 
 import structlog
 
-from api.store.errors import Refused, StoreUnavailable
+from api.store.errors import StoreRefused, StoreUnavailable
 from api.store.logs.events import EventPage, Events
-from api.streaming import connection
-from api.streaming import sse as frames
+from api.streaming import connection, sse
 from api.v1.runs import events_view
 
-PAGE = 500
-"""Events read at once."""
-LOOK_SECONDS = 15.0
-"""After which a run is looked at although it was not heard of: a ring between replicas may be lost."""
+PAGE_EVENTS = 500
+"""Events per read."""
+POLL_SECONDS = 15.0
+"""Poll interval; covers lost notifications between replicas."""
 _log = structlog.get_logger("api")
 
 
-class Follower:
-    """One stream in a feed. `position`: the last id it was given."""
+class Subscriber:
+    """A stream in a feed. `position`: the last event id written to it."""
 
-    __slots__ = ("left", "over", "position", "stream")
+    __slots__ = ("finished", "position", "released", "stream")
 
-    def __init__(self, stream: connection.Stream, position: int) -> None:
+    def __init__(self, stream: connection.EventStream, position: int) -> None:
         self.stream = stream
         self.position = position
-        self.over = False
-        self.left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.finished = False
+        self.released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def leave(self, over: bool = False) -> None:
-        """Its task goes on: by itself, or, where it is `over`, to its end."""
-        self.over = over
-        if not self.left.done():
-            self.left.set_result(None)
+    def release(self, finished: bool = False) -> None:
+        """Resume its task: to read on its own, or to end if `finished`."""
+        self.finished = finished
+        if not self.released.done():
+            self.released.set_result(None)
 
-    def take(self, piece: frames.Piece, now: float) -> bool:
-        """Writes the piece, if it follows and there is room. Whether the stream may stay in the feed."""
-        if piece.before < self.position:
-            # It read further than the feed by itself: all of the piece, or it reads the rest by itself too.
-            return piece.last <= self.position
-        if piece.before > self.position or self.stream.full:
+    def offer(self, batch: sse.SseBatch, now: float) -> bool:
+        """Write the batch if it follows and fits; return whether the stream stays in the feed."""
+        if batch.previous_id < self.position:
+            # The stream is ahead of the feed: it has all of the batch, or it reads the rest on its own.
+            return batch.last_id <= self.position
+        if batch.previous_id > self.position or self.stream.full:
             return False
         try:
-            self.stream.put(piece, now)
+            self.stream.write(batch, now)
         except ConnectionError:
             return False
-        self.position = piece.last
+        self.position = batch.last_id
         return True
 
 
-class _Feed:
+class _RunFeed:
     def __init__(
-        self, store: Events, run: str, position: int, now: float, drop: Callable[[str], None]
+        self, store: Events, run: str, position: int, now: float, remove: Callable[[str], None]
     ) -> None:
         self._store = store
         self._run = run
-        self._drop = drop
+        self._remove = remove
         self._task: asyncio.Task[None] | None = None
-        self._again = False
+        self._read_again = False
         self.position = position
-        self.followers: set[Follower] = set()
-        self.looked = now
+        self.subscribers: set[Subscriber] = set()
+        self.polled_at = now
 
-    def look(self) -> None:
-        """Reads on, now or once more after the reading that is under way."""
-        self._again = True
+    def poll(self) -> None:
+        """Read new events now, or again after the current read."""
+        self._read_again = True
         if self._task is None:
             self._task = asyncio.create_task(self._read(), name=f"feed of {self._run}")
 
     async def _read(self) -> None:
         try:
-            while self._again and self.followers:
-                self._again = False
-                page = await self._store.read(self._run, self.position, PAGE)
-                self._give(page)
-                self._again = self._again or bool(page.events)
-        except (StoreUnavailable, Refused) as error:
+            while self._read_again and self.subscribers:
+                self._read_again = False
+                page = await self._store.read(self._run, self.position, PAGE_EVENTS)
+                self._publish(page)
+                self._read_again = self._read_again or bool(page.events)
+        except (StoreUnavailable, StoreRefused) as error:
             _log.info("feed_ended", run=self._run, error=str(error))
-            self._end(over=True)
+            self._release_all(finished=True)
         except BaseException:
-            self._end(over=True)
+            self._release_all(finished=True)
             raise
         finally:
             self._task = None
-            self.looked = asyncio.get_running_loop().time()
-            if not self.followers:
-                self._drop(self._run)
+            self.polled_at = asyncio.get_running_loop().time()
+            if not self.subscribers:
+                self._remove(self._run)
 
-    def _give(self, page: EventPage) -> None:
+    def _publish(self, page: EventPage) -> None:
         now = asyncio.get_running_loop().time()
-        for piece in frames.pieces(events_view.frames(page.events), self.position):
-            leaving = [follower for follower in self.followers if not follower.take(piece, now)]
-            for follower in leaving:
-                self.followers.discard(follower)
-                follower.leave()
-            self.position = piece.last
+        for batch in sse.batches(events_view.frames(page.events), self.position):
+            leaving = [subscriber for subscriber in self.subscribers if not subscriber.offer(batch, now)]
+            for subscriber in leaving:
+                self.subscribers.discard(subscriber)
+                subscriber.release()
+            self.position = batch.last_id
         if page.ended:
-            self._end(over=True)
+            self._release_all(finished=True)
 
-    def _end(self, over: bool) -> None:
-        for follower in self.followers:
-            follower.leave(over)
-        self.followers.clear()
+    def _release_all(self, finished: bool) -> None:
+        for subscriber in self.subscribers:
+            subscriber.release(finished)
+        self.subscribers.clear()
 
 
-class Feeds:
-    """The feeds of all runs that are followed."""
+class RunFeeds:
+    """The feeds of all runs with subscribers."""
 
     def __init__(self, store: Events) -> None:
         self._store = store
-        self._feeds: dict[str, _Feed] = {}
+        self._feeds: dict[str, _RunFeed] = {}
 
-    async def follow(self, run: str, position: int, mark: int, stream: connection.Stream) -> tuple[int, bool]:
-        """Writes what the run says after `position`, as it comes. `mark`: of the page that had nothing.
+    async def subscribe(
+        self, run: str, position: int, mark: int, stream: connection.EventStream
+    ) -> tuple[int, bool]:
+        """Write the events of a run after `position` as they arrive; `mark` is that of the last, empty page.
 
-        Returns the last id that was given, and whether the stream is over: if not, it is to wait until it
-        is drained and to read on by itself.
+        Return the last id written and whether the stream is finished; if not, the caller must drain the
+        stream and read from the store.
         """
         feed = self._feeds.get(run)
         if feed is not None and feed.position > position:
             return position, False
-        follower = Follower(stream, position)
+        subscriber = Subscriber(stream, position)
         if feed is None:
             now = asyncio.get_running_loop().time()
-            feed = self._feeds[run] = _Feed(self._store, run, position, now, self._forget)
-            feed.followers.add(follower)
-            self._store.listen(run, mark, feed.look)
+            feed = self._feeds[run] = _RunFeed(self._store, run, position, now, self._remove_feed)
+            feed.subscribers.add(subscriber)
+            self._store.listen(run, mark, feed.poll)
         else:
-            feed.followers.add(follower)
+            feed.subscribers.add(subscriber)
         try:
-            await follower.left
+            await subscriber.released
         finally:
-            feed.followers.discard(follower)
-            if not feed.followers:
-                self._forget(run)
-        return follower.position, follower.over
+            feed.subscribers.discard(subscriber)
+            if not feed.subscribers:
+                self._remove_feed(run)
+        return subscriber.position, subscriber.finished
 
-    def look(self, now: float) -> None:
-        """Reads on where nothing was heard for long."""
+    def poll(self, now: float) -> None:
+        """Poll the runs without a recent read."""
         for feed in list(self._feeds.values()):
-            if now - feed.looked >= LOOK_SECONDS:
-                feed.looked = now
-                feed.look()
+            if now - feed.polled_at >= POLL_SECONDS:
+                feed.polled_at = now
+                feed.poll()
 
-    def _forget(self, run: str) -> None:
+    def _remove_feed(self, run: str) -> None:
         feed = self._feeds.get(run)
-        if feed is not None and not feed.followers:
+        if feed is not None and not feed.subscribers:
             del self._feeds[run]
             self._store.unlisten(run)

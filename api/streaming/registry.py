@@ -1,4 +1,4 @@
-"""The event streams that are open, and whose. Called by `api.streaming.response`, `api.app` and whoever revokes keys."""
+"""Registry of open event streams. Called by `api.streaming.response`, `api.app` and `api.auth`."""
 
 import asyncio
 from collections import Counter, OrderedDict
@@ -8,125 +8,125 @@ from dataclasses import dataclass
 from api import errors
 from api.streaming import connection
 
-REMEMBERED = 10_000
-"""Revoked keys that are remembered: a stream of one may be about to open."""
-BEAT_SECONDS = 1.0
-"""How often all streams are looked at; one look at ten thousand idle ones takes some milliseconds."""
+MAX_REVOKED_KEYS = 10_000
+"""Revoked keys in memory: a stream of one of them may be about to open."""
+HEARTBEAT_SECONDS = 1.0
+"""Interval of the check of all streams; ten thousand idle streams take some milliseconds."""
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenStream:
     key_id: str
-    until: float
-    stream: connection.Stream | None
+    expires_at: float
+    stream: connection.EventStream | None
     ended: bool = False
 
 
-class Streams:
-    """Every stream is a task; each can be ended so that its answer ends properly.
+class StreamRegistry:
+    """Registry of stream tasks; cancelling one ends its response properly.
 
-    One beat looks after all of them, so that an idle stream costs neither a task nor a timer of its own:
-    signs of life, keys that expire, readers that have left.
+    One timer serves all streams (keep-alive, expired credentials, disconnected clients), so an idle
+    stream needs no timer or extra task of its own.
     """
 
-    def __init__(self, beside: Callable[[float], None] = lambda now: None, most: int = 18_000) -> None:
-        """`beside` is called at every beat with the loop's time; `most` streams are open at once.
+    def __init__(self, on_heartbeat: Callable[[float], None] = lambda now: None, limit: int = 18_000) -> None:
+        """Call `on_heartbeat` with the loop time at every heartbeat; allow `limit` open streams.
 
-        Two thirds of them may be one key's: whatever a client forgets to close, others still get theirs.
+        One key may have two thirds of them: a client that leaks streams cannot block the others.
         """
-        self._open: dict[asyncio.Task[object], _Open] = {}
+        self._open: dict[asyncio.Task[object], _OpenStream] = {}
         self._of_key: Counter[str] = Counter()
         self._revoked: OrderedDict[str, None] = OrderedDict()
-        self._beside = beside
-        self._most = most
+        self._on_heartbeat = on_heartbeat
+        self._limit = limit
         self._timer: asyncio.TimerHandle | None = None
         self.closing = False
 
-    def enter(
-        self, key_id: str, seconds: float | None = None, stream: connection.Stream | None = None
+    def register(
+        self, key_id: str, seconds: float | None = None, stream: connection.EventStream | None = None
     ) -> None:
-        """The current task is now a stream of this key, which holds for `seconds` more (None: for ever).
+        """Register the current task as a stream of this key, valid for `seconds` (None: no expiry).
 
-        Raises the 401 where the key was revoked since it was checked, the 429 where it has too many streams,
-        the 503 where the service stops or has as many streams as it may.
+        Raises a 401 if the key was revoked since it was checked, a 429 if it has too many streams,
+        a 503 if the service stops or is at its limit of streams.
         """
         if key_id in self._revoked:
             raise errors.unauthorized()
         if self.closing:
             raise errors.unavailable()
-        if len(self._open) >= self._most:
-            # Streams stay: were they all the connections there may be, nobody else would be answered, nor
-            # the probe by which the kubelet sees that this process lives.
-            raise errors.unavailable("too many event streams are open here; try again shortly")
-        share = max(1, self._most * 2 // 3)
-        if self._of_key[key_id] >= share:
+        if len(self._open) >= self._limit:
+            # Streams are long-lived: if they used all connections, other requests would fail, including
+            # the liveness probe of the kubelet.
+            raise errors.unavailable("too many event streams are open; try again shortly")
+        key_limit = max(1, self._limit * 2 // 3)
+        if self._of_key[key_id] >= key_limit:
             raise errors.ApiError(
                 429,
-                f"{share} event streams of this key are open here; close some of them first",
-                {"limit": share},
+                f"this key has {key_limit} open event streams; close some of them first",
+                {"limit": key_limit},
                 headers={"Retry-After": str(errors.RETRY_SECONDS)},
             )
         self._of_key[key_id] += 1
-        until = float("inf") if seconds is None else asyncio.get_running_loop().time() + seconds
-        self._open[_current()] = _Open(key_id, until, stream)
+        expires_at = float("inf") if seconds is None else asyncio.get_running_loop().time() + seconds
+        self._open[_current()] = _OpenStream(key_id, expires_at, stream)
         if self._timer is None:
-            self._wind()
+            self._schedule_heartbeat()
 
-    def leave(self) -> None:
-        """The current task's stream has ended."""
-        found = self._open.pop(_current(), None)
-        if found is not None:
-            self._of_key[found.key_id] -= 1
-            if not self._of_key[found.key_id]:
-                del self._of_key[found.key_id]
+    def unregister(self) -> None:
+        """Unregister the stream of the current task."""
+        entry = self._open.pop(_current(), None)
+        if entry is not None:
+            self._of_key[entry.key_id] -= 1
+            if not self._of_key[entry.key_id]:
+                del self._of_key[entry.key_id]
         if not self._open and self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def ended(self, task: asyncio.Task[object]) -> bool:
-        """Whether the task was cancelled from here, and not by its connection."""
-        found = self._open.get(task)
-        return self.closing or (found is not None and found.ended)
+    def was_ended(self, task: asyncio.Task[object]) -> bool:
+        """Return whether this registry cancelled the task, as opposed to its connection."""
+        entry = self._open.get(task)
+        return self.closing or (entry is not None and entry.ended)
 
-    def holders(self) -> frozenset[str]:
-        """The keys that have streams open: those whose revocation elsewhere matters here."""
-        return frozenset(found.key_id for found in self._open.values())
+    def credentials(self) -> frozenset[str]:
+        """Return the credentials with open streams, whose revocation on any replica matters here."""
+        return frozenset(entry.key_id for entry in self._open.values())
 
     def revoke(self, key_id: str) -> None:
-        """The key holds no longer: its streams end, and none opens any more."""
+        """End the streams of a revoked key and reject new ones."""
         self._revoked[key_id] = None
-        if len(self._revoked) > REMEMBERED:
+        if len(self._revoked) > MAX_REVOKED_KEYS:
             self._revoked.popitem(last=False)
-        self.end(key_id)
+        self.end_streams(key_id)
 
-    def end(self, key_id: str) -> None:
-        """The streams of this key, or of what else was shown, end; others may open."""
-        for task, found in self._open.items():
-            if found.key_id == key_id:
-                _end(task, found)
+    def end_streams(self, key_id: str) -> None:
+        """End the streams of this key or token; new ones may open."""
+        for task, entry in self._open.items():
+            if entry.key_id == key_id:
+                _end(task, entry)
 
     def close(self) -> None:
-        """Wakes every stream; each ends its answer properly, and its reader resumes elsewhere."""
+        """End every stream properly; readers resume on another replica."""
         self.closing = True
         for task in self._open:
             task.cancel()
 
-    def _wind(self) -> None:
-        pause = min(BEAT_SECONDS, connection.KEEPALIVE_SECONDS / 2)
-        self._timer = asyncio.get_running_loop().call_later(pause, self._beat)
+    def _schedule_heartbeat(self) -> None:
+        interval = min(HEARTBEAT_SECONDS, connection.KEEPALIVE_SECONDS / 2)
+        self._timer = asyncio.get_running_loop().call_later(interval, self._heartbeat)
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         now = asyncio.get_running_loop().time()
-        for task, found in self._open.items():
-            if found.until <= now or (found.stream is not None and not found.stream.beat(now)):
-                _end(task, found)
-        self._beside(now)
-        self._wind()
+        for task, entry in self._open.items():
+            if entry.expires_at <= now or (entry.stream is not None and not entry.stream.keep_alive(now)):
+                _end(task, entry)
+        self._on_heartbeat(now)
+        self._schedule_heartbeat()
 
 
-def _end(task: asyncio.Task[object], found: _Open) -> None:
-    if not found.ended:
-        found.ended = True
+def _end(task: asyncio.Task[object], entry: _OpenStream) -> None:
+    if not entry.ended:
+        entry.ended = True
         task.cancel()
 
 

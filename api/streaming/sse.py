@@ -1,6 +1,6 @@
-"""Server-Sent Events as text, and what a reader says of where it was. Pure.
+"""Encoding of Server-Sent Events and parsing of Last-Event-ID. Pure.
 
-Called by `api.v1.runs.events_view`, `api.streaming.connection` and by the routes that follow something.
+Called by `api.v1.runs.events_view`, `api.streaming.connection` and the streaming routes.
 """
 
 import re
@@ -10,60 +10,60 @@ from typing import Any
 
 from api.http.json_encoding import encode
 
-PIECE_BYTES = 32 * 1024
-"""What is written at once; a single larger message is a piece of its own."""
+BATCH_BYTES = 32 * 1024
+"""Maximum size of a batch; a larger message is a batch of its own."""
 _LAST_ID = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 def frame(event: str, data: Mapping[str, Any], identifier: int | str | None = None) -> bytes:
-    """One message: `id` (where there is one), `event`, and `data` as one line of JSON.
+    """Encode a message: optional `id`, `event`, and `data` as one line of JSON.
 
-    JSON escapes control characters, so the data cannot break out of its line.
+    JSON escapes control characters, so data cannot contain a line break.
     """
-    head = f"event: {event}\n" if identifier is None else f"id: {identifier}\nevent: {event}\n"
-    return head.encode() + b"data: " + encode(data) + b"\n\n"
+    prefix = f"event: {event}\n" if identifier is None else f"id: {identifier}\nevent: {event}\n"
+    return prefix.encode() + b"data: " + encode(data) + b"\n\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Whole messages in the form in which they go out (a chunk of HTTP/1.1), made once for all readers.
+class SseBatch:
+    """Complete messages as one HTTP/1.1 chunk, encoded once for all readers.
 
-    `last` is the id of its last message, `before` that which precedes its first.
+    `last_id` is the id of its last message, `previous_id` the id before its first.
     """
 
     chunk: bytes
-    before: int = 0
-    last: int = 0
+    previous_id: int = 0
+    last_id: int = 0
 
     @classmethod
-    def of(cls, plain: bytes, before: int = 0, last: int = 0) -> "Piece":
-        """The piece of these messages."""
-        return cls(b"%x\r\n%b\r\n" % (len(plain), plain), before, last)
+    def of(cls, plain: bytes, previous_id: int = 0, last_id: int = 0) -> "SseBatch":
+        """Encode a batch of messages."""
+        return cls(b"%x\r\n%b\r\n" % (len(plain), plain), previous_id, last_id)
 
     @property
-    def plain(self) -> bytes:
-        """The messages without the chunk around them, for readers of HTTP/1.0."""
+    def text(self) -> bytes:
+        """The messages without chunk framing, for HTTP/1.0 clients."""
         return self.chunk[self.chunk.index(b"\n") + 1 : -2]
 
 
-def pieces(frames: Iterable[bytes], before: int = 0) -> Iterator[Piece]:
-    """Messages, whose ids follow `before` one by one, put together to pieces as they are needed."""
-    batch, last = bytearray(), before
-    for one in frames:
-        if batch and len(batch) + len(one) > PIECE_BYTES:
-            yield Piece.of(bytes(batch), before, last)
+def batches(frames: Iterable[bytes], previous_id: int = 0) -> Iterator[SseBatch]:
+    """Yield batches of messages lazily; the ids of the messages count up from `previous_id`."""
+    batch, last_id = bytearray(), previous_id
+    for frame in frames:
+        if batch and len(batch) + len(frame) > BATCH_BYTES:
+            yield SseBatch.of(bytes(batch), previous_id, last_id)
             batch.clear()
-            before = last
-        batch += one
-        last += 1
+            previous_id = last_id
+        batch += frame
+        last_id += 1
     if batch:
-        yield Piece.of(bytes(batch), before, last)
+        yield SseBatch.of(bytes(batch), previous_id, last_id)
 
 
 def last_event_id(header: str | None) -> int:
-    """The id to resume after: 0, the beginning, without a header or where it is none of ours.
+    """Return the id to resume after; 0 (the start) without a header or with a foreign id.
 
-    An id we never gave (another server's, a made-up one) must not hide events, so it counts as none.
+    An id that this server never sent must not hide events, so it counts as absent.
     """
-    given = (header or "").strip()
-    return int(given) if _LAST_ID.fullmatch(given) else 0
+    text = (header or "").strip()
+    return int(text) if _LAST_ID.fullmatch(text) else 0

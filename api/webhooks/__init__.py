@@ -1,1 +1,1 @@
-"""What git hosts tell by webhook: whether it is theirs, what it says, and what follows from it."""
+"""Webhooks of git hosts: signature check, parsing and outcome."""

@@ -1,7 +1,7 @@
-"""What a delivery says, in one vocabulary for GitHub, GitLab, Gitea and Forgejo. Pure.
+"""Parses deliveries of GitHub, GitLab, Gitea and Forgejo into one form. Pure.
 
-Read after its proof was found good, and still not trusted: what is missing or of
-another type counts as not said. Called by `api.webhooks.routes`.
+Runs after the signature check and still treats the payload as untrusted: a missing field or one of
+the wrong type counts as absent. Called by `api.webhooks.routes`.
 """
 
 import json
@@ -12,23 +12,23 @@ from urllib.parse import parse_qs
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
-_FIELDS = 16
-_MOST_ID = 128
-_EVENTS = ("X-GitHub-Event", "X-Gitea-Event", "X-Forgejo-Event", "X-Gitlab-Event")
-_IDS = ("X-GitHub-Delivery", "X-Gitea-Delivery", "X-Forgejo-Delivery", "X-Gitlab-Event-UUID")
-_PUSHES = ("push", "create", "delete", "Push Hook", "Tag Push Hook")
-_REQUESTS = ("pull_request", "Merge Request Hook")
-_CLOSING = ("closed", "close", "merge")
-_MOST_NUMBER = 2**53
+_MAX_FORM_FIELDS = 16
+_MAX_ID_LENGTH = 128
+_EVENT_HEADERS = ("X-GitHub-Event", "X-Gitea-Event", "X-Forgejo-Event", "X-Gitlab-Event")
+_ID_HEADERS = ("X-GitHub-Delivery", "X-Gitea-Delivery", "X-Forgejo-Delivery", "X-Gitlab-Event-UUID")
+_PUSH_EVENTS = ("push", "create", "delete", "Push Hook", "Tag Push Hook")
+_PULL_REQUEST_EVENTS = ("pull_request", "Merge Request Hook")
+_CLOSING_ACTIONS = ("closed", "close", "merge")
+_MAX_NUMBER = 2**53
 
-Kind = Literal["ping", "push", "closed", "other"]
+DeliveryKind = Literal["ping", "push", "closed", "other"]
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """`event` as the host calls it; `repository` is owner/name; None: it does not say."""
+    """A parsed delivery. `event` is the name used by the host, `repository` is owner/name; None: absent."""
 
-    kind: Kind
+    kind: DeliveryKind
     event: str
     ref: str | None = None
     default_branch: str | None = None
@@ -37,62 +37,62 @@ class Delivery:
 
 
 def identifiers(headers: Mapping[str, str]) -> tuple[str, ...]:
-    """The ids under which the host knows a delivery; it gives the same again when it repeats one."""
-    return tuple(dict.fromkeys(headers[name][:_MOST_ID] for name in _IDS if headers.get(name)))
+    """Return the delivery ids of the host; a redelivery has the same ids."""
+    return tuple(dict.fromkeys(headers[name][:_MAX_ID_LENGTH] for name in _ID_HEADERS if headers.get(name)))
 
 
-def content(body: bytes, content_type: str) -> Mapping[str, Any]:
-    """The object that a body carries. Raises ValueError, with the reason, where there is none."""
+def parse_payload(body: bytes, content_type: str) -> Mapping[str, Any]:
+    """Return the JSON object of a body. Raises ValueError with the reason if there is none."""
     text = body.decode(errors="replace")
     if content_type == FORM:
-        given = parse_qs(text, max_num_fields=_FIELDS).get("payload")
-        if not given:
+        values = parse_qs(text, max_num_fields=_MAX_FORM_FIELDS).get("payload")
+        if not values:
             raise ValueError("the form has no field payload")
-        text = given[0]
+        text = values[0]
     try:
-        found = json.loads(text)
+        payload = json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error.msg}") from None
-    if not isinstance(found, dict):
-        raise ValueError("it is no JSON object")
-    return found
+    if not isinstance(payload, dict):
+        raise ValueError("it is not a JSON object")
+    return payload
 
 
-def read(headers: Mapping[str, str], said: Mapping[str, Any] | None) -> Delivery:
-    """What a delivery says. Without `said`, of a body too large to be read, only what kind it is."""
-    event = next((headers[name] for name in _EVENTS if headers.get(name)), "")[:_MOST_ID]
-    known = said or {}
-    # GitLab calls it project; its `repository` has neither path nor branch.
-    place = _object(known, "project") or _object(known, "repository")
-    full = _text(place, "path_with_namespace") or _text(place, "full_name")
-    found = Delivery("other", event, default_branch=_text(place, "default_branch"), repository=full)
+def parse_delivery(headers: Mapping[str, str], payload: Mapping[str, Any] | None) -> Delivery:
+    """Parse a delivery. Without `payload` (the body was too large) only its kind is known."""
+    event = next((headers[name] for name in _EVENT_HEADERS if headers.get(name)), "")[:_MAX_ID_LENGTH]
+    fields = payload or {}
+    # GitLab has it in `project`; its `repository` has neither path nor branch.
+    repository = _object(fields, "project") or _object(fields, "repository")
+    full = _text(repository, "path_with_namespace") or _text(repository, "full_name")
+    delivery = Delivery("other", event, default_branch=_text(repository, "default_branch"), repository=full)
     if event == "ping":
-        return replace(found, kind="ping")
-    if event in _PUSHES:
-        return replace(found, kind="push", ref=_ref(event, known))
-    if event in _REQUESTS:
-        request = _object(known, "object_attributes")
-        number = known.get("number") or request.get("iid")
-        closing = (_text(known, "action") or _text(request, "action")) in _CLOSING
-        if closing and type(number) is int and 0 < number < _MOST_NUMBER:
-            return replace(found, kind="closed", number=number)
-    return found
+        return replace(delivery, kind="ping")
+    if event in _PUSH_EVENTS:
+        return replace(delivery, kind="push", ref=_ref(event, fields))
+    if event in _PULL_REQUEST_EVENTS:
+        request = _object(fields, "object_attributes")
+        number = fields.get("number") or request.get("iid")
+        closing = (_text(fields, "action") or _text(request, "action")) in _CLOSING_ACTIONS
+        if closing and type(number) is int and 0 < number < _MAX_NUMBER:
+            return replace(delivery, kind="closed", number=number)
+    return delivery
 
 
-def _ref(event: str, said: Mapping[str, Any]) -> str | None:
-    ref, kind = _text(said, "ref"), _text(said, "ref_type")
+def _ref(event: str, payload: Mapping[str, Any]) -> str | None:
+    ref, kind = _text(payload, "ref"), _text(payload, "ref_type")
     if event in ("create", "delete") and ref and not ref.startswith("refs/"):
         return f"refs/{'tags' if kind == 'tag' else 'heads'}/{ref}"
     return ref
 
 
-def _object(said: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = said.get(name)
-    return found if isinstance(found, dict) else {}
+def _object(payload: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = payload.get(name)
+    return value if isinstance(value, dict) else {}
 
 
-def _text(said: Mapping[str, Any], name: str) -> str | None:
-    found = said.get(name)
-    return found if isinstance(found, str) and found else None
+def _text(payload: Mapping[str, Any], name: str) -> str | None:
+    value = payload.get(name)
+    return value if isinstance(value, str) and value else None

@@ -1,4 +1,4 @@
-"""What follows from a delivery for a Project. Pure. Called by `api.webhooks.routes`."""
+"""Outcome of a delivery for a Project. Pure. Called by `api.webhooks.routes`."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,45 +11,47 @@ Effect = Literal["look", "close", "none"]
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """`look`: the source is looked at now; `close`: the previews of a pull request go; `none`, and why."""
+class DeliveryOutcome:
+    """Effect and reason. `look`: poll the source now; `close`: remove the previews of a pull request."""
 
     effect: Effect
     reason: str
 
 
-def judge(git: Json | None, delivery: Delivery) -> Verdict:
-    """What a delivery does to a Project that follows `git` (its spec.source.git)."""
+def decide(git: Json | None, delivery: Delivery) -> DeliveryOutcome:
+    """Return the outcome of a delivery for a Project with this spec.source.git."""
     if delivery.kind == "ping":
-        return Verdict("none", "a ping; the webhook works")
+        return DeliveryOutcome("none", "a ping; the webhook works")
     if git is None:
-        return Verdict("none", "the project follows no repository")
-    if delivery.repository is not None and not _same(str(git["url"]), delivery.repository):
-        return Verdict("none", f"the project follows another repository than {delivery.repository[:200]}")
+        return DeliveryOutcome("none", "the project has no git source")
+    if delivery.repository is not None and not _is_repository(str(git["url"]), delivery.repository):
+        return DeliveryOutcome(
+            "none", f"the project does not follow the repository {delivery.repository[:200]}"
+        )
     if delivery.kind == "closed":
-        return Verdict("close", f"pull request {delivery.number} is closed; its previews are removed")
+        return DeliveryOutcome("close", f"pull request {delivery.number} is closed; its previews are removed")
     if delivery.kind != "push":
-        return Verdict("none", f"nothing follows from {delivery.event[:100] or 'such an event'}")
+        return DeliveryOutcome("none", f"event {delivery.event[:100] or 'without a name'} ignored")
     if git.get("suspend"):
-        return Verdict("none", "spec.source.git.suspend is true")
+        return DeliveryOutcome("none", "spec.source.git.suspend is true")
     ref = git.get("ref") or {}
     if ref.get("commit"):
-        return Verdict("none", "the project stays at the commit of spec.source.git.ref")
-    wanted = _followed(ref, delivery)
-    if wanted is not None and delivery.ref is not None and delivery.ref != wanted:
-        return Verdict("none", f"the project follows {wanted[:300]}")
-    return Verdict("look", "the repository is looked at now")
+        return DeliveryOutcome("none", "spec.source.git.ref pins the project to a commit")
+    followed = _followed_ref(ref, delivery)
+    if followed is not None and delivery.ref is not None and delivery.ref != followed:
+        return DeliveryOutcome("none", f"the project follows {followed[:300]}")
+    return DeliveryOutcome("look", "the repository is polled now")
 
 
-def _followed(ref: Json, delivery: Delivery) -> str | None:
+def _followed_ref(ref: Json, delivery: Delivery) -> str | None:
     if ref.get("tag"):
         return f"refs/tags/{ref['tag']}"
     branch = ref.get("branch") or delivery.default_branch
     return f"refs/heads/{branch}" if branch else None
 
 
-def _same(url: str, repository: str) -> bool:
-    """Whether an address may be that of owner/name. Hosts have several names, so theirs is not compared."""
+def _is_repository(url: str, repository: str) -> bool:
+    """Return whether a URL matches owner/name. Git hosts have several names, so the host is ignored."""
     path = unquote(urlsplit(url).path).strip("/").removesuffix(".git").lower()
     name = repository.strip("/").lower()
     return path == name or path.endswith("/" + name)

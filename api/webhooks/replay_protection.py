@@ -1,39 +1,39 @@
-"""Which deliveries had their effect already, for a day, so that a repeated one has none.
+"""Replay protection: stores processed deliveries for a day, so a redelivery has no effect.
 
-A host's id of a delivery is not signed: where the body is, the body is remembered
-as well. Only what had an effect is remembered, so that nobody without the secret
-fills the index. Called by `api.webhooks.routes`.
+The delivery id of a host is not signed; if the body is, the hash of the body is stored too.
+Only deliveries with an effect are stored, so clients without the secret cannot fill the index.
+Called by `api.webhooks.routes`.
 """
 
 from collections.abc import Iterable
 from datetime import datetime
 
 from api.store.index.idempotency import Idempotency, IdempotencyKeys
-from api.webhooks.body import Body
-from api.webhooks.signature import Proof
+from api.webhooks.body import DeliveryBody
+from api.webhooks.signature import DeliveryProof
 
 
-def names(identifiers: Iterable[str], proof: Proof, body: Body) -> list[str]:
-    """What a delivery is remembered by. Pure."""
-    found = [f"id:{identifier}" for identifier in identifiers]
-    return [*found, f"body:{body.sha256}"] if proof.signed or not found else found
+def delivery_keys(identifiers: Iterable[str], proof: DeliveryProof, body: DeliveryBody) -> list[str]:
+    """Return the keys that identify a delivery. Pure."""
+    keys = [f"id:{identifier}" for identifier in identifiers]
+    return [*keys, f"body:{body.sha256}"] if proof.signed or not keys else keys
 
 
-class Memory:
-    """The deliveries to the Project of one uid."""
+class ProcessedDeliveries:
+    """Processed deliveries of the Project with one uid."""
 
     def __init__(self, keys: IdempotencyKeys, project_uid: str) -> None:
-        self._keys = keys
+        self._idempotency_keys = keys
         self._owner = f"hook:{project_uid}"
 
-    async def knows(self, delivered: Iterable[str], now: datetime) -> bool:
-        """Whether a delivery of one of these names had its effect."""
-        for name in delivered:
-            if await self._keys.find(Idempotency(self._owner, name, ""), now) is not None:
+    async def contain_any(self, keys: Iterable[str], now: datetime) -> bool:
+        """Return whether one of these keys is stored."""
+        for key in keys:
+            if await self._idempotency_keys.find(Idempotency(self._owner, key, ""), now) is not None:
                 return True
         return False
 
-    async def keep(self, delivered: Iterable[str], now: datetime) -> None:
-        """Remembers a delivery after its effect: one that failed may be repeated."""
-        for name in delivered:
-            await self._keys.put(Idempotency(self._owner, name, ""), "delivery", now)
+    async def add(self, keys: Iterable[str], now: datetime) -> None:
+        """Store a delivery after its effect; a failed delivery may be sent again."""
+        for key in keys:
+            await self._idempotency_keys.put(Idempotency(self._owner, key, ""), "delivery", now)

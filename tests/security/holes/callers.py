@@ -16,14 +16,14 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X2", "a run of a foreign project is shown", "api/v1/lookup.py",
         "row = await call.services.store.runs.get(name) if name else None\n"
-        "    if row is None or not call.caller.holds(row.project):",
+        "    if row is None or not call.caller.can_see(row.project):",
         "row = await call.services.store.runs.get(name) if name else None\n    if row is None:",
         SCOPES,
     ),
     Hole(
         "X2", "a foreign project may be named",
         (
-            Edit("api/auth/principal.py", "if not self.holds(project):", "if False:"),
+            Edit("api/auth/principal.py", "if not self.can_see(project):", "if False:"),
             # There is a second guard behind the first.
             Edit("api/auth/principal.py", "if not self.may(scope, project):", "if not self.may(scope):"),
         ),
@@ -40,7 +40,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "what one caller was answered is answered to another", "api/routing/endpoint.py",
-        'request.headers.get("Accept"), *held)', 'request.headers.get("Accept"))',
+        'request.headers.get("Accept"), *access)', 'request.headers.get("Accept"))',
         "tests/unit/api/http/test_response_cache.py",
     ),
     hole(
@@ -62,8 +62,8 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "whoever may deploy has a Secret sent elsewhere", "api/v1/projects/routes.py",
-        "(*projects.admin_fields(call.body), *projects.diverted(call.body, spec or {}))",
-        "projects.admin_fields(call.body)", f"{PERMISSIONS}::test_what_a_secret_is_sent_to_is_for_admin",
+        "(*view.admin_fields(call.body), *view.redirected_secrets(call.body, spec or {}))",
+        "view.admin_fields(call.body)", f"{PERMISSIONS}::test_what_a_secret_is_sent_to_is_for_admin",
     ),
     hole(
         "X2", "whoever may run chooses what is called", "api/v1/runs/routes.py",
@@ -72,8 +72,8 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X2", "guesses are not counted", "api/routing/middleware.py",
-        "request[ALLOWANCE] = await services.limiter.count(who, per_minute)",
-        "request[ALLOWANCE] = await services.limiter.count(who, 10**6)",
+        "request[ALLOWANCE] = await services.limiter.count(counter_key, per_minute)",
+        "request[ALLOWANCE] = await services.limiter.count(counter_key, 10**6)",
         f"{PERMISSIONS}::test_guessing_is_limited_by_address",
     ),
     hole(
@@ -85,22 +85,22 @@ HOLES: tuple[Hole, ...] = (
         (
             Edit("api/auth/oidc.py", "            issuer=issuer,\n", ""),
             # There is a first guard before this one.
-            Edit("api/auth/providers.py", "and seen.issuer == self._workflows.issuer:", "and seen.issuer:"),
+            Edit("api/auth/providers.py", "and claims.issuer == self._workflows.issuer:", "and claims.issuer:"),
         ),
         (f"{WORKFLOWS}::test_every_bad_token_is_refused_alike",),
     ),
     hole(
         "X2", "a workflow's token that has expired is taken", "api/auth/oidc.py",
-        "at < ends + LEEWAY and ", "", WORKFLOWS,
+        "        and now_seconds < expires + LEEWAY_SECONDS\n", "", WORKFLOWS,
     ),
     hole(
         "X2", "an issuer's key may be a weak one", "api/auth/jwks.py",
-        "if isinstance(key, RSAPublicKey) and key.key_size not in RSA_BITS:", "if False:",
+        "if isinstance(key, RSAPublicKey) and key.key_size not in RSA_KEY_BITS:", "if False:",
         "tests/unit/api/auth/test_jwks.py",
     ),
     hole(
         "X2", "whoever opens a pull request is the repository", "api/auth/workflows.py",
-        "return ref is None or not ref.startswith(PULLS)", "return True", WORKFLOWS,
+        "return ref is None or not ref.startswith(PULL_REQUEST_REFS)", "return True", WORKFLOWS,
     ),
     hole(
         "X2", "a token that nobody signed is believed", "crds/pod_tokens.py",

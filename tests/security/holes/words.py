@@ -18,15 +18,15 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X1", "a body has any length", "api/http/request_body.py",
-        "if declared is not None and declared > most:", "if False:", CONNECTIONS,
+        "if declared is not None and declared > limit:", "if False:", CONNECTIONS,
     ),
     hole(
         "X1", "connections without number", "api/http/server.py",
-        "if self._count > self._most:", "if False:", f"{CONNECTIONS}::test_who_waits_longest_makes_room",
+        "if self._count > self._limit:", "if False:", f"{CONNECTIONS}::test_who_waits_longest_makes_room",
     ),
     hole(
         "X1", "a body is nested as deep as it likes", "api/http/request_body.py",
-        "    if too_deep(value):\n        raise errors.invalid(_DEEP)\n    return value",
+        "    if too_deep(value):\n        raise errors.invalid(_TOO_DEEP)\n    return value",
         "    return value", ANSWERS,
     ),
     hole(
@@ -66,7 +66,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X9", "one good proof of several is enough", "api/webhooks/signature.py",
-        "return bool(good) and all(good)", "return any(good)", SIGNATURE,
+        "return bool(matches) and all(matches)", "return any(matches)", SIGNATURE,
     ),
     hole(
         "X9", "an empty secret fits", "api/webhooks/signature.py",
@@ -74,15 +74,15 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X9", "a signature's beginning is enough", "api/webhooks/signature.py",
-        "hmac.compare_digest(given, digest) for given", "given[:2] == digest[:2] for given", SIGNATURE,
+        "hmac.compare_digest(shown, digest) for shown", "shown[:2] == digest[:2] for shown", SIGNATURE,
     ),
     hole(
         "X9", "a delivery's proof is not asked for", "api/webhooks/routes.py",
-        "if not signature.fits(proof, secret, body.hmac) or project is None:", "if project is None:", HOOKS,
+        "if not signature.verify(proof, secret, body.hmac) or project is None:", "if project is None:", HOOKS,
     ),
     hole(
         "X9", "a delivery under another id is another one", "api/webhooks/replay_protection.py",
-        'return [*found, f"body:{body.sha256}"] if proof.signed or not found else found',
-        "return found", HOOKS,
+        'return [*keys, f"body:{body.sha256}"] if proof.signed or not keys else keys',
+        "return keys", HOOKS,
     ),
 )  # fmt: skip

@@ -13,19 +13,19 @@ from aiohttp.test_utils import TestClient, TestServer
 from kubernetes.aio import client as kubernetes
 
 from api import app as facade
-from api.auth.api_keys import Key
+from api.auth.api_keys import StoredKey
 from api.config import parse
 from api.openapi import examples
 from api.services import SERVICES
 from api.store.backend import INDEX
 from api.store.index.api_keys import KeyRow
-from api.store.index.claims.claims import Asked
-from api.store.logs.event_log import Said
+from api.store.index.claims.claims import ClaimRequest
+from api.store.logs.event_log import NewEvent
 from api.store.sql.migrate import migrate
 from api.store.store import Store
 from crds import api_keys, objects
 from crds.times import format_second
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.unit.api.auth.issuer import Issuer
 from tests.unit.api.described import DESCRIPTION
 
@@ -35,16 +35,16 @@ _uids = itertools.count(1)
 
 def key(*scopes: str, projects: list[str] | None = None, plan: str = "enterprise", **more: Any):
     """A drawn key: its text, and the record of it."""
-    drawn = api_keys.draw()
+    drawn = api_keys.generate()
     held = None if projects is None else frozenset(projects)
-    return drawn.text, Key(drawn.key_id, drawn.hash, "test", frozenset(scopes), held, plan, **more)
+    return drawn.text, StoredKey(drawn.key_id, drawn.hash, "test", frozenset(scopes), held, plan, **more)
 
 
 class Yard:
     """A facade under test and what is in its store."""
 
     def __init__(
-        self, client: TestClient, store: Store, admin: str, ring: dict[str, Key], clock: list
+        self, client: TestClient, store: Store, admin: str, ring: dict[str, StoredKey], clock: list
     ) -> None:
         self.client, self.store, self.admin, self._ring, self.clock = client, store, admin, ring, clock
 
@@ -150,15 +150,15 @@ class Yard:
             {"project": project, "deployment": deployment, "input": {"topic": "tides"}},
             {"phase": phase, "project": project, "deployment": deployment, **status},
         )
-        await self.store.record.observe(objects.Run(raw), self.clock[0])
+        await self.store.run_writer.observe(objects.Run(raw), self.clock[0])
         return raw
 
     async def claim(self, raw: Any) -> None:
         """A pod takes the run."""
         name, uid = raw["metadata"]["name"], raw["metadata"]["uid"]
         answer = {"deployment_id": "dep_a"}
-        await self.store.claims.ask(name, Asked(uid, "pod", "nonce"), answer, self.clock[0])
-        self.store.events.turned(name)
+        await self.store.claims.claim(name, ClaimRequest(uid, "pod", "nonce"), answer, self.clock[0])
+        self.store.events.notify_state_changed(name)
 
     async def say(self, run: str, *lines: str) -> None:
         """The pod's log lines arrive."""
@@ -171,16 +171,16 @@ class Yard:
             }
             for line in lines
         ]
-        async with self.store.events.hold(run) as log:
+        async with self.store.events.open_writer(run) as log:
             said = log.seq
-            await log.say([Said(said + n, "log", d) for n, d in enumerate(data, 1)])
-        self.store.events.told(run)
+            await log.append([NewEvent(said + n, "log", d) for n, d in enumerate(data, 1)])
+        self.store.events.notify_appended(run)
 
     async def end(self, raw: Any, phase: str, **status: Any) -> None:
         """The run ends."""
         raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
         raw["status"] |= {"phase": phase, "completionTime": format_second(self.clock[0]), **status}
-        await self.store.record.observe(objects.Run(raw), self.clock[0])
+        await self.store.run_writer.observe(objects.Run(raw), self.clock[0])
 
 
 def _object(name: str, spec: Any, status: Any) -> dict[str, Any]:
@@ -243,10 +243,10 @@ async def yard(tmp_path, clock, empty, settings) -> AsyncIterator[Yard]:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         place.host = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-    connection = Kube(kubernetes.ApiClient(place), config.namespace)
+    connection = KubeClient(kubernetes.ApiClient(place), config.namespace)
     text, record = key("admin")
     ring = {record.key_id: record}
-    application = facade.client_side(config, store, connection, ring, lambda: clock[0])
+    application = facade.make_client_app(config, store, connection, ring, lambda: clock[0])
     async with TestClient(TestServer(application)) as client:
         yield Yard(client, store, text, ring, clock)
     await connection.close()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from api.config import ConfigError, parse
+from api.config import ApiConfigError, parse
 
 KEY = {"CREWYARD_TOKEN_KEY": "k" * 32}
 
@@ -50,12 +50,12 @@ def test_everything_can_be_set() -> None:
     ],
 )
 def test_a_wrong_variable_is_named(name: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=name):
+    with pytest.raises(ApiConfigError, match=name):
         parse({**KEY, name: value})
 
 
 def test_all_wrong_variables_are_named_at_once() -> None:
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(ApiConfigError) as error:
         parse({"CREWYARD_NAMESPACE": "", "CREWYARD_PORT": "x"})
     named = ("CREWYARD_NAMESPACE", "CREWYARD_TOKEN_KEY", "CREWYARD_PORT")
     assert all(name in str(error.value) for name in named)

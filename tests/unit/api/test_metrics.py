@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from api.maintenance import loops
-from api.metrics import Metrics
-from api.store.sql.leader import Alone
-from controller.observability.metrics import Metrics as OfController
+from api.metrics import ApiMetrics
+from api.store.sql.leader import SingleProcessLeader
+from controller.observability.metrics import ControllerMetrics as OfController
 
 
 async def test_a_replica_leads_as_long_as_its_work_runs():
-    leader, seen = Alone(), []
+    leader, seen = SingleProcessLeader(), []
 
     async def work():
         seen.append(leader.leading)
@@ -24,13 +24,13 @@ async def test_a_replica_leads_as_long_as_its_work_runs():
     ("heard", "elsewhere", "silence"), [({}, False, 50.0), ({"runs": 90.0}, False, 10.0), ({}, True, 0.0)]
 )
 def test_silence_is_since_the_last_word_or_the_start(heard, elsewhere, silence):
-    progress = loops.Progress(heard=heard, elsewhere=lambda: elsewhere, began=50.0)
-    assert progress.silence("runs", 100.0) == silence
+    progress = loops.ProjectionProgress(last_event_at=heard, is_follower=lambda: elsewhere, started_at=50.0)
+    assert progress.silent_seconds("runs", 100.0) == silence
 
 
 def test_silence_and_leadership_are_read_at_the_scrape():
-    metrics, leads = Metrics(), [False]
-    metrics.follow(lambda kind, now: {"runs": 7.0}.get(kind, 0.0), lambda: leads[0])
+    metrics, leads = ApiMetrics(), [False]
+    metrics.watch_projection(lambda kind, now: {"runs": 7.0}.get(kind, 0.0), lambda: leads[0])
     assert metrics.registry.get_sample_value("crewyard_leader") == 0
     leads[0] = True
     assert metrics.registry.get_sample_value("crewyard_leader") == 1
@@ -45,7 +45,7 @@ async def test_work_that_fails_is_counted_and_begun_again():
         times.append(1)
         raise OSError("away")
 
-    task = asyncio.create_task(loops.forever("pruning", work, counted.put_nowait))
+    task = asyncio.create_task(loops.run_forever("pruning", work, counted.put_nowait))
     async with asyncio.timeout(60):
         assert [await counted.get(), await counted.get()] == ["pruning", "pruning"]
     task.cancel()
@@ -53,15 +53,15 @@ async def test_work_that_fails_is_counted_and_begun_again():
 
 
 def test_the_volume_is_measured_where_one_is_used(tmp_path):
-    value = (used := Metrics()).registry.get_sample_value
+    value = (used := ApiMetrics()).registry.get_sample_value
     used.watch_volume(tmp_path)
     assert 0 < value("crewyard_data_free_bytes") <= value("crewyard_data_size_bytes")
     for directory in (None, tmp_path / "gone"):
-        (none := Metrics()).watch_volume(directory)
+        (none := ApiMetrics()).watch_volume(directory)
         assert none.registry.get_sample_value("crewyard_data_size_bytes") == 0
 
 
-@pytest.mark.parametrize("metrics", [Metrics, OfController])
+@pytest.mark.parametrize("metrics", [ApiMetrics, OfController])
 async def test_the_tasks_of_the_loop_are_counted_at_the_scrape(metrics):
     value = metrics().registry.get_sample_value
     before = value("crewyard_tasks")

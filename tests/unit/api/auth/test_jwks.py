@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from api.auth import jwks
-from api.auth.jwks import AGAIN_SECONDS, KEPT_SECONDS, OLD_SECONDS, Signers, parse_keys
+from api.auth.jwks import MIN_REFRESH_SECONDS, MAX_STALE_SECONDS, REFRESH_SECONDS, IssuerKeys, parse_keys
 from tests.unit.api.auth.issuer import public, rsa_key
 
 
@@ -19,28 +19,28 @@ class Clock:
 
 async def test_keys_are_read_when_old_or_unknown_and_at_most_once_a_minute(issuer):
     clock = Clock()
-    found = Signers(issuer.url, clock)
+    found = IssuerKeys(issuer.url, clock)
     assert await found.key("RS256", "one") is not None
     assert await found.key("ES256", "two") is not None
     assert await found.key("RS256", "two") is None and await found.key("HS256", "one") is None
     assert len(issuer.asked) == 2
     issuer.keys = [public(rsa_key(), "three")]
     assert await found.key("RS256", "three") is None
-    clock.now = AGAIN_SECONDS
+    clock.now = MIN_REFRESH_SECONDS
     await asyncio.gather(*(found.key("RS256", f"{n}") for n in range(20)))
     assert await found.key("RS256", "three") is not None and await found.key("RS256", "one") is None
     assert len(issuer.asked) == 4, "many unknown keys at once are one question"
-    clock.now += OLD_SECONDS + 1
+    clock.now += REFRESH_SECONDS + 1
     assert await found.key("RS256", "three") is not None
     assert len(issuer.asked) == 6
 
 
 async def test_keys_are_kept_for_a_day_while_the_issuer_is_away(issuer):
     clock = Clock()
-    found = Signers(issuer.url, clock)
+    found = IssuerKeys(issuer.url, clock)
     await found.key("RS256", "one")
     issuer.broken = web.Response(status=503)
-    clock.now = KEPT_SECONDS
+    clock.now = MAX_STALE_SECONDS
     assert await found.key("RS256", "one") is not None
     clock.now += 1
     with pytest.raises(Exception, match="cannot be reached"):
@@ -50,7 +50,7 @@ async def test_keys_are_kept_for_a_day_while_the_issuer_is_away(issuer):
 @pytest.mark.parametrize(
     "answer",
     [
-        web.Response(body=b" " * (jwks.READ_BYTES + 1)),
+        web.Response(body=b" " * (jwks.MAX_RESPONSE_BYTES + 1)),
         web.Response(text="[]"),
         web.Response(text="[" * 100_000),
         web.Response(status=302, headers={"Location": "/keys"}),
@@ -60,14 +60,14 @@ async def test_keys_are_kept_for_a_day_while_the_issuer_is_away(issuer):
 async def test_what_an_issuer_may_answer_is_bounded(issuer, answer):
     issuer.broken = answer
     with pytest.raises(Exception, match="cannot be reached"):
-        await Signers(issuer.url).key("RS256", "one")
+        await IssuerKeys(issuer.url).key("RS256", "one")
 
 
 @pytest.mark.parametrize("about", [{"issuer": "https://other.example"}, {"jwks_uri": "file:///etc/passwd"}])
 async def test_a_discovery_that_speaks_of_others_is_refused(issuer, about):
     issuer.about = about
     with pytest.raises(Exception, match="cannot be reached"):
-        await Signers(issuer.url).key("RS256", "one")
+        await IssuerKeys(issuer.url).key("RS256", "one")
 
 
 def test_only_usable_keys_are_taken_from_a_set():

@@ -137,7 +137,7 @@ STATES = {
     "absent": lambda yard: "",
     "malformed": lambda yard: "crw_not-a-key",
     "cut": lambda yard: yard.admin[:-1],
-    "unknown": lambda yard: api_keys.draw().text,
+    "unknown": lambda yard: api_keys.generate().text,
     "expired": lambda yard: yard.key("admin", expires_at=NOW - timedelta(seconds=1)),
     "revoked": lambda yard: yard.key("admin", revoked=True),
     "token of nobody's workflow": lambda yard: yard.issuer.token(NOW),

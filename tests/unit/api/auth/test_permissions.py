@@ -166,7 +166,7 @@ async def test_guessing_is_limited_by_address(yard):
 async def test_every_key_costs_one_look_up_and_one_hash(kind, monkeypatch):
     text, record = key("read", revoked=kind == "revoked", expires_at=NOW if kind == "expired" else None)
     presented = {
-        "unknown": api_keys.draw().text,
+        "unknown": api_keys.generate().text,
         "malformed": text[:-1],
         "empty": "",
         "other secret": text,
@@ -205,7 +205,7 @@ async def test_a_good_key_is_looked_up_once_until_the_index_changes():
     before = NOW - timedelta(seconds=1)
     assert [await ring.find(text, before) for _ in range(3)] == [record] * 3
     assert len(looked) == 1
-    other = api_keys.draw().text
+    other = api_keys.generate().text
     assert [await ring.find(other, before) for _ in range(2)] == [None] * 2
     assert [await ring.find(text, NOW) for _ in range(2)] == [None] * 2, "it has expired"
     assert len(looked) == 5, "what is not good is looked up each time"

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from api.auth import workflows
 from api.auth.jwks import parse_keys
-from api.auth.oidc import proved
+from api.auth.oidc import verify
 from api.auth.scopes import Grants
-from api.auth.ttl_cache import Recent
-from api.auth.unverified import glance
-from api.config import ConfigError, parse
+from api.auth.ttl_cache import TtlCache
+from api.auth.unverified import parse_unverified
+from api.config import ApiConfigError, parse
 from tests.unit.api.auth.issuer import AUDIENCE, Issuer, rsa_key
 from tests.unit.api.conftest import NOW
 
@@ -67,14 +67,14 @@ def test_what_can_be_set():
     ],
 )
 def test_a_wrong_setting_is_named(name, value):
-    with pytest.raises(ConfigError, match=name):
+    with pytest.raises(ApiConfigError, match=name):
         parse({**BASE, name: value})
 
 
 @UNHURRIED
 @given(st.text(max_size=200) | st.lists(st.text("abcXYZ019-_", max_size=90), max_size=4).map(".".join))
 def test_any_text_can_be_glanced_at(text):
-    glance(text)
+    parse_unverified(text)
 
 
 @UNHURRIED
@@ -103,8 +103,8 @@ def test_a_token_with_one_letter_changed_proves_nothing(data):
     letter = data.draw(st.sampled_from("AZaz09-_."))
     changed = token[:place] + letter + token[place + 1 :]
     public = rsa_key().public_key()
-    good = proved(token, public, "RS256", "https://issuer.example", AUDIENCE)
-    found = proved(changed, public, "RS256", "https://issuer.example", AUDIENCE)
+    good = verify(token, public, "RS256", "https://issuer.example", AUDIENCE)
+    found = verify(changed, public, "RS256", "https://issuer.example", AUDIENCE)
     assert good is not None
     # The last letter of a part has bits that mean nothing.
     assert found is None or found == good
@@ -169,7 +169,7 @@ class Asked:
 
 
 async def test_what_many_ask_at_once_is_asked_once_although_one_gives_up():
-    asked, recent = Asked(), Recent[str](10, 3)
+    asked, recent = Asked(), TtlCache[str](10, 3)
     asked.answers["a"] = "yes"
     waiting = [asyncio.create_task(recent.get("a", asked.about("a"))) for _ in range(5)]
     await asyncio.sleep(0)
@@ -182,7 +182,7 @@ async def test_what_many_ask_at_once_is_asked_once_although_one_gives_up():
 
 async def test_a_flood_of_bad_ones_leaves_the_good_ones_known():
     now = [0.0]
-    asked, recent = Asked(), Recent[str](10, 3, lambda: now[0])
+    asked, recent = Asked(), TtlCache[str](10, 3, lambda: now[0])
     asked.gate.set()
     asked.answers["good"] = "yes"
     await recent.get("good", asked.about("good"))
@@ -194,7 +194,7 @@ async def test_a_flood_of_bad_ones_leaves_the_good_ones_known():
 
 
 async def test_a_failure_is_not_remembered():
-    asked, recent = Asked(), Recent[str](10, 3)
+    asked, recent = Asked(), TtlCache[str](10, 3)
     asked.gate.set()
     asked.answers["a"] = ValueError("away")
     for _ in range(2):

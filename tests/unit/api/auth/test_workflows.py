@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from api.auth import workflows
-from api.auth.oidc import timely
-from api.auth.unverified import glance
-from api.v1.idempotency import use
+from api.auth.oidc import is_current
+from api.auth.unverified import parse_unverified
+from api.v1.idempotency import parse_header
 from tests.unit.api.auth.issuer import AUDIENCE, REPOSITORY, ec_key, rsa_key
 from tests.unit.api.conftest import NOW
 
@@ -68,18 +68,18 @@ async def test_a_workflow_may_in_each_project_what_its_entries_say(yard, issuer)
     ],
 )
 def test_on_which_references_an_entry_counts(wanted, ref, matches):
-    entry = workflows.Entry("tides", REPOSITORY, wanted, None, frozenset({"deploy"}))
+    entry = workflows.OidcEntry("tides", REPOSITORY, wanted, None, frozenset({"deploy"}))
     assert entry.matches(workflows.Workflow(REPOSITORY, ref, None)) is matches
 
 
 async def test_an_answer_is_not_given_again_to_who_may_no_longer_ask(yard, issuer, monkeypatch):
-    monkeypatch.setattr("api.auth.oidc.SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
     await yard.project("tides", {"oidc": [entry("run")]}, activeDeployment="dep-a")
     await yard.deployment("dep-a", "tides")
     await yard.run("run-a", "tides")
     token, body = issuer.token(NOW), {"deployment": "tides"}
     owner = f"workflow:{REPOSITORY}:refs/heads/main"
-    await yard.store.idempotency.put(use("once", owner, "/v1/runs", body), "run-a", NOW)
+    await yard.store.idempotency.put(parse_header("once", owner, "/v1/runs", body), "run-a", NOW)
     again = {"Idempotency-Key": "once"}
     code, answer, _ = await yard.call("POST", "/v1/runs", body, bearer=token, headers=again)
     assert (code, answer["data"]["id"]) == (201, "run_a")
@@ -92,7 +92,7 @@ async def test_what_a_project_says_holds_a_moment_later(yard, issuer, monkeypatc
     uid = await yard.project("tides", {"oidc": [entry("run")]})
     token = issuer.token(NOW)
     assert await status(yard, token) == 200
-    monkeypatch.setattr("api.auth.oidc.SETTLED_SECONDS", 0.0)
+    monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
     await yard.store.projects.remove("tides", uid, NOW)
     assert await status(yard, token) == 401
 
@@ -164,8 +164,8 @@ async def test_a_good_token_is_taken(yard, issuer, more):
 
 
 async def test_a_stream_ends_with_its_workflows_place_in_the_project(yard, issuer, monkeypatch):
-    monkeypatch.setattr("api.auth.oidc.SETTLED_SECONDS", 0.0)
-    monkeypatch.setattr("api.auth.revocation.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
+    monkeypatch.setattr("api.auth.revocation.CHECK_SECONDS", 0.05)
     uid = await yard.project("tides", {"oidc": [entry("run")]})
     await yard.project("dunes", {"oidc": [entry("run")]})
     await yard.claim(await yard.run("run-a", "dunes"))
@@ -228,7 +228,7 @@ def workflow(**claims):
 )
 def test_what_entries_give_a_workflow(spec, claims, wanted):
     found = workflows.grants(workflows.entries("tides", spec), workflow(**claims))
-    assert (None if found is None else found.within("tides")) == (wanted and frozenset(wanted))
+    assert (None if found is None else found.scopes_in("tides")) == (wanted and frozenset(wanted))
 
 
 @pytest.mark.parametrize(
@@ -239,14 +239,14 @@ def test_what_entries_give_a_workflow(spec, claims, wanted):
 )  # fmt: skip
 def test_a_token_holds_in_its_time(change, good):
     now = NOW.fromtimestamp(1000, NOW.tzinfo)
-    assert timely({"iat": 1000, "nbf": 1000, "exp": 1300, **change}, now) is good
+    assert is_current({"iat": 1000, "nbf": 1000, "exp": 1300, **change}, now) is good
 
 
 def test_what_is_no_token_is_not_looked_at(issuer):
     good = issuer.token(NOW)
-    assert glance(good) is not None
+    assert parse_unverified(good) is not None
     deep = "W" * 5999
     for text in ("", "a.b.c", good[:-400], good + "=", f" {good}", good.replace(".", ",", 1), "x" * 8000,
                  f"{good}.{good}", ".".join(("W10", "W10", "x" * 60)), f"eyJ9.{deep}.{'x' * 60}",
                  json.dumps({"a": 1}), "crw_abc.def.ghi"):  # fmt: skip
-        assert glance(text) is None, text[:40]
+        assert parse_unverified(text) is None, text[:40]

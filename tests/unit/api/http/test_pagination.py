@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from api.http.pagination import Page
+from api.http.pagination import PageRequest
 
 RUN = {"id", "deployment_id", "project", "status", "created_at", "completed_at", "duration_ms"}
 DEPLOYMENT = {"id", "project", "status", "message", "created_at", "activated_at"}
@@ -140,7 +140,7 @@ async def test_ids_that_are_none_are_not_found(yard, path):
     ],
 )
 def test_the_pages_around_a_page_are_linked(number, total, names):
-    page = Page(number, 10, "http://yard.example/v1/runs", {"project": "a", "status": None})
+    page = PageRequest(number, 10, "http://yard.example/v1/runs", {"project": "a", "status": None})
     expected = [
         f'<http://yard.example/v1/runs?project=a&page={n}&per_page=10>; rel="{rel}"'
         for rel, n in names.items()

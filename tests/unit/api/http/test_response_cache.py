@@ -2,9 +2,9 @@
 
 import pytest
 
-from api.http.response_cache import LARGEST, MOST, Answer, Remembered
+from api.http.response_cache import MAX_BODY_BYTES, MAX_RESPONSES, CachedResponse, ResponseCache
 
-A = Answer(b"{}", {})
+A = CachedResponse(b"{}", {})
 
 
 @pytest.mark.parametrize(
@@ -12,18 +12,18 @@ A = Answer(b"{}", {})
     [(1, 1, 1, True), (1, 1, 2, False), (1, 2, 2, False), (None, None, None, False), (1, None, 1, False)],
 )
 def test_an_answer_holds_for_the_generation_it_was_made_in(before, after, asked, known):
-    told = Remembered()
+    told = ResponseCache()
     told.put(before, after, "q", A)
     assert (told.get(asked, "q") is A) is known
     assert told.get(asked, "other") is None
 
 
 def test_what_is_kept_is_bounded():
-    told = Remembered()
-    for number in range(MOST + 1):
+    told = ResponseCache()
+    for number in range(MAX_RESPONSES + 1):
         told.put(1, 1, number, A)
-    assert told.get(1, 0) is None and told.get(1, MOST) is A
-    told.put(1, 1, "large", Answer(b"x" * (LARGEST + 1), {}))
+    assert told.get(1, 0) is None and told.get(1, MAX_RESPONSES) is A
+    told.put(1, 1, "large", CachedResponse(b"x" * (MAX_BODY_BYTES + 1), {}))
     assert told.get(1, "large") is None
 
 

@@ -6,8 +6,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from api import health
-from api.__main__ import no_garbage
-from api.app import client_side
+from api.__main__ import filter_malformed_requests
+from api.app import make_client_app
 from api.config import parse
 from api.openapi import examples
 from api.store.errors import StoreUnavailable
@@ -256,13 +256,13 @@ async def test_it_is_ready_once_it_has_caught_up_or_the_cluster_stays_away(tmp_p
     store = await Store.open(tmp_path, "crews")
     seen = [False]
     config = parse({"CREWYARD_TOKEN_KEY": "0" * 32})
-    application = client_side(config, store, None, caught_up=lambda: seen[0])
+    application = make_client_app(config, store, None, caught_up=lambda: seen[0])
     async with TestClient(TestServer(application)) as client:
         assert (await client.get("/readyz")).status == 503
         seen[0] = True
         assert (await client.get("/readyz")).status == 200
         seen[0] = False
-        monkeypatch.setattr(health, "CATCH_UP_SECONDS", 0.0)
+        monkeypatch.setattr(health, "CATCH_UP_GRACE_SECONDS", 0.0)
         assert (await client.get("/readyz")).status == 200
     await store.close()
 
@@ -297,7 +297,7 @@ async def test_a_body_is_asked_for_only_once_the_caller_may_send_it(yard):
 
 
 async def test_what_is_no_http_is_refused_and_not_logged(yard, caplog):
-    caplog.handler.addFilter(no_garbage)
+    caplog.handler.addFilter(filter_malformed_requests)
     assert (await spoken(yard, "GET /v1/runs HTTP/1.1", "X-Odd: \x00"))[0].endswith("400 Bad Request")
     assert (await spoken(yard, "GET /v1/runs HTTP/1.1", "X-Long: " + "a" * 20_000))[0].endswith(
         "400 Bad Request"

@@ -13,7 +13,7 @@ from aiohttp import http_parser
 
 from api.http import request_body as body
 from api.http import server
-from api.http.request_body import LEAST_BODY
+from api.http.request_body import MIN_BODY_LIMIT_BYTES
 
 FIELDS = "Host: x\r\nAuthorization: Bearer {key}\r\n"
 POST = f"POST /v1/projects HTTP/1.1\r\n{FIELDS}Content-Type: application/json\r\n"
@@ -23,7 +23,7 @@ GET = f"GET /v1/projects HTTP/1.1\r\n{FIELDS}"
 class Door:
     """A listener with our connections, and somebody ordinary who calls beside the others."""
 
-    def __init__(self, site: server.Site, port: int, key: str, session: aiohttp.ClientSession) -> None:
+    def __init__(self, site: server.BoundedSite, port: int, key: str, session: aiohttp.ClientSession) -> None:
         self.open, self.port, self.key, self._session = site.connections, port, key, session
 
     async def ordinary(self) -> None:
@@ -52,11 +52,11 @@ def descriptors() -> int:
 
 @pytest.fixture
 async def door(yard, monkeypatch):
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.4)
-    monkeypatch.setattr(server, "BEAT_SECONDS", 0.1)
-    monkeypatch.setattr(body, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(server, "HEAD_TIMEOUT_SECONDS", 0.4)
+    monkeypatch.setattr(server, "SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.5)
     server.raise_file_limit()
-    site = server.Site(yard.client.server.runner, "127.0.0.1", 0, 3000)
+    site = server.BoundedSite(yard.client.server.runner, "127.0.0.1", 0, 3000)
     await site.start()
     port = int(site.name.rsplit(":", 1)[1])
     headers = {"Authorization": f"Bearer {yard.admin}"}
@@ -114,14 +114,14 @@ async def test_a_head_that_drips_or_swells_is_cut(door):
 
 
 async def test_a_large_body_that_comes_at_once_is_taken_also_where_the_loop_was_held_up(door, monkeypatch):
-    taken = server.Connection.data_received
+    taken = server.ClientConnection.data_received
 
     def held_up(self, data: bytes) -> None:
         taken(self, data)
-        if len(data) > server.HEAD_BYTES:
-            time.sleep(3 * server.BEAT_SECONDS)
+        if len(data) > server.MAX_HEAD_BYTES:
+            time.sleep(3 * server.SWEEP_SECONDS)
 
-    monkeypatch.setattr(server.Connection, "data_received", held_up)
+    monkeypatch.setattr(server.ClientConnection, "data_received", held_up)
     body = json.dumps({"name": "tides", "description": "x" * 100_000}).encode()
     reader, writer = await door.connect(POST + f"Content-Length: {len(body)}\r\n\r\n", body)
     assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 4")
@@ -134,7 +134,7 @@ def chunked(data: bytes, size: int) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
 
-BIG = json.dumps({"name": "x" * (LEAST_BODY + 1)}).encode()
+BIG = json.dumps({"name": "x" * (MIN_BODY_LIMIT_BYTES + 1)}).encode()
 BOMB = gzip.compress(b" " * 20_000_000, 9)
 CHUNKS = "Transfer-Encoding: chunked\r\n"
 ODD = {

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from api.ratelimit import counters
-from api.ratelimit.counters import MAX_PAUSE, check_url
-from api.ratelimit.limiter import RateLimiter, place
+from api.ratelimit.counters import MAX_RETRY_SECONDS, check_url
+from api.ratelimit.limiter import RateLimiter, client_network
 from tests.unit.api.ratelimit import redis_server
 
 
@@ -21,7 +21,7 @@ def running() -> Iterator[redis_server.Server]:
 def redis(running, monkeypatch) -> Iterator[redis_server.Server]:
     """The server, empty."""
     # Two cores and many tests: what is slow here is not away.
-    monkeypatch.setattr(counters, "PATIENCE", 60.0)
+    monkeypatch.setattr(counters, "REDIS_TIMEOUT_SECONDS", 60.0)
     running.stop()
     running.start()
     yield running
@@ -64,7 +64,7 @@ async def test_while_it_is_away_each_replica_counts_by_itself(two, redis, monkey
         assert [allowance.exceeded for allowance in seen] == [False, False, True]
     redis.start()
     assert (await two[0].count("key:a", 2)).exceeded, "it is not asked again at once"
-    now[0] += MAX_PAUSE
+    now[0] += MAX_RETRY_SECONDS
     assert (await two[0].count("key:a", 2)).remaining == 1, "it is back, empty"
     said = capsys.readouterr().out
     assert said.count("shared_rate_limit_away") == 2, "each replica says it once a minute"
@@ -73,7 +73,7 @@ async def test_while_it_is_away_each_replica_counts_by_itself(two, redis, monkey
 
 async def test_one_that_hangs_is_waited_for_a_moment_only(two, redis, monkeypatch):
     assert (await two[0].count("key:a", 9)).remaining == 8
-    monkeypatch.setattr(counters, "PATIENCE", 0.05)
+    monkeypatch.setattr(counters, "REDIS_TIMEOUT_SECONDS", 0.05)
     redis.signal(signal.SIGSTOP)
     try:
         async with asyncio.timeout(30):
@@ -110,4 +110,4 @@ def test_other_addresses_are_refused_without_showing_the_password(url):
      (None, ""), ("", ""), ("odd", "odd")],
 )  # fmt: skip
 def test_an_address_stands_for_its_network(remote, stands_for):
-    assert place(remote) == stands_for
+    assert client_network(remote) == stands_for

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from api.internal.event_validation import events
+from api.internal.event_validation import parse_events
 from api.services import SERVICES
 from api.streaming import connection
 
@@ -65,9 +65,9 @@ async def tell(yard, first: int, values: list[object]) -> None:
         for n, value in enumerate(values)
     ]
     posted = json.loads(json.dumps({"events": said}))
-    async with yard.store.events.hold("run-a") as log:
-        assert await log.say(events("run-a", posted, yard.clock[0], 65536)) == first + len(values) - 1
-    yard.store.events.told("run-a")
+    async with yard.store.events.open_writer("run-a") as log:
+        assert await log.append(parse_events("run-a", posted, yard.clock[0], 65536)) == first + len(values) - 1
+    yard.store.events.notify_appended("run-a")
 
 
 async def test_what_is_put_in_comes_out(yard, reader, monkeypatch):
@@ -92,12 +92,12 @@ async def test_what_is_put_in_comes_out(yard, reader, monkeypatch):
             if number % 4 == 3:
                 # The stream ends in the midst, as when the service is replaced; it resumes by itself.
                 await until(number + 2)
-                for holder in streams.holders():
-                    streams.end(holder)
+                for holder in streams.credentials():
+                    streams.end_streams(holder)
         await tell(yard, len(HOSTILE) + 1, [{name: name} for name in HOSTILE[:-4]])
         for name in NAMES:
-            async with yard.store.events.hold("run-a") as log:
-                await log.stored(NAMES.index(name) + 1, {"run_id": "run_a", "timestamp": "", "name": name})
+            async with yard.store.events.open_writer("run-a") as log:
+                await log.append_artifact(NAMES.index(name) + 1, {"run_id": "run_a", "timestamp": "", "name": name})
         result = {"outcome": "succeeded", "durationMs": 1, "output": json.dumps(HOSTILE[:10])}
         await yard.end(raw, "Succeeded", durationMs=1, result=result)
         while "closed" not in (seen[-1] if seen else {}):

@@ -73,7 +73,7 @@ EVENTS = "/v1/runs/run_a/events"
 
 async def test_one_that_does_not_read_is_cut_and_resumes_while_others_read_on(yard, monkeypatch):
     monkeypatch.setattr(
-        connection, "SEND_SECONDS", 3.0
+        connection, "SEND_TIMEOUT_SECONDS", 3.0
     )  # in which whoever reads does so, on a busy machine too
     raw = await begin(yard)
     stuck = [await Raw.open(yard, EVENTS) for _ in range(5)]
@@ -84,7 +84,7 @@ async def test_one_that_does_not_read_is_cut_and_resumes_while_others_read_on(ya
             # Each is a burst to five that do not read: what waits for them is bounded.
             for open_ in yard.client.server.app[SERVICES].streams._open.values():
                 transport = open_.stream._transport
-                assert not transport or transport.get_write_buffer_size() <= 2 * connection.FULL_BYTES
+                assert not transport or transport.get_write_buffer_size() <= 2 * connection.MAX_BUFFER_BYTES
         await end(yard, raw)
         whole = await brisk
         assert [message["id"] for message in whole] == [str(n) for n in range(1, 303)]
@@ -186,7 +186,7 @@ async def build(yard, texts):
     await yard.project("crew")
     await yard.deployment("dep-a", "crew", "Building")
     chunks = [Chunk(n, text) for n, text in enumerate(texts, 1)]
-    await yard.store.buildlogs.append("dep-a", "pod", "assemble", chunks)
+    await yard.store.build_logs.append("dep-a", "pod", "assemble", chunks)
 
 
 async def test_a_build_log_resumes_after_exactly_every_line(yard):
@@ -210,7 +210,7 @@ async def test_a_build_log_resumes_after_exactly_every_line(yard):
 
 
 async def test_who_does_not_read_a_build_log_is_cut_and_resumes(yard, monkeypatch):
-    monkeypatch.setattr(connection, "SEND_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "SEND_TIMEOUT_SECONDS", 0.5)
     await build(yard, [f"{n} " + "x" * 50_000 + "\n" for n in range(400)])
     stuck = await Raw.open(yard, LOGS)
     async with asyncio.timeout(60):
@@ -236,29 +236,29 @@ def test_lines_from_every_place_are_the_rest(text, cuts, page, longest):
     chunks = [text[a:b] for a, b in itertools.pairwise(edges)]
 
     def read(place):
-        lines = build_log_lines.Lines(place)
+        lines = build_log_lines.BuildLogSplitter(place)
         found = []
         while lines.start < len(chunks):
             stop = min(len(chunks), lines.start + page)
             found += lines.feed("".join(chunks[lines.start : stop]), stop)
-        return found + lines.end()
+        return found + lines.flush()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build_log_lines, "LONGEST", longest)
-        whole = read(build_log_lines.BEGIN)
+        patch.setattr(build_log_lines, "MAX_LINE_CHARACTERS", longest)
+        whole = read(build_log_lines.START)
         assert "".join(line.text + "\n" * (not line.continues) for line in whole) in (text, text + "\n")
         for number, line in enumerate(whole):
-            assert build_log_lines.place(line.place.id) == line.place
+            assert build_log_lines.parse_position(line.place.id) == line.place
             assert [one.text for one in read(line.place)] == [one.text for one in whole[number + 1 :]]
 
 
 @given(sizes=st.lists(st.integers(1, 50_000), max_size=12), before=st.integers(0, 5))
 def test_pieces_are_the_messages_in_order(sizes, before):
     made = [bytes([97 + n]) * size for n, size in enumerate(sizes)]
-    found = list(frames.pieces(made, before))
+    found = list(frames.batches(made, before))
     assert b"".join(piece.plain for piece in found) == b"".join(made)
-    assert [piece.before for piece in found] == [before, *(piece.last for piece in found)][: len(found)]
-    assert all(len(p.plain) <= frames.PIECE_BYTES or p.last == p.before + 1 for p in found)
+    assert [piece.previous_id for piece in found] == [before, *(piece.last_id for piece in found)][: len(found)]
+    assert all(len(p.plain) <= frames.BATCH_BYTES or p.last == p.before + 1 for p in found)
     assert not found or found[-1].last == before + len(made)
 
 
@@ -271,7 +271,7 @@ def test_data_is_one_line_whatever_is_in_it():
 
 async def test_streams_leave_connections_to_all_others(yard, monkeypatch):
     raw = await begin(yard)
-    monkeypatch.setattr(yard.client.server.app[SERVICES].streams, "_most", 1)
+    monkeypatch.setattr(yard.client.server.app[SERVICES].streams, "_limit", 1)
     path, accept = "/v1/runs/run_a/events", {"Accept": "text/event-stream"}
     headers = {**accept, "Authorization": f"Bearer {yard.admin}"}
     async with yard.client.get(path, headers=headers) as first:

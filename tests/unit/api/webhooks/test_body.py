@@ -15,9 +15,9 @@ from api.webhooks import body
 
 @pytest.fixture
 async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
-    monkeypatch.setattr(body, "AT_ONCE", 2)
-    monkeypatch.setattr(body, "PATIENCE", 0.2)
-    reader = body.Reader()
+    monkeypatch.setattr(body, "MAX_LARGE_READS", 2)
+    monkeypatch.setattr(body, "SLOT_TIMEOUT_SECONDS", 0.2)
+    reader = body.DeliveryReader()
 
     async def take(request: web.Request) -> web.Response:
         try:
@@ -43,11 +43,11 @@ async def test_slow_large_bodies_hold_up_large_ones_but_no_push(address: str) ->
     async with ClientSession() as http:
         # Without a length they may become large.
         slow = [asyncio.create_task(http.post(address, data=slowly())) for _ in range(2)]
-        while (await http.post(address, data=b"x" * (body.SMALL + 1))).status != 503:
+        while (await http.post(address, data=b"x" * (body.SMALL_BODY_BYTES + 1))).status != 503:
             await asyncio.sleep(0.05)
         push = await http.post(address, data=b"{}")
         assert push.status == 200
         assert await push.text() == hmac.new(b"secret", b"{}", hashlib.sha256).hexdigest()
         gate.set()
         assert [(await answer).status for answer in slow] == [200, 200]
-        assert (await http.post(address, data=b"x" * (body.SMALL + 1))).status == 200
+        assert (await http.post(address, data=b"x" * (body.SMALL_BODY_BYTES + 1))).status == 200

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from api.webhooks.body import Body
-from api.webhooks.delivery import FORM, JSON, content, identifiers, read
-from api.webhooks.outcome import judge
-from api.webhooks.replay_protection import names
-from api.webhooks.signature import Proof
+from api.webhooks.body import DeliveryBody
+from api.webhooks.delivery import FORM, JSON, parse_payload, identifiers, parse_delivery
+from api.webhooks.outcome import decide
+from api.webhooks.replay_protection import delivery_keys
+from api.webhooks.signature import DeliveryProof
 
 URL = "https://git.example.com/team/research.git"
 GITHUB = {"ref": "refs/heads/main", "repository": {"full_name": "team/research", "default_branch": "main"}}
@@ -29,13 +29,13 @@ MERGED = {"object_attributes": {"action": "merge", "iid": 7}, "project": GITLAB[
 @pytest.mark.parametrize(
     ("header", "event", "said", "git", "effect", "words"),
     [
-        ("X-GitHub-Event", "push", GITHUB, {}, "look", "looked at now"),
-        ("X-Gitea-Event", "push", GITHUB, {"ref": {"branch": "main"}}, "look", "looked at now"),
-        ("X-Forgejo-Event", "push", GITHUB, {}, "look", "looked at now"),
-        ("X-Gitlab-Event", "Push Hook", GITLAB, {}, "look", "looked at now"),
-        ("X-Gitlab-Event", "Tag Push Hook", TAG, {"ref": {"tag": "v1"}}, "look", "looked at now"),
-        ("X-GitHub-Event", "push", None, {}, "look", "looked at now"),
-        ("X-GitHub-Event", "push", {}, {"ref": {"branch": "main"}}, "look", "looked at now"),
+        ("X-GitHub-Event", "push", GITHUB, {}, "look", "polled now"),
+        ("X-Gitea-Event", "push", GITHUB, {"ref": {"branch": "main"}}, "look", "polled now"),
+        ("X-Forgejo-Event", "push", GITHUB, {}, "look", "polled now"),
+        ("X-Gitlab-Event", "Push Hook", GITLAB, {}, "look", "polled now"),
+        ("X-Gitlab-Event", "Tag Push Hook", TAG, {"ref": {"tag": "v1"}}, "look", "polled now"),
+        ("X-GitHub-Event", "push", None, {}, "look", "polled now"),
+        ("X-GitHub-Event", "push", {}, {"ref": {"branch": "main"}}, "look", "polled now"),
         (
             "X-GitHub-Event",
             "create",
@@ -45,43 +45,43 @@ MERGED = {"object_attributes": {"action": "merge", "iid": 7}, "project": GITLAB[
             "",
         ),
         ("X-GitHub-Event", "ping", GITHUB, {}, "none", "works"),
-        ("X-GitHub-Event", "push", GITHUB, None, "none", "follows no repository"),
+        ("X-GitHub-Event", "push", GITHUB, None, "none", "has no git source"),
         ("X-GitHub-Event", "push", GITHUB, {"ref": {"branch": "next"}}, "none", "refs/heads/next"),
         ("X-GitHub-Event", "push", TAG, {}, "none", "refs/heads/main"),
         ("X-GitHub-Event", "push", GITHUB, {"ref": {"tag": "main"}}, "none", "refs/tags/main"),
-        ("X-GitHub-Event", "push", GITHUB, {"ref": {"commit": "a" * 40}}, "none", "stays at the commit"),
+        ("X-GitHub-Event", "push", GITHUB, {"ref": {"commit": "a" * 40}}, "none", "pins the project to a commit"),
         ("X-GitHub-Event", "push", GITHUB, {"suspend": True}, "none", "suspend"),
-        ("X-GitHub-Event", "push", GITHUB, {"url": "https://x/other/research"}, "none", "another repository"),
-        ("X-GitHub-Event", "push", GITHUB, {"url": "https://x/ateam/research"}, "none", "another repository"),
-        ("X-GitHub-Event", "push", GITHUB, {"url": "ssh://git@x:22/Team/Research"}, "look", "looked at now"),
-        ("X-GitHub-Event", "push", GITHUB, {"url": "http://x/gitea/team/research"}, "look", "looked at now"),
+        ("X-GitHub-Event", "push", GITHUB, {"url": "https://x/other/research"}, "none", "does not follow the repository"),
+        ("X-GitHub-Event", "push", GITHUB, {"url": "https://x/ateam/research"}, "none", "does not follow the repository"),
+        ("X-GitHub-Event", "push", GITHUB, {"url": "ssh://git@x:22/Team/Research"}, "look", "polled now"),
+        ("X-GitHub-Event", "push", GITHUB, {"url": "http://x/gitea/team/research"}, "look", "polled now"),
         ("X-GitHub-Event", "issues", GITHUB, {}, "none", "issues"),
         ("X-GitHub-Event", "pull_request", CLOSED, {}, "close", "pull request 7"),
         ("X-Gitlab-Event", "Merge Request Hook", MERGED, {"suspend": True}, "close", "pull request 7"),
         ("X-GitHub-Event", "pull_request", {**CLOSED, "action": "opened"}, {}, "none", "pull_request"),
         ("X-GitHub-Event", "pull_request", {**CLOSED, "number": True}, {}, "none", "pull_request"),
         ("X-GitHub-Event", "pull_request", None, {}, "none", "pull_request"),
-        ("X-Other-Event", "push", GITHUB, {}, "none", "such an event"),
+        ("X-Other-Event", "push", GITHUB, {}, "none", "ignored"),
     ],
 )
 def test_what_follows(header, event, said, git, effect, words):
     source = None if git is None else {"url": URL, **git}
-    verdict = judge(source, read(CIMultiDict({header: event}), said))
+    verdict = decide(source, parse_delivery(CIMultiDict({header: event}), said))
     assert verdict.effect == effect
     assert words in verdict.reason
 
 
 def test_a_body_is_json_or_a_form():
     text = json.dumps(GITHUB)
-    assert content(text.encode(), JSON) == GITHUB
-    assert content(urlencode({"payload": text}).encode(), FORM) == GITHUB
+    assert parse_payload(text.encode(), JSON) == GITHUB
+    assert parse_payload(urlencode({"payload": text}).encode(), FORM) == GITHUB
 
 
 @pytest.mark.parametrize(
     ("body", "kind", "words"),
     [
         (b"{", JSON, "not JSON"),
-        (b"[]", JSON, "no JSON object"),
+        (b"[]", JSON, "not a JSON object"),
         (b"[" * 100_000, JSON, "too deeply"),
         (b"other=1", FORM, "no field payload"),
         (b"&".join(b"a=1" for _ in range(100)), FORM, "fields"),
@@ -89,7 +89,7 @@ def test_a_body_is_json_or_a_form():
 )
 def test_a_body_that_is_neither_says_why(body, kind, words):
     with pytest.raises(ValueError, match=words):
-        content(body, kind)
+        parse_payload(body, kind)
 
 
 anything = st.recursive(
@@ -105,14 +105,14 @@ FIELDS = ("ref", "ref_type", "repository", "project", "action", "number", "objec
     st.dictionaries(st.sampled_from(FIELDS), anything), st.sampled_from(["push", "pull_request", "create"])
 )
 def test_fields_of_any_type_are_survived(said, event):
-    verdict = judge({"url": URL}, read({"X-GitHub-Event": event}, said))
+    verdict = decide({"url": URL}, parse_delivery({"X-GitHub-Event": event}, said))
     assert verdict.effect in ("look", "close", "none")
 
 
 def test_a_delivery_is_known_by_its_ids_and_a_signed_one_by_its_body_too():
     headers = CIMultiDict({"X-GitHub-Delivery": "a", "X-Gitea-Delivery": "a", "X-Gitlab-Event-UUID": ""})
-    body = Body(b"", "", "5f")
+    body = DeliveryBody(b"", "", "5f")
     assert identifiers(headers) == ("a",)
-    assert names(("a",), Proof(digests=("x",)), body) == ["id:a", "body:5f"]
-    assert names(("a",), Proof(tokens=("x",)), body) == ["id:a"]
-    assert names((), Proof(tokens=("x",)), body) == ["body:5f"]
+    assert delivery_keys(("a",), DeliveryProof(digests=("x",)), body) == ["id:a", "body:5f"]
+    assert delivery_keys(("a",), DeliveryProof(tokens=("x",)), body) == ["id:a"]
+    assert delivery_keys((), DeliveryProof(tokens=("x",)), body) == ["body:5f"]
