@@ -20,7 +20,7 @@ from bench.hollow import memory as hollow_memory
 from bench.hollow import rates
 from bench.lib import machine, results
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 from bench.runs import (
     artifact,
     drain,
@@ -35,7 +35,7 @@ from bench.runs import (
 )
 from bench.sources import poll, push, redeploy, rollback
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS_DIRECTORY = Path(__file__).parent / "results"
 Measure = Callable[..., Awaitable[list[Finding]]]
 
 MEASURES: dict[str, Measure] = {
@@ -44,8 +44,8 @@ MEASURES: dict[str, Measure] = {
     "L2": start.in_flight,
     "L4": post_run.measure,
     "F1": lists.measure,
-    "F2": requests.rates,
-    "F3": requests.asked,
+    "F2": requests.request_rates,
+    "F3": requests.apiserver_requests,
     "G3": rollback.measure,
     "L5": first_line.measure,
     "T1": drain.measure,
@@ -67,57 +67,61 @@ MEASURES: dict[str, Measure] = {
     "T3": hollow_memory.measure,
     "T4": rates.measure,
 }
-HOLLOW = ("T1hollow", "T3", "T4")
+HOLLOW_MEASURES = ("T1hollow", "T3", "T4")
 """Those that bring a control plane of their own, and need only the ground's programs."""
-LONG = ("S2", "B1crewai", "B2", "B4", *HOLLOW)
+LONG_MEASURES = ("S2", "B1crewai", "B2", "B4", *HOLLOW_MEASURES)
 """Not in the selection."""
-COUNTED = ("L1", "T1", "S2", "S3", "G2", "C1", *HOLLOW)
+MEASURES_WITH_COUNT = ("L1", "T1", "S2", "S3", "G2", "C1", *HOLLOW_MEASURES)
 """Those that take a count."""
 
 
-async def main(wanted: dict[str, int | None], keep: bool = False) -> bool:
+async def main(counts: dict[str, int | None], keep: bool = False) -> bool:
     """Takes the measurements, prints a line for each finding, keeps all numbers; whether all were taken."""
-    ground = await Ground.open() if set(wanted) - set(HOLLOW) else None
-    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine.machine()}", flush=True)
-    kept: list[dict[str, Any]] = []
-    failed = []
+    installation = await MeasuredInstallation.open() if set(counts) - set(HOLLOW_MEASURES) else None
+    print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine.describe_machine()}", flush=True)
+    records: list[dict[str, Any]] = []
+    failures = []
     try:
-        for name, count in wanted.items():
-            begun, before = datetime.now(UTC), machine.machine()
+        for name, count in counts.items():
+            started, machine_before = datetime.now(UTC), machine.describe_machine()
             try:
-                found = await MEASURES[name](ground, *([] if count is None else [count]))
+                findings = await MEASURES[name](installation, *([] if count is None else [count]))
             except Exception as error:
                 # One that cannot be taken is said, and does not cost the others.
-                failed.append(name)
+                failures.append(name)
                 print(f"{name}: not taken: {type(error).__name__}: {str(error)[:500]}", flush=True)
                 continue
             if keep:
-                results.keep(name, count, begun, before, [finding.record() for finding in found])
-            for finding in found:
+                results.write(
+                    name, count, started, machine_before, [finding.record() for finding in findings]
+                )
+            for finding in findings:
                 print(finding.line(), flush=True)
-                kept.append({**finding.record(), "begun": begun.isoformat(), "machine": machine.machine()})
+                records.append(
+                    {**finding.record(), "begun": started.isoformat(), "machine": machine.describe_machine()}
+                )
     finally:
-        if ground is not None:
-            await ground.close()
-    if kept:
-        RESULTS.mkdir(exist_ok=True)
-        file = RESULTS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
-        file.write_text(json.dumps({"machine": machine.machine(), "findings": kept}, indent=1))
+        if installation is not None:
+            await installation.close()
+    if records:
+        RESULTS_DIRECTORY.mkdir(exist_ok=True)
+        file = RESULTS_DIRECTORY / f"{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
+        file.write_text(json.dumps({"machine": machine.describe_machine(), "findings": records}, indent=1))
         print(f"all numbers: {file}", flush=True)
-    return not failed
+    return not failures
 
 
 def parse(arguments: list[str]) -> dict[str, int | None]:
     """Names and counts of an argument list. Raises ValueError naming what is wrong."""
-    found: dict[str, int | None] = {}
-    for argument in arguments or [name for name in MEASURES if name not in LONG]:
-        name, given, count = argument.partition("=")
+    counts: dict[str, int | None] = {}
+    for argument in arguments or [name for name in MEASURES if name not in LONG_MEASURES]:
+        name, separator, count = argument.partition("=")
         if name not in MEASURES:
             raise ValueError(f"no measurement {name!r}; there are {', '.join(MEASURES)}")
-        if given and (name not in COUNTED or not count.isdigit()):
-            raise ValueError(f"{argument!r}: a number can be given to {', '.join(COUNTED)}")
-        found[name] = int(count) if given else None
-    return found
+        if separator and (name not in MEASURES_WITH_COUNT or not count.isdigit()):
+            raise ValueError(f"{argument!r}: a number can be given to {', '.join(MEASURES_WITH_COUNT)}")
+        counts[name] = int(count) if separator else None
+    return counts
 
 
 if __name__ == "__main__":

@@ -24,40 +24,40 @@ from api.store.store import Store
 from bench.api.lists_filled import fill
 from crds import api_keys
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.testbed.ports import free_port
 from tests.unit.api.store.postgres_server import Server
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
 STORES = ("sqlite", "postgres")
-START_SECONDS = 60.0
+START_TIMEOUT_SECONDS = 60.0
 PLAN = {"requests_per_minute": 100_000_000, "concurrent_runs": 10}
 """Measured is the speed, not the limit; every request is counted all the same."""
 
 
 @dataclass
-class Facade:
+class ApiServer:
     """A running facade; `session` carries an admin `key` and goes to `url`."""
 
     url: str
     key: str
-    kube: Kube
+    kube: KubeClient
     session: aiohttp.ClientSession
     settings: Mapping[str, str]
     pid: int
 
     async def call(self, method: str, path: str, body: Any = None) -> Any:
         """The data of an answer. Raises RuntimeError with the body of an error."""
-        async with self.session.request(method, path, json=body) as answer:
-            found = await answer.json()
-            if answer.status >= 400:
-                raise RuntimeError(f"{method} {path}: {answer.status} {found}")
-            return found["data"]
+        async with self.session.request(method, path, json=body) as response:
+            document = await response.json()
+            if response.status >= 400:
+                raise RuntimeError(f"{method} {path}: {response.status} {document}")
+            return document["data"]
 
     async def project(self, name: str, deployments: int = 1) -> list[str]:
         """A project with built deployments, the first of them active, as a controller would leave them."""
         await self.call("POST", "/v1/projects", {"name": name, "plan": "enterprise"})
-        found = []
+        created = []
         for _ in range(deployments):
             deployment = f"dep-{secrets.token_hex(5)}"
             spec = {"project": name, "source": {"archive": {"upload": "upl_1"}}}
@@ -70,37 +70,37 @@ class Facade:
                 "lastTransitionTime": "2026-11-21T10:00:00Z",
             }
             status = {
-                "phase": "Superseded" if found else "Active",
+                "phase": "Superseded" if created else "Active",
                 "image": f"registry.example/x@sha256:{'0' * 64}",
                 "conditions": [condition],
             }
             await self.kube.patch(DEPLOYMENT, deployment, {"status": status}, "status")
-            found.append(deployment)
-        active = {"activeDeployment": found[0], "activatedAt": "2026-11-21T10:00:00Z"}
+            created.append(deployment)
+        active = {"activeDeployment": created[0], "activatedAt": "2026-11-21T10:00:00Z"}
         await self.kube.patch(PROJECT, name, {"status": active}, "status")
-        shown = f"/v1/deployments/{found[-1].replace('-', '_', 1)}"
+        path = f"/v1/deployments/{created[-1].replace('-', '_', 1)}"
         async with asyncio.timeout(10):
             while True:
-                async with self.session.get(shown) as answer:
-                    if answer.status == 200:
-                        return found
+                async with self.session.get(path) as response:
+                    if response.status == 200:
+                        return created
                 await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
-async def facade(
+async def api_server(
     store: str = "sqlite", runs: int = 0, kubeconfig: Path | None = None
-) -> AsyncIterator[Facade]:
+) -> AsyncIterator[ApiServer]:
     """A facade until the block is left, with so many ended runs; `kubeconfig` is its way to the cluster."""
     namespace = f"bench-{secrets.token_hex(4)}"
-    kube = await Kube.connect(namespace, "bench")
+    kube = await KubeClient.connect(namespace, "bench")
     directory = Path(tempfile.mkdtemp(prefix="crewyard-bench-"))
     server = Server() if store == "postgres" else None
     database_url = server.database() if server else None
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     await kube.call("POST", "/api/v1/namespaces", body=body)
-    drawn = api_keys.draw()
-    record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
+    key = api_keys.generate()
+    record = {"id": key.key_id, "hash": key.hash, "scopes": ["admin"], "plan": "enterprise"}
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     settings = {
@@ -119,18 +119,18 @@ async def facade(
     if database_url:
         await migrate_postgres(database_url)
     if runs:
-        filled = await Store.open(directory / "data", namespace, database_url)
-        await fill(filled, runs)
-        await filled.close()
+        prepared = await Store.open(directory / "data", namespace, database_url)
+        await fill(prepared, runs)
+        await prepared.close()
     log = (directory / "log").open("wb")
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "api", env={**os.environ, **settings}, stdout=log, stderr=log
     )
-    headers = {"Authorization": f"Bearer {drawn.text}"}
+    headers = {"Authorization": f"Bearer {key.text}"}
     session = aiohttp.ClientSession(url, headers=headers, timeout=aiohttp.ClientTimeout(total=60))
     try:
-        await _ready(session, process, directory / "log")
-        yield Facade(url, drawn.text, kube, session, settings, process.pid)
+        await _wait_ready(session, process, directory / "log")
+        yield ApiServer(url, key.text, kube, session, settings, process.pid)
     finally:
         await session.close()
         if process.returncode is None:
@@ -144,14 +144,14 @@ async def facade(
         shutil.rmtree(directory, ignore_errors=True)
 
 
-async def _ready(session: aiohttp.ClientSession, process: asyncio.subprocess.Process, log: Path) -> None:
-    async with asyncio.timeout(START_SECONDS):
+async def _wait_ready(session: aiohttp.ClientSession, process: asyncio.subprocess.Process, log: Path) -> None:
+    async with asyncio.timeout(START_TIMEOUT_SECONDS):
         while True:
             if process.returncode is not None:
                 raise RuntimeError(f"the facade ended: {log.read_text()[-2000:]}")
             try:
-                async with session.get("/readyz") as answer:
-                    if answer.status == 200:
+                async with session.get("/readyz") as response:
+                    if response.status == 200:
                         return
             except aiohttp.ClientError:
                 pass

@@ -11,55 +11,56 @@ from typing import Any
 from playwright.async_api import Browser, async_playwright
 
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 
-EVENTS = 10_000
-ROUNDS = 6
-SECONDS = 120_000
-_WATCH = """
+EVENT_COUNT = 10_000
+PAIR_COUNT = 6
+PAGE_TIMEOUT_MILLISECONDS = 120_000
+_OBSERVER_SCRIPT = """
 window.pauses = [];
 new PerformanceObserver((list) => window.pauses.push(...list.getEntries().map((one) => one.duration)))
   .observe({ type: "longtask", buffered: true });
 """
 
 
-async def measure(ground: Ground, count: int = EVENTS) -> list[Finding]:
+async def measure(installation: MeasuredInstallation, count: int = EVENT_COUNT) -> list[Finding]:
     """C1."""
     program = shutil.which("chromium")
     if program is None:
         raise FileNotFoundError("there is no chromium on PATH: `make tools` installs it")
-    await ground.crew()
-    runs = [await _printed(ground, amount) for amount in (0, count)]
+    await installation.crew()
+    runs = [await _finished_run(installation, event_count) for event_count in (0, count)]
     pairs = list[tuple[float, float]]()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        for _ in range(ROUNDS):
-            few, many = [
-                await _longest(browser, run, amount) for run, amount in zip(runs, (0, count), strict=True)
+        for _ in range(PAIR_COUNT):
+            without_events, with_events = [
+                await _longest_pause(browser, run, event_count)
+                for run, event_count in zip(runs, (0, count), strict=True)
             ]
-            pairs.append((few, many))
+            pairs.append((without_events, with_events))
         await browser.close()
     peer = "the same page of a run that printed nothing; below 0.05 s is told as 0.05 s"
     return [Finding("C1", f"longest pause of the page, {count} events at once", pairs=pairs, peer=peer)]
 
 
-async def _printed(ground: Ground, count: int) -> str:
+async def _finished_run(installation: MeasuredInstallation, count: int) -> str:
     """A run that has ended, and printed that many lines."""
-    body = {"deployment": ground.deployment, "entrypoint": "main:lines", "input": {"count": count}}
-    run = (await ground.yard.post("/v1/runs", body))["id"]
-    await ground.finished(run)
+    body = {"deployment": installation.deployment, "entrypoint": "main:lines", "input": {"count": count}}
+    run = (await installation.testbed.post("/v1/runs", body))["id"]
+    await installation.finished(run)
     return str(run)
 
 
-async def _longest(browser: Browser, run: str, count: int) -> float:
+async def _longest_pause(browser: Browser, run: str, count: int) -> float:
     """Seconds of the longest task, from the page's begin until all events are shown."""
     context = await browser.new_context(viewport={"width": 1200, "height": 850})
     try:
         page: Any = await context.new_page()
-        page.set_default_timeout(SECONDS)
+        page.set_default_timeout(PAGE_TIMEOUT_MILLISECONDS)
         await page.goto(f"{os.environ['CREWYARD_URL']}/console/#/runs/{run}")
         await page.get_by_label("API key").fill(os.environ["CREWYARD_API_KEY"])
-        await page.evaluate(_WATCH)
+        await page.evaluate(_OBSERVER_SCRIPT)
         await page.get_by_role("button", name="Sign in").click()
         # The end of the run, and the lines before it.
         await page.wait_for_function(

@@ -5,61 +5,70 @@ Each question is asked once: what is remembered of an earlier answer is no answe
 
 import itertools
 
-from bench.api.api_server import STORES, Facade, facade
-from bench.api.requests_client import Connection, took
+from bench.api.api_server import STORES, ApiServer, api_server
+from bench.api.requests_client import HttpConnection, request_milliseconds
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 from bench.lib.statistics import percentile
 
-FEW, MANY = 100, 100_000
-ASKED = 600
+FEW_RUNS, MANY_RUNS = 100, 100_000
+REQUEST_COUNT = 600
 PER_PAGE = 20
 QUERIES = ("", "project=project-3", "status=failed", "deployment=dep_7", "project=project-3&status=succeeded")
 _numbers = itertools.count(1)
 
 
-def fresh() -> str:
+def unique_accept() -> str:
     """An Accept that was never sent, and means the same."""
     return f"application/json, x/{next(_numbers)}"
 
 
-def ask(connection: Connection, query: str, page: int = 1) -> float:
+def page_milliseconds(connection: HttpConnection, query: str, page: int = 1) -> float:
     """Milliseconds for a page."""
-    return took(connection, f"/v1/runs?{query}&page={page}&per_page={PER_PAGE}".replace("?&", "?"), fresh())
+    return request_milliseconds(
+        connection, f"/v1/runs?{query}&page={page}&per_page={PER_PAGE}".replace("?&", "?"), unique_accept()
+    )
 
 
-def _deepest(connection: Connection) -> list[float]:
-    return [ask(connection, "", MANY // PER_PAGE) for _ in range(100)]
+def _deepest_page_times(connection: HttpConnection) -> list[float]:
+    return [page_milliseconds(connection, "", MANY_RUNS // PER_PAGE) for _ in range(100)]
 
 
-async def _of(store: str, few: Facade, many: Facade) -> list[Finding]:
-    one, other = Connection(few.url, few.key), Connection(many.url, many.key)
+async def _compare_stores(store: str, few: ApiServer, many: ApiServer) -> list[Finding]:
+    few_connection, many_connection = HttpConnection(few.url, few.key), HttpConnection(many.url, many.key)
     for query in QUERIES * 4:
-        ask(one, query), ask(other, query)
+        page_milliseconds(few_connection, query), page_milliseconds(many_connection, query)
     pairs = []
-    for number in range(ASKED):
+    for number in range(REQUEST_COUNT):
         query = QUERIES[number % len(QUERIES)]
-        pairs.append((ask(one, query), ask(other, query)))
-    small, large = (percentile([pair[side] for pair in pairs], 0.99) for side in (0, 1))
-    deepest = _deepest(other)
-    one.close(), other.close()
-    fact = f"p99 {large:.3g} ms with {MANY}, {small:.3g} ms with {FEW}, ratio {large / small:.2f}"
+        pairs.append((page_milliseconds(few_connection, query), page_milliseconds(many_connection, query)))
+    few_p99, many_p99 = (percentile([pair[side] for pair in pairs], 0.99) for side in (0, 1))
+    deepest_times = _deepest_page_times(many_connection)
+    few_connection.close(), many_connection.close()
+    summary = f"p99 {many_p99:.3g} ms with {MANY_RUNS}, {few_p99:.3g} ms with {FEW_RUNS}, ratio {many_p99 / few_p99:.2f}"
     return [
-        Finding("F1", f"GET /v1/runs with {MANY} runs, {store}", "ms", pairs, peer=f"with {FEW}", fact=fact),
+        Finding(
+            "F1",
+            f"GET /v1/runs with {MANY_RUNS} runs, {store}",
+            "ms",
+            pairs,
+            peer=f"with {FEW_RUNS}",
+            fact=summary,
+        ),
         Finding(
             "F1",
             f"its deepest page, {store}",
             "ms",
-            values=deepest,
-            fact=f"p99 {percentile(deepest, 0.99):.3g} ms",
+            values=deepest_times,
+            fact=f"p99 {percentile(deepest_times, 0.99):.3g} ms",
         ),
     ]
 
 
-async def measure(ground: Ground) -> list[Finding]:
+async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """F1, with both stores."""
-    found = []
+    findings = []
     for store in STORES:
-        async with facade(store, runs=FEW) as few, facade(store, runs=MANY) as many:
-            found += await _of(store, few, many)
-    return found
+        async with api_server(store, runs=FEW_RUNS) as few, api_server(store, runs=MANY_RUNS) as many:
+            findings += await _compare_stores(store, few, many)
+    return findings

@@ -12,14 +12,14 @@ from api.store.sql.schema import run_counts, runs, sequences
 from api.store.store import Store
 
 PROJECTS, DEPLOYMENTS = 10, 50
-ENDS = ("succeeded", "succeeded", "succeeded", "failed", "canceled")
-AT_ONCE = 2000
+STATUSES = ("succeeded", "succeeded", "succeeded", "failed", "canceled")
+ROWS_PER_INSERT = 2000
 
 
 def row(namespace: str, number: int, now: datetime) -> dict[str, Any]:
     """The columns of the run of this number, from 1."""
-    status = ENDS[number % len(ENDS)]
-    begun = now - timedelta(days=1) + timedelta(milliseconds=number * 100)
+    status = STATUSES[number % len(STATUSES)]
+    created = now - timedelta(days=1) + timedelta(milliseconds=number * 100)
     return {
         "namespace": namespace,
         "name": f"run-filled-{number:07}",
@@ -32,9 +32,9 @@ def row(namespace: str, number: int, now: datetime) -> dict[str, Any]:
         "hidden": False,
         "withdrawn": False,
         "present": False,
-        "created_at": begun,
-        "started_at": begun,
-        "completed_at": begun + timedelta(seconds=5),
+        "created_at": created,
+        "started_at": created,
+        "completed_at": created + timedelta(seconds=5),
         "duration_ms": 5000,
         "input": {"topic": "tides"},
         "cancel": False,
@@ -48,11 +48,11 @@ def row(namespace: str, number: int, now: datetime) -> dict[str, Any]:
 async def fill(store: Store, count: int) -> None:
     """Writes `count` runs and their counters."""
     now, counts = datetime.now(UTC), dict[tuple[str, str, str], int]()
-    for first in range(1, count + 1, AT_ONCE):
-        rows = [row(store.namespace, n, now) for n in range(first, min(first + AT_ONCE, count + 1))]
-        for one in rows:
-            place = (one["project"], one["deployment"], one["status"])
-            counts[place] = counts.get(place, 0) + 1
+    for first in range(1, count + 1, ROWS_PER_INSERT):
+        rows = [row(store.namespace, n, now) for n in range(first, min(first + ROWS_PER_INSERT, count + 1))]
+        for run_row in rows:
+            key = (run_row["project"], run_row["deployment"], run_row["status"])
+            counts[key] = counts.get(key, 0) + 1
         async with store.database.write() as connection:
             await connection.execute(insert(runs), rows)
     values = [

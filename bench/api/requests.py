@@ -7,60 +7,66 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.api.api_server import facade
-from bench.api.lists import fresh
+from bench.api.api_server import api_server
+from bench.api.lists import unique_accept
 from bench.api.requests_client import rate
-from bench.api.requests_proxy import counting
+from bench.api.requests_proxy import counting_proxy
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 from tests.testbed.ports import free_port
 
-PAIRS, SECONDS = 9, 1.5
-STORED = 100_000
-GETS = 10_000
-BACKGROUND = ("watch=true", "limit=500")
+PAIR_COUNT, ROUND_SECONDS = 9, 1.5
+STORED_RUNS = 100_000
+GET_COUNT = 10_000
+BACKGROUND_QUERIES = ("watch=true", "limit=500")
 """What the facade asks by itself: its watches, and the lists that they begin with."""
 
 
-def _same(number: int) -> tuple[str, str]:
+def _repeated_request(number: int) -> tuple[str, str]:
     return "/v1/runs?per_page=20", "application/json"
 
 
-def _new(number: int) -> tuple[str, str]:
-    return "/v1/runs?per_page=20", fresh()
+def _unique_request(number: int) -> tuple[str, str]:
+    return "/v1/runs?per_page=20", unique_accept()
 
 
-async def rates(ground: Ground) -> list[Finding]:
+async def request_rates(installation: MeasuredInstallation) -> list[Finding]:
     """F2: a list that is polled while nothing changes, and one that must be made anew each time."""
     port = free_port()
     bare = await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.api.requests_bare", str(port))
     pairs: dict[str, list[tuple[float, float]]] = {"nothing changed": [], "made anew": []}
     try:
-        async with facade(runs=STORED) as ours:
+        async with api_server(runs=STORED_RUNS) as server:
             peer = f"http://127.0.0.1:{port}"
-            for _ in range(PAIRS + 1):
-                theirs = await asyncio.to_thread(rate, peer, "", SECONDS, _same)
-                for name, path in (("nothing changed", _same), ("made anew", _new)):
-                    own = await asyncio.to_thread(rate, ours.url, ours.key, SECONDS, path)
-                    pairs[name].append((theirs, own))
+            for _ in range(PAIR_COUNT + 1):
+                peer_rate = await asyncio.to_thread(rate, peer, "", ROUND_SECONDS, _repeated_request)
+                for name, path in (("nothing changed", _repeated_request), ("made anew", _unique_request)):
+                    our_rate = await asyncio.to_thread(rate, server.url, server.key, ROUND_SECONDS, path)
+                    pairs[name].append((peer_rate, our_rate))
     finally:
         bare.terminate()
         await bare.wait()
     return [
-        Finding("F2", f"GET /v1/runs of {STORED}, {name}", "requests/s", found, peer="bare aiohttp handler")
-        for name, found in pairs.items()
+        Finding(
+            "F2",
+            f"GET /v1/runs of {STORED_RUNS}, {name}",
+            "requests/s",
+            rate_pairs,
+            peer="bare aiohttp handler",
+        )
+        for name, rate_pairs in pairs.items()
     ]
 
 
-async def asked(ground: Ground) -> list[Finding]:
+async def apiserver_requests(installation: MeasuredInstallation) -> list[Finding]:
     """F3: lists and single objects of every kind, in turn; a run is there that waits in its queue."""
     with tempfile.TemporaryDirectory() as directory:
         async with (
-            counting(Path(directory)) as (proxy, kubeconfig),
-            facade(kubeconfig=kubeconfig) as ours,
+            counting_proxy(Path(directory)) as (proxy, kubeconfig),
+            api_server(kubeconfig=kubeconfig) as server,
         ):
-            deployment = (await ours.project("shop"))[0].replace("-", "_", 1)
-            run = (await ours.call("POST", "/v1/runs", {"deployment": deployment}))["id"]
+            deployment = (await server.project("shop"))[0].replace("-", "_", 1)
+            run = (await server.call("POST", "/v1/runs", {"deployment": deployment}))["id"]
             paths = (
                 "/v1/runs",
                 "/v1/runs?project=shop&status=pending",
@@ -75,12 +81,14 @@ async def asked(ground: Ground) -> list[Finding]:
             )
             await asyncio.sleep(2)
             proxy.seen.clear()
-            for number in range(GETS):
-                accept = {"Accept": f"{fresh()}, */*"}
-                async with ours.session.get(paths[number % len(paths)], headers=accept) as answer:
-                    if answer.status != 200:
-                        raise RuntimeError(f"{answer.status} {await answer.text()}")
-            own = [one for one in proxy.seen if any(word in one[1] for word in BACKGROUND)]
-            others = sorted({one for one in proxy.seen if one not in own})
-    fact = f"{len(proxy.seen) - len(own)} during {GETS} GETs, besides {len(own)} lists and watches of its own"
-    return [Finding("F3", "requests to the apiserver", "", fact=f"{fact} {others or ''}".rstrip())]
+            for number in range(GET_COUNT):
+                accept = {"Accept": f"{unique_accept()}, */*"}
+                async with server.session.get(paths[number % len(paths)], headers=accept) as response:
+                    if response.status != 200:
+                        raise RuntimeError(f"{response.status} {await response.text()}")
+            background = [
+                request for request in proxy.seen if any(query in request[1] for query in BACKGROUND_QUERIES)
+            ]
+            unexpected = sorted({request for request in proxy.seen if request not in background})
+    fact = f"{len(proxy.seen) - len(background)} during {GET_COUNT} GETs, besides {len(background)} lists and watches of its own"
+    return [Finding("F3", "requests to the apiserver", "", fact=f"{fact} {unexpected or ''}".rstrip())]

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
-CONNECTIONS = 8
+CONNECTION_COUNT = 8
 _LENGTH = b"content-length: "
 
 
-class Connection:
+class HttpConnection:
     """One kept connection to a server."""
 
     def __init__(self, url: str, key: str = "") -> None:
@@ -45,33 +45,33 @@ class Connection:
         self._socket.close()
 
     def _more(self) -> bytes:
-        found = self._socket.recv(65536)
-        if not found:
+        chunk = self._socket.recv(65536)
+        if not chunk:
             raise RuntimeError("the server closed the connection")
-        return found
+        return chunk
 
 
 def rate(url: str, key: str, seconds: float, path: Callable[[int], tuple[str, str]]) -> float:
     """Requests a second over some connections at once; `path` gives path and Accept of each, by number."""
-    connections = [Connection(url, key) for _ in range(CONNECTIONS)]
-    done, begun = 0, time.perf_counter()
+    connections = [HttpConnection(url, key) for _ in range(CONNECTION_COUNT)]
+    done, started = 0, time.perf_counter()
     try:
-        for number, one in enumerate(connections):
-            one.send(*path(number))
-        while (spent := time.perf_counter() - begun) < seconds:
-            for one in connections:
-                one.receive()
+        for number, connection in enumerate(connections):
+            connection.send(*path(number))
+        while (elapsed := time.perf_counter() - started) < seconds:
+            for connection in connections:
+                connection.receive()
                 done += 1
-                one.send(*path(done + CONNECTIONS))
-        return done / spent
+                connection.send(*path(done + CONNECTION_COUNT))
+        return done / elapsed
     finally:
-        for one in connections:
-            one.close()
+        for connection in connections:
+            connection.close()
 
 
-def took(connection: Connection, path: str, accept: str = "application/json") -> float:
+def request_milliseconds(connection: HttpConnection, path: str, accept: str = "application/json") -> float:
     """Milliseconds from asking to the answer's last byte."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     connection.send(path, accept)
     connection.receive()
-    return (time.perf_counter() - begun) * 1000
+    return (time.perf_counter() - started) * 1000

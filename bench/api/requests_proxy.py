@@ -13,10 +13,10 @@ import aiohttp
 from aiohttp import web
 from kubernetes.aio import client, config
 
-HOP = ("host", "connection", "transfer-encoding", "content-length", "accept-encoding")
+HOP_HEADERS = ("host", "connection", "transfer-encoding", "content-length", "accept-encoding")
 
 
-class Counting:
+class CountingProxy:
     """`seen` are method and path of every request that was passed on."""
 
     def __init__(self, url: str, secure: ssl.SSLContext) -> None:
@@ -28,18 +28,20 @@ class Counting:
     async def pass_on(self, request: web.Request) -> web.StreamResponse:
         """One request, there and back."""
         self.seen.append((request.method, request.path_qs))
-        headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP_HEADERS}
         async with self._session.request(
             request.method,
             self._url + request.path_qs,
             data=await request.read(),
             headers=headers,
             ssl=self._secure,
-        ) as answer:
-            kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP}
-            response = web.StreamResponse(status=answer.status, headers=kept)
+        ) as upstream:
+            response_headers = {
+                name: value for name, value in upstream.headers.items() if name.lower() not in HOP_HEADERS
+            }
+            response = web.StreamResponse(status=upstream.status, headers=response_headers)
             await response.prepare(request)
-            async for chunk in answer.content.iter_any():
+            async for chunk in upstream.content.iter_any():
                 await response.write(chunk)
             await response.write_eof()
             return response
@@ -50,13 +52,13 @@ class Counting:
 
 
 @asynccontextmanager
-async def counting(directory: Path) -> AsyncIterator[tuple[Counting, Path]]:
+async def counting_proxy(directory: Path) -> AsyncIterator[tuple[CountingProxy, Path]]:
     """The proxy while the block runs, and the kubeconfig that leads to it."""
     settings = client.Configuration()
     await config.load_kube_config(client_configuration=settings)
     secure = ssl.create_default_context(cafile=settings.ssl_ca_cert)
     secure.load_cert_chain(settings.cert_file, settings.key_file)
-    proxy = Counting(settings.host, secure)
+    proxy = CountingProxy(settings.host, secure)
     application = web.Application(client_max_size=1 << 30)
     application.router.add_route("*", "/{path:.*}", proxy.pass_on)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
@@ -65,7 +67,7 @@ async def counting(directory: Path) -> AsyncIterator[tuple[Counting, Path]]:
     await site.start()
     port = runner.addresses[0][1]
     file = directory / "kubeconfig"
-    whole = {
+    document = {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "here",
@@ -73,7 +75,7 @@ async def counting(directory: Path) -> AsyncIterator[tuple[Counting, Path]]:
         "clusters": [{"name": "here", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
         "users": [{"name": "here", "user": {}}],
     }
-    file.write_text(json.dumps(whole))
+    file.write_text(json.dumps(document))
     try:
         yield proxy, file
     finally:

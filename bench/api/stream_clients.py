@@ -15,13 +15,13 @@ import time
 from functools import partial
 from typing import ClassVar
 
-AT_ONCE = 16
-TRIES = 20
+MAX_PARALLEL_CONNECTS = 16
+MAX_ATTEMPTS = 20
 """Of opening one stream: a server that is too busy may refuse it for the moment (503)."""
 _SENT = re.compile(rb'"message":"([0-9]{19})"')
 
 
-class Reader(asyncio.Protocol):
+class EventStreamReader(asyncio.Protocol):
     """One connection. Messages may be torn between reads; a torn one is put together."""
 
     counting = False
@@ -48,29 +48,29 @@ class Reader(asyncio.Protocol):
         data = self._rest + data
         end = data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0
         self._rest = data[end:]
-        if Reader.counting:
-            at = time.time_ns()
-            Reader.ages += [at - int(sent) for sent in _SENT.findall(data, 0, end)]
+        if EventStreamReader.counting:
+            now = time.time_ns()
+            EventStreamReader.ages += [now - int(sent) for sent in _SENT.findall(data, 0, end)]
 
     def connection_lost(self, exc: Exception | None) -> None:
         """A stream that ends before the measurement does is one that was lost."""
         if not self.opened.done():
             self.opened.set_exception(ConnectionError("the stream was not opened"))
         elif self.opened.exception() is None:
-            Reader.lost += 1
+            EventStreamReader.lost += 1
 
 
 async def main(port: int, key: str, count: int, runs: int) -> None:
     """Opens the streams, a few at a time, and obeys."""
-    loop, room = asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)
-    begun = loop.time()
+    loop, slots = asyncio.get_running_loop(), asyncio.Semaphore(MAX_PARALLEL_CONNECTS)
+    started = loop.time()
 
     async def connect(number: int) -> None:
         path = f"/v1/runs/run_{number % runs}/events"
         request = f"GET {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {key}\r\n\r\n"
-        async with room, asyncio.timeout(100):
-            for attempt in range(TRIES):
-                make = partial(Reader, request.encode())
+        async with slots, asyncio.timeout(100):
+            for attempt in range(MAX_ATTEMPTS):
+                make = partial(EventStreamReader, request.encode())
                 transport, reader = await loop.create_connection(make, "127.0.0.1", port)
                 try:
                     return await reader.opened
@@ -80,11 +80,11 @@ async def main(port: int, key: str, count: int, runs: int) -> None:
             raise ConnectionError("a stream was refused again and again")
 
     await asyncio.gather(*(connect(number) for number in range(count)))
-    print("connected", round(loop.time() - begun, 2), flush=True)
+    print("connected", round(loop.time() - started, 2), flush=True)
     while line := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
-        Reader.counting = line == "count"
+        EventStreamReader.counting = line == "count"
         if line == "tell":
-            print(json.dumps({"ages": Reader.ages, "lost": Reader.lost}), flush=True)
+            print(json.dumps({"ages": EventStreamReader.ages, "lost": EventStreamReader.lost}), flush=True)
             return
 
 

@@ -20,17 +20,17 @@ from pathlib import Path
 from aiohttp import web
 from kubernetes.aio import client as kubernetes
 
-from api.app import client_side
-from api.auth.api_keys import Key
+from api.app import make_client_app
+from api.auth.api_keys import StoredKey
 from api.config import parse
-from api.store.index.claims.claims import Asked
-from api.store.logs.event_log import Said
+from api.store.index.claims.claims import ClaimRequest
+from api.store.logs.event_log import NewEvent
 from api.store.store import Store
 from api.streaming import sse
 from crds import api_keys, objects
-from kube.client import Kube
+from kube.client import KubeClient
 
-Say = Callable[[int], Awaitable[None]]
+SendMessage = Callable[[int], Awaitable[None]]
 PLANS = '{"enterprise": {"requests_per_minute": 100000000, "concurrent_runs": 100000}}'
 
 
@@ -40,40 +40,42 @@ def message() -> dict[str, str]:
     return {**head, "message": str(time.time_ns()), "level": "info"}
 
 
-async def ours(runs: int, missed: int, place: Path) -> tuple[int, str, Say]:
+async def serve_api(runs: int, missed: int, directory: Path) -> tuple[int, str, SendMessage]:
     """The facade, with that many claimed runs."""
-    environment = {"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_DATA": str(place), "CREWYARD_PLANS": PLANS}
+    environment = {"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_DATA": str(directory), "CREWYARD_PLANS": PLANS}
     config = parse({**environment, "CREWYARD_PUBLIC_URL": "http://127.0.0.1"})
-    store = await Store.open(place, config.namespace)
-    kube = Kube(kubernetes.ApiClient(kubernetes.Configuration(host="http://127.0.0.1:9")), config.namespace)
-    drawn = api_keys.draw()
-    key = Key(drawn.key_id, drawn.hash, "bench", frozenset({"read"}), None, "enterprise")
+    store = await Store.open(directory, config.namespace)
+    kube = KubeClient(
+        kubernetes.ApiClient(kubernetes.Configuration(host="http://127.0.0.1:9")), config.namespace
+    )
+    generated = api_keys.generate()
+    key = StoredKey(generated.key_id, generated.hash, "bench", frozenset({"read"}), None, "enterprise")
     for number in range(runs + 1):
         metadata = {"name": f"run-{number}", "namespace": config.namespace, "uid": f"uid-{number}"}
         metadata |= {"resourceVersion": "1", "creationTimestamp": "2026-11-21T10:00:00Z"}
         spec = {"project": "crew", "deployment": "dep-a", "input": {}}
-        await store.record.observe(
+        await store.run_writer.observe(
             objects.Run({"metadata": metadata, "spec": spec, "status": {}}), datetime.now(UTC)
         )
-        asked = Asked(f"uid-{number}", "pod", "nonce")
-        await store.claims.ask(f"run-{number}", asked, {"deployment_id": "dep_a"}, datetime.now(UTC))
+        claim = ClaimRequest(f"uid-{number}", "pod", "nonce")
+        await store.claims.claim(f"run-{number}", claim, {"deployment_id": "dep_a"}, datetime.now(UTC))
 
-    async def say(number: int, count: int = 1) -> None:
-        async with store.events.hold(f"run-{number}") as log:
-            await log.say([Said(log.seq + one, "log", message()) for one in range(1, count + 1)])
-        store.events.told(f"run-{number}")
+    async def send_message(number: int, count: int = 1) -> None:
+        async with store.events.open_writer(f"run-{number}") as log:
+            await log.append([NewEvent(log.seq + offset, "log", message()) for offset in range(1, count + 1)])
+        store.events.notify_appended(f"run-{number}")
 
     for _ in range(missed // 500):
-        await say(runs, 500)
-    app = client_side(config, store, kube, {key.key_id: key})
+        await send_message(runs, 500)
+    app = make_client_app(config, store, kube, {key.key_id: key})
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)
     await site.start()
-    return site.port, drawn.text, say
+    return site.port, generated.text, send_message
 
 
-async def raw(runs: int) -> tuple[int, str, Say]:
+async def serve_raw(runs: int) -> tuple[int, str, SendMessage]:
     """Writers in a set, and a loop over them."""
     readers: list[set[asyncio.StreamWriter]] = [set() for _ in range(runs)]
     last = [0] * runs
@@ -84,36 +86,42 @@ async def raw(runs: int) -> tuple[int, str, Say]:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\nretry: 2000\n\n")
         readers[number].add(writer)
 
-    async def say(number: int) -> None:
+    async def send_message(number: int) -> None:
         last[number] += 1
         text = sse.frame("log", message(), last[number])
         for writer in readers[number]:
             writer.write(text)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1024)
-    return server.sockets[0].getsockname()[1], "-", say
+    return server.sockets[0].getsockname()[1], "-", send_message
 
 
-async def talk(say: Say, number: int) -> None:
+async def send_every_second(send_message: SendMessage, number: int) -> None:
     """A message a second, beginning anywhere within the first."""
-    begin = asyncio.get_running_loop().time() + random.random()
+    next_send = asyncio.get_running_loop().time() + random.random()
     while True:
-        await asyncio.sleep(max(0.0, begin - asyncio.get_running_loop().time()))
-        await say(number)
-        begin += 1.0
+        await asyncio.sleep(max(0.0, next_send - asyncio.get_running_loop().time()))
+        await send_message(number)
+        next_send += 1.0
 
 
 async def main(kind: str, runs: int, missed: int) -> None:
     """Serves until its input ends."""
     with tempfile.TemporaryDirectory() as place:
-        port, key, say = await (ours(runs, missed, Path(place)) if kind == "ours" else raw(runs))
+        port, key, send_message = await (
+            serve_api(runs, missed, Path(place)) if kind == "ours" else serve_raw(runs)
+        )
         print(port, key, flush=True)
-        talking: list[asyncio.Task[None]] = []
+        senders: list[asyncio.Task[None]] = []
         loop = asyncio.get_running_loop()
         while line := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
-            for task in talking:
+            for task in senders:
                 task.cancel()
-            talking = [asyncio.create_task(talk(say, one)) for one in range(runs)] if line == "talk" else []
+            senders = (
+                [asyncio.create_task(send_every_second(send_message, run)) for run in range(runs)]
+                if line == "talk"
+                else []
+            )
 
 
 if __name__ == "__main__":

@@ -16,21 +16,21 @@ from pathlib import Path
 import aiohttp
 
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 from bench.lib.statistics import percentile
 
-STREAMS = 5000
-RUNS = 50
-CONNECTED = 10_000
-SECONDS = 10.0
-MISSED = 10_000
-TIMES = 12
-READERS = 2
+STREAM_COUNT = 5000
+RUN_COUNT = 50
+IDLE_STREAM_COUNT = 10_000
+MEASURED_SECONDS = 10.0
+MISSED_EVENTS = 10_000
+CATCH_UP_COUNT = 12
+READER_PROCESSES = 2
 """Processes that read."""
 
 
 @dataclass(frozen=True)
-class Server:
+class StreamServerProcess:
     """A server under measurement."""
 
     process: asyncio.subprocess.Process
@@ -60,12 +60,12 @@ async def _start(module: str, *arguments: object) -> asyncio.subprocess.Process:
     )
 
 
-async def _line(process: asyncio.subprocess.Process) -> list[str]:
+async def _read_line(process: asyncio.subprocess.Process) -> list[str]:
     assert process.stdout is not None
-    said = (await asyncio.wait_for(process.stdout.readline(), 120)).decode().split(maxsplit=1)
-    if not said:
+    words = (await asyncio.wait_for(process.stdout.readline(), 120)).decode().split(maxsplit=1)
+    if not words:
         raise RuntimeError("a process of the measurement ended early")
-    return [word.strip() for word in said]
+    return [word.strip() for word in words]
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
@@ -75,29 +75,29 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 @asynccontextmanager
-async def serving(kind: str, missed: int = 0) -> AsyncIterator[Server]:
+async def stream_server(kind: str, missed: int = 0) -> AsyncIterator[StreamServerProcess]:
     """A server of this kind, until it is left."""
-    process = await _start("bench.api.stream_server", kind, RUNS, missed)
+    process = await _start("bench.api.stream_server", kind, RUN_COUNT, missed)
     try:
-        while len(words := await _line(process)) != 2 or not words[0].isdigit():
+        while len(words := await _read_line(process)) != 2 or not words[0].isdigit():
             pass  # its log
-        yield Server(process, int(words[0]), words[1])
+        yield StreamServerProcess(process, int(words[0]), words[1])
     finally:
         await _end(process)
 
 
 async def broadcast(kind: str, streams: int, seconds: float) -> tuple[list[float], float, int]:
     """Milliseconds from a message to each of its readers, KiB of memory per idle stream, streams lost."""
-    async with serving(kind) as server:
+    async with stream_server(kind) as server:
         before = server.resident()
-        each = streams // READERS
+        streams_per_reader = streams // READER_PROCESSES
         readers = [
-            await _start("bench.api.stream_clients", server.port, server.key, each, RUNS)
-            for _ in range(READERS)
+            await _start("bench.api.stream_clients", server.port, server.key, streams_per_reader, RUN_COUNT)
+            for _ in range(READER_PROCESSES)
         ]
         try:
             for reader in readers:
-                await _line(reader)
+                await _read_line(reader)
             memory = (server.resident() - before) / streams / 1024
             server.tell("talk")
             await asyncio.sleep(2)
@@ -109,65 +109,67 @@ async def broadcast(kind: str, streams: int, seconds: float) -> tuple[list[float
             ages: list[float] = []
             lost = 0
             for reader in readers:
-                found = json.loads(" ".join(await _line(reader)))
-                ages += [age / 1e6 for age in found["ages"]]
-                lost += found["lost"]
+                report = json.loads(" ".join(await _read_line(reader)))
+                ages += [age / 1e6 for age in report["ages"]]
+                lost += report["lost"]
             return ages, memory, lost
         finally:
             for reader in readers:
                 await _end(reader)
 
 
-async def measure(_ground: Ground, streams: int = STREAMS) -> list[Finding]:
+async def measure(_installation: MeasuredInstallation, streams: int = STREAM_COUNT) -> list[Finding]:
     """S3."""
-    found = []
+    findings = []
     for kind in ("raw", "ours"):
-        ages, memory, lost = await broadcast(kind, streams, SECONDS)
-        fact = (
+        ages, memory, lost = await broadcast(kind, streams, MEASURED_SECONDS)
+        summary = (
             f"{len(ages)} messages, median {percentile(ages, 0.5):.1f} ms, "
             f"p99 {percentile(ages, 0.99):.1f} ms, {memory:.1f} KiB per stream, {lost} streams lost"
         )
-        found.append(Finding("S3", f"{streams} streams, a message a second each, {kind}", "ms", fact=fact))
-    seconds, memory = await connect(CONNECTED)
-    fact = f"{seconds:.0f} s until all are open, {memory:.1f} KiB each"
-    found.append(Finding("S3", f"{CONNECTED} streams connected in turn, idle", "ms", fact=fact))
-    return found
+        findings.append(
+            Finding("S3", f"{streams} streams, a message a second each, {kind}", "ms", fact=summary)
+        )
+    seconds, memory = await connect_idle(IDLE_STREAM_COUNT)
+    summary = f"{seconds:.0f} s until all are open, {memory:.1f} KiB each"
+    findings.append(Finding("S3", f"{IDLE_STREAM_COUNT} streams connected in turn, idle", "ms", fact=summary))
+    return findings
 
 
-async def connect(streams: int) -> tuple[float, float]:
+async def connect_idle(streams: int) -> tuple[float, float]:
     """Seconds until that many streams are open, KiB of memory for each."""
-    async with serving("ours") as server:
-        before, begun = server.resident(), time.monotonic()
-        each = streams // READERS
+    async with stream_server("ours") as server:
+        before, started = server.resident(), time.monotonic()
+        streams_per_reader = streams // READER_PROCESSES
         readers = [
-            await _start("bench.api.stream_clients", server.port, server.key, each, RUNS)
-            for _ in range(READERS)
+            await _start("bench.api.stream_clients", server.port, server.key, streams_per_reader, RUN_COUNT)
+            for _ in range(READER_PROCESSES)
         ]
         try:
             for reader in readers:
-                await _line(reader)
-            return time.monotonic() - begun, (server.resident() - before) / streams / 1024
+                await _read_line(reader)
+            return time.monotonic() - started, (server.resident() - before) / streams / 1024
         finally:
             for reader in readers:
                 await _end(reader)
 
 
-async def catch_up(_ground: Ground) -> list[Finding]:
+async def catch_up(_installation: MeasuredInstallation) -> list[Finding]:
     """S4."""
     values, exact = [], 0
-    async with serving("ours", MISSED) as server, aiohttp.ClientSession() as session:
+    async with stream_server("ours", MISSED_EVENTS) as server, aiohttp.ClientSession() as session:
         headers = {"Authorization": f"Bearer {server.key}", "Last-Event-ID": "1"}
-        for _ in range(TIMES):
+        for _ in range(CATCH_UP_COUNT):
             begun, ids = time.monotonic(), []
             async with session.get(
-                f"http://127.0.0.1:{server.port}/v1/runs/run_{RUNS}/events", headers=headers
+                f"http://127.0.0.1:{server.port}/v1/runs/run_{RUN_COUNT}/events", headers=headers
             ) as answer:
                 async for line in answer.content:
                     if line.startswith(b"id: "):
                         ids.append(int(line[4:]))
-                        if len(ids) == MISSED:
+                        if len(ids) == MISSED_EVENTS:
                             break
             values.append((time.monotonic() - begun) * 1000)
-            exact += ids == list(range(2, MISSED + 2))
-    fact = f"exact {exact} times of {TIMES}"
-    return [Finding("S4", f"{MISSED} missed events → caught up", "ms", values=values[1:], fact=fact)]
+            exact += ids == list(range(2, MISSED_EVENTS + 2))
+    fact = f"exact {exact} times of {CATCH_UP_COUNT}"
+    return [Finding("S4", f"{MISSED_EVENTS} missed events → caught up", "ms", values=values[1:], fact=fact)]

@@ -25,34 +25,34 @@ from kubernetes.aio import client, config
 from bench.hollow import flags as hollow_flags
 from bench.hollow import nodes as hollow_nodes
 from bench.hollow.flags import HOST, Flags
-from bench.hollow.process import Process
+from bench.hollow.process import MeasurementProcess
 from dev import go_build
 from dev.progress import Progress
 from dev.settings import REPOSITORY, from_environment
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.testbed.ports import free_port
 
-READY_SECONDS = 60.0
+READY_TIMEOUT_SECONDS = 60.0
 CRDS = ("project", "deployment", "run")
 
 
 @dataclass(frozen=True)
-class Plane:
+class HollowControlPlane:
     """A running one. `processes` by name."""
 
     kubeconfig: Path
-    processes: dict[str, Process]
+    processes: dict[str, MeasurementProcess]
 
-    async def connect(self, namespace: str) -> Kube:
+    async def connect(self, namespace: str) -> KubeClient:
         """A connection of the administrator's; the caller closes it."""
         settings = client.Configuration()
         await config.load_kube_config(config_file=str(self.kubeconfig), client_configuration=settings)
         settings.connection_pool_maxsize = 64
-        return Kube(client.ApiClient(settings), namespace, "bench")
+        return KubeClient(client.ApiClient(settings), namespace, "bench")
 
 
 @contextmanager
-def place() -> Iterator[Path]:
+def plane_directory() -> Iterator[Path]:
     """A directory for a plane, one at a time; what an interruption left there goes first.
 
     Raises BlockingIOError while another measurement has it.
@@ -69,87 +69,90 @@ def place() -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def plane(directory: Path) -> AsyncIterator[Plane]:
+async def control_plane(directory: Path) -> AsyncIterator[HollowControlPlane]:
     """A plane whose nodes are ready and which knows our kinds. Raises ProcessError, GroundError."""
     settings = from_environment(os.environ)
     kwok = await asyncio.to_thread(go_build.build, settings, go_build.KWOK, Progress())
     if not (settings.bin / "kube-apiserver").exists():
         raise FileNotFoundError(f"there is no {settings.bin / 'kube-apiserver'}; run `make up` first")
     directory.mkdir(parents=True, exist_ok=True)
-    found = Plane(directory / "kubeconfig", {})
+    hollow = HollowControlPlane(directory / "kubeconfig", {})
     async with AsyncExitStack() as stack:
         stack.callback(shutil.rmtree, directory / "etcd", ignore_errors=True)
 
         async def start(name: str, flags: Flags, ready: Callable[[], Awaitable[bool]] | None) -> None:
             program = str(kwok if name == "kwok" else settings.bin / name)
             argv = [program, *(f"--{flag}={value}" for flag, value in flags.items())]
-            process = Process(name, argv, directory / "logs" / f"{name}.log")
-            found.processes[name] = process
+            process = MeasurementProcess(name, argv, directory / "logs" / f"{name}.log")
+            hollow.processes[name] = process
             stack.push_async_callback(process.end)
             await process.start(ready)
 
         etcd, api = free_port(), free_port()
-        await start("etcd", hollow_flags.etcd(directory, etcd), _answers(f"http://{HOST}:{etcd}/health"))
-        await _secrets(directory, api)
+        await start("etcd", hollow_flags.etcd(directory, etcd), _health_check(f"http://{HOST}:{etcd}/health"))
+        await _write_credentials(directory, api)
         await start(
             "kube-apiserver",
             hollow_flags.apiserver(directory, etcd, api),
-            _answers(f"https://{HOST}:{api}/readyz"),
+            _health_check(f"https://{HOST}:{api}/readyz"),
         )
-        kube = await found.connect("default")
+        kube = await hollow.connect("default")
         stack.push_async_callback(kube.close)
         await start("kube-controller-manager", hollow_flags.controllers(directory), None)
         await start("kube-scheduler", hollow_flags.scheduler(directory), None)
         (directory / "kwok.yaml").write_text(hollow_nodes.configuration())
-        await start("kwok", {"config": directory / "kwok.yaml", "kubeconfig": found.kubeconfig}, None)
-        await _furnish(kube, found.processes["kwok"])
-        yield found
+        await start("kwok", {"config": directory / "kwok.yaml", "kubeconfig": hollow.kubeconfig}, None)
+        await _create_crds_and_nodes(kube, hollow.processes["kwok"])
+        yield hollow
 
 
-async def _furnish(kube: Kube, kwok: Process) -> None:
+async def _create_crds_and_nodes(kube: KubeClient, kwok: MeasurementProcess) -> None:
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     for name in CRDS:
         body = yaml.safe_load((REPOSITORY / "crds" / f"{name}.yaml").read_text())
         await kube.call("POST", definitions, body=body)
-    for number in range(hollow_nodes.COUNT):
+    for number in range(hollow_nodes.NODE_COUNT):
         await kube.call("POST", "/api/v1/nodes", body=hollow_nodes.node(number))
-    async with asyncio.timeout(READY_SECONDS):
-        while kwok.pid and not await _ready(kube, definitions):
+    async with asyncio.timeout(READY_TIMEOUT_SECONDS):
+        while kwok.pid and not await _is_ready(kube, definitions):
             await asyncio.sleep(0.3)
 
 
-async def _ready(kube: Kube, definitions: str) -> bool:
+async def _is_ready(kube: KubeClient, definitions: str) -> bool:
     kinds = (await kube.call("GET", definitions))["items"]
     nodes = (await kube.call("GET", "/api/v1/nodes"))["items"]
-    wanted = [(kind, "Established") for kind in kinds] + [(node, "Ready") for node in nodes]
+    expected = [(kind, "Established") for kind in kinds] + [(node, "Ready") for node in nodes]
     return all(
         any(
-            condition["type"] == word and condition["status"] == "True"
-            for condition in (one.get("status") or {}).get("conditions") or ()
+            condition["type"] == condition_type and condition["status"] == "True"
+            for condition in (item.get("status") or {}).get("conditions") or ()
         )
-        for one, word in wanted
+        for item, condition_type in expected
     )
 
 
-def _answers(url: str) -> Callable[[], Awaitable[bool]]:
+def _health_check(url: str) -> Callable[[], Awaitable[bool]]:
     async def ready() -> bool:
         limit = aiohttp.ClientTimeout(total=5)
         try:
-            async with aiohttp.ClientSession(timeout=limit) as session, session.get(url, ssl=False) as answer:
-                return answer.status == 200
+            async with (
+                aiohttp.ClientSession(timeout=limit) as session,
+                session.get(url, ssl=False) as response,
+            ):
+                return response.status == 200
         except (aiohttp.ClientError, TimeoutError):
             return False
 
     return ready
 
 
-async def _secrets(directory: Path, port: int) -> None:
+async def _write_credentials(directory: Path, port: int) -> None:
     """The key that signs tokens of service accounts, and the administrator's token, which clients bring."""
     token = secrets.token_hex(32)
     (directory / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n")
     argv = ["openssl", "genrsa", "-out", str(directory / "sa.key"), "2048"]
-    making = await asyncio.create_subprocess_exec(*argv, stderr=asyncio.subprocess.DEVNULL)
-    if await making.wait() != 0:
+    process = await asyncio.create_subprocess_exec(*argv, stderr=asyncio.subprocess.DEVNULL)
+    if await process.wait() != 0:
         raise RuntimeError("openssl genrsa failed; is openssl installed?")
     (directory / "kubeconfig").write_text(hollow_flags.kubeconfig(directory, port, token))
     for name in ("tokens.csv", "kubeconfig", "sa.key"):

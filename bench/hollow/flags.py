@@ -35,11 +35,11 @@ def kubeconfig(directory: Path, port: int, token: str) -> str:
 
 def etcd(directory: Path, port: int) -> Flags:
     """On the loopback without certificates: there is nothing real in it."""
-    at, peer = f"http://{HOST}:{port}", f"http://{HOST}:{free_port()}"
+    client, peer = f"http://{HOST}:{port}", f"http://{HOST}:{free_port()}"
     return {
         "data-dir": directory / "etcd",
-        "listen-client-urls": at,
-        "advertise-client-urls": at,
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
         "listen-peer-urls": peer,
         "initial-advertise-peer-urls": peer,
         "initial-cluster": f"default={peer}",

@@ -10,20 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.hollow.nodes import ENDS, TOLERATION
-from bench.runs.start import complete
+from bench.hollow.nodes import SELF_ENDING_LABELS, TOLERATION
+from bench.runs.start import job_finished
 from crds.kinds import POD, RUN, Kind
 from crds.objects import Pod, Run
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
-PATIENCE = 600.0
-CREATORS = 8
+FINISH_TIMEOUT_SECONDS = 600.0
+PARALLEL_CREATES = 8
 JOB = Kind("batch", "v1", "jobs", "Job")
 
 
 @dataclass(frozen=True)
-class Work:
+class KindWorkload:
     """A kind of which each object is one piece of work: how one is made, and when it has ended."""
 
     kind: Kind
@@ -32,7 +32,7 @@ class Work:
 
 
 @dataclass
-class Ends:
+class EndTimes:
     """When which ended, in monotonic seconds from the begin."""
 
     at: list[float] = field(default_factory=list)
@@ -49,26 +49,31 @@ class Ends:
         return (len(at) - 2 * in_flight) / (last - first)
 
 
-def runs(deployment: str, **asked: Any) -> Work:
+def runs(deployment: str, **inputs: Any) -> KindWorkload:
     """Runs of a deployment; `asked` is their input."""
-    spec = {"deployment": deployment, "input": asked}
-    return Work(RUN, lambda name: {"metadata": {"name": f"run-{name}"}, "spec": spec}, _run_ended)
+    spec = {"deployment": deployment, "input": inputs}
+    return KindWorkload(RUN, lambda name: {"metadata": {"name": f"run-{name}"}, "spec": spec}, _run_ended)
 
 
-def jobs(like: dict[str, Any]) -> Work:
+def jobs(like: dict[str, Any]) -> KindWorkload:
     """Jobs of one pod like a run's, `like` being that one's spec."""
-    spec = {"backoffLimit": 0, "template": {"metadata": {"labels": ENDS}, "spec": pod_spec(like)}}
-    return Work(JOB, lambda name: {"metadata": {"name": name}, "spec": spec}, complete)
+    spec = {
+        "backoffLimit": 0,
+        "template": {"metadata": {"labels": SELF_ENDING_LABELS}, "spec": pod_spec(like)},
+    }
+    return KindWorkload(JOB, lambda name: {"metadata": {"name": name}, "spec": spec}, job_finished)
 
 
 def _run_ended(raw: dict[str, Any]) -> bool:
     return Run(raw).ended
 
 
-def pods(like: dict[str, Any]) -> Work:
+def pods(like: dict[str, Any]) -> KindWorkload:
     """Bare Pods like a run's."""
     spec = pod_spec(like)
-    return Work(POD, lambda name: {"metadata": {"name": name, "labels": ENDS}, "spec": spec}, _pod_ended)
+    return KindWorkload(
+        POD, lambda name: {"metadata": {"name": name, "labels": SELF_ENDING_LABELS}, "spec": spec}, _pod_ended
+    )
 
 
 def _pod_ended(raw: dict[str, Any]) -> bool:
@@ -79,41 +84,43 @@ def pod_spec(like: dict[str, Any]) -> dict[str, Any]:
     """A run's pod without what is for the runner."""
     dropped = ("activeDeadlineSeconds", "nodeName", "schedulerName", "serviceAccountName", "serviceAccount")
     crew = {key: value for key, value in like["containers"][0].items() if key not in ("env", "envFrom")}
-    kept = {key: value for key, value in like.items() if key not in dropped}
-    return {**kept, "containers": [crew], "tolerations": [TOLERATION]}
+    spec = {key: value for key, value in like.items() if key not in dropped}
+    return {**spec, "containers": [crew], "tolerations": [TOLERATION]}
 
 
-async def flow(kube: Kube, work: Work, in_flight: int, count: int) -> Ends:
+async def run_workload(kube: KubeClient, work: KindWorkload, in_flight: int, count: int) -> EndTimes:
     """Keeps `in_flight` at work until `count` were made; returns when all have ended.
 
     Raises TimeoutError where they do not.
     """
-    load = _Load(kube, work, count)
-    begun = time.monotonic()
-    following = asyncio.ensure_future(load.follow((await kube.list(work.kind)).resource_version, begun))
-    places = asyncio.Semaphore(in_flight)
-    load.freed = places.release
+    workload_run = _WorkloadRun(kube, work, count)
+    started = time.monotonic()
+    watch_task = asyncio.ensure_future(
+        workload_run.follow((await kube.list(work.kind)).resource_version, started)
+    )
+    slots = asyncio.Semaphore(in_flight)
+    workload_run.freed = slots.release
     try:
-        creators = [asyncio.ensure_future(load.create(places)) for _ in range(CREATORS)]
+        creators = [asyncio.ensure_future(workload_run.create(slots)) for _ in range(PARALLEL_CREATES)]
         await asyncio.gather(*creators)
-        async with asyncio.timeout(PATIENCE):
-            while load.waiting:
+        async with asyncio.timeout(FINISH_TIMEOUT_SECONDS):
+            while workload_run.waiting:
                 await asyncio.sleep(0.05)
     finally:
-        following.cancel()
-    load.ends.seconds = max(load.ends.at, default=0.0)
-    return load.ends
+        watch_task.cancel()
+    workload_run.ends.seconds = max(workload_run.ends.at, default=0.0)
+    return workload_run.ends
 
 
-class _Load:
-    def __init__(self, kube: Kube, work: Work, count: int) -> None:
+class _WorkloadRun:
+    def __init__(self, kube: KubeClient, work: KindWorkload, count: int) -> None:
         self._kube, self._work = kube, work
         self._left = count
         self.waiting: set[str] = set()
-        self.ends = Ends()
+        self.ends = EndTimes()
         self.freed: Callable[[], None] = lambda: None
 
-    async def follow(self, version: str, begun: float) -> None:
+    async def follow(self, version: str, started: float) -> None:
         while True:
             try:
                 async for event in self._kube.watch(self._work.kind, version):
@@ -122,16 +129,16 @@ class _Load:
                     name = metadata.get("name")
                     if event.type == "MODIFIED" and name in self.waiting and self._work.ended(event.object):
                         self.waiting.discard(name)
-                        self.ends.at.append(time.monotonic() - begun)
+                        self.ends.at.append(time.monotonic() - started)
                         self.freed()
-            except errors.Unavailable:
+            except errors.KubeUnavailable:
                 await asyncio.sleep(0.1)
 
-    async def create(self, places: asyncio.Semaphore) -> None:
+    async def create(self, slots: asyncio.Semaphore) -> None:
         while self._left > 0:
-            await places.acquire()
+            await slots.acquire()
             if self._left == 0:
-                places.release()
+                slots.release()
                 return
             self._left -= 1
             body = self._work.body(f"hollow-{secrets.token_hex(6)}")
@@ -139,9 +146,9 @@ class _Load:
             await self._kube.create(self._work.kind, body)
 
 
-async def cleared(kube: Kube, kind: Kind) -> None:
+async def delete_all(kube: KubeClient, kind: Kind) -> None:
     """Deletes all of a kind and waits until their pods are gone too. Raises TimeoutError."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(FINISH_TIMEOUT_SECONDS):
         while (await kube.list(kind)).items:
             # In the background: with the owner, the collector takes what it owns.
             body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}

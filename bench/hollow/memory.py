@@ -7,62 +7,62 @@ process takes once (modules, connections, its heap's first growth) is not in it.
 import asyncio
 
 from bench.hollow import load
-from bench.hollow.control_plane import place, plane
-from bench.hollow.readings import Memory, memory
-from bench.hollow.service import Service, service
+from bench.hollow.control_plane import control_plane, plane_directory
+from bench.hollow.readings import ProcessMemory, memory
+from bench.hollow.service import HollowService, service
 from bench.lib.finding import Finding
 from crds.kinds import RUN
 
-LIVE = 1000
-QUIET_SECONDS = 20.0
-ENDLESS = 3600.0
+LIVE_RUNS = 1000
+SETTLE_SECONDS = 20.0
+LIVE_RUN_SECONDS = 3600.0
 
 
-async def _quiet(found: Service) -> dict[str, Memory]:
-    await asyncio.sleep(QUIET_SECONDS)
-    return {name: memory(pid) for name, pid in found.pids().items()}
+async def _settled_memory(hollow_service: HollowService) -> dict[str, ProcessMemory]:
+    await asyncio.sleep(SETTLE_SECONDS)
+    return {name: memory(pid) for name, pid in hollow_service.pids().items()}
 
 
-async def _alive(found: Service, count: int, wanted: int) -> None:
+async def _start_live_runs(hollow_service: HollowService, count: int, expected_running: int) -> None:
     """Makes `count` Runs that stay, and returns once `wanted` are shown as Running."""
-    work = load.runs(found.yard.deployment, seconds=ENDLESS)
+    workload = load.runs(hollow_service.testbed.deployment, seconds=LIVE_RUN_SECONDS)
     for number in range(count):
-        await found.yard.kube.create(RUN, work.body(f"alive-{wanted}-{number:05d}"))
-    async with asyncio.timeout(load.PATIENCE):
+        await hollow_service.testbed.kube.create(RUN, workload.body(f"alive-{expected_running}-{number:05d}"))
+    async with asyncio.timeout(load.FINISH_TIMEOUT_SECONDS):
         while True:
-            listing = await found.yard.kube.list(RUN, fields="status.phase=Running")
-            if len(listing.items) >= wanted:
+            listing = await hollow_service.testbed.kube.list(RUN, fields="status.phase=Running")
+            if len(listing.items) >= expected_running:
                 return
             await asyncio.sleep(1)
 
 
-async def measure(_ground: object, live: int = LIVE) -> list[Finding]:
+async def measure(_ground: object, live: int = LIVE_RUNS) -> list[Finding]:
     """Idle after the start, idle after `live` Runs have come and gone, then with `live` and twice as many."""
-    with place() as directory:
-        async with plane(directory) as ground, service(directory, ground) as found:
-            fresh = await _quiet(found)
-            brief = load.runs(found.yard.deployment)
-            await load.flow(found.yard.kube, brief, live, live)
-            await load.cleared(found.yard.kube, RUN)
-            levels = [await _quiet(found)]
-            for wanted in (live, 2 * live):
-                await _alive(found, live, wanted)
-                levels.append(await _quiet(found))
-    return [finding(name, live, fresh[name], [level[name] for level in levels]) for name in fresh]
+    with plane_directory() as directory:
+        async with control_plane(directory) as hollow, service(directory, hollow) as hollow_service:
+            at_start = await _settled_memory(hollow_service)
+            workload = load.runs(hollow_service.testbed.deployment)
+            await load.run_workload(hollow_service.testbed.kube, workload, live, live)
+            await load.delete_all(hollow_service.testbed.kube, RUN)
+            levels = [await _settled_memory(hollow_service)]
+            for expected_running in (live, 2 * live):
+                await _start_live_runs(hollow_service, live, expected_running)
+                levels.append(await _settled_memory(hollow_service))
+    return [finding(name, live, at_start[name], [level[name] for level in levels]) for name in at_start]
 
 
-def finding(name: str, live: int, fresh: Memory, levels: list[Memory]) -> Finding:
+def finding(name: str, live: int, at_start: ProcessMemory, levels: list[ProcessMemory]) -> Finding:
     """What the levels (none, `live`, twice as many alive) show of a process. Pure."""
-    none, once, twice = levels
+    idle, loaded, doubled = levels
     mib = 2**20
-    a_run = (twice.private - once.private) / live / 1024
-    first = (once.private - none.private) / live / 1024
+    second_run_kib = (doubled.private - loaded.private) / live / 1024
+    first_run_kib = (loaded.private - idle.private) / live / 1024
     return Finding(
         "T3",
         f"memory of the {name}, Runs on hollow nodes",
         "",
-        fact=f"{fresh.resident / mib:.0f} MiB idle ({fresh.private / mib:.0f} private), "
-        f"{none.resident / mib:.0f} after {live} Runs came and went, "
-        f"{once.resident / mib:.0f} with {live} alive, {twice.resident / mib:.0f} with {2 * live}; "
-        f"{first:.1f} KiB for each of the first {live}, {a_run:.1f} of the second",
+        fact=f"{at_start.resident / mib:.0f} MiB idle ({at_start.private / mib:.0f} private), "
+        f"{idle.resident / mib:.0f} after {live} Runs came and went, "
+        f"{loaded.resident / mib:.0f} with {live} alive, {doubled.resident / mib:.0f} with {2 * live}; "
+        f"{first_run_kib:.1f} KiB for each of the first {live}, {second_run_kib:.1f} of the second",
     )

@@ -8,13 +8,13 @@ gone at once.
 import json
 from typing import Any
 
-MARK = "kwok.x-k8s.io/node"
-COUNT = 4
+KWOK_NODE_KEY = "kwok.x-k8s.io/node"
+NODE_COUNT = 4
 WORK_SECONDS = 1.0
 CAPACITY = {"cpu": "4k", "memory": "16Ti", "ephemeral-storage": "64Ti", "pods": "10k"}
-TOLERATION = {"key": MARK, "operator": "Exists", "effect": "NoSchedule"}
+TOLERATION = {"key": KWOK_NODE_KEY, "operator": "Exists", "effect": "NoSchedule"}
 """For pods that may go there; nothing else does."""
-ENDS = {"hollow": "ends"}
+SELF_ENDING_LABELS = {"hollow": "ends"}
 """A label of pods that end by themselves."""
 _NOW = "{{ Now | Quote }}"
 _READY = ("Initialized", "Ready", "ContainersReady")
@@ -33,10 +33,10 @@ def node(number: int) -> dict[str, Any]:
         "kind": "Node",
         "metadata": {
             "name": name,
-            "annotations": {MARK: "fake"},
-            "labels": {MARK: "fake", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
+            "annotations": {KWOK_NODE_KEY: "fake"},
+            "labels": {KWOK_NODE_KEY: "fake", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"},
         },
-        "spec": {"taints": [{"key": MARK, "value": "fake", "effect": "NoSchedule"}]},
+        "spec": {"taints": [{"key": KWOK_NODE_KEY, "value": "fake", "effect": "NoSchedule"}]},
         "status": {"capacity": CAPACITY, "allocatable": CAPACITY},
     }
 
@@ -48,7 +48,7 @@ def configuration() -> str:
         "kind": "KwokConfiguration",
         "metadata": {"name": "kwok"},
         "options": {
-            "manageNodesWithAnnotationSelector": f"{MARK}=fake",
+            "manageNodesWithAnnotationSelector": f"{KWOK_NODE_KEY}=fake",
             "nodeLeaseDurationSeconds": 40,
             "nodeLeaseParallelism": 4,
             "nodePlayStageParallelism": 4,
@@ -59,7 +59,7 @@ def configuration() -> str:
             "cidr": "10.0.0.0/16",
         },
     }
-    documents = [options, _node_ready(), _pod_running(), _pod_done(), _pod_gone()]
+    documents = [options, _node_ready(), _pod_running(), _pod_done(), _pod_deleted()]
     return "\n---\n".join(json.dumps(document, indent=1) for document in documents) + "\n"
 
 
@@ -76,11 +76,11 @@ def _stage(name: str, kind: str, conditions: list[Any], **spec: Any) -> dict[str
     }
 
 
-def _there(path: str, there: bool) -> dict[str, str]:
-    return {"key": path, "operator": "Exists" if there else "DoesNotExist"}
+def _exists(path: str, exists: bool) -> dict[str, str]:
+    return {"key": path, "operator": "Exists" if exists else "DoesNotExist"}
 
 
-def _is(path: str, *values: str) -> dict[str, Any]:
+def _in(path: str, *values: str) -> dict[str, Any]:
     return {"key": path, "operator": "In", "values": list(values)}
 
 
@@ -106,8 +106,8 @@ def _pod_running() -> dict[str, Any]:
         f"containerStatuses:{{{{ range .spec.containers }}}}{_CONTAINER}{state}{{{{ end }}}}\n"
         f"phase: Running\nstartTime: {_NOW}\n"
     )
-    chosen = [_there(".metadata.deletionTimestamp", False), _is(".status.phase", "Pending")]
-    return _stage("pod-running", "Pod", chosen, next={"statusTemplate": template})
+    selector = [_exists(".metadata.deletionTimestamp", False), _in(".status.phase", "Pending")]
+    return _stage("pod-running", "Pod", selector, next={"statusTemplate": template})
 
 
 def _pod_done() -> dict[str, Any]:
@@ -116,17 +116,17 @@ def _pod_done() -> dict[str, Any]:
         f"  state: {{terminated: {{exitCode: 0, reason: Completed, startedAt: {_NOW}, "
         f"finishedAt: {_NOW}}}}}\n"
     )
-    each = f"{{{{ range .spec.containers }}}}{_CONTAINER}{state}{{{{ end }}}}"
-    template = f"containerStatuses:{each}\nphase: Succeeded\n"
-    chosen = [
-        _there(".metadata.deletionTimestamp", False),
-        _is(".status.phase", "Running"),
+    container_statuses = f"{{{{ range .spec.containers }}}}{_CONTAINER}{state}{{{{ end }}}}"
+    template = f"containerStatuses:{container_statuses}\nphase: Succeeded\n"
+    selector = [
+        _exists(".metadata.deletionTimestamp", False),
+        _in(".status.phase", "Running"),
     ]
     delay = {"durationMilliseconds": int(WORK_SECONDS * 1000)}
-    stage = _stage("pod-done", "Pod", chosen, delay=delay, next={"statusTemplate": template})
-    stage["spec"]["selector"]["matchLabels"] = ENDS
+    stage = _stage("pod-done", "Pod", selector, delay=delay, next={"statusTemplate": template})
+    stage["spec"]["selector"]["matchLabels"] = SELF_ENDING_LABELS
     return stage
 
 
-def _pod_gone() -> dict[str, Any]:
-    return _stage("pod-gone", "Pod", [_there(".metadata.deletionTimestamp", True)], next={"delete": True})
+def _pod_deleted() -> dict[str, Any]:
+    return _stage("pod-gone", "Pod", [_exists(".metadata.deletionTimestamp", True)], next={"delete": True})

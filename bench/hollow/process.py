@@ -7,7 +7,7 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-READY_SECONDS = 120.0
+READY_TIMEOUT_SECONDS = 120.0
 GRACE_SECONDS = 20.0
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
@@ -17,12 +17,12 @@ class ProcessError(Exception):
     """It ended by itself or did not get ready; the text has its last lines."""
 
 
-def _goes_with_its_parent() -> None:
+def _die_with_parent() -> None:
     # A measurement that is killed leaves nothing running.
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-class Process:
+class MeasurementProcess:
     """`argv`, with all that it prints in `log`."""
 
     def __init__(
@@ -47,12 +47,14 @@ class Process:
                 *self._argv,
                 env={**os.environ, **self._environment},
                 stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=asyncio.subprocess.STDOUT,
-                preexec_fn=_goes_with_its_parent,
+                preexec_fn=_die_with_parent,
             )  # fmt: skip
-        end = asyncio.get_running_loop().time() + READY_SECONDS
+        deadline = asyncio.get_running_loop().time() + READY_TIMEOUT_SECONDS
         while ready is not None and self.pid and not await ready():
-            if asyncio.get_running_loop().time() > end:
-                raise ProcessError(f"{self.name} is not ready after {READY_SECONDS:.0f} s:\n{self.tail()}")
+            if asyncio.get_running_loop().time() > deadline:
+                raise ProcessError(
+                    f"{self.name} is not ready after {READY_TIMEOUT_SECONDS:.0f} s:\n{self.tail()}"
+                )
             await asyncio.sleep(0.2)
 
     def tail(self, lines: int = 20) -> str:

@@ -10,93 +10,103 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.hollow import load
-from bench.hollow.control_plane import Plane, place, plane
-from bench.hollow.load import Work
+from bench.hollow.control_plane import HollowControlPlane, control_plane, plane_directory
+from bench.hollow.load import KindWorkload
 from bench.hollow.readings import cpu_seconds
-from bench.hollow.service import Service, service
+from bench.hollow.service import HollowService, service
 from bench.lib.finding import Finding
 from crds.kinds import POD, RUN
 
-IN_FLIGHT = 50
-COUNT = 250
+OBJECTS_IN_FLIGHT = 50
+OBJECTS_PER_ROUND = 250
 """In a turn: the first and the last 50 do not count for the rate."""
-ROUNDS = 5
-THEIRS = "kube-controller-manager"
-ARGO = (4.5, 13.5)
+ROUND_COUNT = 5
+PEER_PROCESS = "kube-controller-manager"
+ARGO_WORKFLOWS_PER_SECOND = (4.5, 13.5)
 """Workflows a second that Argo published: as it comes, and tuned."""
 
 
 @dataclass(frozen=True)
-class Round:
+class RateRound:
     """One side's turn: `rate` a second; processor time by process, for 1,000 of them."""
 
     rate: float
     cost: dict[str, float]
 
 
-async def one(found: Service, ground: Plane, work: Work) -> Round:
+async def measure_round(
+    hollow_service: HollowService, hollow: HollowControlPlane, work: KindWorkload
+) -> RateRound:
     """One turn, cleared away afterwards."""
-    pids = {**found.pids(), **{name: process.pid for name, process in ground.processes.items()}}
+    pids = {**hollow_service.pids(), **{name: process.pid for name, process in hollow.processes.items()}}
     before = {name: cpu_seconds(pid) for name, pid in pids.items()}
-    ends = await load.flow(found.yard.kube, work, IN_FLIGHT, COUNT)
-    spent = {name: 1000 * (cpu_seconds(pid) - before[name]) / len(ends.at) for name, pid in pids.items()}
-    await load.cleared(found.yard.kube, work.kind)
-    return Round(ends.steady(IN_FLIGHT), spent)
+    ends = await load.run_workload(hollow_service.testbed.kube, work, OBJECTS_IN_FLIGHT, OBJECTS_PER_ROUND)
+    cost = {name: 1000 * (cpu_seconds(pid) - before[name]) / len(ends.at) for name, pid in pids.items()}
+    await load.delete_all(hollow_service.testbed.kube, work.kind)
+    return RateRound(ends.steady(OBJECTS_IN_FLIGHT), cost)
 
 
-async def sides(found: Service) -> tuple[Work, Work, dict[str, Any]]:
+async def workloads(hollow_service: HollowService) -> tuple[KindWorkload, KindWorkload, dict[str, Any]]:
     """Jobs and Runs, and the spec of a Run's pod, which the Jobs' are like."""
-    runs = load.runs(found.yard.deployment)
-    await load.flow(found.yard.kube, runs, 1, 1)
-    pod = (await found.yard.kube.list(POD)).items[0]
-    await load.cleared(found.yard.kube, RUN)
+    runs = load.runs(hollow_service.testbed.deployment)
+    await load.run_workload(hollow_service.testbed.kube, runs, 1, 1)
+    pod = (await hollow_service.testbed.kube.list(POD)).items[0]
+    await load.delete_all(hollow_service.testbed.kube, RUN)
     return load.jobs(pod["spec"]), runs, pod["spec"]
 
 
-async def measure(_ground: object, rounds: int = ROUNDS) -> list[Finding]:
+async def measure(_ground: object, rounds: int = ROUND_COUNT) -> list[Finding]:
     """T4 and T3 of `rounds` pairs, after one that is discarded."""
-    with place() as directory:
-        async with plane(directory) as ground, service(directory, ground) as found:
-            jobs, runs, _ = await sides(found)
+    with plane_directory() as directory:
+        async with control_plane(directory) as hollow, service(directory, hollow) as hollow_service:
+            jobs, runs, _ = await workloads(hollow_service)
             pairs = []
             for _round in range(rounds + 1):
-                pairs.append((await one(found, ground, jobs), await one(found, ground, runs)))
+                pairs.append(
+                    (
+                        await measure_round(hollow_service, hollow, jobs),
+                        await measure_round(hollow_service, hollow, runs),
+                    )
+                )
                 await asyncio.sleep(1)
     return findings(pairs)
 
 
-def findings(pairs: list[tuple[Round, Round]]) -> list[Finding]:
+def findings(pairs: list[tuple[RateRound, RateRound]]) -> list[Finding]:
     """What the rounds show. Pure."""
     ours = [run for _, run in pairs[1:]]
     rate = statistics.median(run.rate for run in ours)
-    against = ", ".join(f"{rate / one:.1f} times {one}" for one in ARGO)
-    whole = {
+    comparison_with_argo = ", ".join(
+        f"{rate / published:.1f} times {published}" for published in ARGO_WORKFLOWS_PER_SECOND
+    )
+    cost_texts = {
         side: ", ".join(
-            f"{name} {statistics.median(one.cost[name] for one in rounds):.1f}" for name in rounds[0].cost
+            f"{name} {statistics.median(rate_round.cost[name] for rate_round in rounds):.1f}"
+            for name in rounds[0].cost
         )
         for side, rounds in (("Runs", ours), ("Jobs", [job for job, _ in pairs[1:]]))
     }
     return [
         Finding(
             "T4",
-            f"sustained, {IN_FLIGHT} at work, on hollow nodes",
+            f"sustained, {OBJECTS_IN_FLIGHT} at work, on hollow nodes",
             "/s",
             pairs=[(job.rate, run.rate) for job, run in pairs],
             peer="Jobs",
-            fact=f"Argo's published rates: {against}",
+            fact=f"Argo's published rates: {comparison_with_argo}",
         ),
         Finding(
             "T3",
             "processor time of the controller for 1,000 Runs",
             "s",
-            pairs=[(job.cost[THEIRS], run.cost["controller"]) for job, run in pairs],
-            peer=f"{THEIRS} for 1,000 Jobs",
+            pairs=[(job.cost[PEER_PROCESS], run.cost["controller"]) for job, run in pairs],
+            peer=f"{PEER_PROCESS} for 1,000 Jobs",
         ),
         Finding(
             "T3", "processor time of the facade for 1,000 Runs", values=[run.cost["api"] for run in ours]
         ),
         *(
-            Finding("T3", f"processor time of all for 1,000 {side}, s", "", fact=said)
-            for side, said in whole.items()
+            Finding("T3", f"processor time of all for 1,000 {side}, s", "", fact=cost_text)
+            for side, cost_text in cost_texts.items()
         ),
     ]

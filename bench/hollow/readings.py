@@ -13,7 +13,7 @@ _KIB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Memory:
+class ProcessMemory:
     """Bytes: all that is in memory, and the part of it that no other process shares."""
 
     resident: int
@@ -26,15 +26,15 @@ def cpu_seconds(pid: int) -> float:
     return sum(map(int, fields[11:15])) / _TICKS
 
 
-def memory(pid: int) -> Memory:
+def memory(pid: int) -> ProcessMemory:
     """Its memory now."""
     return parse(Path(f"/proc/{pid}/smaps_rollup").read_text())
 
 
-def parse(rollup: str) -> Memory:
+def parse(rollup: str) -> ProcessMemory:
     """The sums of a `smaps_rollup`. Pure."""
-    found = {name: int(amount) * 1024 for name, amount in _KIB.findall(rollup)}
-    return Memory(found["Rss"], found["Private_Clean"] + found["Private_Dirty"])
+    sums = {name: int(amount) * 1024 for name, amount in _KIB.findall(rollup)}
+    return ProcessMemory(sums["Rss"], sums["Private_Clean"] + sums["Private_Dirty"])
 
 
 def open_files(pid: int) -> int:

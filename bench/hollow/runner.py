@@ -19,23 +19,23 @@ from crds import names
 from crds.kinds import POD
 from crds.times import format_second, format_time
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
-CALL_TIME = aiohttp.ClientTimeout(total=30)
-PATIENCE = 120.0
-MAX_PAUSE = 2.0
-EVENTS = 3
-CHOSEN = f"{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
+CALL_TIMEOUT = aiohttp.ClientTimeout(total=30)
+CALL_RETRY_SECONDS = 120.0
+MAX_RETRY_DELAY_SECONDS = 2.0
+DEFAULT_EVENT_COUNT = 3
+RUN_POD_SELECTOR = f"{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
 
 
-class Gone(Exception):
+class ClaimLost(Exception):
     """The run is not this pod's, or not any more."""
 
 
 class HollowRunner:
     """All run pods of a namespace."""
 
-    def __init__(self, kube: Kube) -> None:
+    def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self._begun: dict[str, asyncio.Task[None]] = {}
 
@@ -45,11 +45,11 @@ class HollowRunner:
         while True:
             try:
                 if not version:
-                    listing = await self._kube.list(POD, CHOSEN)
+                    listing = await self._kube.list(POD, RUN_POD_SELECTOR)
                     version = listing.resource_version
                     for pod in listing.items:
                         self._see(pod)
-                async for event in self._kube.watch(POD, version, CHOSEN):
+                async for event in self._kube.watch(POD, version, RUN_POD_SELECTOR):
                     version = event.object["metadata"]["resourceVersion"]
                     if event.type in ("ADDED", "MODIFIED"):
                         self._see(event.object)
@@ -68,13 +68,15 @@ class HollowRunner:
             )
 
     async def _play(self, pod: dict[str, Any]) -> None:
-        environment = {one["name"]: one.get("value", "") for one in pod["spec"]["containers"][0]["env"]}
+        environment = {
+            variable["name"]: variable.get("value", "") for variable in pod["spec"]["containers"][0]["env"]
+        }
         code = 0
         try:
             # As each pod has connections of its own.
-            async with aiohttp.ClientSession(timeout=CALL_TIME) as session:
+            async with aiohttp.ClientSession(timeout=CALL_TIMEOUT) as session:
                 await self._run(session, environment, pod["metadata"]["uid"])
-        except Gone:
+        except ClaimLost:
             code = 77
         except TimeoutError:
             print(f"{pod['metadata']['name']}: the facade does not answer", flush=True)
@@ -82,26 +84,28 @@ class HollowRunner:
         await self._ended(pod, code)
 
     async def _run(self, session: aiohttp.ClientSession, environment: dict[str, str], pod_uid: str) -> None:
-        mine = {"pod_uid": pod_uid, "nonce": secrets.token_hex(16)}
-        claim = {"protocol": 1, "run_uid": environment["CREWYARD_RUN_UID"], **mine}
-        granted = await self._call(session, environment, "claim", claim)
-        while granted["state"] == "wait":
-            await asyncio.sleep(granted["retry_after_seconds"])
-            granted = await self._call(session, environment, "claim", claim)
-        if granted["state"] != "granted":
-            raise Gone
-        asked, began = granted["input"], time.monotonic()
-        count = int(asked.get("events", EVENTS))
-        said = [self._line(number) for number in range(1, count + 1)]
+        pod_identity = {"pod_uid": pod_uid, "nonce": secrets.token_hex(16)}
+        claim = {"protocol": 1, "run_uid": environment["CREWYARD_RUN_UID"], **pod_identity}
+        claim_result = await self._call(session, environment, "claim", claim)
+        while claim_result["state"] == "wait":
+            await asyncio.sleep(claim_result["retry_after_seconds"])
+            claim_result = await self._call(session, environment, "claim", claim)
+        if claim_result["state"] != "granted":
+            raise ClaimLost
+        inputs, started = claim_result["input"], time.monotonic()
+        count = int(inputs.get("events", DEFAULT_EVENT_COUNT))
+        events = [self._line(number) for number in range(1, count + 1)]
         for first in range(0, count, 500):
-            await self._call(session, environment, "events", {**mine, "events": said[first : first + 500]})
-        await asyncio.sleep(float(asked.get("seconds", WORK_SECONDS)))
+            await self._call(
+                session, environment, "events", {**pod_identity, "events": events[first : first + 500]}
+            )
+        await asyncio.sleep(float(inputs.get("seconds", WORK_SECONDS)))
         result = {
-            **mine,
+            **pod_identity,
             "outcome": "succeeded",
             "reason": None,
             "message": None,
-            "duration_ms": round(1000 * (time.monotonic() - began)),
+            "duration_ms": round(1000 * (time.monotonic() - started)),
             "output": {"lines": count},
             "output_artifact": None,
             "last_event": count,
@@ -115,26 +119,26 @@ class HollowRunner:
         return {"seq": number, "type": "log", "time": format_time(datetime.now(UTC)), "data": data}
 
     async def _call(
-        self, session: aiohttp.ClientSession, environment: dict[str, str], what: str, body: dict[str, Any]
+        self, session: aiohttp.ClientSession, environment: dict[str, str], endpoint: str, body: dict[str, Any]
     ) -> dict[str, Any]:
         """One call as the runner makes it, again where it may pass. Raises Gone, TimeoutError."""
-        url = f"{environment['CREWYARD_INTERNAL_URL']}/internal/v1/runs/{environment['CREWYARD_RUN']}/{what}"
+        url = f"{environment['CREWYARD_INTERNAL_URL']}/internal/v1/runs/{environment['CREWYARD_RUN']}/{endpoint}"
         headers = {"Authorization": f"Bearer {environment['CREWYARD_TOKEN']}"}
         pause = 0.1
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(CALL_RETRY_SECONDS):
             while True:
                 try:
-                    async with session.post(url, json=body, headers=headers) as answer:
-                        if answer.status == 200:
-                            found: dict[str, Any] = await answer.json()
-                            return found
-                        if answer.status < 500 and answer.status != 429:
-                            print(f"{what} {answer.status}: {await answer.text()}", flush=True)
-                            raise Gone
+                    async with session.post(url, json=body, headers=headers) as response:
+                        if response.status == 200:
+                            document: dict[str, Any] = await response.json()
+                            return document
+                        if response.status < 500 and response.status != 429:
+                            print(f"{endpoint} {response.status}: {await response.text()}", flush=True)
+                            raise ClaimLost
                 except aiohttp.ClientError as error:
-                    print(f"{what}: {error!r}", flush=True)
+                    print(f"{endpoint}: {error!r}", flush=True)
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, MAX_PAUSE)
+                pause = min(2 * pause, MAX_RETRY_DELAY_SECONDS)
 
     async def _ended(self, pod: dict[str, Any], code: int) -> None:
         """What the kubelet writes when the runner has ended."""
@@ -151,7 +155,7 @@ class HollowRunner:
         }
         try:
             await self._kube.patch(POD, pod["metadata"]["name"], body, "status")
-        except errors.NotFound:
+        except errors.KubeNotFound:
             return
         except errors.KubeError as error:
             print(f"{pod['metadata']['name']}: {error}", flush=True)
@@ -159,7 +163,7 @@ class HollowRunner:
 
 async def main(namespace: str) -> None:
     """Plays until it is ended."""
-    kube = await Kube.connect(namespace, "hollow-runner")
+    kube = await KubeClient.connect(namespace, "hollow-runner")
     await HollowRunner(kube).follow()
 
 

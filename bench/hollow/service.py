@@ -1,7 +1,7 @@
 """Crewyard on a plane of its own: facade and controller of this tree, and the process that is all runners.
 
     async with service(directory, found_plane) as found:
-        await found.yard.ask("POST", "/v1/runs", {"deployment": found.yard.project})
+        await found.testbed.ask("POST", "/v1/runs", {"deployment": found.testbed.project})
 
 Called by the measurements on hollow nodes and by the soak.
 """
@@ -16,10 +16,10 @@ from pathlib import Path
 
 import aiohttp
 
-from bench.hollow.control_plane import Plane
+from bench.hollow.control_plane import HollowControlPlane
 from bench.hollow.flags import HOST
 from bench.hollow.nodes import TOLERATION
-from bench.hollow.process import Process
+from bench.hollow.process import MeasurementProcess
 from crds import api_keys
 from tests.campaign.child import Child
 from tests.campaign.ledger import Ledger
@@ -27,38 +27,40 @@ from tests.campaign.yard import ROOT, Yard
 from tests.testbed.ports import free_port
 
 NAMESPACE = "hollow"
-PLACES = 5000
+CONCURRENT_RUNS = 5000
 """Runs at once that the project's plan allows: more than any measurement has."""
-NOWHERE = "registry.invalid"
+INVALID_REGISTRY = "registry.invalid"
 """Nothing is pulled or pushed: there is no container."""
 
 
 @dataclass(frozen=True)
-class Service:
+class HollowService:
     """A running installation and the process of its runners."""
 
-    yard: Yard
-    runner: Process
+    testbed: Yard
+    runner: MeasurementProcess
 
     def pids(self) -> dict[str, int]:
         """Of the processes of the product."""
-        found = {child.name: child.pid for child in (self.yard.controller, self.yard.api)}
-        return {name: pid for name, pid in found.items() if pid is not None}
+        pids = {child.name: child.pid for child in (self.testbed.controller, self.testbed.api)}
+        return {name: pid for name, pid in pids.items() if pid is not None}
 
 
 @asynccontextmanager
 async def service(
-    directory: Path, plane: Plane, settings: Mapping[str, str] | None = None
-) -> AsyncIterator[Service]:
+    directory: Path, plane: HollowControlPlane, settings: Mapping[str, str] | None = None
+) -> AsyncIterator[HollowService]:
     """Both processes, ready, with a project whose deployment is active; `settings` are variables of both."""
-    drawn = api_keys.draw()
+    admin_key = api_keys.generate()
     ports = free_port(), free_port()
-    environment = {**_settings(directory, plane, drawn, *ports), **(settings or {})}
+    environment = {**_settings(directory, plane, admin_key, *ports), **(settings or {})}
     logs = directory / "logs"
     api = Child("api", "api", ROOT, logs, environment, ports[0], "/readyz")
     controller = Child("controller", "controller", ROOT, logs, environment, ports[1], "/healthz")
     argv = [sys.executable, "-m", "bench.hollow.runner", NAMESPACE]
-    runner = Process("hollow-runner", argv, logs / "hollow-runner.log", {"KUBECONFIG": str(plane.kubeconfig)})
+    runner = MeasurementProcess(
+        "hollow-runner", argv, logs / "hollow-runner.log", {"KUBECONFIG": str(plane.kubeconfig)}
+    )
     (directory / "data").mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
         kube = await plane.connect(NAMESPACE)
@@ -67,26 +69,26 @@ async def service(
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60))
         )
         await kube.call("POST", "/api/v1/namespaces", body={"metadata": {"name": NAMESPACE}})
-        yard = Yard(
+        testbed = Yard(
             NAMESPACE, directory, kube, Ledger(directory / "ledger", HOST), api, controller,
-            f"{NOWHERE}/crew@sha256:{64 * '0'}", drawn.text, HOST, session, project="hollow",
+            f"{INVALID_REGISTRY}/crew@sha256:{64 * '0'}", admin_key.text, HOST, session, project="hollow",
         )  # fmt: skip
         for child in (api, controller):
             stack.push_async_callback(child.end)
         stack.push_async_callback(runner.end)
         await api.start()
-        await yard.furnish()
+        await testbed.furnish()
         await controller.start()
-        await yard.active()
+        await testbed.active()
         await runner.start()
-        yield Service(yard, runner)
+        yield HollowService(testbed, runner)
 
 
 def _settings(
-    directory: Path, plane: Plane, drawn: api_keys.ApiKey, api: int, controller: int
+    directory: Path, plane: HollowControlPlane, drawn: api_keys.ApiKey, api: int, controller: int
 ) -> dict[str, str]:
     record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
-    plans = {"enterprise": {"requests_per_minute": 10_000_000, "concurrent_runs": PLACES}}
+    plans = {"enterprise": {"requests_per_minute": 10_000_000, "concurrent_runs": CONCURRENT_RUNS}}
     return {
         "KUBECONFIG": str(plane.kubeconfig),
         "CREWYARD_NAMESPACE": NAMESPACE,
@@ -94,10 +96,10 @@ def _settings(
         "CREWYARD_PUBLIC_URL": f"http://{HOST}:{api}",
         "CREWYARD_INTERNAL_URL": f"http://{HOST}:{api}",
         "CREWYARD_CONTROLLER_URL": f"http://{HOST}:{controller}",
-        "CREWYARD_SERVICE_IMAGE": f"{NOWHERE}/service",
-        "CREWYARD_KANIKO_IMAGE": f"{NOWHERE}/kaniko",
-        "CREWYARD_BASE_IMAGES": json.dumps({"3.11": f"{NOWHERE}/python"}),
-        "CREWYARD_REGISTRY": NOWHERE,
+        "CREWYARD_SERVICE_IMAGE": f"{INVALID_REGISTRY}/service",
+        "CREWYARD_KANIKO_IMAGE": f"{INVALID_REGISTRY}/kaniko",
+        "CREWYARD_BASE_IMAGES": json.dumps({"3.11": f"{INVALID_REGISTRY}/python"}),
+        "CREWYARD_REGISTRY": INVALID_REGISTRY,
         "CREWYARD_PLANS": json.dumps(plans),
         "CREWYARD_PODS": json.dumps({"run": {"tolerations": [TOLERATION]}}),
         "CREWYARD_DATA": str(directory / "data"),

@@ -7,7 +7,7 @@ from typing import Any
 
 
 @contextlib.asynccontextmanager
-async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+async def background_task(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Does `work` while the block lasts, and ends it; what it raised is let go."""
     task = asyncio.ensure_future(work)
     try:

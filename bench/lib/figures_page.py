@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.lib import results
 from bench.lib.goals import goals_of
-from bench.lib.statistics import TAIL
+from bench.lib.statistics import MIN_PAIRS_FOR_P99
 
 PAGE = Path(__file__).parents[2] / "docs/figures.md"
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->"
@@ -27,43 +27,46 @@ _LOAD = re.compile(r"load ([\d.]+)")
 def row(record: Mapping[str, Any], by: str) -> str:
     """A finding's row. Pure."""
     unit, peer = str(record.get("unit", "")), str(record.get("peer", ""))
-    ours, theirs, ratio = str(record.get("fact", "")), peer, ""
+    our_text, peer_text, ratio = str(record.get("fact", "")), peer, ""
     if "comparison" in record:
-        found = record["comparison"]
-        many = found["pairs"] >= TAIL
-        ours = _both(found["ours"], found["ours_p99"] if many else None, unit)
-        theirs = f"{peer}: {_both(found['peer'], found['peer_p99'] if many else None, unit)}"
-        spread = f"{found['ratio_min']:.2f} to {found['ratio_max']:.2f}, n={found['pairs']}"
-        ratio = f"{_ratio(found['ratio'])} ({spread})"
+        comparison = record["comparison"]
+        has_p99 = comparison["pairs"] >= MIN_PAIRS_FOR_P99
+        our_text = _both(comparison["ours"], comparison["ours_p99"] if has_p99 else None, unit)
+        peer_text = f"{peer}: {_both(comparison['peer'], comparison['peer_p99'] if has_p99 else None, unit)}"
+        spread = f"{comparison['ratio_min']:.2f} to {comparison['ratio_max']:.2f}, n={comparison['pairs']}"
+        ratio = f"{_ratio(comparison['ratio'])} ({spread})"
     elif "values" in record:
         values = record["values"]
-        ours = _number(statistics.median(values), unit)
+        our_text = _number(statistics.median(values), unit)
         if len(values) > 1:
-            ours += f" ({_number(min(values), '')} to {_number(max(values), unit)}, n={len(values)})"
+            our_text += f" ({_number(min(values), '')} to {_number(max(values), unit)}, n={len(values)})"
     if record.get("fact") and ("comparison" in record or "values" in record):
-        ours += f"; {record['fact']}"
-    wanted = "<br>".join(goals_of(record))
-    return f"| {record['what']} | {ours} | {theirs} | {ratio} | {wanted} | {by} |"
+        our_text += f"; {record['fact']}"
+    goals = "<br>".join(goals_of(record))
+    return f"| {record['what']} | {our_text} | {peer_text} | {ratio} | {goals} | {by} |"
 
 
-def table(kept: Iterable[Mapping[str, Any]], order: Sequence[str]) -> str:
+def table(measurements: Iterable[Mapping[str, Any]], order: Sequence[str]) -> str:
     """All rows, measurements in the order of their names. Pure."""
-    place = {name: number for number, name in enumerate(order)}
+    position = {name: number for number, name in enumerate(order)}
     lines = list(HEAD)
-    for one in sorted(kept, key=lambda one: (place[one["command"].partition("=")[0]], one["command"])):
-        load = _LOAD.search(one["machine"])
-        by = f"`{one['command']}`, {load[1] if load else '?'}"
-        lines += [row(record, by) for record in one["findings"]]
+    for measurement in sorted(
+        measurements,
+        key=lambda measurement: (position[measurement["command"].partition("=")[0]], measurement["command"]),
+    ):
+        load = _LOAD.search(measurement["machine"])
+        by = f"`{measurement['command']}`, {load[1] if load else '?'}"
+        lines += [row(record, by) for record in measurement["findings"]]
     return "\n".join(lines) + "\n"
 
 
-def written(page: str, made: str) -> str:
+def with_table(page: str, new_table: str) -> str:
     """The page with this table. Raises ValueError where it has no place for one."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, after_begin = page.partition(BEGIN)
+    _, end, after = after_begin.partition(END)
     if not begin or not end:
         raise ValueError(f"{PAGE.name} has no {BEGIN.strip()} … {END}")
-    return before + begin + "\n" + made + "\n" + end + after
+    return before + begin + "\n" + new_table + "\n" + end + after
 
 
 def _both(median: float, p99: float | None, unit: str) -> str:
@@ -83,7 +86,7 @@ def main() -> None:
     """Writes the page."""
     from bench.__main__ import MEASURES
 
-    PAGE.write_text(written(PAGE.read_text(), table(results.taken(), list(MEASURES))))
+    PAGE.write_text(with_table(PAGE.read_text(), table(results.read_all(), list(MEASURES))))
 
 
 if __name__ == "__main__":

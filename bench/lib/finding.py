@@ -21,17 +21,17 @@ class Finding:
 
     def line(self) -> str:
         """For people."""
-        said = [self.fact] if self.fact else []
+        parts = [self.fact] if self.fact else []
         if self.pairs:
-            said.append(compare(self.pairs).line(self.unit))
+            parts.append(compare(self.pairs).line(self.unit))
         if self.values:
-            said.append(spread(self.values, self.unit))
-        against = f" (peer: {self.peer})" if self.peer else ""
-        return f"{self.code} {self.what}{against}: {'; '.join(said)}"
+            parts.append(spread(self.values, self.unit))
+        peer_note = f" (peer: {self.peer})" if self.peer else ""
+        return f"{self.code} {self.what}{peer_note}: {'; '.join(parts)}"
 
     def record(self) -> dict[str, Any]:
         """For the result file, with every number."""
-        found = {key: value for key, value in asdict(self).items() if value}
+        document = {key: value for key, value in asdict(self).items() if value}
         if self.pairs:
-            found["comparison"] = asdict(compare(self.pairs))
-        return found
+            document["comparison"] = asdict(compare(self.pairs))
+        return document

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench.lib.statistics import TAIL, counted, percentile
+from bench.lib.statistics import MIN_PAIRS_FOR_P99, percentile, without_warmup
 
 Record = Mapping[str, Any]
-Reading = Callable[[Record], float]
+Reader = Callable[[Record], float]
 
 
 def ratio(record: Record) -> float:
@@ -23,8 +23,8 @@ def ratio(record: Record) -> float:
 
 def p99_ratio(record: Record) -> float:
     """The p99 of ours by that of the peer, pooled."""
-    found = record["comparison"]
-    return float(found["ours_p99"] / found["peer_p99"])
+    comparison = record["comparison"]
+    return float(comparison["ours_p99"] / comparison["peer_p99"])
 
 
 def median(record: Record) -> float:
@@ -41,19 +41,19 @@ def p99(record: Record) -> float:
     return percentile(record["values"], 0.99)
 
 
-def more(record: Record) -> float:
+def median_difference(record: Record) -> float:
     """How much ours is above the peer's, at the median of the pairs."""
-    return statistics.median(ours - peer for peer, ours in counted(record["pairs"]))
+    return statistics.median(ours - peer for peer, ours in without_warmup(record["pairs"]))
 
 
-def told(pattern: str) -> Reading:
+def fact_number(pattern: str) -> Reader:
     """The number that the pattern's first group finds in the fact."""
 
     def read(record: Record) -> float:
-        found = re.search(pattern, record.get("fact", ""))
-        if found is None:
+        match = re.search(pattern, record.get("fact", ""))
+        if match is None:
             raise ValueError(f"no {pattern!r} in the fact of {record['code']} {record['what']}")
-        return float(found[1])
+        return float(match[1])
 
     return read
 
@@ -64,7 +64,7 @@ class Goal:
 
     code: str
     what: str
-    reading: Reading
+    reading: Reader
     bound: float
     words: str = ""
     least: bool = False
@@ -85,13 +85,13 @@ class Goal:
 
     def line(self, record: Record) -> str:
         """For the table."""
-        said = f"{'≥' if self.least else '≤'} {self.bound:g}{f' {self.words}' if self.words else ''}"
-        if self.reading in (p99, p99_ratio) and _taken(record) < TAIL:
-            return f"{said}: not told by so few"
-        return said if self.reached(record) else f"**{said}: missed**"
+        text = f"{'≥' if self.least else '≤'} {self.bound:g}{f' {self.words}' if self.words else ''}"
+        if self.reading in (p99, p99_ratio) and _value_count(record) < MIN_PAIRS_FOR_P99:
+            return f"{text}: not told by so few"
+        return text if self.reached(record) else f"**{text}: missed**"
 
 
-def _taken(record: Record) -> int:
+def _value_count(record: Record) -> int:
     """How many values the figure is of."""
     return int(record["comparison"]["pairs"] if "comparison" in record else len(record["values"]))
 
@@ -103,42 +103,46 @@ GOALS = (
     Goal("L3", "", ratio, 0.2),
     Goal("L4", "", ratio, 3),
     Goal("L4", "", p99, 50, "ms (p99)"),
-    Goal("L5", "", more, 40, "ms more"),
+    Goal("L5", "", median_difference, 40, "ms more"),
     Goal("T1", "100 Runs", ratio, 1.15, peer="100 Pods"),
     Goal("T1", "100 Runs", ratio, 0.9, peer="100 Jobs"),
     Goal("T1", "500 Runs", ratio, 1.15, peer="500 Pods"),
     Goal("T1", "500 Runs", ratio, 0.9, peer="500 Jobs"),
-    Goal("T2", "", told(r"at once ([\d.]+)"), 3, "at once"),
-    Goal("T2", "", told(r"queued ([\d.]+)"), 4, "queued"),
+    Goal("T2", "", fact_number(r"at once ([\d.]+)"), 3, "at once"),
+    Goal("T2", "", fact_number(r"queued ([\d.]+)"), 4, "queued"),
     Goal("T3", "processor time of the controller", ratio, 3),
-    Goal("memory", "memory of the controller", told(r"([\d.]+) MiB idle"), 110, "MiB idle"),
-    Goal("T3", "memory of the controller", told(r"([\d.]+) of the second"), 8, "KiB a live Run"),
+    Goal("memory", "memory of the controller", fact_number(r"([\d.]+) MiB idle"), 110, "MiB idle"),
+    Goal("T3", "memory of the controller", fact_number(r"([\d.]+) of the second"), 8, "KiB a live Run"),
     Goal("T4", "sustained", ratio, 0.8, least=True),
     Goal("T5", "a Run's end", median, 30, "ms"),
-    Goal("F1", "GET", told(r"ratio ([\d.]+)"), 1.2, "(p99)"),
+    Goal("F1", "GET", fact_number(r"ratio ([\d.]+)"), 1.2, "(p99)"),
     Goal("F1", "its deepest", p99, 25, "ms (p99)"),
     Goal("F2", "GET /v1/runs of 100000, nothing", ratio, 0.5, least=True),
-    Goal("F3", "", told(r"^(\d+) during"), 0),
+    Goal("F3", "", fact_number(r"^(\d+) during"), 0),
     Goal("S1", "", ratio, 1),
     Goal("S1", "", p99_ratio, 0.5, "(p99)"),
     Goal("S1", "", p99, 50, "ms (p99)"),
-    Goal("S2", "", told(r"lost (\d+)"), 0, "lost"),
-    Goal("S3", "5000 streams, a message a second each, ours", told(r"p99 ([\d.]+) ms"), 250, "ms (p99)"),
-    Goal("S3", "5000 streams, a message a second each, ours", told(r"([\d.]+) KiB"), 40, "KiB a stream"),
+    Goal("S2", "", fact_number(r"lost (\d+)"), 0, "lost"),
+    Goal(
+        "S3", "5000 streams, a message a second each, ours", fact_number(r"p99 ([\d.]+) ms"), 250, "ms (p99)"
+    ),
+    Goal(
+        "S3", "5000 streams, a message a second each, ours", fact_number(r"([\d.]+) KiB"), 40, "KiB a stream"
+    ),
     Goal("S4", "", median, 500, "ms"),
     Goal("B1", "langgraph: code-only", ratio, 0.167, "(six times as fast)"),
     Goal("B1", "langgraph: code-only", median, 1.2, "s"),
     Goal("B1", "crewai: code-only", ratio, 0.05, "(twenty times as fast)"),
     Goal("B1", "crewai: code-only", median, 1.2, "s"),
     Goal("B2", "crewai: dependencies", ratio, 1.05),
-    Goal("B3", "", told(r"^(\d+) digest"), 1, "digest"),
+    Goal("B3", "", fact_number(r"^(\d+) digest"), 1, "digest"),
     Goal("G1", "", median, 0.15, "s"),
     Goal("G2", "", ratio, 0.2),
-    Goal("G2", "", told(r": ([\d.]+)% of a core"), 10, "% of a core"),
-    Goal("G2", "", told(r"(\d+) writes"), 0, "writes"),
+    Goal("G2", "", fact_number(r": ([\d.]+)% of a core"), 10, "% of a core"),
+    Goal("G2", "", fact_number(r"(\d+) writes"), 0, "writes"),
     Goal("G3", "rollback", median, 100, "ms"),
     Goal("A1", "1 GiB in the pod → stored in", ratio, 0.8, least=True),
-    Goal("A1", "memory of the facade", told(r"in (\d+) MiB"), 32, "MiB more"),
+    Goal("A1", "memory of the facade", fact_number(r"in (\d+) MiB"), 32, "MiB more"),
 )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crds.kinds import Kind
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.e2e.workshop import Workshop
 from tests.e2e.yard import NAMESPACE, Yard, eventually
 
@@ -46,33 +46,33 @@ def rests(inputs):
 
 
 @dataclass
-class Ground:
+class MeasuredInstallation:
     """One installation under measurement."""
 
-    yard: Yard
-    kube: Kube
+    testbed: Yard
+    kube: KubeClient
     projects: list[str] = field(default_factory=list)
     _crew: Workshop | None = None
     deployment: str = ""
 
     @classmethod
-    async def open(cls) -> "Ground":
+    async def open(cls) -> "MeasuredInstallation":
         """The installation that `make env` names."""
-        return cls(await Yard.open(), await Kube.connect(NAMESPACE, "bench"))
+        return cls(await Yard.open(), await KubeClient.connect(NAMESPACE, "bench"))
 
     async def close(self) -> None:
         """Deletes what was made and closes the connections."""
         for project in self.projects:
-            await self.yard.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
+            await self.testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
         await self.kube.close()
-        await self.yard.close()
+        await self.testbed.close()
 
     async def project(self, plan: str = "enterprise") -> Workshop:
         """A new project; it goes at the end."""
         name = f"bench-{secrets.token_hex(3)}"
-        await self.yard.post("/v1/projects", {"name": name, "plan": plan})
+        await self.testbed.post("/v1/projects", {"name": name, "plan": plan})
         self.projects.append(name)
-        return Workshop(self.yard, name)
+        return Workshop(self.testbed, name)
 
     async def crew(self) -> Workshop:
         """The project of the crew above, built once; `deployment` is its id."""
@@ -83,12 +83,12 @@ class Ground:
 
     async def finished(self, run: str, seconds: float = 300) -> dict[str, Any]:
         """A run, once it has ended."""
-        found: dict[str, Any] = await eventually(
-            lambda: self.yard.get(f"/v1/runs/{run}"),
-            lambda seen: seen["completed_at"] is not None,
+        ended_run: dict[str, Any] = await eventually(
+            lambda: self.testbed.get(f"/v1/runs/{run}"),
+            lambda body: body["completed_at"] is not None,
             seconds,
         )
-        return found
+        return ended_run
 
     @property
     def object_name(self) -> str:

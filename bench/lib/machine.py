@@ -5,7 +5,7 @@ import platform
 from pathlib import Path
 
 
-def machine() -> str:
+def describe_machine() -> str:
     """Cores, memory, kernel."""
     kib = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
     gib = int(kib.split()[1]) / 2**20

@@ -5,21 +5,21 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 from crds.kinds import POD
 from tests.e2e.yard import eventually
 
 SCRIPT = "import time; print('first', flush=True); print(time.time_ns(), flush=True)"
-_LIKE = ("resources", "securityContext")
+_COPIED_FIELDS = ("resources", "securityContext")
 
 
-async def template(ground: Ground) -> dict[str, Any]:
+async def template(installation: MeasuredInstallation) -> dict[str, Any]:
     """The spec of a run's pod, for its peers to be like."""
-    await ground.crew()
-    run = await ground.yard.post("/v1/runs", {"deployment": ground.deployment})
+    await installation.crew()
+    run = await installation.testbed.post("/v1/runs", {"deployment": installation.deployment})
     name = run["id"].replace("_", "-", 1)
-    await ground.yard.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=60s")
-    pod = await ground.kube.get(POD, name)
+    await installation.testbed.kubectl("wait", f"crun/{name}", "--for=condition=Complete", "--timeout=60s")
+    pod = await installation.kube.get(POD, name)
     assert pod is not None
     spec: dict[str, Any] = pod["spec"]
     return spec
@@ -35,7 +35,7 @@ def pod_spec(like: Mapping[str, Any], script: str = SCRIPT) -> dict[str, Any]:
         "securityContext": like.get("securityContext", {}),
         "containers": [
             {
-                **{key: crew[key] for key in _LIKE if key in crew},
+                **{key: crew[key] for key in _COPIED_FIELDS if key in crew},
                 "name": "crew",
                 "image": crew["image"],
                 "workingDir": crew.get("workingDir", "/app"),
@@ -58,23 +58,25 @@ def job(like: Mapping[str, Any], script: str = SCRIPT) -> dict[str, Any]:
     }
 
 
-async def log(ground: Ground, name: str, stamps: bool = False) -> str:
+async def log(installation: MeasuredInstallation, name: str, stamps: bool = False) -> str:
     """What a pod printed, with the container runtime's time stamps if asked for."""
-    return await ground.yard.kubectl("logs", name, *(["--timestamps"] if stamps else []))
+    return await installation.testbed.kubectl("logs", name, *(["--timestamps"] if stamps else []))
 
 
-async def first_line(ground: Ground, name: str) -> float:
+async def first_line(installation: MeasuredInstallation, name: str) -> float:
     """When a pod's first line was written, in epoch seconds, by the container log's nanoseconds."""
-    stamp = (await log(ground, name, stamps=True)).split(" ", 1)[0]
+    stamp = (await log(installation, name, stamps=True)).split(" ", 1)[0]
     whole, _, fraction = stamp.rstrip("Z").partition(".")
     return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{fraction or 0}")
 
 
-async def finished(ground: Ground, name: str, seconds: float = 120) -> dict[str, Any]:
+async def wait_finished(
+    installation: MeasuredInstallation, name: str, seconds: float = 120
+) -> dict[str, Any]:
     """A pod, once it has ended."""
-    found: dict[str, Any] = await eventually(
-        lambda: ground.kube.get(POD, name),
-        lambda seen: seen is not None and seen["status"].get("phase") in ("Succeeded", "Failed"),
+    finished_pod: dict[str, Any] = await eventually(
+        lambda: installation.kube.get(POD, name),
+        lambda body: body is not None and body["status"].get("phase") in ("Succeeded", "Failed"),
         seconds,
     )
-    return found
+    return finished_pod

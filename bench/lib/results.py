@@ -13,29 +13,29 @@ DIRECTORY = Path(__file__).parents[1] / "measurements"
 DIGITS = 6
 
 
-def file_of(name: str, count: int | None) -> Path:
+def result_file(name: str, count: int | None) -> Path:
     """Where the numbers of a measurement lie, those of another count apart."""
     return DIRECTORY / (f"{name}.json" if count is None else f"{name}-{count}.json")
 
 
-def keep(
-    name: str, count: int | None, begun: datetime, machine: str, findings: Sequence[dict[str, Any]]
+def write(
+    name: str, count: int | None, started: datetime, machine: str, findings: Sequence[dict[str, Any]]
 ) -> Path:
     """Writes them; `machine` is what was told of it before the measurement began. Raises OSError."""
     DIRECTORY.mkdir(exist_ok=True)
-    file = file_of(name, count)
+    file = result_file(name, count)
     command = name if count is None else f"{name}={count}"
-    found = {
+    document = {
         "command": command,
-        "begun": begun.isoformat(timespec="seconds"),
+        "begun": started.isoformat(timespec="seconds"),
         "machine": machine,
         "findings": _rounded(list(findings)),
     }
-    file.write_text(json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n")
+    file.write_text(json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n")
     return file
 
 
-def taken() -> list[dict[str, Any]]:
+def read_all() -> list[dict[str, Any]]:
     """All that is kept, in no particular order. Raises OSError, ValueError."""
     return [json.loads(file.read_text()) for file in sorted(DIRECTORY.glob("*.json"))]
 
@@ -45,5 +45,5 @@ def _rounded(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):
-        return {key: _rounded(one) for key, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _rounded(item) for key, item in value.items()}
+    return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value

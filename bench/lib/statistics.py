@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Pair = tuple[float, float]
-TAIL = 100
+MIN_PAIRS_FOR_P99 = 100
 """From so many pairs on, something can be said of the slowest hundredth."""
 
 
@@ -36,15 +36,15 @@ class Comparison:
                 f"ours {self.ours:.3g} {unit}, peer {self.peer:.3g} {unit}; ratio {self.ratio:.2f} "
                 "(one pair, none discarded)"
             )
-        said = (
+        text = (
             f"ours {self.ours:.3g} {unit}, peer {self.peer:.3g} {unit} (medians of {self.pairs}); "
             f"ratio {self.ratio:.2f} ({self.ratio_min:.2f} to {self.ratio_max:.2f})"
         )
-        if self.pairs < TAIL:
-            return said
+        if self.pairs < MIN_PAIRS_FOR_P99:
+            return text
         ratio = self.ours_p99 / self.peer_p99
         return (
-            f"{said}; p99 ours {self.ours_p99:.3g} {unit}, peer {self.peer_p99:.3g} {unit}; ratio {ratio:.2f}"
+            f"{text}; p99 ours {self.ours_p99:.3g} {unit}, peer {self.peer_p99:.3g} {unit}; ratio {ratio:.2f}"
         )
 
 
@@ -54,7 +54,7 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
 
 
-def counted(pairs: Sequence[Pair]) -> Sequence[Pair]:
+def without_warmup(pairs: Sequence[Pair]) -> Sequence[Pair]:
     """All pairs but the first, or the only one."""
     return pairs[1:] or pairs
 
@@ -63,19 +63,19 @@ def compare(pairs: Sequence[Pair]) -> Comparison:
     """Compares those that are counted. Raises ValueError where there is none."""
     if not pairs:
         raise ValueError("a comparison needs a pair")
-    kept = counted(pairs)
-    ratios = [ours / peer for peer, ours in kept]
-    peers, own = [peer for peer, _ in kept], [ours for _, ours in kept]
+    counted_pairs = without_warmup(pairs)
+    ratios = [ours / peer for peer, ours in counted_pairs]
+    peer_values, our_values = [peer for peer, _ in counted_pairs], [ours for _, ours in counted_pairs]
     return Comparison(
-        pairs=len(kept),
-        peer=statistics.median(peers),
-        ours=statistics.median(own),
+        pairs=len(counted_pairs),
+        peer=statistics.median(peer_values),
+        ours=statistics.median(our_values),
         ratio=statistics.median(ratios),
         ratio_min=min(ratios),
         ratio_max=max(ratios),
-        peer_p99=percentile(peers, 0.99),
-        ours_p99=percentile(own, 0.99),
-        discarded=len(pairs) - len(kept),
+        peer_p99=percentile(peer_values, 0.99),
+        ours_p99=percentile(our_values, 0.99),
+        discarded=len(pairs) - len(counted_pairs),
     )
 
 

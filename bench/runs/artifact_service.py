@@ -15,14 +15,14 @@ import structlog
 from aiohttp import web
 from kubernetes.aio import client
 
-from api.app import client_side
-from api.auth.api_keys import Key
-from api.config import Config
+from api.app import make_client_app
+from api.auth.api_keys import StoredKey
+from api.config import ApiConfig
 from api.internal import routes
-from api.store.index.claims.claims import Asked
+from api.store.index.claims.claims import ClaimRequest
 from api.store.store import Store
 from crds.objects import Project, Run
-from kube.client import Kube
+from kube.client import KubeClient
 
 UID, POD, NONCE = "uid-of-the-run", "uid-of-the-pod", "nonce-of-the-pod"
 
@@ -34,18 +34,20 @@ async def _prepare(store: Store, run: str) -> None:
     )
     spec = {"project": "bench", "deployment": "dep-bench"}
     body = {"metadata": {**metadata, "name": run, "uid": UID}, "spec": spec, "status": {}}
-    await store.record.observe(Run(body), datetime.now(UTC))
-    await store.claims.ask(run, Asked(UID, POD, NONCE), {"deployment_id": "dep_bench"}, datetime.now(UTC))
+    await store.run_writer.observe(Run(body), datetime.now(UTC))
+    await store.claims.claim(
+        run, ClaimRequest(UID, POD, NONCE), {"deployment_id": "dep_bench"}, datetime.now(UTC)
+    )
 
 
-async def serve(place: Path, bucket: str | None, run: str, token_key: str, admin: Key) -> None:
+async def serve(place: Path, bucket: str | None, run: str, token_key: str, admin: StoredKey) -> None:
     """Until cancelled."""
     store = await Store.open(place, "crews", blobs_url=bucket)
     await _prepare(store, run)
-    kube = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
-    config = Config("crews", "http://public", "http://internal", token_key, place)
-    app = client_side(config, store, kube, {admin.key_id: admin})
-    routes.add(app, config, store, kube)
+    kube = KubeClient(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
+    config = ApiConfig("crews", "http://public", "http://internal", token_key, place)
+    app = make_client_app(config, store, kube, {admin.key_id: admin})
+    routes.add_routes(app, config, store, kube)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -57,5 +59,5 @@ if __name__ == "__main__":
     # Nobody reads its output but for the port.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     directory, url, name, key, key_id, digest = sys.argv[1:]
-    holder = Key(key_id, digest, "bench", frozenset({"admin"}), None, "enterprise")
+    holder = StoredKey(key_id, digest, "bench", frozenset({"admin"}), None, "enterprise")
     asyncio.run(serve(Path(directory), None if url == "-" else url, name, key, holder))

@@ -6,27 +6,27 @@ counts in hundredths of a second, on both sides alike.
 
 from bench.lib import pods
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 from crds.kinds import POD
 
-PAIRS = 21
+PAIR_COUNT = 21
 SCRIPT = "import json, main; print(json.dumps(main.since_start())); main.kickoff({})"
 
 
-async def measure(ground: Ground) -> list[Finding]:
+async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """L5."""
-    like = await pods.template(ground)
+    pod_spec = await pods.template(installation)
     pairs = []
-    for _ in range(PAIRS):
-        body = pods.pod(like, SCRIPT)
+    for _ in range(PAIR_COUNT):
+        body = pods.pod(pod_spec, SCRIPT)
         name = body["metadata"]["name"]
-        await ground.kube.create(POD, body)
-        await pods.finished(ground, name)
-        peer = float((await pods.log(ground, name)).split()[0])
-        await ground.kube.delete(POD, name, grace_seconds=0)
-        made = await ground.yard.post("/v1/runs", {"deployment": ground.deployment})
-        run = await ground.finished(made["id"])
+        await installation.kube.create(POD, body)
+        await pods.wait_finished(installation, name)
+        peer = float((await pods.log(installation, name)).split()[0])
+        await installation.kube.delete(POD, name, grace_seconds=0)
+        created = await installation.testbed.post("/v1/runs", {"deployment": installation.deployment})
+        run = await installation.finished(created["id"])
         pairs.append((peer * 1000, run["output"]["since_start"] * 1000))
-    more = sorted(ours - peer for peer, ours in pairs[1:])
-    fact = f"{more[len(more) // 2]:.0f} ms more at the median"
+    differences = sorted(ours - peer for peer, ours in pairs[1:])
+    fact = f"{differences[len(differences) // 2]:.0f} ms more at the median"
     return [Finding("L5", "process 1's start → crew's first line", "ms", pairs, peer="python3 -c", fact=fact)]

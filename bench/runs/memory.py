@@ -1,38 +1,39 @@
 """Resident memory of controller and facade, read from their own /proc, before and after fifty runs."""
 
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 
 SYSTEM = "crewyard-system"
-RUNS = 50
+RUN_COUNT = 50
 
 
-async def resident(ground: Ground, deployment: str) -> float:
+async def resident_mib(installation: MeasuredInstallation, deployment: str) -> float:
     """MiB of the process of one of our Deployments."""
-    shown = await ground.yard.kubectl(
+    status = await installation.testbed.kubectl(
         "-n", SYSTEM, "exec", f"deploy/{deployment}", "--", "cat", "/proc/1/status"
     )
-    line = next(line for line in shown.splitlines() if line.startswith("VmRSS"))
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
     return int(line.split()[1]) / 1024
 
 
-async def measure(ground: Ground) -> list[Finding]:
+async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """Both processes, idle and later."""
-    await ground.crew()
+    await installation.crew()
     services = ("controller", "api")
-    idle = [await resident(ground, f"crewyard-{service}") for service in services]
+    idle = [await resident_mib(installation, f"crewyard-{service}") for service in services]
     runs = [
-        (await ground.yard.post("/v1/runs", {"deployment": ground.deployment}))["id"] for _ in range(RUNS)
+        (await installation.testbed.post("/v1/runs", {"deployment": installation.deployment}))["id"]
+        for _ in range(RUN_COUNT)
     ]
     for run in runs:
-        await ground.finished(run)
-    later = [await resident(ground, f"crewyard-{service}") for service in services]
+        await installation.finished(run)
+    later = [await resident_mib(installation, f"crewyard-{service}") for service in services]
     return [
         Finding(
             "memory",
             f"memory of the {service}",
             "MiB",
-            fact=f"{one:.0f} MiB idle, {two:.0f} MiB after {RUNS} runs",
+            fact=f"{idle_mib:.0f} MiB idle, {later_mib:.0f} MiB after {RUN_COUNT} runs",
         )
-        for service, one, two in zip(services, idle, later, strict=True)
+        for service, idle_mib, later_mib in zip(services, idle, later, strict=True)
     ]

@@ -18,127 +18,127 @@ from typing import Any
 
 from bench.lib import pods
 from bench.lib.finding import Finding
-from bench.lib.installation import JOB, Ground
-from bench.runs.rotations import rotations
+from bench.lib.installation import JOB, MeasuredInstallation
+from bench.runs.rotations import count_rotations
 from crds.kinds import POD
 from tests.e2e.yard import eventually
 
-COUNT = 1_000_000
-PACE = 8000
+LINE_COUNT = 1_000_000
+LINES_PER_SECOND = 8000
 """Lines a second."""
-_NOTE = re.compile(rb"\[runner\] (\d+) lines are not repeated")
+_OMITTED_NOTE = re.compile(rb"\[runner\] (\d+) lines are not repeated")
 _LINE = re.compile(rb"(\d{7}) x{160}\n")
-_RUNNER = (b"[runner] ", b"crewyard: ")
+_RUNNER_PREFIXES = (b"[runner] ", b"crewyard: ")
 """How lines of the runner's own begin."""
 
 
 @dataclass
-class Seen:
+class LogLines:
     """What a reader of a pod's log was shown."""
 
     numbers: list[int] = field(default_factory=list)
-    unrepeated: int = 0
+    omitted: int = 0
     """Lines that the runner said it left out."""
     damaged: int = 0
     """Lines that are neither whole nor the runner's."""
 
     def add(self, line: bytes) -> None:
         """One line with its line feed."""
-        if found := _LINE.fullmatch(line):
-            self.numbers.append(int(found[1]))
-        elif note := _NOTE.match(line):
-            self.unrepeated += int(note[1])
+        if match := _LINE.fullmatch(line):
+            self.numbers.append(int(match[1]))
+        elif note := _OMITTED_NOTE.match(line):
+            self.omitted += int(note[1])
         else:
-            self.damaged += not line.startswith(_RUNNER)
+            self.damaged += not line.startswith(_RUNNER_PREFIXES)
 
 
-def told(numbers: Iterable[int], count: int) -> tuple[int, int, int]:
+def count_defects(numbers: Iterable[int], count: int) -> tuple[int, int, int]:
     """Of the numbers 0 … count-1 that should have come in order: how many lost, doubled, reordered. Pure."""
-    seen = bytearray(count)
+    occurred = bytearray(count)
     doubled = reordered = 0
     last = -1
     for number in numbers:
-        doubled += seen[number]
-        seen[number] = 1
+        doubled += occurred[number]
+        occurred[number] = 1
         reordered += number < last
         last = max(last, number)
-    return count - sum(seen), doubled, reordered
+    return count - sum(occurred), doubled, reordered
 
 
-async def measure(ground: Ground, count: int = COUNT) -> list[Finding]:
+async def measure(installation: MeasuredInstallation, count: int = LINE_COUNT) -> list[Finding]:
     """S2."""
-    like = await pods.template(ground)
-    theirs = await _job(ground, like, count)
-    ours, pod = await _run(ground, count)
-    peer = f"kubectl logs -f of a bare Job: {theirs}; of the run's own pod: {pod}"
-    return [Finding("S2", f"{count:,} lines", "", peer=peer, fact=ours)]
+    pod_spec = await pods.template(installation)
+    job_result = await _job(installation, pod_spec, count)
+    run_result, pod_result = await _run(installation, count)
+    peer = f"kubectl logs -f of a bare Job: {job_result}; of the run's own pod: {pod_result}"
+    return [Finding("S2", f"{count:,} lines", "", peer=peer, fact=run_result)]
 
 
-async def _job(ground: Ground, like: dict[str, Any], count: int) -> str:
+async def _job(installation: MeasuredInstallation, pod_spec: dict[str, Any], count: int) -> str:
     """What a bare Job's reader had."""
-    job = pods.job(like, f"import main; main.lines({{'count': {count}, 'pace': {PACE}}})")
+    job = pods.job(pod_spec, f"import main; main.lines({{'count': {count}, 'pace': {LINES_PER_SECOND}}})")
     name = job["metadata"]["name"]
-    await ground.kube.create(JOB, job)
+    await installation.kube.create(JOB, job)
     try:
-        listed = await eventually(
-            lambda: ground.yard.kubectl("get", "pods", "-l", f"job-name={name}", "-o", "json"),
-            lambda seen: json.loads(seen)["items"] != [],
+        pod_list = await eventually(
+            lambda: installation.testbed.kubectl("get", "pods", "-l", f"job-name={name}", "-o", "json"),
+            lambda log_lines: json.loads(log_lines)["items"] != [],
         )
-        pod = json.loads(listed)["items"][0]["metadata"]["name"]
-        async with rotations(ground.kube.namespace, pod) as turned:
-            seen = await _kubectl(ground, pod)
-            await pods.finished(ground, pod, 600)
+        pod = json.loads(pod_list)["items"][0]["metadata"]["name"]
+        async with count_rotations(installation.kube.namespace, pod) as log_rotations:
+            log_lines = await _kubectl(installation, pod)
+            await pods.wait_finished(installation, pod, 600)
     finally:
-        await ground.kube.delete(JOB, name)
-    return f"{_counts(seen.numbers, count)}, damaged {seen.damaged}, {turned.told()}"
+        await installation.kube.delete(JOB, name)
+    return f"{_counts(log_lines.numbers, count)}, damaged {log_lines.damaged}, {log_rotations.describe()}"
 
 
-async def _run(ground: Ground, count: int) -> tuple[str, str]:
+async def _run(installation: MeasuredInstallation, count: int) -> tuple[str, str]:
     """What a run's reader had at the event stream, and one of its pod's log."""
-    asked = {"count": count, "pace": PACE}
-    body = {"deployment": ground.deployment, "entrypoint": "main:lines", "input": asked}
-    run = (await ground.yard.post("/v1/runs", body))["id"]
+    inputs = {"count": count, "pace": LINES_PER_SECOND}
+    body = {"deployment": installation.deployment, "entrypoint": "main:lines", "input": inputs}
+    run = (await installation.testbed.post("/v1/runs", body))["id"]
     name = run.replace("_", "-", 1)
     numbers: list[int] = []
     last = 0.0
-    async with rotations(ground.kube.namespace, name) as turned:
-        beside = asyncio.ensure_future(_kubectl(ground, name))
-        async for message in ground.yard.stream(f"/v1/runs/{run}/events", seconds=3000):
+    async with count_rotations(installation.kube.namespace, name) as log_rotations:
+        kubectl_task = asyncio.ensure_future(_kubectl(installation, name))
+        async for message in installation.testbed.stream(f"/v1/runs/{run}/events", seconds=3000):
             if message.event == "log":
                 numbers.append(int(message.data["message"][:7]))
                 last = time.time()
-        seen = await beside
-    output = (await ground.finished(run))["output"]
-    ours = (
-        f"{_counts(numbers, count)}, {turned.told()}; printed in {output['seconds']:.0f} s, "
+        log_lines = await kubectl_task
+    output = (await installation.finished(run))["output"]
+    run_result = (
+        f"{_counts(numbers, count)}, {log_rotations.describe()}; printed in {output['seconds']:.0f} s, "
         f"the last one at the client {last - output['end_ns'] / 1e9:.2f} s later"
     )
-    missing, doubled, reordered = told(seen.numbers, count)
-    pod = (
-        f"{missing} not shown, of them {seen.unrepeated} that the runner says it does not repeat, "
-        f"doubled {doubled}, reordered {reordered}, damaged {seen.damaged}"
+    missing, doubled, reordered = count_defects(log_lines.numbers, count)
+    pod_result = (
+        f"{missing} not shown, of them {log_lines.omitted} that the runner says it does not repeat, "
+        f"doubled {doubled}, reordered {reordered}, damaged {log_lines.damaged}"
     )
-    return ours, pod
+    return run_result, pod_result
 
 
 def _counts(numbers: Iterable[int], count: int) -> str:
-    lost, doubled, reordered = told(numbers, count)
+    lost, doubled, reordered = count_defects(numbers, count)
     return f"lost {lost}, doubled {doubled}, reordered {reordered}"
 
 
-async def _kubectl(ground: Ground, name: str) -> Seen:
+async def _kubectl(installation: MeasuredInstallation, name: str) -> LogLines:
     """What `kubectl logs -f` shows of a pod, to its end."""
     await eventually(
-        lambda: ground.kube.get(POD, name),
-        lambda seen: seen is not None and seen["status"].get("phase") not in (None, "Pending"),
+        lambda: installation.kube.get(POD, name),
+        lambda body: body is not None and body["status"].get("phase") not in (None, "Pending"),
         60,
     )
     process = await asyncio.create_subprocess_exec(
-        "kubectl", "-n", ground.kube.namespace, "logs", "-f", name, stdout=asyncio.subprocess.PIPE
+        "kubectl", "-n", installation.kube.namespace, "logs", "-f", name, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
-    found = Seen()
+    log_lines = LogLines()
     async for line in process.stdout:
-        found.add(line)
+        log_lines.add(line)
     await process.wait()
-    return found
+    return log_lines

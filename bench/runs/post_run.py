@@ -8,36 +8,38 @@ import asyncio
 import secrets
 import time
 
-from bench.api.api_server import STORES, Facade, facade
+from bench.api.api_server import STORES, ApiServer, api_server
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 from crds.kinds import RUN
 
-PAIRS = 201
-PAUSE = 0.02
+PAIR_COUNT = 201
+PAUSE_SECONDS = 0.02
 
 
-async def _pair(ours: Facade, deployment: str) -> tuple[float, float]:
+async def _pair(server: ApiServer, deployment: str) -> tuple[float, float]:
     spec = {"project": "shop", "deployment": deployment, "input": {"topic": "tides"}}
     body = {"metadata": {"name": f"run-bench-{secrets.token_hex(5)}"}, "spec": spec}
-    begun = time.perf_counter()
-    await ours.kube.create(RUN, body)
-    peer = time.perf_counter() - begun
-    await asyncio.sleep(PAUSE)
-    asked = {"deployment": deployment.replace("-", "_", 1), "input": {"topic": "tides"}}
-    begun = time.perf_counter()
-    await ours.call("POST", "/v1/runs", asked)
-    own = time.perf_counter() - begun
-    await asyncio.sleep(PAUSE)
-    return peer * 1000, own * 1000
+    started = time.perf_counter()
+    await server.kube.create(RUN, body)
+    peer_seconds = time.perf_counter() - started
+    await asyncio.sleep(PAUSE_SECONDS)
+    request = {"deployment": deployment.replace("-", "_", 1), "input": {"topic": "tides"}}
+    started = time.perf_counter()
+    await server.call("POST", "/v1/runs", request)
+    our_seconds = time.perf_counter() - started
+    await asyncio.sleep(PAUSE_SECONDS)
+    return peer_seconds * 1000, our_seconds * 1000
 
 
-async def measure(ground: Ground) -> list[Finding]:
+async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """L4, with both stores."""
-    found = []
+    findings = []
     for store in STORES:
-        async with facade(store) as ours:
-            (deployment,) = await ours.project("shop")
-            pairs = [await _pair(ours, deployment) for _ in range(PAIRS)]
-        found.append(Finding("L4", f"POST /v1/runs → 201, {store}", "ms", pairs, peer="one object created"))
-    return found
+        async with api_server(store) as server:
+            (deployment,) = await server.project("shop")
+            pairs = [await _pair(server, deployment) for _ in range(PAIR_COUNT)]
+        findings.append(
+            Finding("L4", f"POST /v1/runs → 201, {store}", "ms", pairs, peer="one object created")
+        )
+    return findings

@@ -8,12 +8,12 @@ import asyncio
 import time
 
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 from crds.kinds import POD
 from tests.e2e.yard import eventually
 
-LINES = 300
-WARM = 20
+LINE_COUNT = 300
+WARMUP_LINES = 20
 """Lines at the beginning that do not count: a follower may just be connecting."""
 CODE = """import time
 
@@ -26,29 +26,29 @@ def kickoff(inputs):
 """
 
 
-async def measure(ground: Ground) -> list[Finding]:
+async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """S1."""
-    workshop = await ground.project()
-    body = {"deployment": await workshop.built({"main.py": CODE}), "input": {"count": LINES}}
-    run = (await ground.yard.post("/v1/runs", body))["id"]
-    beside = asyncio.ensure_future(_kubectl(ground, run.replace("_", "-", 1)))
-    ours: list[float] = []
-    async for message in ground.yard.stream(f"/v1/runs/{run}/events", seconds=120):
+    workshop = await installation.project()
+    body = {"deployment": await workshop.built({"main.py": CODE}), "input": {"count": LINE_COUNT}}
+    run = (await installation.testbed.post("/v1/runs", body))["id"]
+    kubectl_task = asyncio.ensure_future(_kubectl(installation, run.replace("_", "-", 1)))
+    our_ages: list[float] = []
+    async for message in installation.testbed.stream(f"/v1/runs/{run}/events", seconds=120):
         if message.event == "log":
-            ours.append((time.time_ns() - int(message.data["message"])) / 1e6)
-    theirs = await beside
-    pairs = list(zip(theirs[WARM:], ours[WARM:], strict=False))
+            our_ages.append((time.time_ns() - int(message.data["message"])) / 1e6)
+    peer_ages = await kubectl_task
+    pairs = list(zip(peer_ages[WARMUP_LINES:], our_ages[WARMUP_LINES:], strict=False))
     return [Finding("S1", "print → client", "ms", pairs, peer="kubectl logs -f")]
 
 
-async def _kubectl(ground: Ground, name: str) -> list[float]:
+async def _kubectl(installation: MeasuredInstallation, name: str) -> list[float]:
     await eventually(
-        lambda: ground.kube.get(POD, name),
-        lambda seen: seen is not None and seen["status"].get("phase") == "Running",
+        lambda: installation.kube.get(POD, name),
+        lambda body: body is not None and body["status"].get("phase") == "Running",
         60,
     )
     process = await asyncio.create_subprocess_exec(
-        "kubectl", "-n", ground.kube.namespace, "logs", "-f", name, stdout=asyncio.subprocess.PIPE
+        "kubectl", "-n", installation.kube.namespace, "logs", "-f", name, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     ages = []

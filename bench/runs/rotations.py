@@ -7,45 +7,45 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.lib.background_load import beside
+from bench.lib.background_load import background_task
 from dev.settings import from_environment
 
-EVERY = 0.2
+POLL_SECONDS = 0.2
 """Seconds between two looks; the kubelet itself looks every ten seconds."""
 
 
 @dataclass
-class Rotations:
+class LogRotations:
     """What was seen of one pod's log so far."""
 
     count: int = 0
     _inode: int = 0
 
-    def saw(self, inode: int) -> None:
+    def observe(self, inode: int) -> None:
         """The log's file is this one now."""
         self.count += self._inode not in (0, inode)
         self._inode = inode
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """For people."""
         return f"{self.count} rotations" if self._inode else "rotations not seen from this machine"
 
 
 @contextlib.asynccontextmanager
-async def rotations(namespace: str, pod: str) -> AsyncIterator[Rotations]:
+async def count_rotations(namespace: str, pod: str) -> AsyncIterator[LogRotations]:
     """Counts them while the block lasts; the embedded node's logs are on this machine, others' are not."""
-    found = Rotations()
-    place = from_environment(os.environ).logs / "pods"
-    async with beside(_watch(place, f"{namespace}_{pod}_*/*/0.log", found)):
-        yield found
+    counted = LogRotations()
+    pods_directory = from_environment(os.environ).logs / "pods"
+    async with background_task(_watch(pods_directory, f"{namespace}_{pod}_*/*/0.log", counted)):
+        yield counted
 
 
-async def _watch(place: Path, pattern: str, found: Rotations) -> None:
+async def _watch(pods_directory: Path, pattern: str, counted: LogRotations) -> None:
     log: Path | None = None
     while True:
-        log = log or next(place.glob(pattern), None)
+        log = log or next(pods_directory.glob(pattern), None)
         # Between the old one's new name and the new one's creation there is none.
         with contextlib.suppress(FileNotFoundError):
             if log is not None:
-                found.saw(log.stat().st_ino)
-        await asyncio.sleep(EVERY)
+                counted.observe(log.stat().st_ino)
+        await asyncio.sleep(POLL_SECONDS)

@@ -9,78 +9,82 @@ import re
 
 from bench.lib import pods
 from bench.lib.finding import Finding
-from bench.lib.installation import JOB, Ground
-from bench.runs.start import complete
+from bench.lib.installation import JOB, MeasuredInstallation
+from bench.runs.start import job_finished
 from tests.e2e.yard import eventually
 
-COUNT = 20
-METRICS = "/api/v1/namespaces/crewyard-system/services/crewyard-controller:9090/proxy/metrics"
+OBJECT_COUNT = 20
+CONTROLLER_METRICS_PATH = "/api/v1/namespaces/crewyard-system/services/crewyard-controller:9090/proxy/metrics"
 _LINE = re.compile(r"^(\w+)(?:\{([^}]*)\})? ([0-9.e+]+)$", re.MULTILINE)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
-def counted(text: str, name: str, **labels: str) -> float:
+def metric_sum(text: str, name: str, **labels: str) -> float:
     """The sum of a metric's samples that have these labels. Pure."""
     total = 0.0
-    for found, inner, value in _LINE.findall(text):
-        if found == name and labels.items() <= dict(_LABEL.findall(inner)).items():
+    for metric, inner, value in _LINE.findall(text):
+        if metric == name and labels.items() <= dict(_LABEL.findall(inner)).items():
             total += float(value)
     return total
 
 
-async def _ours(ground: Ground) -> float:
-    text = await ground.yard.kubectl("get", "--raw", METRICS)
+async def _controller_writes(installation: MeasuredInstallation) -> float:
+    text = await installation.testbed.kubectl("get", "--raw", CONTROLLER_METRICS_PATH)
     kinds = ("Run", "Pod", "run", "pod", "runs", "pods")
-    return sum(counted(text, "crewyard_api_writes_total", kind=kind) for kind in kinds)
+    return sum(metric_sum(text, "crewyard_api_writes_total", kind=kind) for kind in kinds)
 
 
-async def _theirs(ground: Ground) -> float:
-    text = await ground.yard.kubectl("get", "--raw", "/metrics")
+async def _job_controller_writes(installation: MeasuredInstallation) -> float:
+    text = await installation.testbed.kubectl("get", "--raw", "/metrics")
     name = "apiserver_request_total"
     return (
-        counted(text, name, resource="jobs", subresource="status", verb="PUT")
-        + counted(text, name, resource="jobs", subresource="status", verb="PATCH")
-        + counted(text, name, resource="pods", subresource="", verb="POST")
-        + counted(text, name, resource="pods", subresource="", verb="PATCH")
+        metric_sum(text, name, resource="jobs", subresource="status", verb="PUT")
+        + metric_sum(text, name, resource="jobs", subresource="status", verb="PATCH")
+        + metric_sum(text, name, resource="pods", subresource="", verb="POST")
+        + metric_sum(text, name, resource="pods", subresource="", verb="PATCH")
     )
 
 
-async def _runs(ground: Ground, deployment: str) -> None:
-    made = [await ground.yard.post("/v1/runs", {"deployment": deployment}) for _ in range(COUNT)]
-    for run in made:
-        await ground.finished(run["id"])
+async def _finish_runs(installation: MeasuredInstallation, deployment: str) -> None:
+    created = [
+        await installation.testbed.post("/v1/runs", {"deployment": deployment}) for _ in range(OBJECT_COUNT)
+    ]
+    for run in created:
+        await installation.finished(run["id"])
     await asyncio.sleep(3)
 
 
-async def _ended(ground: Ground, name: str) -> None:
-    await eventually(lambda: ground.kube.get(JOB, name), lambda seen: seen is not None and complete(seen), 60)
+async def _wait_job_finished(installation: MeasuredInstallation, name: str) -> None:
+    await eventually(
+        lambda: installation.kube.get(JOB, name), lambda job: job is not None and job_finished(job), 60
+    )
 
 
-async def measure(ground: Ground) -> list[Finding]:
+async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """T2: all admitted at once, then most of them queued."""
-    like = await pods.template(ground)
-    before = await _ours(ground)
-    await _runs(ground, ground.deployment)
-    at_once = (await _ours(ground) - before) / COUNT
-    small = await ground.project("free")
-    queued_in = await small.built({"main.py": "def kickoff(inputs):\n    return inputs\n"})
-    before = await _ours(ground)
-    await _runs(ground, queued_in)
-    queued = (await _ours(ground) - before) / COUNT
-    before = await _theirs(ground)
-    bodies = [pods.job(like) for _ in range(COUNT)]
+    pod_spec = await pods.template(installation)
+    before = await _controller_writes(installation)
+    await _finish_runs(installation, installation.deployment)
+    admitted = (await _controller_writes(installation) - before) / OBJECT_COUNT
+    free_project = await installation.project("free")
+    queued_deployment = await free_project.built({"main.py": "def kickoff(inputs):\n    return inputs\n"})
+    before = await _controller_writes(installation)
+    await _finish_runs(installation, queued_deployment)
+    queued = (await _controller_writes(installation) - before) / OBJECT_COUNT
+    before = await _job_controller_writes(installation)
+    bodies = [pods.job(pod_spec) for _ in range(OBJECT_COUNT)]
     for body in bodies:
-        await ground.kube.create(JOB, body)
-        await _ended(ground, body["metadata"]["name"])
-    theirs = (await _theirs(ground) - before) / COUNT
+        await installation.kube.create(JOB, body)
+        await _wait_job_finished(installation, body["metadata"]["name"])
+    peer_writes = (await _job_controller_writes(installation) - before) / OBJECT_COUNT
     for body in bodies:
-        await ground.kube.delete(JOB, body["metadata"]["name"])
+        await installation.kube.delete(JOB, body["metadata"]["name"])
     return [
         Finding(
             "T2",
             "writes for a Run by the controller, Events apart",
             "",
             peer="Kubernetes' for a Job",
-            fact=f"admitted at once {at_once:.2f}, queued {queued:.2f}; peer {theirs:.2f} (means of {COUNT})",
+            fact=f"admitted at once {admitted:.2f}, queued {queued:.2f}; peer {peer_writes:.2f} (means of {OBJECT_COUNT})",
         )
     ]

@@ -11,44 +11,44 @@ import time
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from bench.sources.peak_memory import Peak, peak
+from bench.sources.peak_memory import PeakMemory, watch_peak
 from crds.kinds import POD
 from dev.registry import access
 from dev.settings import from_environment
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.yard import Yard, eventually
 from tests.testbed.git_server import GitServer, Repository
 
 NAMESPACE = "crewyard-bench"
-_MEMORY = "4Gi"
+_MEMORY_LIMIT = "4Gi"
 _SECRET = "push"
 
 
-async def installed(yard: Yard) -> dict[str, str]:
+async def installation_settings(testbed: Yard) -> dict[str, str]:
     """The settings of the installation that builds depend on."""
-    listed = json.loads(await yard.kubectl("-n", "crewyard-system", "get", "configmap", "-o", "json"))
-    for one in listed["items"]:
-        if one["metadata"]["name"].startswith("crewyard-config"):
-            found: dict[str, str] = one["data"]
-    return found
+    config_maps = json.loads(await testbed.kubectl("-n", "crewyard-system", "get", "configmap", "-o", "json"))
+    for config_map in config_maps["items"]:
+        if config_map["metadata"]["name"].startswith("crewyard-config"):
+            settings: dict[str, str] = config_map["data"]
+    return settings
 
 
-class Kaniko:
+class KanikoPeer:
     """Builds of one repository by pods of the raw executor."""
 
-    def __init__(self, yard: Yard, settings: dict[str, str], server: GitServer) -> None:
-        self.yard = yard
+    def __init__(self, testbed: Yard, settings: dict[str, str], server: GitServer) -> None:
+        self.testbed = testbed
         self.settings = settings
         self.base = json.loads(settings["CREWYARD_BASE_IMAGES"])["3.11"]
         self.name = f"peer-{secrets.token_hex(3)}"
         self.server = server
         self.repository: Repository = server.create(self.name)
-        self._kube: Kube | None = None
+        self._kube: KubeClient | None = None
 
     async def open(self) -> None:
         """Makes the namespace."""
-        await self.yard.kubectl("create", "namespace", NAMESPACE, check=False)
+        await self.testbed.kubectl("create", "namespace", NAMESPACE, check=False)
         # Of the embedded node's registry; a registry that asks for nothing does not mind.
         auth = access.docker_config(from_environment(os.environ), "bench")
         secret = {
@@ -57,19 +57,19 @@ class Kaniko:
             "metadata": {"name": _SECRET, "namespace": NAMESPACE},
             "stringData": {"config.json": auth},
         }
-        await self.yard.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=json.dumps(secret))
-        self._kube = await Kube.connect(NAMESPACE, "bench")
+        await self.testbed.kubectl("-n", NAMESPACE, "apply", "-f", "-", stdin=json.dumps(secret))
+        self._kube = await KubeClient.connect(NAMESPACE, "bench")
 
     async def close(self) -> None:
         """Deletes the namespace with all that is in it."""
         if self._kube is not None:
             await self._kube.close()
-        await self.yard.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+        await self.testbed.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
 
-    def peak(self) -> AbstractAsyncContextManager[Peak]:
+    def watch_peak(self) -> AbstractAsyncContextManager[PeakMemory]:
         """Follows the memory of its builds; after `open`."""
         assert self._kube is not None
-        return peak(self._kube, f"app={self.name}")
+        return watch_peak(self._kube, f"app={self.name}")
 
     async def build(self, files: dict[str, bytes]) -> float:
         """Seconds from the pod's creation until it has pushed the image. Raises where it failed."""
@@ -82,17 +82,17 @@ class Kaniko:
         self.repository.commit({**files, "Dockerfile": dockerfile}, "Build")
         body = self._pod()
         name = body["metadata"]["name"]
-        begun = time.monotonic()
+        started = time.monotonic()
         await self._kube.create(POD, body)
         done = await eventually(
             lambda: self._pod_now(name), lambda phase: phase in ("Succeeded", "Failed"), 900, 0.05
         )
-        took = time.monotonic() - begun
+        seconds = time.monotonic() - started
         if done != "Succeeded":
-            log = await self.yard.kubectl("-n", NAMESPACE, "logs", name, "--tail=20", check=False)
+            log = await self.testbed.kubectl("-n", NAMESPACE, "logs", name, "--tail=20", check=False)
             raise RuntimeError(f"the peer's build failed:\n{log}")
         await self._kube.delete(POD, name)
-        return took
+        return seconds
 
     async def _pod_now(self, name: str) -> str:
         assert self._kube is not None
@@ -128,7 +128,7 @@ class Kaniko:
                         ],
                         "resources": {
                             "requests": {"cpu": "100m", "memory": "256Mi"},
-                            "limits": {"cpu": "2", "memory": _MEMORY},
+                            "limits": {"cpu": "2", "memory": _MEMORY_LIMIT},
                         },
                     }
                 ],

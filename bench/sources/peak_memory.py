@@ -11,62 +11,62 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.lib.background_load import beside
+from bench.lib.background_load import background_task
 from crds.kinds import POD
 from dev.settings import CGROUP
-from kube.client import Kube
+from kube.client import KubeClient
 from kube.errors import KubeError
 
 ROOT = Path("/sys/fs/cgroup")
-EVERY = 0.5
+POLL_SECONDS = 0.5
 _MIB = 2**20
 _CONTAINER = "kaniko"
 # v2, v1
-_PEAKS = ("memory.peak", "memory.max_usage_in_bytes")
-_OWN = ("anon", "total_rss")
+_PEAK_FILES = ("memory.peak", "memory.max_usage_in_bytes")
+_PROCESS_MEMORY_KEYS = ("anon", "total_rss")
 
 
 @dataclass
-class Peak:
+class PeakMemory:
     """What was seen so far, in bytes."""
 
     limit: str = "?"
-    whole: int = 0
-    own: int = 0
+    with_file_pages: int = 0
+    processes: int = 0
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """For people."""
-        if not self.whole:
+        if not self.with_file_pages:
             return "no memory seen from this machine"
         return (
-            f"at most {self.whole / _MIB:.0f} MiB with pages of files, {self.own / _MIB:.0f} MiB "
+            f"at most {self.with_file_pages / _MIB:.0f} MiB with pages of files, {self.processes / _MIB:.0f} MiB "
             f"of processes, limit {self.limit}"
         )
 
 
 def read(group: Path) -> tuple[int, int]:
     """A cgroup's peak and what its processes have now, bytes; zeros where it is gone."""
-    whole = own = 0
-    for name in _PEAKS:
+    peak_bytes = process_bytes = 0
+    for name in _PEAK_FILES:
         with contextlib.suppress(OSError, ValueError):
-            whole = int((group / name).read_text())
+            peak_bytes = int((group / name).read_text())
     with contextlib.suppress(OSError):
         for line in (group / "memory.stat").read_text().splitlines():
             key, _, value = line.partition(" ")
-            if key in _OWN:
-                own = int(value)
-    return whole, own
+            if key in _PROCESS_MEMORY_KEYS:
+                process_bytes = int(value)
+    return peak_bytes, process_bytes
 
 
 @contextlib.asynccontextmanager
-async def peak(kube: Kube, selector: str) -> AsyncIterator[Peak]:
+async def watch_peak(kube: KubeClient, selector: str) -> AsyncIterator[PeakMemory]:
     """Follows the pods of a selector that have a container of Kaniko, while the block lasts."""
-    found = Peak()
-    async with beside(_watch(kube, selector, found)):
-        yield found
+    peak = PeakMemory()
+    async with background_task(_watch(kube, selector, peak)):
+        yield peak
 
 
-async def _watch(kube: Kube, selector: str, found: Peak) -> None:
+async def _watch(kube: KubeClient, selector: str, peak: PeakMemory) -> None:
     while True:
         pods: list[dict[str, Any]] = []
         with contextlib.suppress(KubeError):
@@ -75,17 +75,20 @@ async def _watch(kube: Kube, selector: str, found: Peak) -> None:
             limit = _limit(pod["spec"])
             if limit is None:
                 continue
-            found.limit = limit
+            peak.limit = limit
             for tree in (ROOT / "memory", ROOT):
                 for group in (tree / CGROUP).rglob(f"pod{pod['metadata']['uid']}"):
-                    whole, own = read(group)
-                    found.whole, found.own = max(found.whole, whole), max(found.own, own)
-        await asyncio.sleep(EVERY)
+                    peak_bytes, process_bytes = read(group)
+                    peak.with_file_pages, peak.processes = (
+                        max(peak.with_file_pages, peak_bytes),
+                        max(peak.processes, process_bytes),
+                    )
+        await asyncio.sleep(POLL_SECONDS)
 
 
 def _limit(spec: dict[str, Any]) -> str | None:
     """Kaniko's memory limit; None where the pod has no Kaniko."""
-    for one in (*spec.get("initContainers", ()), *spec["containers"]):
-        if one["name"] == _CONTAINER:
-            return str(one["resources"]["limits"]["memory"])
+    for container in (*spec.get("initContainers", ()), *spec["containers"]):
+        if container["name"] == _CONTAINER:
+            return str(container["resources"]["limits"]["memory"])
     return None

@@ -19,31 +19,31 @@ from pathlib import Path
 from typing import Any
 
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 from crds.kinds import DEPLOYMENT, SECRET
 from tests.e2e.demo import GIT_HOST
 from tests.e2e.yard import eventually
 from tests.testbed.git_server import GitServer, Repository
 
-PROJECTS = 10
-ROUNDS = 2
-APART = 12.0
-QUIET = 1.0
+PROJECT_COUNT = 10
+ROUND_COUNT = 2
+PUSH_INTERVAL_SECONDS = 12.0
+POD_REMOVAL_SECONDS = 1.0
 """Seconds for the kubelet to take the pod down."""
 
 
-class Seen:
+class DeploymentWatch:
     """When the Deployment of each commit was first shown by a watch."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
+    def __init__(self, installation: MeasuredInstallation) -> None:
+        self._installation = installation
         self.at: dict[str, float] = {}
         self._new = asyncio.Event()
 
     async def follow(self) -> None:
         """Watches until it is cancelled."""
-        listing = await self._ground.kube.list(DEPLOYMENT)
-        async for event in self._ground.kube.watch(DEPLOYMENT, listing.resource_version):
+        listing = await self._installation.kube.list(DEPLOYMENT)
+        async for event in self._installation.kube.watch(DEPLOYMENT, listing.resource_version):
             sha = (event.object.get("spec") or {}).get("gitSha")
             if sha and event.type == "ADDED":
                 self.at.setdefault(sha, time.monotonic())
@@ -59,26 +59,26 @@ class Seen:
 
 
 @asynccontextmanager
-async def watching(ground: Ground) -> AsyncIterator[Seen]:
+async def watch_deployments(installation: MeasuredInstallation) -> AsyncIterator[DeploymentWatch]:
     """A watch over all Deployments."""
-    seen = Seen(ground)
-    task = asyncio.create_task(seen.follow())
+    deployment_watch = DeploymentWatch(installation)
+    task = asyncio.create_task(deployment_watch.follow())
     await asyncio.sleep(0.5)
     try:
-        yield seen
+        yield deployment_watch
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def _tell(ground: Ground, project: str, secret: str, sha: str) -> None:
+async def _post_webhook(installation: MeasuredInstallation, project: str, secret: str, sha: str) -> None:
     """The push, as GitHub tells it."""
-    said = {
+    event = {
         "ref": "refs/heads/main",
         "after": sha,
         "repository": {"full_name": project, "default_branch": "main"},
     }
-    body = json.dumps(said).encode()
+    body = json.dumps(event).encode()
     signature = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     headers = {
         "Content-Type": "application/json",
@@ -87,72 +87,79 @@ async def _tell(ground: Ground, project: str, secret: str, sha: str) -> None:
         "X-Hub-Signature-256": f"sha256={signature}",
     }
     path = f"/v1/hooks/git/{project}"
-    assert (await ground.yard.call("POST", path, data=body, headers=headers, key="")).data["effect"] == "look"
+    assert (await installation.testbed.call("POST", path, data=body, headers=headers, key="")).data[
+        "effect"
+    ] == "look"
 
 
-async def _by_hand(ground: Ground, url: str) -> float:
+async def _create_manually(installation: MeasuredInstallation, url: str) -> float:
     """Seconds of a listing and of an object made with kubectl: of no project, so that nothing follows."""
-    begun = time.monotonic()
+    started = time.monotonic()
     listing = await asyncio.create_subprocess_exec(
         "git", "ls-remote", url, "refs/heads/main", stdout=asyncio.subprocess.PIPE
     )
-    said, _ = await listing.communicate()
+    output, _ = await listing.communicate()
     name = f"dep-bench-{secrets.token_hex(4)}"
-    spec = {"project": "bench-nobody", "source": {"git": {"url": url, "commit": said.decode().split()[0]}}}
-    await ground.yard.apply("Deployment", name, spec, "create")
-    took = time.monotonic() - begun
-    await ground.yard.kubectl("delete", "cdep", name, "--wait=false")
-    return took
+    spec = {"project": "bench-nobody", "source": {"git": {"url": url, "commit": output.decode().split()[0]}}}
+    await installation.testbed.apply("Deployment", name, spec, "create")
+    seconds = time.monotonic() - started
+    await installation.testbed.kubectl("delete", "cdep", name, "--wait=false")
+    return seconds
 
 
 def _files(number: int) -> dict[str, str]:
     return {"main.py": f"# {number}\n", "crew.toml": '[deployment]\npython = "2.7"\n'}
 
 
-async def measure(ground: Ground) -> list[Finding]:
+async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """Pairs of both, a project after the other."""
     secret, pairs = secrets.token_hex(16), list[tuple[float, float]]()
     name = f"bench-hook-{secrets.token_hex(3)}"
-    await ground.kube.create(SECRET, {"metadata": {"name": name}, "stringData": {"token": secret}})
+    await installation.kube.create(SECRET, {"metadata": {"name": name}, "stringData": {"token": secret}})
     address = os.environ["CREWYARD_HOST_ADDRESS"]
     try:
         with tempfile.TemporaryDirectory() as root, GitServer(Path(root), address) as server:
-            async with watching(ground) as seen:
-                followed = [await _follow(ground, server, name, seen) for _ in range(PROJECTS)]
-                for number in range(ROUNDS):
-                    await asyncio.sleep(APART)
-                    for project, repository in followed:
-                        hand = await _by_hand(ground, server.url(project))
+            async with watch_deployments(installation) as deployment_watch:
+                projects = [
+                    await _create_project(installation, server, name, deployment_watch)
+                    for _ in range(PROJECT_COUNT)
+                ]
+                for number in range(ROUND_COUNT):
+                    await asyncio.sleep(PUSH_INTERVAL_SECONDS)
+                    for project, repository in projects:
+                        manual_seconds = await _create_manually(installation, server.url(project))
                         sha = repository.commit(_files(number + 1), f"Change {number}")
-                        begun = time.monotonic()
-                        await _tell(ground, project, secret, sha)
-                        pairs.append((hand, await seen.of(sha) - begun))
-                        await _over(ground, project)
+                        started = time.monotonic()
+                        await _post_webhook(installation, project, secret, sha)
+                        pairs.append((manual_seconds, await deployment_watch.of(sha) - started))
+                        await _wait_failed(installation, project)
     finally:
-        await ground.kube.delete(SECRET, name)
+        await installation.kube.delete(SECRET, name)
     peer = "git ls-remote and kubectl create by hand"
     return [Finding("G1", "push → Deployment object, by webhook", pairs=pairs, peer=peer)]
 
 
-async def _follow(ground: Ground, server: GitServer, secret: str, seen: Seen) -> tuple[str, Repository]:
+async def _create_project(
+    installation: MeasuredInstallation, server: GitServer, secret: str, deployment_watch: DeploymentWatch
+) -> tuple[str, Repository]:
     """A project that follows a repository of its own, once its first Deployment is over."""
     project = f"bench-{secrets.token_hex(3)}"
-    ground.projects.append(project)
+    installation.projects.append(project)
     repository = server.create(project)
     sha = repository.commit(_files(0), "Begin")
     git = {"url": server.url(project, host=GIT_HOST), "interval": "1h"}
     spec: dict[str, Any] = {"source": {"git": git}, "webhook": {"secretRef": {"name": secret}}}
-    await ground.yard.apply("Project", project, spec)
-    await seen.of(sha)
-    await _over(ground, project)
+    await installation.testbed.apply("Project", project, spec)
+    await deployment_watch.of(sha)
+    await _wait_failed(installation, project)
     return project, repository
 
 
-async def _over(ground: Ground, project: str) -> None:
+async def _wait_failed(installation: MeasuredInstallation, project: str) -> None:
     """Waits until the newest Deployment is refused, which all are here, and its pod is taken down."""
     await eventually(
-        lambda: ground.yard.get("/v1/deployments", project=project),
-        lambda found: bool(found) and found[0]["status"] == "failed",
+        lambda: installation.testbed.get("/v1/deployments", project=project),
+        lambda deployments: bool(deployments) and deployments[0]["status"] == "failed",
         120,
     )
-    await asyncio.sleep(QUIET)
+    await asyncio.sleep(POD_REMOVAL_SECONDS)

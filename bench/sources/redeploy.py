@@ -11,16 +11,16 @@ from pathlib import Path
 
 from bench.lib import pods
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
-from bench.sources.kaniko import Kaniko, installed
-from bench.sources.peak_memory import peak
+from bench.lib.installation import MeasuredInstallation
+from bench.sources.kaniko import KanikoPeer, installation_settings
+from bench.sources.peak_memory import watch_peak
 from crds.kinds import POD
 from tests.e2e.workshop import Workshop, archive, tree, upload
 from tests.testbed.git_server import GitServer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Files = dict[str, bytes]
-Measure = Callable[[Ground], Awaitable[list[Finding]]]
+Measure = Callable[[MeasuredInstallation], Awaitable[list[Finding]]]
 
 
 def example_tree(name: str) -> Files:
@@ -44,26 +44,26 @@ def dependency_added(files: Files, number: int) -> Files:
     return {**files, "requirements.txt": f"{lines}\nidna=={versions[number % len(versions)]}\n".encode()}
 
 
-async def _ours(shop: Workshop, files: Files) -> float:
+async def _redeploy_seconds(workshop: Workshop, files: Files) -> float:
     """Seconds from POST /v1/deployments to active; the upload before it is not counted."""
-    context = await upload(shop.yard, shop.project, archive(files))
-    body = {"project": shop.project, "build_context_url": context, "message": "Measure"}
-    begun = time.monotonic()
-    made = await shop.yard.post("/v1/deployments", body)
-    done = await shop.ended(made["id"], 900, 0.02)
-    assert done["status"] == "active", done
-    return time.monotonic() - begun
+    context = await upload(workshop.yard, workshop.project, archive(files))
+    body = {"project": workshop.project, "build_context_url": context, "message": "Measure"}
+    started = time.monotonic()
+    created = await workshop.yard.post("/v1/deployments", body)
+    deployment = await workshop.ended(created["id"], 900, 0.02)
+    assert deployment["status"] == "active", deployment
+    return time.monotonic() - started
 
 
 @contextlib.asynccontextmanager
-async def _beside(ground: Ground) -> AsyncIterator[Kaniko]:
+async def _kaniko_peer(installation: MeasuredInstallation) -> AsyncIterator[KanikoPeer]:
     """The peer, with a git server of its own that its builds read."""
-    settings = await installed(ground.yard)
+    settings = await installation_settings(installation.testbed)
     with (
         tempfile.TemporaryDirectory() as root,
         GitServer(Path(root), os.environ["CREWYARD_HOST_ADDRESS"]) as server,
     ):
-        peer = Kaniko(ground.yard, settings, server)
+        peer = KanikoPeer(installation.testbed, settings, server)
         await peer.open()
         try:
             yield peer
@@ -71,40 +71,40 @@ async def _beside(ground: Ground) -> AsyncIterator[Kaniko]:
             await peer.close()
 
 
-async def _pairs(
-    ground: Ground, example: str, change: Callable[[Files, int], Files], count: int
+async def _measure_pairs(
+    installation: MeasuredInstallation, example: str, change: Callable[[Files, int], Files], count: int
 ) -> tuple[list[tuple[float, float]], Workshop, float]:
     """Pairs (peer, ours) of one kind of change, ours' project and the seconds of its first build."""
     files = example_tree(example)
-    shop = await ground.project()
-    async with _beside(ground) as peer:
-        first = await _ours(shop, files)
+    workshop = await installation.project()
+    async with _kaniko_peer(installation) as peer:
+        first = await _redeploy_seconds(workshop, files)
         await peer.build(files)
-        taken = []
+        pairs = []
         for number in range(count):
             changed = change(files, number)
-            taken.append((await peer.build(changed), await _ours(shop, changed)))
-    return taken, shop, first
+            pairs.append((await peer.build(changed), await _redeploy_seconds(workshop, changed)))
+    return pairs, workshop, first
 
 
 def code_only(example: str, count: int) -> Measure:
     """B1 and B3 on an example."""
 
-    async def measure(ground: Ground) -> list[Finding]:
-        taken, shop, first = await _pairs(ground, example, code_changed, count)
+    async def measure(installation: MeasuredInstallation) -> list[Finding]:
+        pairs, workshop, first = await _measure_pairs(installation, example, code_changed, count)
         files = example_tree(example)
-        identical = [await _ours(shop, files) for _ in range(3)]
+        identical = [await _redeploy_seconds(workshop, files) for _ in range(3)]
         # Packed in another order it is another upload of the same tree, and assembled anew.
         orders = (files, dict(reversed(files.items())))
-        digests = {await shop.image(await shop.built(one)) for one in orders}
+        digests = {await workshop.image(await workshop.built(ordered)) for ordered in orders}
         return [
             Finding("B1", f"{example}: first build, POST → active", values=[first]),
             Finding(
                 "B1",
                 f"{example}: code-only redeploy, POST → active",
-                pairs=taken,
+                pairs=pairs,
                 peer="raw Kaniko, warm cache",
-                fact=f"{_faster(taken):.1f} times as fast at the median",
+                fact=f"{_median_speedup(pairs):.1f} times as fast at the median",
             ),
             Finding("B1", f"{example}: identical content, POST → active", values=identical),
             Finding("B3", f"{example}: the same source twice", "", fact=f"{len(digests)} digest(s)"),
@@ -116,14 +116,14 @@ def code_only(example: str, count: int) -> Measure:
 def dependencies(example: str, count: int) -> Measure:
     """B2 on an example."""
 
-    async def measure(ground: Ground) -> list[Finding]:
-        taken, _, first = await _pairs(ground, example, dependency_added, count)
+    async def measure(installation: MeasuredInstallation) -> list[Finding]:
+        pairs, _, first = await _measure_pairs(installation, example, dependency_added, count)
         return [
             Finding("B2", f"{example}: first build, POST → active", values=[first]),
             Finding(
                 "B2",
                 f"{example}: dependencies changed, POST → active",
-                pairs=taken,
+                pairs=pairs,
                 peer="raw Kaniko, warm cache",
             ),
         ]
@@ -131,56 +131,63 @@ def dependencies(example: str, count: int) -> Measure:
     return measure
 
 
-def _faster(taken: list[tuple[float, float]]) -> float:
-    ratios = sorted(peer / ours for peer, ours in taken[1:])
+def _median_speedup(pairs: list[tuple[float, float]]) -> float:
+    ratios = sorted(peer / ours for peer, ours in pairs[1:])
     return ratios[len(ratios) // 2]
 
 
-async def cold_start(ground: Ground, example: str = "crewai", module: str = "crewai") -> list[Finding]:
+async def cold_start(
+    installation: MeasuredInstallation, example: str = "crewai", module: str = "crewai"
+) -> list[Finding]:
     """The first build of the CrewAI example, its image's pull on a node that lacks it, and its import.
 
     The peer's first build, too, and the memory of Kaniko on both sides.
     """
-    shop = await ground.project()
+    workshop = await installation.project()
     files = code_changed(example_tree(example), 0)
-    async with _beside(ground) as peer:
-        async with peer.peak() as theirs:
-            first = await peer.build(files)
-        async with peak(ground.kube, f"crewyard.dev/project={shop.project}") as ours:
-            built = await _ours(shop, files)
-    active = (await ground.yard.get(f"/v1/projects/{shop.project}"))["active_deployment_id"]
-    like = await pods.template(ground)
-    image = await shop.image(active)
-    spec = {"containers": [{**like["containers"][0], "image": image}]}
+    async with _kaniko_peer(installation) as peer:
+        async with peer.peak() as peer_peak:
+            peer_seconds = await peer.build(files)
+        async with watch_peak(installation.kube, f"crewyard.dev/project={workshop.project}") as our_peak:
+            our_seconds = await _redeploy_seconds(workshop, files)
+    active = (await installation.testbed.get(f"/v1/projects/{workshop.project}"))["active_deployment_id"]
+    pod_spec = await pods.template(installation)
+    image = await workshop.image(active)
+    spec = {"containers": [{**pod_spec["containers"][0], "image": image}]}
     script = f"import time; begun = time.monotonic(); import {module}; print(time.monotonic() - begun)"
     imports = []
-    pulled = ""
+    pull_duration = ""
     for _ in range(5):
-        body = pods.pod({**like, **spec}, script)
+        body = pods.pod({**pod_spec, **spec}, script)
         name = body["metadata"]["name"]
-        await ground.kube.create(POD, body)
-        await pods.finished(ground, name, 300)
-        imports.append(float((await pods.log(ground, name)).split()[-1]))
-        pulled = pulled or await _pulled(ground, name)
-        await ground.kube.delete(POD, name)
+        await installation.kube.create(POD, body)
+        await pods.wait_finished(installation, name, 300)
+        imports.append(float((await pods.log(installation, name)).split()[-1]))
+        pull_duration = pull_duration or await _pull_duration(installation, name)
+        await installation.kube.delete(POD, name)
     return [
         Finding(
             "B4",
             f"{example}: first build, POST → active",
-            pairs=[(first, built)],
+            pairs=[(peer_seconds, our_seconds)],
             peer="raw Kaniko, no cache",
         ),
-        Finding("B4", f"{example}: memory of Kaniko", "", fact=f"ours {ours.told()}; peer {theirs.told()}"),
-        Finding("B4", f"{example}: pull", "", fact=pulled),
+        Finding(
+            "B4",
+            f"{example}: memory of Kaniko",
+            "",
+            fact=f"ours {our_peak.describe()}; peer {peer_peak.describe()}",
+        ),
+        Finding("B4", f"{example}: pull", "", fact=pull_duration),
         Finding("B4", f"{example}: import {module}, the first of them cold", values=imports),
     ]
 
 
-async def _pulled(ground: Ground, name: str) -> str:
+async def _pull_duration(installation: MeasuredInstallation, name: str) -> str:
     """What the kubelet said of a pod's image."""
     field = f"involvedObject.name={name},reason=Pulled"
     return (
-        await ground.yard.kubectl(
+        await installation.testbed.kubectl(
             "get", "events", "--field-selector", field, "-o", "jsonpath={.items[0].message}"
         )
     ).partition("in ")[2]

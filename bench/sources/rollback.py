@@ -15,23 +15,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from bench.api.api_server import Facade, facade
-from bench.api.lists import fresh
-from bench.api.requests_client import Connection
+from bench.api.api_server import ApiServer, api_server
+from bench.api.lists import unique_accept
+from bench.api.requests_client import HttpConnection
 from bench.lib.finding import Finding
-from bench.lib.installation import Ground
+from bench.lib.installation import MeasuredInstallation
 from tests.testbed.ports import free_port
 
-PAIRS = 41
-POLLERS = 4
-PER_SECOND = 1000
+PAIR_COUNT = 41
+POLLER_COUNT = 4
+POLLS_PER_SECOND = 1000
 
 
 @asynccontextmanager
-async def _controller(ours: Facade) -> AsyncIterator[None]:
+async def _controller(server: ApiServer) -> AsyncIterator[None]:
     settings = {
-        **ours.settings,
-        "CREWYARD_INTERNAL_URL": ours.url,
+        **server.settings,
+        "CREWYARD_INTERNAL_URL": server.url,
         "CREWYARD_SERVICE_IMAGE": "registry.invalid/service@sha256:" + "0" * 64,
         "CREWYARD_KANIKO_IMAGE": "registry.invalid/kaniko",
         "CREWYARD_BASE_IMAGES": json.dumps({"3.11": "registry.invalid/python"}),
@@ -50,78 +50,88 @@ async def _controller(ours: Facade) -> AsyncIterator[None]:
                 await process.wait()
 
 
-def _poll(url: str, key: str, over: Path) -> tuple[Counter[int], float]:
+def _poll(url: str, key: str, stop_file: Path) -> tuple[Counter[int], float]:
     """How many were active in each answer, and the rate of the answers, until the file is there."""
-    connection, seen, begun = Connection(url, key), Counter[int](), time.perf_counter()
-    while not over.exists():
+    connection, counts, started = HttpConnection(url, key), Counter[int](), time.perf_counter()
+    while not stop_file.exists():
         # At a pace of its own: PER_SECOND by all pollers together.
-        due = begun + sum(seen.values()) * POLLERS / PER_SECOND
-        time.sleep(max(0.0, due - time.perf_counter()))
-        connection.send("/v1/deployments?project=shop", fresh())
-        found = json.loads(connection.receive())["data"]
-        seen[sum(one["status"] == "active" for one in found)] += 1
+        next_poll = started + sum(counts.values()) * POLLER_COUNT / POLLS_PER_SECOND
+        time.sleep(max(0.0, next_poll - time.perf_counter()))
+        connection.send("/v1/deployments?project=shop", unique_accept())
+        deployments = json.loads(connection.receive())["data"]
+        counts[sum(deployment["status"] == "active" for deployment in deployments)] += 1
     connection.close()
-    return seen, sum(seen.values()) / (time.perf_counter() - begun)
+    return counts, sum(counts.values()) / (time.perf_counter() - started)
 
 
-async def _kubectl(ours: Facade, deployment: str, number: int) -> float:
+async def _patch_milliseconds(server: ApiServer, deployment: str, number: int) -> float:
     patch = json.dumps({"metadata": {"annotations": {"bench": str(number)}}})
-    begun = time.perf_counter()
+    started = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
-        "kubectl", "-n", ours.kube.namespace, "patch", "cdep", deployment, "--type=merge", "-p", patch,
+        "kubectl", "-n", server.kube.namespace, "patch", "cdep", deployment, "--type=merge", "-p", patch,
         stdout=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     if await process.wait():
         raise RuntimeError("kubectl patch failed")
-    return (time.perf_counter() - begun) * 1000
+    return (time.perf_counter() - started) * 1000
 
 
-async def _roll_back(ours: Facade, deployment: str) -> float:
+async def _rollback_milliseconds(server: ApiServer, deployment: str) -> float:
     path = f"/v1/deployments/{deployment.replace('-', '_', 1)}"
-    begun = time.perf_counter()
-    await ours.call("POST", f"{path}/rollback")
-    shown = await ours.call("GET", path)
-    took = time.perf_counter() - begun
-    if shown["status"] != "active":
-        raise RuntimeError(f"not active after the rollback: {shown}")
-    return took * 1000
+    started = time.perf_counter()
+    await server.call("POST", f"{path}/rollback")
+    deployment_body = await server.call("GET", path)
+    seconds = time.perf_counter() - started
+    if deployment_body["status"] != "active":
+        raise RuntimeError(f"not active after the rollback: {deployment_body}")
+    return seconds * 1000
 
 
-async def _ready(ours: Facade, deployment: str) -> None:
+async def _wait_ready(server: ApiServer, deployment: str) -> None:
     """Returns once the controller has answered a rollback."""
     async with asyncio.timeout(60):
         while True:
             try:
-                await _roll_back(ours, deployment)
+                await _rollback_milliseconds(server, deployment)
                 return
             except RuntimeError:
                 await asyncio.sleep(0.5)
 
 
-async def measure(ground: Ground) -> list[Finding]:
+async def measure(installation: MeasuredInstallation) -> list[Finding]:
     """G3: first alone, then polled."""
-    async with facade() as ours:
-        deployments = await ours.project("shop", 2)
-        async with _controller(ours):
-            await _ready(ours, deployments[1])
+    async with api_server() as server:
+        deployments = await server.project("shop", 2)
+        async with _controller(server):
+            await _wait_ready(server, deployments[1])
             pairs = []
-            for number in range(PAIRS):
-                chosen = deployments[number % 2]
-                pairs.append((await _kubectl(ours, chosen, number), await _roll_back(ours, chosen)))
+            for number in range(PAIR_COUNT):
+                deployment = deployments[number % 2]
+                pairs.append(
+                    (
+                        await _patch_milliseconds(server, deployment, number),
+                        await _rollback_milliseconds(server, deployment),
+                    )
+                )
             with tempfile.TemporaryDirectory() as directory:
-                over = Path(directory) / "over"
+                stop_file = Path(directory) / "over"
                 polls = [
-                    asyncio.create_task(asyncio.to_thread(_poll, ours.url, ours.key, over))
-                    for _ in range(POLLERS)
+                    asyncio.create_task(asyncio.to_thread(_poll, server.url, server.key, stop_file))
+                    for _ in range(POLLER_COUNT)
                 ]
                 await asyncio.sleep(0.5)
-                polled = [await _roll_back(ours, deployments[(n + 1) % 2]) for n in range(PAIRS)]
-                over.touch()
-                told = await asyncio.gather(*polls)
-    active, rate = sum((seen for seen, _ in told), Counter[int]()), sum(rate for _, rate in told)
-    others = {count: times for count, times in active.items() if count != 1}
-    fact = f"{sum(active.values())} answers at {rate:.0f} a second, {others or 'none'} with 0 or 2 active"
+                polled_milliseconds = [
+                    await _rollback_milliseconds(server, deployments[(n + 1) % 2]) for n in range(PAIR_COUNT)
+                ]
+                stop_file.touch()
+                poll_results = await asyncio.gather(*polls)
+    active, rate = (
+        sum((counts for counts, _ in poll_results), Counter[int]()),
+        sum(rate for _, rate in poll_results),
+    )
+    unexpected = {count: times for count, times in active.items() if count != 1}
+    fact = f"{sum(active.values())} answers at {rate:.0f} a second, {unexpected or 'none'} with 0 or 2 active"
     return [
         Finding("G3", "rollback → GET shows it active", "ms", pairs, peer="bare kubectl patch"),
-        Finding("G3", "the same while polled", "ms", values=polled, fact=fact),
+        Finding("G3", "the same while polled", "ms", values=polled_milliseconds, fact=fact),
     ]

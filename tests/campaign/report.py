@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench.lib.machine import machine
+from bench.lib.machine import describe_machine
 from crds.times import format_time
 from tests.campaign.checker import DOUBLED, LOST, WRONG_END, Violation
 from tests.campaign.schedule import again
@@ -93,7 +93,7 @@ def _add(**line: Any) -> None:
         return
     Path(place).mkdir(parents=True, exist_ok=True)
     # Without the load, which moves, and the kernel's builder.
-    here = machine().partition(", load")[0].partition("-")[0]
+    here = describe_machine().partition(", load")[0].partition("-")[0]
     with (Path(place) / FILE).open("a") as file:
         file.write(json.dumps({"at": format_time(datetime.now(UTC)), "machine": here, **line}) + "\n")
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from bench.runs.artifact import forget, held
+from bench.runs.artifact import reset_peak, resident_mib
 from crds.names import id_of
 from tests.campaign.crew.main import content
 from tests.campaign.observed import SUCCEEDED
@@ -46,8 +46,8 @@ async def warm(yard: Yard, work: Workload) -> float:
     await finished(yard, run)
     await yard.ask("GET", f"/v1/runs/{id_of(run)}/artifacts/artifact.bin")
     assert len([one async for one in events(yard, run)]) > 5
-    before = held(yard.api.pid)
-    forget(yard.api.pid)
+    before = resident_mib(yard.api.pid)
+    reset_peak(yard.api.pid)
     return before
 
 
@@ -92,7 +92,7 @@ async def test_a_thousand_files_arrive_and_are_given_back(place):
         begun = time.monotonic()
         run = await work.post({"exit": "keeps", "count": FILES, "size": SIZE}, (SUCCEEDED,))
         await finished(mine, run)
-        stored, took = held(mine.api.pid, most=True) - before, time.monotonic() - begun
+        stored, took = resident_mib(mine.api.pid, peak=True) - before, time.monotonic() - begun
         rows = await listed(mine, run)
         assert len(rows) == FILES
         wrong = [
@@ -102,11 +102,11 @@ async def test_a_thousand_files_arrive_and_are_given_back(place):
             != (SIZE, sha256(run, number))
         ]
         assert wrong == []
-        forget(mine.api.pid)
+        reset_peak(mine.api.pid)
         for number in random.Random(run).sample(range(FILES), 20):
             data = await mine.ask("GET", f"/v1/runs/{id_of(run)}/artifacts/{number:04}.bin")
             assert hashlib.sha256(data).hexdigest() == sha256(run, number), number
-        given = held(mine.api.pid, most=True) - before
+        given = resident_mib(mine.api.pid, peak=True) - before
         print(f"{FILES} files in {took:.0f} s; the facade had {stored:+.0f} MiB, later {given:+.0f}")
         assert max(stored, given) <= MORE_MIB
         told = [data async for _, kind, data in events(mine, run) if kind == "artifact"]
@@ -121,8 +121,8 @@ async def test_a_million_lines_arrive_and_what_is_more_is_told_once(place):
         begun = time.monotonic()
         run = await work.post({"exit": "counts", "count": LINES + OVER}, (SUCCEEDED,))
         await finished(mine, run)
-        took, peak = time.monotonic() - begun, held(mine.api.pid, most=True) - before
-        forget(mine.api.pid)
+        took, peak = time.monotonic() - begun, resident_mib(mine.api.pid, peak=True) - before
+        reset_peak(mine.api.pid)
         begun, last, number, rest = time.monotonic(), 0, 0, []
         async for identity, kind, data in events(mine, run):
             assert identity == last + 1
@@ -132,7 +132,7 @@ async def test_a_million_lines_arrive_and_what_is_more_is_told_once(place):
                 number += 1
             else:
                 rest.append((kind, data.get("message", "")))
-        read, given = time.monotonic() - begun, held(mine.api.pid, most=True) - before
+        read, given = time.monotonic() - begun, resident_mib(mine.api.pid, peak=True) - before
         assert number == LINES and last == LINES + 3
         assert [kind for kind, _ in rest] == ["run.started", "log", "run.completed"]
         assert rest[1][1].startswith(f"{OVER} log lines were dropped")

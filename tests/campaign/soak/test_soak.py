@@ -14,7 +14,7 @@ import time
 import aiohttp
 import pytest
 
-from bench.hollow.control_plane import plane
+from bench.hollow.control_plane import control_plane
 from bench.hollow.service import service
 from tests.campaign.soak.sampling import LEAST, Series, watch
 from tests.campaign.soak.slope import fit
@@ -44,19 +44,19 @@ async def test_nothing_that_a_process_holds_grows(tmp_path):
         "CREWYARD_RECORD_TTL": f"{SECONDS / 10:.0f}",
         "CREWYARD_SEAL_AFTER": f"{SECONDS / 60:.0f}",
     }
-    async with plane(tmp_path) as ground, service(tmp_path, ground, retention) as found:
+    async with control_plane(tmp_path) as ground, service(tmp_path, ground, retention) as found:
         begun = time.monotonic()
         both = [Series("controller"), Series("api")]
         watching = [
             asyncio.ensure_future(watch(child, series, begun, EVERY))
-            for child, series in zip((found.yard.controller, found.yard.api), both, strict=True)
+            for child, series in zip((found.testbed.controller, found.testbed.api), both, strict=True)
         ]
-        counts = await load(found.yard, begun + SECONDS)
+        counts = await load(found.testbed, begun + SECONDS)
         for task in watching:
             task.cancel()
         outcomes = await asyncio.gather(*watching, return_exceptions=True)
         assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes), outcomes
-        total = (await found.yard.call("GET", "/v1/runs?per_page=1"))[1]["pagination"]["total"]
+        total = (await found.testbed.call("GET", "/v1/runs?per_page=1"))[1]["pagination"]["total"]
     (tmp_path / "samples.json").write_text(json.dumps([[one.name, one.values] for one in both]))
     print(
         f"\n{counts['ended']} runs in {SECONDS:.0f} s, {counts['read']} read live, {total} records at the end"

@@ -6,8 +6,8 @@ import pytest
 
 from bench.__main__ import MEASURES
 from bench.lib import figures_page, results
-from bench.lib.goals import GOALS, Goal, goals_of, median, p99, p99_ratio, ratio, told
-from bench.lib.results import file_of, keep
+from bench.lib.goals import GOALS, Goal, fact_number, goals_of, median, p99, p99_ratio, ratio
+from bench.lib.results import result_file, write
 
 COMPARED = {
     "code": "L9",
@@ -25,12 +25,12 @@ VALUES = {"code": "L9", "what": "alone", "unit": "ms", "values": [1.0, 2.0, 30.0
 
 def test_the_page_is_made_of_what_was_taken():
     said = figures_page.PAGE.read_text()
-    made = figures_page.written(said, figures_page.table(results.taken(), list(MEASURES)))
+    made = figures_page.with_table(said, figures_page.table(results.read_all(), list(MEASURES)))
     assert said == made, "run `python -m bench.lib.figures_page`"
 
 
 def test_each_measurement_is_one_that_there_is():
-    assert {one["command"].partition("=")[0] for one in results.taken()} <= set(MEASURES)
+    assert {one["command"].partition("=")[0] for one in results.read_all()} <= set(MEASURES)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_each_measurement_is_one_that_there_is():
         (p99, COMPARED, 3.0),
         (median, VALUES, 2.0),
         (p99, VALUES, 30.0),
-        (told(r"lost (\d+)"), VALUES, 3.0),
+        (fact_number(r"lost (\d+)"), VALUES, 3.0),
     ],
 )
 def test_a_number_of_a_finding(reading, record, value):
@@ -51,7 +51,7 @@ def test_a_number_of_a_finding(reading, record, value):
 
 def test_a_fact_without_the_number_is_an_error():
     with pytest.raises(ValueError, match="no 'kept"):
-        told(r"kept (\d+)")(VALUES)
+        fact_number(r"kept (\d+)")(VALUES)
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ def test_rows():
 
 def test_a_page_without_a_place_is_refused():
     with pytest.raises(ValueError, match="has no"):
-        figures_page.written("# Figures\n", "")
+        figures_page.with_table("# Figures\n", "")
 
 
 def test_what_is_kept_is_what_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "DIRECTORY", tmp_path / "taken")
-    keep("T1", 500, datetime(2026, 1, 2, tzinfo=UTC), "2 cores, load 0.5", [{"values": [1 / 3]}])
-    assert file_of("T1", 500).name == "T1-500.json"
-    (found,) = results.taken()
+    write("T1", 500, datetime(2026, 1, 2, tzinfo=UTC), "2 cores, load 0.5", [{"values": [1 / 3]}])
+    assert result_file("T1", 500).name == "T1-500.json"
+    (found,) = results.read_all()
     assert found == {
         "command": "T1=500",
         "begun": "2026-01-02T00:00:00+00:00",

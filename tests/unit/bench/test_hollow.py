@@ -9,9 +9,9 @@ import yaml
 
 from bench.hollow import flags as hollow_flags
 from bench.hollow import memory, nodes, rates, readings
-from bench.hollow.load import Ends, jobs, pod_spec
-from bench.hollow.rates import Round
-from bench.hollow.readings import Memory
+from bench.hollow.load import EndTimes, jobs, pod_spec
+from bench.hollow.rates import RateRound
+from bench.hollow.readings import ProcessMemory
 
 SPEC = {
     "activeDeadlineSeconds": 300,
@@ -37,7 +37,7 @@ def test_every_stage_leads_on_and_its_status_is_yaml():
 
 def test_only_what_tolerates_it_comes_to_a_hollow_node():
     node = nodes.node(3)
-    assert node["metadata"]["annotations"] == {nodes.MARK: "fake"}
+    assert node["metadata"]["annotations"] == {nodes.KWOK_NODE_KEY: "fake"}
     assert [taint["effect"] for taint in node["spec"]["taints"]] == ["NoSchedule"]
     assert nodes.TOLERATION["key"] == node["spec"]["taints"][0]["key"]
 
@@ -49,12 +49,12 @@ def test_a_job_has_the_pod_of_a_run_without_what_is_the_runners():
         "tolerations": [nodes.TOLERATION],
         "containers": [{"name": "crew", "image": "a"}],
     }
-    assert job["spec"]["template"]["metadata"]["labels"] == nodes.ENDS
+    assert job["spec"]["template"]["metadata"]["labels"] == nodes.SELF_ENDING_LABELS
 
 
 def test_a_rate_leaves_out_the_first_wave_and_the_last():
     wave = [5.0, 5.0, 5.0]
-    assert Ends([*wave, 5.5, 6.0, 6.5, 7.0, 20.0, 21.0, 22.0]).steady(3) == 2
+    assert EndTimes([*wave, 5.5, 6.0, 6.5, 7.0, 20.0, 21.0, 22.0]).steady(3) == 2
 
 
 def test_memory_is_summed_from_what_the_kernel_tells(tmp_path):
@@ -62,7 +62,7 @@ def test_memory_is_summed_from_what_the_kernel_tells(tmp_path):
         "5581a4f7a000-7ffd2a5f0000 ---p 00000000 00:00 0    [rollup]\n"
         "Rss:               10 kB\nPrivate_Clean:      1 kB\nPrivate_Dirty:      4 kB\n"
     )
-    assert readings.parse(rollup) == Memory(10240, 5120)
+    assert readings.parse(rollup) == ProcessMemory(10240, 5120)
 
 
 def test_a_process_is_read():
@@ -77,7 +77,7 @@ def test_a_process_is_read():
 
 def test_the_rates_and_costs_of_rounds_are_told():
     def one(rate, cost):
-        return Round(rate, {"controller": cost, "api": 2 * cost, "kube-controller-manager": 3.0})
+        return RateRound(rate, {"controller": cost, "api": 2 * cost, "kube-controller-manager": 3.0})
 
     found = rates.findings([(one(1, 9), one(1, 9)), (one(10, 1), one(18, 6)), (one(10, 1), one(18, 6))])
     lines = [finding.line() for finding in found]
@@ -88,8 +88,12 @@ def test_the_rates_and_costs_of_rounds_are_told():
 
 def test_what_a_live_run_costs_is_told_between_two_levels():
     mib = 2**20
-    levels = [Memory(90 * mib, 60 * mib), Memory(100 * mib, 70 * mib), Memory(104 * mib, 74 * mib)]
-    line = memory.finding("controller", 1024, Memory(80 * mib, 50 * mib), levels).line()
+    levels = [
+        ProcessMemory(90 * mib, 60 * mib),
+        ProcessMemory(100 * mib, 70 * mib),
+        ProcessMemory(104 * mib, 74 * mib),
+    ]
+    line = memory.finding("controller", 1024, ProcessMemory(80 * mib, 50 * mib), levels).line()
     assert "80 MiB idle (50 private)" in line
     assert "10.0 KiB for each of the first 1024, 4.0 of the second" in line
 

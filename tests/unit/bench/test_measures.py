@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.__main__ import LONG, MEASURES, parse
+from bench.__main__ import LONG_MEASURES, MEASURES, parse
 from bench.lib.finding import Finding
-from bench.runs.million_lines import told
-from bench.runs.writes import counted
+from bench.runs.million_lines import count_defects
+from bench.runs.writes import metric_sum
 from bench.sources.redeploy import code_changed, dependency_added, example_tree
 
 
@@ -22,13 +22,17 @@ from bench.sources.redeploy import code_changed, dependency_added, example_tree
     ],
 )
 def test_lines_that_are_lost_doubled_or_reordered(numbers, expected):
-    assert told(numbers, 4) == expected
+    assert count_defects(numbers, 4) == expected
 
 
 @given(st.integers(1, 200), st.data())
 def test_what_is_left_out_is_lost(count, data):
     gone = data.draw(st.sets(st.integers(0, count - 1)))
-    assert told([number for number in range(count) if number not in gone], count) == (len(gone), 0, 0)
+    assert count_defects([number for number in range(count) if number not in gone], count) == (
+        len(gone),
+        0,
+        0,
+    )
 
 
 METRICS = """# HELP writes_total Writes.
@@ -41,14 +45,14 @@ other_total{kind="Run",verb="patch"} 100.0
 
 
 def test_samples_are_summed_by_name_and_labels():
-    assert counted(METRICS, "writes_total") == 24
-    assert counted(METRICS, "writes_total", kind="Run") == 12
-    assert counted(METRICS, "writes_total", verb="create", kind="Pod") == 3
-    assert counted(METRICS, "writes_total", kind="Job") == 0
+    assert metric_sum(METRICS, "writes_total") == 24
+    assert metric_sum(METRICS, "writes_total", kind="Run") == 12
+    assert metric_sum(METRICS, "writes_total", verb="create", kind="Pod") == 3
+    assert metric_sum(METRICS, "writes_total", kind="Job") == 0
 
 
 def test_what_is_measured():
-    assert list(parse([])) == [name for name in MEASURES if name not in LONG]
+    assert list(parse([])) == [name for name in MEASURES if name not in LONG_MEASURES]
     assert parse(["T1=500", "L1=101", "L2"]) == {"T1": 500, "L1": 101, "L2": None}
     for wrong in (["L9"], ["L2=3"], ["T1=many"]):
         with pytest.raises(ValueError, match=r"measurement|number"):

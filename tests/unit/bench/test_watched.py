@@ -1,16 +1,16 @@
 """What measurements watch on this machine: a log's rotations, memory of a cgroup; and a log's lines."""
 
-from bench.runs.million_lines import Seen
-from bench.runs.rotations import Rotations
-from bench.sources.peak_memory import Peak, read
+from bench.runs.million_lines import LogLines
+from bench.runs.rotations import LogRotations
+from bench.sources.peak_memory import PeakMemory, read
 
 
 def test_a_file_that_becomes_another_one_was_rotated():
-    found = Rotations()
-    assert found.told() == "rotations not seen from this machine"
+    found = LogRotations()
+    assert found.describe() == "rotations not seen from this machine"
     for inode in (7, 7, 8, 8, 7):
-        found.saw(inode)
-    assert found.told() == "2 rotations"
+        found.observe(inode)
+    assert found.describe() == "2 rotations"
 
 
 def test_memory_is_read_of_both_kinds_of_cgroups(tmp_path):
@@ -25,14 +25,14 @@ def test_memory_is_read_of_both_kinds_of_cgroups(tmp_path):
 
 
 def test_a_peak_is_told_beside_its_limit():
-    assert "no memory seen" in Peak().told()
-    told = Peak("4Gi", 900 * 2**20, 300 * 2**20).told()
+    assert "no memory seen" in PeakMemory().describe()
+    told = PeakMemory("4Gi", 900 * 2**20, 300 * 2**20).describe()
     assert told == "at most 900 MiB with pages of files, 300 MiB of processes, limit 4Gi"
 
 
 def test_what_the_runner_did_not_repeat_is_told_apart_from_what_was_lost():
     whole = b"%07d " + b"x" * 160 + b"\n"
-    found = Seen()
+    found = LogLines()
     note = b"[runner] 12 lines are not repeated here; the run's events have them\n"
     for line in (
         whole % 0,
@@ -44,4 +44,4 @@ def test_what_the_runner_did_not_repeat_is_told_apart_from_what_was_lost():
         whole % 14,
     ):
         found.add(line)
-    assert (found.numbers, found.unrepeated, found.damaged) == ([0, 14], 12, 2)
+    assert (found.numbers, found.omitted, found.damaged) == ([0, 14], 12, 2)
