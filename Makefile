@@ -10,7 +10,7 @@ CODE := crds plan kube egress controller build runner api actions client clients
 TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests/e2e tests/campaign tests/security tests/monitoring tests/clients tests/fuzz
 
 .DEFAULT_GOAL := help
-.PHONY: help up down env status deploy demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format version clean
+.PHONY: help up down env status deploy dev demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format version clean
 
 help: ## what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -29,6 +29,9 @@ status: ## what of the ground is running
 
 deploy: ## rolls the service's code out to the running ground
 	@$(PYTHON) -m dev deploy
+
+dev: up $(STAMP) ## run API server and controller from the checkout, restarted when a file changes
+	@$(BIN)/python -m dev live
 
 $(STAMP): requirements/dev.txt
 	@echo "==> Python packages into $(VENV) (about a minute when cold)"

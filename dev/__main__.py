@@ -1,4 +1,4 @@
-"""Command line behind the Makefile: `python3 -m dev` with up, down, deploy, env, status, tools or fit."""
+"""Command line behind the Makefile: `python3 -m dev` with up, down, deploy, live, env, status, tools or fit."""
 
 import argparse
 import os
@@ -22,6 +22,7 @@ def parser() -> argparse.ArgumentParser:
     down = commands.add_parser("down", help="stop everything")
     down.add_argument("--purge", action="store_true", help="also remove images, data and keys")
     commands.add_parser("deploy", help="build and install the current code")
+    commands.add_parser("live", help="run the checkout's code and restart it when a file changes")
     commands.add_parser("env", help="print export lines for a shell")
     commands.add_parser("status", help="show what is running")
     commands.add_parser("tools", help="install and build the tools that only tests use")
@@ -66,6 +67,8 @@ def _run(options: argparse.Namespace, dev_cluster: clusters.DevCluster) -> int:
             dev_cluster.down(options.purge)
         case "deploy":
             dev_cluster.deploy()
+        case "live":
+            dev_cluster.develop()
         case "env":
             sys.stdout.write(environment.exports(dev_cluster.env()))
             return _report(dev_cluster.problems())

@@ -24,6 +24,9 @@ class DevCluster(Protocol):
     def deploy(self) -> None:
         """Build the service image and install it."""
 
+    def develop(self) -> None:
+        """Run the service from the checkout and restart it when a file changes, until Ctrl-C."""
+
     def env(self) -> dict[str, str]:
         """Return the shell variables. Works while nothing is running."""
 

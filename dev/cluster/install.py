@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from dev.cluster import credentials, rollout
+from dev.cluster import credentials, live_reload, rollout
 from dev.cluster.kube_client import HttpKubeApi, KubeApi
 from dev.images import service_image
 from dev.images.images import PYTHON, ImageReferences
@@ -120,8 +120,13 @@ def ensure_volume(settings: Settings) -> Path:
     return path
 
 
-def deploy(settings: Settings, images: ImageReferences, progress: Progress) -> None:
-    """Build the image if the code changed, apply the manifests and wait. Raises DevClusterError."""
+def deploy(
+    settings: Settings, images: ImageReferences, progress: Progress, checkout: Path | None = None
+) -> None:
+    """Build the image if the code changed, apply the manifests and wait. Raises DevClusterError.
+
+    With `checkout` the pods run the code of that directory instead of the image's.
+    """
     if not OVERLAY.is_dir():
         progress.print_line("The service is not installed: this repository has no manifests/overlays/dev.")
         return
@@ -132,6 +137,11 @@ def deploy(settings: Settings, images: ImageReferences, progress: Progress) -> N
     directory.mkdir(parents=True, exist_ok=True)
     values = config_values(image, images)
     document = kustomization(os.path.relpath(OVERLAY, directory), image, values, ensure_volume(settings))
+    if checkout is not None:
+        volume = {"apiVersion": "v1", "kind": "List", "items": live_reload.volume(checkout)}
+        (directory / "checkout.json").write_text(json.dumps(volume, indent=2))
+        document["resources"].append("checkout.json")
+        document["patches"] += [{"patch": json.dumps(patch)} for patch in live_reload.patches(checkout)]
     (directory / "kustomization.yaml").write_text(json.dumps(document, indent=2))
     secret = directory / _PUSH_FILE
     secret.touch(mode=0o600)

@@ -84,6 +84,13 @@ class CurrentContextCluster:
         """Install the current code; same as `up`."""
         self.up()
 
+    def develop(self) -> None:
+        """Refuse: the checkout is no directory of these nodes."""
+        raise DevClusterError(
+            "make dev needs the embedded node, whose file system has the checkout: "
+            "run it with CREWYARD_CLUSTER=embedded, or use make deploy here."
+        )
+
     def down(self, purge: bool) -> None:
         """Delete what `up` created; delete data, keys and CRDs only with `purge`."""
         with state.locked(self._settings, self._progress):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dev import environment, go_build, packages, state
 from dev.cluster import pod_pids
+from dev.cluster import live_reload
 from dev.cluster.install import deploy
 from dev.cluster.kube_client import HttpKubeApi, KubeApiError
 from dev.embedded import cgroups, kubelet_access, requirements, sysctls, teardown
@@ -31,7 +32,7 @@ from dev.process import program
 from dev.process.program import ProcessSpec
 from dev.progress import Progress
 from dev.registry import access, server, signing, token_server
-from dev.settings import NODE, Settings
+from dev.settings import NODE, REPOSITORY, Settings
 
 # In start order; `down` stops them in reverse order.
 NAMES = (
@@ -157,6 +158,13 @@ class EmbeddedCluster:
         requirements.check_root()
         with state.locked(self._settings, self._progress):
             deploy(self._settings, images.recorded(self._settings), self._progress)
+
+    def develop(self) -> None:
+        """Run the service from the checkout and restart it when a file changes, until Ctrl-C."""
+        requirements.check_root()
+        with state.locked(self._settings, self._progress):
+            deploy(self._settings, images.recorded(self._settings), self._progress, REPOSITORY)
+        live_reload.follow(self._settings, REPOSITORY, self._progress)
 
     def down(self, purge: bool) -> None:
         """Stop everything and undo all changes of the machine; with `purge` also remove the state."""

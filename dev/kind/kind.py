@@ -68,6 +68,13 @@ class KindCluster:
         rollout.wait_ready(kubectl, self._progress)
         delete_unused_config_maps(kubectl)
 
+    def develop(self) -> None:
+        """Refuse: the checkout is no directory of these nodes."""
+        raise DevClusterError(
+            "make dev needs the embedded node, whose file system has the checkout: "
+            "run it with CREWYARD_CLUSTER=embedded, or use make deploy here."
+        )
+
     def down(self, purge: bool) -> None:
         """Stop the containers; with `purge` remove them and their local data."""
         with state.locked(self._settings, self._progress):
