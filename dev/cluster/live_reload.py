@@ -1,7 +1,8 @@
 """`make dev`: API server and controller run from the checkout and restart when a file changes.
 
-The pods keep their image, service accounts, volumes and policies; only the code is mounted over the image's, from a
-PersistentVolume that is the checkout itself. `make deploy` installs the image's code again. Called by `dev.__main__`.
+The pods keep their image, service accounts, volumes and policies; only the code is mounted over the image's,
+from a PersistentVolume that is the checkout itself. `make deploy` installs the image's code again. Called by
+`dev.__main__`.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ _DEBOUNCE_MS = 300
 
 
 def volume(checkout: Path) -> list[dict[str, Any]]:
-    """Return PersistentVolume and claim of a checkout. The name follows the path, which is immutable. Pure."""
+    """Return PersistentVolume and claim of a checkout, named by its path, which is immutable. Pure."""
     name = f"crewyard-checkout-{hashlib.sha256(str(checkout).encode()).hexdigest()[:8]}"
     spec = {
         "accessModes": ["ReadOnlyMany"],
@@ -79,7 +80,7 @@ def patches(checkout: Path) -> list[dict[str, Any]]:
 
 
 def affected(paths: set[Path], checkout: Path) -> list[str]:
-    """Return the Deployments that run the changed files: one process imports its own package, both the rest. Pure."""
+    """Return the Deployments that import the changed files. Pure."""
     names = set()
     for path in paths:
         package = path.relative_to(checkout).parts[0]

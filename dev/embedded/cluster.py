@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dev import environment, go_build, packages, state
-from dev.cluster import pod_pids
-from dev.cluster import live_reload
+from dev.cluster import live_reload, pod_pids
 from dev.cluster.install import deploy
 from dev.cluster.kube_client import HttpKubeApi, KubeApiError
 from dev.embedded import cgroups, kubelet_access, requirements, sysctls, teardown
