@@ -194,5 +194,5 @@ async def test_a_run_of_an_image_by_its_tag_is_refused(yard, workshops):
     ended = await eventually(
         lambda: yard.object("runs", run), lambda seen: seen.get("status", {}).get("phase") == "Failed", 120
     )
-    assert "a run's image is named by its digest" in ended["status"]["error"]["message"]
+    assert "must name the image of a run by digest" in ended["status"]["error"]["message"]
     assert await yard.kubectl("get", "pod", run, "--ignore-not-found") == ""

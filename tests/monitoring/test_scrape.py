@@ -13,9 +13,9 @@ from tests.e2e.workshop import archive
 from tests.monitoring import shipped
 
 CREW = "def kickoff():\n    return 'well'\n\n\ndef fails():\n    raise ValueError('not well')\n"
-RARE = {"Failed builds by reason", "Looks at repositories", "Webhooks", "Background work"}
+RARE = {"Failed builds by reason", "Repository polls", "Webhooks", "Background work"}
 """Panels of what need not happen: a repository that is followed, a delivery, a failure."""
-STEPS = {"Ends of runs": "succeeded", "Failed runs by reason": "CrewError"}
+STEPS = {"Ended runs": "succeeded", "Failed runs by reason": "CrewError"}
 """Panels that must show an increase, and of what."""
 OURS = {
     "route",

@@ -1,4 +1,4 @@
-{{/* The release's name; with it nothing of a second release has the name of the first one's. */}}
+{{/* The prefix of all names; it contains the release's name, so two releases share no name. */}}
 {{- define "crewyard.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{ .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
@@ -16,14 +16,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* An object with what an installation says over ours: the same key twice would be no YAML. */}}
+{{/* An object with the installation's entries over the chart's; a duplicate key would be invalid YAML. */}}
 {{- define "crewyard.over" -}}
 {{- $found := index . 0 -}}
 {{- range $key, $value := index . 1 }}{{ $_ := set $found $key $value }}{{ end -}}
 {{ toYaml $found }}
 {{- end -}}
 
-{{/* By these a Deployment knows its pods; they can never be changed. */}}
+{{/* The selector labels of a Deployment; they are immutable. */}}
 {{- define "crewyard.selector" -}}
 app.kubernetes.io/name: crewyard
 app.kubernetes.io/component: {{ . }}
@@ -52,7 +52,7 @@ http://{{ include "crewyard.fullname" . }}-api.{{ .Release.Namespace }}.svc:{{ .
 {{ .Values.tokens.existingSecret | default (printf "%s-tokens" (include "crewyard.fullname" .)) }}
 {{- end -}}
 
-{{/* Without a database or a bucket something is kept on the volume. */}}
+{{/* Without a database or a bucket the volume is needed. */}}
 {{- define "crewyard.needsVolume" -}}
 {{- if not (and .Values.database.existingSecret .Values.bucket.url) }}yes{{ end -}}
 {{- end -}}

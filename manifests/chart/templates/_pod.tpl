@@ -1,4 +1,4 @@
-{{/* What the pods of api and controller have alike, below `spec`. */}}
+{{/* The fields below `spec` that the pods of api and controller share. */}}
 {{- define "crewyard.placement" -}}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
@@ -21,7 +21,7 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* The environment that has the ways out: proxies and authorities. */}}
+{{/* The environment for egress: proxies and certificate authorities. */}}
 {{- define "crewyard.wayOut" -}}
 {{- range $name, $value := dict "HTTP_PROXY" .Values.proxy.http "HTTPS_PROXY" .Values.proxy.https }}
 {{- if $value }}
@@ -45,7 +45,7 @@ priorityClassName: {{ . }}
       name: {{ .Values.ca.secret }}
       key: {{ .Values.ca.key }}
     {{- end }}
-# Also for commands that are run in the pod later; the process itself writes the file first.
+# Also for commands that run in the pod later; the process itself writes the file first.
 - name: SSL_CERT_FILE
   value: /tmp/crewyard-authorities.crt
 - name: REQUESTS_CA_BUNDLE
@@ -53,7 +53,7 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* What is in the cluster is never asked for by a proxy: the apiserver by its address, Services by their names. */}}
+{{/* Connections within the cluster use no proxy: the kube-apiserver by its address, Services by their names. */}}
 {{- define "crewyard.noProxy" -}}
 {{- join "," (compact (list "localhost" "127.0.0.1" ".svc" ".cluster.local" "$(KUBERNETES_SERVICE_HOST)" .Values.proxy.except)) -}}
 {{- end -}}
@@ -63,8 +63,8 @@ priorityClassName: {{ . }}
 [python3, {{ if or $root.Values.ca.configMap $root.Values.ca.secret }}-m, egress.ca_bundle, python3, {{ end }}-m, {{ index . 1 }}]
 {{- end -}}
 
-{{/* A hash of what pods get from Secrets and the authorities: what was changed there is seen at the next upgrade. Who
-only renders cannot look and gets the same each time. */}}
+{{/* A hash of what pods get from Secrets and the certificate authorities: the next upgrade restarts the pods after a
+change. A tool that only renders cannot read them and gets the same hash each time. */}}
 {{- define "crewyard.secrets" -}}
 {{- $found := list (include "crewyard.tokenKey" .) -}}
 {{- range list .Values.tokens.existingSecret .Values.adminKeys.existingSecret .Values.database.existingSecret .Values.rateLimit.existingSecret .Values.bucket.existingSecret .Values.ca.secret -}}
@@ -76,7 +76,7 @@ only renders cannot look and gets the same each time. */}}
 {{- $found | toJson | sha256sum -}}
 {{- end -}}
 
-{{/* The key of all tokens in base64, drawn once in a rendering; empty where the Secret is somebody else's. */}}
+{{/* The key of all tokens in base64, drawn once in a rendering; empty if the user provides the Secret. */}}
 {{- define "crewyard.tokenKey" -}}
 {{- if not .Values.tokens.existingSecret -}}
 {{- $name := include "crewyard.tokenSecret" . -}}

@@ -1,9 +1,9 @@
-{{/* The entries of the ConfigMap, as YAML: `settings` over what the other values make. */}}
+{{/* The entries of the ConfigMap, as YAML: `settings` override those of the other values. */}}
 {{- define "crewyard.settings" -}}
 {{- include "crewyard.over" (list (include "crewyard.made" . | fromYaml) .Values.settings) -}}
 {{- end -}}
 
-{{/* What is at its default is left to the service. */}}
+{{/* Omit values that are the service's defaults. */}}
 {{- define "crewyard.made" -}}
 {{- $name := include "crewyard.fullname" . -}}
 CREWYARD_NAMESPACE: {{ .Values.crews.namespace | quote }}

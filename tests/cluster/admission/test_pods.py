@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.deployment import pod as build_pod
 from controller.images import pod as prune_pod
 from controller.run import pod as run_pod
@@ -132,7 +132,7 @@ def objects() -> tuple[Project, Deployment, Run]:
 def generated() -> dict[str, dict[str, Any]]:
     """Every kind of pod that the controller makes."""
     project, deployment, run = objects()
-    config = Config(
+    config = ControllerConfig(
         namespace="crews",
         internal_url="http://crewyard-api.crewyard-system.svc:8080",
         token_key="k" * 32,
@@ -142,7 +142,7 @@ def generated() -> dict[str, dict[str, Any]]:
         registry="registry.example.com",
         registry_secret="push",
     )
-    removal = prune_pod.Removal({}, (DIGEST,), ())
+    removal = prune_pod.ImageRemoval({}, (DIGEST,), ())
     return {
         "run": run_pod.build(run, project, deployment, frozenset(), config, NOW),
         "assemble": build_pod.assemble(deployment, project, "dep-a-a1", 1, config, NOW),
@@ -191,7 +191,7 @@ def in_container(body: dict[str, Any], number: int, **more: Any) -> dict[str, An
         (
             "dependencies",
             {"volumes": [{"name": "workspace", "secret": {"secretName": "push"}}]},
-            "workspace only",
+            "only its workspace",
         ),
         ("prune", {"shareProcessNamespace": True}, "shareProcessNamespace"),
     ],
@@ -233,10 +233,10 @@ async def test_a_pod_that_is_there_gets_neither_the_label_nor_a_container_beside
     await kube.call("POST", place, body={"apiVersion": "v1", "kind": "Pod", **body})
     merge = "application/merge-patch+json"
     labels = {"metadata": {"labels": {COMPONENT: "build"}}}
-    with pytest.raises((errors.Forbidden, errors.Invalid), match="is for pods that the controller"):
+    with pytest.raises((errors.KubeForbidden, errors.Invalid), match="is for pods that the controller"):
         await kube.call("PATCH", f"{place}/asked", body=labels, content_type=merge)
     beside = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "none.invalid/none:1"}]}}
-    with pytest.raises((errors.Forbidden, errors.Invalid), match="allowPrivilegeEscalation"):
+    with pytest.raises((errors.KubeForbidden, errors.Invalid), match="allowPrivilegeEscalation"):
         await kube.call(
             "PATCH",
             f"{place}/asked/ephemeralcontainers",
