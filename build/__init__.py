@@ -1,1 +1,1 @@
-"""The code of the build pods: fetch, check, assemble, push. Nothing of a crew is executed."""
+"""Code of the build pods: fetch, validate, assemble, push. Never executes code of a crew."""

@@ -1,4 +1,4 @@
-"""Calls of a build pod to the facade, under its build token. Used by build.logs and build.source.fetch_archive."""
+"""HTTP client of the internal API, with the build token. Called by logs, report and source.fetch_archive."""
 
 import http.client
 import json
@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 
-class Facade:
-    """`base_url` is the facade's internal address; every wait is bounded by `timeout` seconds."""
+class InternalApiClient:
+    """Client for the internal API at `base_url`; `timeout` (seconds) bounds every wait."""
 
     def __init__(self, base_url: str, token: str, timeout: float = 30.0) -> None:
         self._parts = urlsplit(base_url)
@@ -16,18 +16,18 @@ class Facade:
         self._timeout = timeout
 
     def post(self, path: str, body: Mapping[str, Any]) -> tuple[int, bytes]:
-        """Status and body of one POST of JSON. Raises OSError or http.client.HTTPException."""
+        """POST JSON; return status and body. Raises OSError or http.client.HTTPException."""
         connection = self._connection()
         try:
             headers = {**self._headers, "Content-Type": "application/json"}
             connection.request("POST", self._path(path), json.dumps(body).encode(), headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read(1 << 20)
+            response = connection.getresponse()
+            return response.status, response.read(1 << 20)
         finally:
             connection.close()
 
     def get(self, path: str) -> http.client.HTTPResponse:
-        """The answer to one GET, its body still to be read. Raises OSError or http.client.HTTPException."""
+        """GET; return the response with an unread body. Raises OSError or http.client.HTTPException."""
         connection = self._connection()
         connection.request("GET", self._path(path), headers=self._headers)
         return connection.getresponse()

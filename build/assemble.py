@@ -1,49 +1,51 @@
-"""Step `assemble`: from the source to an image by digest, or to the dependency image that is missing first.
+"""Step `assemble`: build the image from the source, or report the missing dependency image.
 
-Called by build.__main__. Executes nothing of the crew's.
+Called by build.__main__. Never executes code of the crew.
 """
 
 import time
 from pathlib import Path
 from typing import Any
 
-from build.errors import Infrastructure
-from build.image.layers import Layer, code_files, left_out, make_layer
-from build.image.manifest import Image, ImageInvalid, appended
+from build.errors import InfrastructureError
+from build.image.layers import ImageLayer, code_files, excluded_files, make_layer
+from build.image.manifest import ImageInvalid, ImageManifest, append_layers
 from build.image.runner_files import runner_files
-from build.logs import Log
-from build.planned_source import Sourced, planned_source
-from build.registry.repository import Repository
-from build.settings import GitSource, Settings
+from build.logs import BuildLog
+from build.planned_source import PlannedSource, fetch_and_plan
+from build.registry.repository import ImageRepository
+from build.settings import BuildSettings, GitSource
 from build.source.tree import SourceTree
-from egress.git.repository_url import shown
+from egress.git.repository_url import display_url
 from plan.keys import build_key
 
-# What the dependency image has already, with owners and modes that must stay.
-_THERE = ("app", "app/artifacts", "opt", "opt/crewyard")
+# Directories of the dependency image; their owners and modes must not change.
+_BASE_DIRECTORIES = ("app", "app/artifacts", "opt", "opt/crewyard")
 
 
-def assemble(settings: Settings, log: Log, runner: Path) -> dict[str, Any]:
-    """The words for the termination message. Raises PlanError or Infrastructure.
+def assemble(settings: BuildSettings, log: BuildLog, runner: Path) -> dict[str, Any]:
+    """Assemble the image and return the termination message. Raises PlanError or InfrastructureError.
 
-    `runner` is the directory whose modules go to /opt/crewyard/runner.
+    The modules in the directory `runner` go to /opt/crewyard/runner.
     """
     started = time.monotonic()
-    repository = Repository(settings.repository, settings.registry_insecure, settings.registry_credential)
+    repository = ImageRepository(
+        settings.repository, settings.registry_insecure, settings.registry_credential
+    )
     repository.prepare()
-    sourced = planned_source(settings, log)
+    sourced = fetch_and_plan(settings, log)
     planned, key = sourced.planned, sourced.key
-    runner_layer = make_layer(runner_files(runner), _THERE)
+    runner_layer = make_layer(runner_files(runner), _BASE_DIRECTORIES)
     build = build_key(sourced.tree.hash, planned.plan, key, runner_layer.diff_id)
-    # An image is found by what it is built from; its label names the first commit with that content.
-    known = repository.digest(f"build-{build}")
-    if known is not None:
-        words = _words(settings, sourced, build, known)
-        log.line(f"image {words['image']} has this content already: nothing to push")
-        return words
+    # The build key identifies the image; its label names the first commit with that content.
+    existing_digest = repository.digest(f"build-{build}")
+    if existing_digest is not None:
+        result = _result(settings, sourced, build, existing_digest)
+        log.line(f"image {result['image']} already has this content: nothing to push")
+        return result
     base = repository.image(f"deps-{key}")
     if base is None:
-        origin = planned.declaration.origin or "nothing declared"
+        origin = planned.declaration.origin or "none declared"
         log.line(f"dependencies ({origin}): {key[:12]} is not built yet")
         return {
             "outcome": "dependencies",
@@ -52,37 +54,39 @@ def assemble(settings: Settings, log: Log, runner: Path) -> dict[str, Any]:
             "dependencies_image": f"{settings.repository}:deps-{key}",
             "base_image": sourced.base_image,
         }
-    log.line(f"dependencies: {key[:12]} is there")
-    words = _built(settings, log, repository, base, sourced, build, runner_layer)
-    log.line(f"image {words['image']} after {time.monotonic() - started:.2f} s")
-    return words
+    log.line(f"dependencies: {key[:12]} is built")
+    result = _build_image(settings, log, repository, base, sourced, build, runner_layer)
+    log.line(f"image {result['image']} after {time.monotonic() - started:.2f} s")
+    return result
 
 
-def _built(
-    settings: Settings,
-    log: Log,
-    repository: Repository,
-    base: Image,
-    sourced: Sourced,
+def _build_image(
+    settings: BuildSettings,
+    log: BuildLog,
+    repository: ImageRepository,
+    base: ImageManifest,
+    sourced: PlannedSource,
     build: str,
-    runner_layer: Layer,
+    runner_layer: ImageLayer,
 ) -> dict[str, Any]:
     tree = sourced.tree
-    for path in left_out(tree)[:10]:
-        log.line(f"{path} is left out: the directory artifacts is empty when a run starts")
+    for path in excluded_files(tree)[:10]:
+        log.line(f"{path} is excluded: the directory artifacts is empty when a run starts")
     executable = [path for path in tree if tree.entry(path).executable]
-    code_layer = make_layer(code_files(tree, executable), _THERE)
+    code_layer = make_layer(code_files(tree, executable), _BASE_DIRECTORIES)
     labels = _labels(settings, tree, build)
     try:
-        image = appended(base, [(runner_layer, "crewyard: runner"), (code_layer, "crewyard: source")], labels)
+        image = append_layers(
+            base, [(runner_layer, "crewyard: runner"), (code_layer, "crewyard: source")], labels
+        )
     except ImageInvalid as error:
-        raise Infrastructure(f"{settings.repository}:deps-{sourced.key}: {error}") from None
+        raise InfrastructureError(f"{settings.repository}:deps-{sourced.key}: {error}") from None
     for name, layer in (("runner", runner_layer), ("source", code_layer)):
         _push(repository, layer, name, log)
-    return _words(settings, sourced, build, repository.push_image(image, f"build-{build}"))
+    return _result(settings, sourced, build, repository.push_image(image, f"build-{build}"))
 
 
-def _words(settings: Settings, sourced: Sourced, build: str, digest: str) -> dict[str, Any]:
+def _result(settings: BuildSettings, sourced: PlannedSource, build: str, digest: str) -> dict[str, Any]:
     return {
         "outcome": "built",
         "image": f"{settings.repository}@{digest}",
@@ -93,13 +97,13 @@ def _words(settings: Settings, sourced: Sourced, build: str, digest: str) -> dic
     }
 
 
-def _push(repository: Repository, layer: Layer, name: str, log: Log) -> None:
-    sent = repository.push_blob(layer.content, layer.size, layer.digest)
+def _push(repository: ImageRepository, layer: ImageLayer, name: str, log: BuildLog) -> None:
+    uploaded = repository.push_blob(layer.content, layer.size, layer.digest)
     layer.content.close()
-    log.line(f"{name} layer: {layer.size} bytes{'' if sent else ', already there'}")
+    log.line(f"{name} layer: {layer.size} bytes{'' if uploaded else ', already in the registry'}")
 
 
-def _labels(settings: Settings, tree: SourceTree, build: str) -> dict[str, str]:
+def _labels(settings: BuildSettings, tree: SourceTree, build: str) -> dict[str, str]:
     labels = {
         "crewyard.dev/project": settings.project,
         "crewyard.dev/tree": tree.hash,
@@ -107,5 +111,5 @@ def _labels(settings: Settings, tree: SourceTree, build: str) -> dict[str, str]:
     }
     if isinstance(settings.source, GitSource):
         labels["org.opencontainers.image.revision"] = settings.source.commit
-        labels["org.opencontainers.image.source"] = shown(settings.source.url)
+        labels["org.opencontainers.image.source"] = display_url(settings.source.url)
     return labels

@@ -1,6 +1,6 @@
-"""How a build step ends badly: with an answer for the author, or with trouble of the installation.
+"""Errors of build steps: failures for the author of the crew, and infrastructure errors.
 
-Raised all over this package, turned into a termination message and an exit code by build.__main__.
+Raised throughout this package; build.__main__ turns them into a termination message and an exit code.
 """
 
 from plan.errors import PlanError
@@ -12,20 +12,20 @@ CONTEXT_INVALID = "ContextInvalid"
 REGISTRY_PUSH = "RegistryPush"
 
 
-class Refused(PlanError):
-    """An answer like PlanError, about the source's transport or its form rather than its content."""
+class BuildRefused(PlanError):
+    """A permanent failure for the author, about the source's transport or form, not its content."""
 
 
-class Infrastructure(Exception):
-    """Something around the build is away or broken; the same build may work later.
+class InfrastructureError(Exception):
+    """Something around the build is unavailable or broken; a retry may succeed.
 
-    `reason` is what the deployment fails with where it does not; empty, the controller chooses.
+    `reason` is the deployment's reason where all retries fail; if empty, the controller chooses one.
     """
 
     reason = ""
 
 
-class RegistryTrouble(Infrastructure):
-    """The registry is away, full or broken."""
+class RegistryError(InfrastructureError):
+    """The registry is unavailable, full or broken."""
 
     reason = REGISTRY_PUSH

@@ -1,4 +1,4 @@
-"""JSON in an environment variable, read key by key. Called by build.settings and build.registry.prune_settings."""
+"""Validated access to JSON in an environment variable. Called by settings and registry.prune_settings."""
 
 import json
 import re
@@ -7,53 +7,55 @@ from dataclasses import dataclass
 from typing import Any
 
 
-class SettingsInvalid(Exception):
-    """The pod was made wrongly; names the variable and the key."""
+class BuildSettingsInvalid(Exception):
+    """The pod's environment is invalid; the text names the variable and the key."""
 
 
 @dataclass(frozen=True)
 class JsonObject:
-    """An object and its name for messages."""
+    """A JSON object and its name in messages."""
 
     name: str
     values: Mapping[str, Any]
 
     def object(self, key: str, default: Mapping[str, Any] | None = None) -> "JsonObject":
-        """The object at `key`. Raises SettingsInvalid."""
+        """Return the object at `key`. Raises BuildSettingsInvalid."""
         value = self.values.get(key, default)
         if not isinstance(value, Mapping):
-            raise SettingsInvalid(f"{self.name}.{key} must be an object")
+            raise BuildSettingsInvalid(f"{self.name}.{key} must be an object")
         return JsonObject(f"{self.name}.{key}", value)
 
     def text(self, key: str) -> str:
-        """The text at `key`, not empty. Raises SettingsInvalid."""
+        """Return the non-empty string at `key`. Raises BuildSettingsInvalid."""
         value = self.values.get(key)
         if not isinstance(value, str) or not value:
-            raise SettingsInvalid(f"{self.name}.{key} must be a text that is not empty")
+            raise BuildSettingsInvalid(f"{self.name}.{key} must be a non-empty string")
         return value
 
     def texts(self, key: str, form: re.Pattern[str]) -> tuple[str, ...]:
-        """The list of texts at `key`, each of which has that form; empty where there is none."""
+        """Return the list of strings at `key`, each matching `form`, without duplicates; empty if missing."""
         value = self.values.get(key, [])
         if not isinstance(value, list) or not all(isinstance(v, str) and form.fullmatch(v) for v in value):
-            raise SettingsInvalid(f"{self.name}.{key} must be a list of texts like {form.pattern}")
+            raise BuildSettingsInvalid(
+                f"{self.name}.{key} must be a list of strings that match {form.pattern}"
+            )
         return tuple(dict.fromkeys(value))
 
 
 def variable(environ: Mapping[str, str], name: str) -> str:
-    """The environment variable, not empty. Raises SettingsInvalid."""
+    """Return the non-empty environment variable. Raises BuildSettingsInvalid."""
     value = environ.get(name, "")
     if not value:
-        raise SettingsInvalid(f"the environment variable {name} is missing")
+        raise BuildSettingsInvalid(f"the environment variable {name} is missing")
     return value
 
 
 def json_variable(environ: Mapping[str, str], name: str) -> JsonObject:
-    """The JSON object in an environment variable. Raises SettingsInvalid."""
+    """Return the JSON object in an environment variable. Raises BuildSettingsInvalid."""
     try:
         value = json.loads(variable(environ, name))
     except json.JSONDecodeError as error:
-        raise SettingsInvalid(f"{name} is not JSON: {error}") from None
+        raise BuildSettingsInvalid(f"{name} is not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise SettingsInvalid(f"{name} must be a JSON object")
+        raise BuildSettingsInvalid(f"{name} must be a JSON object")
     return JsonObject(name, value)

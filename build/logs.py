@@ -1,7 +1,7 @@
-"""The build's log: to stdout, and in numbered chunks to the facade. Used by every step of a build pod.
+"""The build log: to stdout, and in numbered chunks to the API. Used by every step of a build pod.
 
-The facade being away never fails or delays a build: what cannot be sent waits
-in a bounded buffer, whose oldest lines give way.
+An unavailable API never fails or delays a build: unsent lines wait in a bounded buffer that drops the oldest
+ones.
 """
 
 import http.client
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TextIO
 
-from build.api_client import Facade
+from build.api_client import InternalApiClient
 
 _BUFFER_BYTES = 1 << 20
 _CHUNK_BYTES = 64 << 10
@@ -23,8 +23,8 @@ _LAST_LINES = 20
 _LONGEST_PAUSE = 5.0
 
 
-class Log:
-    """Takes lines from any thread. Without `send` it only writes to `out`."""
+class BuildLog:
+    """Thread-safe build log. Without `send` it only writes to `out`."""
 
     def __init__(self, send: Callable[[int, str], bool] | None = None, out: TextIO = sys.stdout) -> None:
         self._send, self._out = send, out
@@ -36,7 +36,7 @@ class Log:
         self._sender: threading.Thread | None = None
 
     def line(self, text: str) -> None:
-        """One line of the log; control characters are made visible, long lines are cut."""
+        """Log one line; control characters are replaced, long lines truncated."""
         clean = "".join(c if c.isprintable() else "\ufffd" for c in text.rstrip("\n"))[:_LINE_LETTERS]
         print(clean, file=self._out, flush=True)
         self._last.append(clean)
@@ -54,11 +54,11 @@ class Log:
             self._ready.notify()
 
     def last(self) -> str:
-        """The last lines, for the words of a failure."""
+        """Return the last lines, for the termination message of a failure."""
         return "\n".join(self._last)
 
     def close(self, timeout: float = 3.0) -> None:
-        """Sends what is left, for at most `timeout` seconds."""
+        """Send the remaining lines, for at most `timeout` seconds."""
         with self._ready:
             self._closing = True
             self._ready.notify()
@@ -75,7 +75,7 @@ class Log:
                 if not self._lines:
                     return
                 if not self._closing:
-                    self._ready.wait(_GATHER_SECONDS)  # lines come in groups
+                    self._ready.wait(_GATHER_SECONDS)  # batch lines, which come in bursts
                 text = self._take()
             pause = 0.1
             while not self._send(number, text):
@@ -86,7 +86,7 @@ class Log:
     def _take(self) -> str:
         parts: list[str] = []
         if self._dropped:
-            parts.append(f"[{self._dropped} lines were lost while the service was away]\n")
+            parts.append(f"[{self._dropped} lines were lost while the API was unavailable]\n")
             self._dropped = 0
         size = 0
         while self._lines and size < _CHUNK_BYTES:
@@ -97,22 +97,24 @@ class Log:
         return "".join(parts)
 
 
-def facade_sender(facade: Facade, deployment: str, pod: str, container: str) -> Callable[[int, str], bool]:
-    """A sender for Log: False where the same chunk should be sent again later.
+def api_sender(
+    api: InternalApiClient, deployment: str, pod: str, container: str
+) -> Callable[[int, str], bool]:
+    """Return a sender for BuildLog; it returns False where the same chunk must be sent again.
 
-    An answer that will not change (the token is refused, the deployment is gone)
-    counts as sent: the log is then only in the container's output.
+    A permanent error (invalid token, deleted deployment) counts as sent: the log is then only in the
+    container's output.
     """
 
     def send(number: int, text: str) -> bool:
         body = {"pod": pod, "container": container, "chunks": [{"seq": number, "text": text}]}
         try:
-            status, answer = facade.post(f"/internal/v1/builds/{deployment}/logs", body)
+            status, response = api.post(f"/internal/v1/builds/{deployment}/logs", body)
         except (OSError, http.client.HTTPException):
             return False
         if status == 200:
             try:
-                return int(json.loads(answer)["acknowledged"]) >= number
+                return int(json.loads(response)["acknowledged"]) >= number
             except (ValueError, KeyError, TypeError):
                 return True
         return status < 500 and status not in (408, 425, 429)

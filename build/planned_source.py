@@ -1,10 +1,10 @@
-"""The source and its plan, as both pods of a build need them. Called by build.assemble and build.workspace."""
+"""The source with its plan, which both pods of a build need. Called by build.assemble and build.workspace."""
 
 import time
 from dataclasses import dataclass
 
-from build.logs import Log
-from build.settings import Settings
+from build.logs import BuildLog
+from build.settings import BuildSettings
 from build.source.fetch import fetch_source
 from build.source.tree import SourceTree
 from plan.keys import dependencies_key
@@ -12,8 +12,8 @@ from plan.make import Planned, make_plan
 
 
 @dataclass(frozen=True)
-class Sourced:
-    """`tree` without what is excluded, its plan, and the key of its dependency image on `base_image`."""
+class PlannedSource:
+    """`tree` without excluded files, its plan, and the key of its dependency image on `base_image`."""
 
     tree: SourceTree
     planned: Planned
@@ -21,8 +21,8 @@ class Sourced:
     base_image: str
 
 
-def planned_source(settings: Settings, log: Log) -> Sourced:
-    """Fetches and plans; says both in the log. Raises PlanError or Infrastructure."""
+def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
+    """Fetch the source, plan it and log both. Raises PlanError or InfrastructureError."""
     started = time.monotonic()
     fetched = fetch_source(settings, log)
     planned = make_plan(fetched, settings.crew, list(settings.base_images), bool(settings.private_index))
@@ -33,8 +33,8 @@ def planned_source(settings: Settings, log: Log) -> Sourced:
     plan = planned.plan
     log.line(f"plan: {plan.framework}, {plan.entrypoint}, Python {plan.python}")
     for directory in planned.declaration.projects:
-        log.line(f"the project in {directory or '.'} is installed itself: a change of code makes it anew")
+        log.line(f"the project in {directory or '.'} is installed as a package: code changes rebuild it")
     base_image = settings.base_images[plan.python]
     index = settings.private_index
     key = dependencies_key(planned.declaration, plan.python, base_image, tree.hash, index)
-    return Sourced(tree, planned, key, base_image)
+    return PlannedSource(tree, planned, key, base_image)

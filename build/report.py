@@ -1,21 +1,24 @@
-"""Tells the controller a step's words at once, a second before the kubelet does. Called by build.__main__."""
+"""Report of a step's result to the controller, a second before the kubelet's. Called by build.__main__."""
 
 import http.client
 from collections.abc import Mapping
 from typing import Any
 
-from build.api_client import Facade
-from build.settings import Settings
+from build.api_client import InternalApiClient
+from build.settings import BuildSettings
 
-_TIMEOUT = 2.0
+_TIMEOUT_SECONDS = 2.0
 
 
-def tell(settings: Settings, container: str, words: Mapping[str, Any]) -> bool:
-    """Whether the controller took it. One try: the termination message says the same a little later."""
+def report_result(settings: BuildSettings, container: str, result: Mapping[str, Any]) -> bool:
+    """Report the result; return whether the controller accepted it.
+
+    One try only, because the termination message carries the same result a little later.
+    """
     if not settings.controller_url or not settings.pod_uid:
         return False
-    controller = Facade(settings.controller_url, settings.token, timeout=_TIMEOUT)
-    body = {"pod_uid": settings.pod_uid, "container": container, "words": dict(words)}
+    controller = InternalApiClient(settings.controller_url, settings.token, timeout=_TIMEOUT_SECONDS)
+    body = {"pod_uid": settings.pod_uid, "container": container, "words": dict(result)}
     try:
         status, _ = controller.post(f"/internal/v1/builds/{settings.deployment}/answer", body)
     except (OSError, http.client.HTTPException):

@@ -1,19 +1,19 @@
-"""What a build pod is told, parsed once from its environment. Called by build.__main__.
+"""Settings of a build pod, parsed once from its environment. Called by build.__main__.
 
-The environment is described in docs/protocol.md under "A build pod → the facade".
+docs/protocol.md describes the environment.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from build.json_object import JsonObject, json_variable, variable
-from build.registry.credential import Credential
-from egress.git.credentials import Access
+from build.registry.credential import RegistryCredential
+from egress.git.credentials import GitCredentials
 
 
 @dataclass(frozen=True)
 class GitSource:
-    """One commit of a repository, and the directory in it that is the source."""
+    """One commit of a repository, and the directory of the source in it."""
 
     url: str
     commit: str
@@ -22,7 +22,7 @@ class GitSource:
 
 @dataclass(frozen=True)
 class ArchiveSource:
-    """An upload, by id and by the SHA-256 of its bytes in hexadecimal."""
+    """An upload, by id and SHA-256 (hexadecimal)."""
 
     upload: str
     sha256: str
@@ -30,7 +30,7 @@ class ArchiveSource:
 
 @dataclass(frozen=True)
 class IndexCredentials:
-    """A private package index; only container `source` ever has them, and only where there is one."""
+    """Credentials of a private package index; set only in container `source` of projects that have one."""
 
     url: str = field(default="", repr=False)
     extra_url: str = field(default="", repr=False)
@@ -39,8 +39,8 @@ class IndexCredentials:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Of a source: compressed and unpacked bytes, number of entries, unpacked over compressed."""
+class SourceLimits:
+    """Limits of a source: compressed and unpacked bytes, entries, ratio of unpacked to compressed bytes."""
 
     context_bytes: int = 100 << 20
     unpacked_bytes: int = 1 << 30
@@ -49,18 +49,18 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Network:
-    """Networks in CIDR form that may be fetched from although denied by default, and more to deny."""
+class FetchNetworks:
+    """Networks (CIDR) that fetches may reach although denied by default, and networks to deny in addition."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Settings:
-    """All of it. `base_images` maps Python versions to references, the default one first.
+class BuildSettings:
+    """All settings. `base_images` maps Python versions to image references, the default version first.
 
-    `private_index` is the name of the Secret of the project's package index, where there is one.
+    `private_index` is the name of the Secret of the project's package index, or empty.
     """
 
     internal_url: str
@@ -76,22 +76,22 @@ class Settings:
     registry_prefix: str
     registry_insecure: bool
     base_images: Mapping[str, str]
-    network: Network
-    limits: Limits
+    network: FetchNetworks
+    limits: SourceLimits
     dependencies_key: str | None
-    git: Access
-    registry_credential: Credential
+    git: GitCredentials
+    registry_credential: RegistryCredential
     private_index: str = ""
     index: IndexCredentials = IndexCredentials()
 
     @property
     def repository(self) -> str:
-        """Where the project's images are: `host[:port]/…/namespace/project`."""
+        """The repository of the project's images: `host[:port]/…/namespace/project`."""
         return f"{self.registry_prefix.rstrip('/')}/{self.namespace}/{self.project}"
 
 
-def read_settings(environ: Mapping[str, str]) -> Settings:
-    """The settings in `environ`. Raises SettingsInvalid naming what is missing or wrong."""
+def read_settings(environ: Mapping[str, str]) -> BuildSettings:
+    """Parse the settings from `environ`. Raises BuildSettingsInvalid naming the variable and key."""
     build = json_variable(environ, "CREWYARD_BUILD")
     registry, network, limits = (
         build.object("registry"),
@@ -99,7 +99,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         build.object("limits", {}),
     )
     dependencies = build.object("dependencies", {})
-    return Settings(
+    return BuildSettings(
         internal_url=variable(environ, "CREWYARD_INTERNAL_URL").rstrip("/"),
         token=variable(environ, "CREWYARD_TOKEN"),
         pod=environ.get("CREWYARD_POD", ""),
@@ -113,10 +113,12 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         registry_prefix=registry.text("prefix"),
         registry_insecure=bool(registry.values.get("insecure", False)),
         base_images={str(k): str(v) for k, v in build.object("base_images").values.items()},
-        network=Network(tuple(network.values.get("allow", ())), tuple(network.values.get("deny", ()))),
-        limits=Limits(**{k: int(v) for k, v in limits.values.items() if k in Limits.__dataclass_fields__}),
+        network=FetchNetworks(tuple(network.values.get("allow", ())), tuple(network.values.get("deny", ()))),
+        limits=SourceLimits(
+            **{k: int(v) for k, v in limits.values.items() if k in SourceLimits.__dataclass_fields__}
+        ),
         dependencies_key=dependencies.values.get("key"),
-        git=Access(
+        git=GitCredentials(
             environ.get("GIT_USERNAME", ""),
             environ.get("GIT_PASSWORD", ""),
             environ.get("GIT_BEARER_TOKEN", ""),
@@ -124,7 +126,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
             environ.get("GIT_IDENTITY", ""),
             environ.get("GIT_KNOWN_HOSTS", ""),
         ),
-        registry_credential=Credential.read(environ, registry),
+        registry_credential=RegistryCredential.read(environ, registry),
         private_index=str(build.values.get("private_index") or ""),
         index=IndexCredentials(
             environ.get("PIP_INDEX_URL", ""),

@@ -1,4 +1,4 @@
-"""The last words of a build container, which the controller reads. Called by build.__main__."""
+"""The termination message of a build container, which the controller reads. Called by build.__main__."""
 
 import bisect
 import json
@@ -7,39 +7,39 @@ from pathlib import Path
 from typing import Any
 
 PATH = Path("/dev/termination-log")
-_BYTES = 4096
-_SHORTENED = ("message", "hint")
+_MAX_BYTES = 4096
+_SHORTENED_KEYS = ("message", "hint")
 
 
-def termination_message(words: Mapping[str, Any]) -> str:
-    """`words` as JSON of at most 4096 bytes; the beginning of `log`, then `message`, then `hint` give way."""
-    kept = dict(words)
-    log = kept.get("log")
-    if isinstance(log, str) and not _fits(kept):
-        # As much of the end as there is room for: the last lines tell most.
+def termination_message(result: Mapping[str, Any]) -> str:
+    """Encode `result` as JSON of at most 4096 bytes; truncate the start of `log`, then `message`, `hint`."""
+    message = dict(result)
+    log = message.get("log")
+    if isinstance(log, str) and not _fits(message):
+        # Keep as much of the end as fits: the last lines matter most.
         start = bisect.bisect_left(
-            range(len(log)), True, key=lambda start: _fits({**kept, "log": f"…{log[start:]}"})
+            range(len(log)), True, key=lambda start: _fits({**message, "log": f"…{log[start:]}"})
         )
-        kept["log"] = f"…{log[start:]}" if start < len(log) else ""
-    for key in _SHORTENED:
-        text = kept.get(key)
-        if isinstance(text, str) and not _fits(kept):
-            # As much of the beginning as there is room for; escapes make letters up to twelve bytes long.
+        message["log"] = f"…{log[start:]}" if start < len(log) else ""
+    for key in _SHORTENED_KEYS:
+        text = message.get(key)
+        if isinstance(text, str) and not _fits(message):
+            # Keep as much of the start as fits; escaped characters take up to 12 bytes.
             length = bisect.bisect_left(
-                range(len(text)), True, key=lambda count: not _fits({**kept, key: f"{text[:count]}…"})
+                range(len(text)), True, key=lambda count: not _fits({**message, key: f"{text[:count]}…"})
             )
-            kept[key] = f"{text[: length - 1]}…" if length > 1 else ""
-    return _text(kept)
+            message[key] = f"{text[: length - 1]}…" if length > 1 else ""
+    return _encode(message)
 
 
-def write_termination(words: Mapping[str, Any], path: Path = PATH) -> None:
-    """Leaves `words` for the controller."""
-    path.write_text(termination_message(words))
+def write_termination(result: Mapping[str, Any], path: Path = PATH) -> None:
+    """Write the termination message for the controller."""
+    path.write_text(termination_message(result))
 
 
-def _fits(words: Mapping[str, Any]) -> bool:
-    return len(_text(words)) <= _BYTES
+def _fits(result: Mapping[str, Any]) -> bool:
+    return len(_encode(result)) <= _MAX_BYTES
 
 
-def _text(words: Mapping[str, Any]) -> str:
-    return json.dumps(words, separators=(",", ":"), ensure_ascii=True)
+def _encode(result: Mapping[str, Any]) -> str:
+    return json.dumps(result, separators=(",", ":"), ensure_ascii=True)

@@ -1,1 +1,1 @@
-"""The contract: the three kinds and what api and controller share about them."""
+"""The three custom resources and the definitions that API and controller share."""

@@ -1,9 +1,8 @@
-"""API keys: how they are drawn, written and checked. Standard library only.
+"""API keys: generation, format and verification. Standard library only.
 
-Called by the facade's authentication and by `dev`, which draws the first
-admin key. A key reads `crw_<id>_<secret><checksum>`: the id finds the record,
-the secret has 190 random bits, the checksum tells a mistyped key from an
-unknown one before anything is looked up (as GitHub's tokens do).
+Called by the API's authentication and by `dev`, which generates the first admin key. A key has the form
+`crw_<id>_<secret><checksum>`: the id finds the record, the secret has 190 random bits, the checksum detects a
+mistyped key before any lookup (like GitHub's tokens).
 """
 
 import hashlib
@@ -21,14 +20,14 @@ _CHECKSUM_LENGTH = 6
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A freshly drawn key: `text` is shown once, `key_id` and `hash` are kept."""
+    """A newly generated key: `text` is shown once, `key_id` and `hash` are stored."""
 
     text: str
     key_id: str
     hash: str
 
 
-def _letters(count: int) -> str:
+def _random_letters(count: int) -> str:
     return "".join(secrets.choice(_ALPHABET) for _ in range(count))
 
 
@@ -42,20 +41,20 @@ def _checksum(body: str) -> str:
 
 
 def hash_of(text: str) -> str:
-    """The form in which a key is stored. A plain SHA-256 is enough for a random secret of 190 bits."""
+    """Return the stored hash of a key. Plain SHA-256 suffices for a random secret of 190 bits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def draw() -> ApiKey:
-    """A new key from the system's randomness."""
-    key_id = _letters(_ID_LENGTH)
-    body = f"{key_id}_{_letters(_SECRET_LENGTH)}"
+def generate() -> ApiKey:
+    """Generate a key from the system's randomness."""
+    key_id = _random_letters(_ID_LENGTH)
+    body = f"{key_id}_{_random_letters(_SECRET_LENGTH)}"
     text = PREFIX + body + _checksum(body)
     return ApiKey(text=text, key_id=key_id, hash=hash_of(text))
 
 
 def key_id_of(text: str) -> str | None:
-    """The id within a well-formed key, or None where prefix, shape or checksum do not fit."""
+    """Return the id in a well-formed key, or None where prefix, form or checksum is wrong."""
     if not text.startswith(PREFIX) or not text.isascii():
         return None
     body, checksum = text[len(PREFIX) : -_CHECKSUM_LENGTH], text[-_CHECKSUM_LENGTH:]
@@ -66,5 +65,5 @@ def key_id_of(text: str) -> str | None:
 
 
 def matches(text: str, stored_hash: str) -> bool:
-    """Whether `text` is the key behind `stored_hash`, in constant time."""
+    """Return whether `text` is the key of `stored_hash`, in constant time."""
     return hmac.compare_digest(hash_of(text), stored_hash)

@@ -1,6 +1,6 @@
-"""Conditions as Kubernetes' API conventions define them, and every type of ours.
+"""Conditions as in the Kubernetes API conventions, and the condition types of Crewyard.
 
-Called by the reconcilers, which write them, and by the projector, which reads.
+Called by the reconcilers, which write them, and by the projector, which reads them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,28 +11,28 @@ from typing import Any
 from crds.times import format_second
 
 READY = "Ready"
-"""Project: the source was resolved. Deployment: it is active or superseded, that is usable."""
+"""Project: the source was resolved. Deployment: it is active or superseded and therefore usable."""
 SOURCE_RESOLVED = "SourceResolved"
-"""Project: the head of the source is known."""
+"""Project: the revision of the source is known."""
 BUILT = "Built"
 """Deployment: the image is in the registry."""
 SUCCEEDED = "Succeeded"
-"""Run: True after success, False after any other end, Unknown until then."""
+"""Run: True after success, False after any other outcome, Unknown until then."""
 COMPLETE = "Complete"
-"""Run: True at any end."""
+"""Run: True in any terminal phase."""
 ADMITTED = "Admitted"
-"""Run: False while it waits in the queue."""
+"""Run: False while it is queued."""
 RECONCILING = "Reconciling"
-"""Present, and True, only while the controller is at work (kstatus)."""
+"""Present (and True) only while the controller makes progress (kstatus)."""
 STALLED = "Stalled"
-"""Present, and True, only where the controller will not get further by itself (kstatus)."""
+"""Present (and True) only where the controller cannot make progress without a change (kstatus)."""
 
 MAX_MESSAGE = 8192
 
 
 @dataclass(frozen=True)
 class Condition:
-    """One aspect of an object's state, without its time."""
+    """One condition without its transition time."""
 
     type: str
     status: bool | None
@@ -41,23 +41,23 @@ class Condition:
 
     @property
     def status_text(self) -> str:
-        """True, False or Unknown."""
+        """The status as text: True, False or Unknown."""
         return "Unknown" if self.status is None else str(self.status)
 
 
 def merge(
-    old: Iterable[Mapping[str, Any]], wanted: Iterable[Condition], generation: int, now: datetime
+    old: Iterable[Mapping[str, Any]], desired: Iterable[Condition], generation: int, now: datetime
 ) -> list[dict[str, Any]]:
-    """The list of conditions to write: exactly those wanted, in order.
+    """Return the conditions to write: exactly the desired ones, in order.
 
-    `lastTransitionTime` is kept where the status did not change (and was not the
-    schema's default of 1970), so an unchanged state gives an equal list.
+    Keep `lastTransitionTime` where the status did not change (and the time is not the schema's default of
+    1970); therefore an unchanged state gives an equal list.
     """
     before = {condition["type"]: condition for condition in old}
     merged = []
-    for condition in wanted:
+    for condition in desired:
         previous = before.get(condition.type, {})
-        kept = previous.get("status") == condition.status_text and not str(
+        unchanged = previous.get("status") == condition.status_text and not str(
             previous.get("lastTransitionTime", "1970")
         ).startswith("1970")
         merged.append(
@@ -66,7 +66,7 @@ def merge(
                 "status": condition.status_text,
                 "reason": condition.reason,
                 "message": condition.message[:MAX_MESSAGE],
-                "lastTransitionTime": previous["lastTransitionTime"] if kept else format_second(now),
+                "lastTransitionTime": previous["lastTransitionTime"] if unchanged else format_second(now),
                 "observedGeneration": generation,
             }
         )
@@ -74,11 +74,11 @@ def merge(
 
 
 def find(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mapping[str, Any] | None:
-    """The condition of that type, or None."""
+    """Return the condition of that type, or None."""
     return next((condition for condition in conditions if condition.get("type") == type_), None)
 
 
 def is_true(conditions: Iterable[Mapping[str, Any]], type_: str) -> bool:
-    """Whether the condition is there and True."""
-    found = find(conditions, type_)
-    return found is not None and found.get("status") == "True"
+    """Return whether the condition exists and is True."""
+    condition = find(conditions, type_)
+    return condition is not None and condition.get("status") == "True"

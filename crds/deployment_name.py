@@ -1,6 +1,6 @@
-"""The name of the Deployment of a commit: whoever makes it, and however often, it is the same object.
+"""Deterministic name of the Deployment of a commit: every creator gets the same object.
 
-Called by the controller, which makes it for a head, and by the facade, which is given a commit.
+Called by the controller, for revisions it observes, and by the API, for commits in requests.
 """
 
 import base64
@@ -13,7 +13,7 @@ from crds import names
 
 
 def git_name(project_uid: str, spec: Mapping[str, Any], attempt: int) -> str:
-    """`dep-` and 20 characters, from the project and what `spec` (of a Deployment) says to build."""
+    """Return `dep-` and 20 characters, a hash of the project and the build inputs in `spec`."""
     git = spec["source"]["git"]
     parts = [
         project_uid,

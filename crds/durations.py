@@ -1,6 +1,6 @@
-"""Durations as the kinds write them: `90s`, `30m`, `1h30m`.
+"""Durations in the format of the custom resources: `90s`, `30m`, `1h30m`.
 
-Called by the plan's limits, the controller and the facade. Standard library only.
+Called by crds.limits, the controller and the API. Standard library only.
 """
 
 import re
@@ -9,22 +9,22 @@ _PATTERN = re.compile(r"^(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?$", re.ASC
 
 
 def seconds(text: str) -> int:
-    """The duration in whole seconds. Raises ValueError, with an example, where it is none or is zero."""
-    found = _PATTERN.match(text)
-    hours, minutes, rest = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
-    total = hours * 3600 + minutes * 60 + rest
+    """Return the duration in whole seconds. Raises ValueError with an example for an invalid text or zero."""
+    match = _PATTERN.match(text)
+    hours, minutes, secs = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
+    total = hours * 3600 + minutes * 60 + secs
     if total <= 0:
         raise ValueError(
-            f"{text!r} is no duration above zero; write hours, minutes and seconds, for example 1h30m"
+            f"{text!r} is not a duration above zero; write hours, minutes and seconds, for example 1h30m"
         )
     return total
 
 
 def text(total: int) -> str:
-    """The shortest text of a number of seconds: 5400 → `1h30m`."""
-    hours, rest = divmod(total, 3600)
-    minutes, last = divmod(rest, 60)
+    """Return the shortest text for a number of seconds: 5400 → `1h30m`."""
+    hours, remainder = divmod(total, 3600)
+    minutes, secs = divmod(remainder, 60)
     return (
-        "".join(f"{count}{unit}" for count, unit in ((hours, "h"), (minutes, "m"), (last, "s")) if count)
+        "".join(f"{count}{unit}" for count, unit in ((hours, "h"), (minutes, "m"), (secs, "s")) if count)
         or "0s"
     )

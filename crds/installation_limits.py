@@ -1,11 +1,11 @@
-"""The installation's limits, as api and controller read them alike.
+"""The installation's limits, read by API and controller from the same variables.
 
-`CREWYARD_LIMITS` is a JSON object of the names below; what it leaves out is as here. `CREWYARD_MAX_UPLOAD` is
-the older way to say `context_bytes`. Called once by the settings of both processes; all else takes the frozen
-Limits, so that what the one accepts the other does not refuse. docs/settings.md has the table.
+`CREWYARD_LIMITS` is a JSON object with the names below; omitted names have the defaults below.
+`CREWYARD_MAX_UPLOAD` is the older form of `context_bytes`. The settings of both processes read them once and
+pass on the frozen InstallationLimits, so both accept the same values. docs/settings.md has the table.
 
-Some ceilings are not ours to raise: an object of Kubernetes holds little, and an image that was built carries
-the runner it was built with, whose buffers are what they were.
+Some maxima are fixed: Kubernetes bounds the size of an object, and an existing image contains the runner of
+its build with the buffer sizes of that time.
 """
 
 import json
@@ -13,37 +13,37 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-NAME = "CREWYARD_LIMITS"
-UPLOAD = "CREWYARD_MAX_UPLOAD"
+LIMITS_VARIABLE = "CREWYARD_LIMITS"
+MAX_UPLOAD_VARIABLE = "CREWYARD_MAX_UPLOAD"
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 _DAY = 24 * 3600
 
 
-def _limit(default: int, least: int, most: int) -> Any:
-    return field(default=default, metadata={"least": least, "most": most})
+def _limit(default: int, minimum: int, maximum: int) -> Any:
+    return field(default=default, metadata={"minimum": minimum, "maximum": maximum})
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Bytes, seconds and counts; what each is for stands in docs/settings.md."""
+class InstallationLimits:
+    """Bytes, seconds and counts; docs/settings.md describes each."""
 
     context_bytes: int = _limit(100 * _MIB, 1, 5 * _GIB)
-    """A bucket takes no more in one piece."""
+    """S3 buckets accept at most 5 GiB in one PUT."""
     unpacked_bytes: int = _limit(_GIB, 1, 64 * _GIB)
     entries: int = _limit(50_000, 1, 1_000_000)
     ratio: int = _limit(100, 1, 1032)
-    """Nothing that is deflated grows by more."""
+    """The maximum ratio of deflate."""
     input_bytes: int = _limit(_MIB, 2, 2 * _MIB)
-    """A runner takes 8 MiB as an answer, and JSON may write a byte as three."""
+    """A runner reads responses of up to 8 MiB, and JSON may encode a byte as three."""
     input_inline_bytes: int = _limit(16 * _KIB, 2, 256 * _KIB)
     input_object_bytes: int = _limit(256 * _KIB, 2, 256 * _KIB)
-    """More does not fit into the annotation that `kubectl apply` makes of an object."""
+    """More does not fit into the annotation that `kubectl apply` writes."""
     output_bytes: int = _limit(32 * _KIB, 2, 32 * _KIB)
-    """The schema of a Run has no more."""
+    """The maximum in the schema of a Run."""
     event_bytes: int = _limit(64 * _KIB, 4 * _KIB, 64 * _KIB)
     log_lines: int = _limit(1_000_000, 0, 100_000_000)
     artifacts: int = _limit(1000, 1, 100_000)
-    """A runner looks at no more files."""
+    """The runner scans at most this many files."""
     artifact_bytes: int = _limit(_GIB, 1, 1024 * _GIB)
     queue: int = _limit(1000, 1, 100_000)
     run_seconds: int = _limit(3600, 1, 7 * _DAY)
@@ -53,71 +53,85 @@ class Limits:
     build_seconds: int = _limit(1800, 1, _DAY)
 
 
-KEYS: Mapping[str, tuple[int, int]] = {
-    one.name: (one.metadata["least"], one.metadata["most"]) for one in fields(Limits)
+RANGES: Mapping[str, tuple[int, int]] = {
+    limit.name: (limit.metadata["minimum"], limit.metadata["maximum"]) for limit in fields(InstallationLimits)
 }
-"""Each limit's least and greatest value."""
-_WITHIN = (
+"""The minimum and maximum of each limit."""
+_ORDERED_PAIRS = (
     ("run_seconds", "run_max_seconds"),
     ("input_object_bytes", "input_bytes"),
     ("input_inline_bytes", "input_bytes"),
 )
-"""The first is never above the second: its default follows, and what says otherwise is wrong."""
+"""The first limit must not exceed the second; its default is lowered where needed."""
 
 
-def read_limits(environ: Mapping[str, str], wrong: list[str]) -> Limits:
-    """The limits of an environment. A line for each that is wrong goes to `wrong`, with what is allowed."""
-    given = dict(_given(environ.get(NAME, ""), wrong))
-    upload = _upload(environ.get(UPLOAD, ""), wrong)
+def read_limits(environ: Mapping[str, str], errors: list[str]) -> InstallationLimits:
+    """Read the limits from the environment; append a line with the allowed range per error to `errors`."""
+    values = dict(_parse_limits(environ.get(LIMITS_VARIABLE, ""), errors))
+    upload = _parse_max_upload(environ.get(MAX_UPLOAD_VARIABLE, ""), errors)
     if upload is not None:
-        said = given.setdefault("context_bytes", upload)
-        if said != upload:
-            wrong.append(f"{UPLOAD}: is {upload}, but {NAME} has context_bytes {said}; leave one of them out")
-    defaults = Limits()
-    for lower, upper in _WITHIN:
-        most = given.get(upper, getattr(defaults, upper))
-        if lower in given and given[lower] > most:
-            wrong.append(f"{NAME}: {lower} is {given[lower]}, above {upper}, {most}; change one of them")
-        elif lower not in given:
-            given[lower] = min(getattr(defaults, lower), most)
-    return Limits(**given)
+        context_bytes = values.setdefault("context_bytes", upload)
+        if context_bytes != upload:
+            errors.append(
+                f"{MAX_UPLOAD_VARIABLE}: is {upload}, but {LIMITS_VARIABLE} has context_bytes {context_bytes}; "
+                "leave one of them out"
+            )
+    defaults = InstallationLimits()
+    for lower, upper in _ORDERED_PAIRS:
+        maximum = values.get(upper, getattr(defaults, upper))
+        if lower in values and values[lower] > maximum:
+            errors.append(
+                f"{LIMITS_VARIABLE}: {lower} is {values[lower]}, above {upper}, {maximum}; change one of them"
+            )
+        elif lower not in values:
+            values[lower] = min(getattr(defaults, lower), maximum)
+    return InstallationLimits(**values)
 
 
-def _given(text: str, wrong: list[str]) -> Iterable[tuple[str, int]]:
-    """The limits that are said and may be so."""
+def _parse_limits(text: str, errors: list[str]) -> Iterable[tuple[str, int]]:
+    """Yield the valid limits of the variable."""
     if not text.strip():
         return
     try:
-        found = json.loads(text, object_pairs_hook=tuple)
+        pairs = json.loads(text, object_pairs_hook=tuple)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, tuple):
-        wrong.append(f'{NAME}: must be a JSON object, such as {{"queue": 1000, "run_max_seconds": 86400}}')
+        pairs = None
+    if not isinstance(pairs, tuple):
+        errors.append(
+            f'{LIMITS_VARIABLE}: must be a JSON object, such as {{"queue": 1000, "run_max_seconds": 86400}}'
+        )
         return
     seen: set[str] = set()
-    for name, value in found:
-        if name not in KEYS:
-            wrong.append(f"{NAME}: there is no limit {name[:100]!r}; there are {', '.join(sorted(KEYS))}")
+    for name, value in pairs:
+        if name not in RANGES:
+            errors.append(
+                f"{LIMITS_VARIABLE}: unknown limit {name[:100]!r}; known are {', '.join(sorted(RANGES))}"
+            )
         elif name in seen:
-            wrong.append(f"{NAME}: {name} is given twice")
-        elif type(value) is not int or not KEYS[name][0] <= value <= KEYS[name][1]:
-            least, most = KEYS[name]
-            shown = json.dumps(value, default=str)[:40]
-            wrong.append(f"{NAME}: {name} must be a whole number from {least} to {most}, not {shown}")
+            errors.append(f"{LIMITS_VARIABLE}: {name} is given twice")
+        elif type(value) is not int or not RANGES[name][0] <= value <= RANGES[name][1]:
+            minimum, maximum = RANGES[name]
+            got = json.dumps(value, default=str)[:40]
+            errors.append(
+                f"{LIMITS_VARIABLE}: {name} must be a whole number from {minimum} to {maximum}, not {got}"
+            )
         else:
             yield name, value
         seen.add(name)
 
 
-def _upload(text: str, wrong: list[str]) -> int | None:
+def _parse_max_upload(text: str, errors: list[str]) -> int | None:
     if not text.strip():
         return None
-    least, most = KEYS["context_bytes"]
+    minimum, maximum = RANGES["context_bytes"]
     try:
         value = int(float(text))
     except (ValueError, OverflowError):
         value = 0
-    if not least <= value <= most:
-        wrong.append(f"{UPLOAD}: must be a number of bytes from {least} to {most}, for example {100 * _MIB}")
+    if not minimum <= value <= maximum:
+        errors.append(
+            f"{MAX_UPLOAD_VARIABLE}: must be a number of bytes from {minimum} to {maximum}, "
+            f"for example {100 * _MIB}"
+        )
         return None
     return value

@@ -1,6 +1,6 @@
-"""The kinds we read and write, as addresses at the apiserver.
+"""The kinds that Crewyard reads and writes, with their apiserver paths.
 
-Called by `kube.client` and by everyone who names a kind.
+Called by `kube.client` and its callers.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from crds import names
 
 @dataclass(frozen=True)
 class Kind:
-    """A namespaced kind: `group` is empty for the core group."""
+    """A namespaced kind; `group` is empty for the core group."""
 
     group: str
     version: str
@@ -20,18 +20,18 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """The value of `apiVersion` in objects of this kind."""
+        """The `apiVersion` of objects of this kind."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str, name: str | None = None, subresource: str | None = None) -> str:
-        """The address of the collection, of one object, or of a subresource.
+        """Return the path of the collection, of one object, or of a subresource.
 
-        A name that somebody wrote into a field (a Secret's) stays one part of it, whatever is in it.
+        An untrusted name (of a Secret in a spec, for example) always stays one path segment.
         """
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         parts = [root, "namespaces", namespace, self.plural]
         if name:
-            # Dots alone would be steps on the way; with a hyphen behind they are a name that no object has.
+            # Segments of dots alone would change the path; with a hyphen they are a name that no object has.
             parts.append(quote(name, safe=":") if name.strip(".") else f"{name}-")
         return "/".join([*parts, subresource] if subresource else parts)
 
@@ -42,4 +42,4 @@ RUN = Kind(names.GROUP, names.VERSION, "runs", "Run")
 POD = Kind("", "v1", "pods", "Pod")
 SECRET = Kind("", "v1", "secrets", "Secret")
 EVENT = Kind("", "v1", "events", "Event")
-OWN = (PROJECT, DEPLOYMENT, RUN)
+OWN_KINDS = (PROJECT, DEPLOYMENT, RUN)

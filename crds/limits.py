@@ -1,7 +1,7 @@
-"""Plans and timeouts, which api and controller must compute alike.
+"""Plans and run timeouts, computed identically by API and controller.
 
-Precedence of a run's timeout: Run, configuration file,
-Project, default; never above the installation's maximum.
+Precedence of a run's timeout: Run, configuration file, Project, default; never above the installation's
+maximum.
 """
 
 import json
@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crds import durations
-from crds.installation_limits import Limits
+from crds.installation_limits import InstallationLimits
 from crds.objects import Deployment, Project, Run
 
-GRACE = 10
-"""Seconds from SIGTERM to SIGKILL of a crew."""
-FLUSH = 50
-"""Seconds a runner has after its crew's death to deliver events, artifacts and result."""
+GRACE_SECONDS = 10
+"""From SIGTERM to SIGKILL of a crew."""
+FLUSH_SECONDS = 50
+"""For the runner to deliver events, artifacts and result after its crew has exited."""
 
 
 @dataclass(frozen=True)
 class PlanLimits:
-    """What a plan allows."""
+    """Limits of a plan."""
 
     requests_per_minute: int
     concurrent_runs: int
@@ -39,15 +39,15 @@ class Plans:
     )
 
     def of(self, plan: str) -> PlanLimits:
-        """The limits of a plan; an unknown one counts as free, the smallest."""
+        """Return the limits of a plan; an unknown one counts as free, the smallest."""
         return self.by_name.get(plan) or self.by_name["free"]
 
 
 def parse_plans(text: str) -> Plans:
-    """The plans of CREWYARD_PLANS, over the built-in ones. Raises ValueError naming the plan and the key."""
+    """Parse CREWYARD_PLANS on top of the built-in plans. Raises ValueError naming the plan and the key."""
     plans = dict(Plans().by_name)
-    given = json.loads(text) if text.strip() else {}
-    for name, limits in given.items():
+    configured = json.loads(text) if text.strip() else {}
+    for name, limits in configured.items():
         try:
             plans[name] = PlanLimits(int(limits["requests_per_minute"]), int(limits["concurrent_runs"]))
         except (KeyError, TypeError, ValueError) as error:
@@ -57,11 +57,13 @@ def parse_plans(text: str) -> Plans:
     return Plans(plans)
 
 
-def run_timeout(run: Run, deployment: Deployment | None, project: Project | None, limits: Limits) -> int:
-    """The seconds a run may take, counted from its claim."""
-    asked = (
+def run_timeout(
+    run: Run, deployment: Deployment | None, project: Project | None, limits: InstallationLimits
+) -> int:
+    """Return the seconds that a run may take, counted from its claim."""
+    requested = (
         run.spec.get("timeout")
         or (deployment.plan.get("timeout") if deployment else None)
         or ((project.spec.get("run") or {}).get("timeout") if project else None)
     )
-    return min(durations.seconds(asked) if asked else limits.run_seconds, limits.run_max_seconds)
+    return min(durations.seconds(requested) if requested else limits.run_seconds, limits.run_max_seconds)

@@ -1,8 +1,7 @@
-"""Names that everything agrees on: group, labels, annotations, and ids against object names.
+"""Shared names: API group, labels, annotations, and the mapping between API ids and object names.
 
-An id of the API carries an underscore (`run_ab12`), which no object name may;
-the object is `run-ab12`. Only the first separator is exchanged, so that the
-mapping has an inverse. Standard library only.
+An id of the API contains an underscore (`run_ab12`), which object names must not; the object is `run-ab12`.
+Only the first separator is replaced, to keep the mapping reversible. Standard library only.
 """
 
 GROUP = "crewyard.dev"
@@ -20,14 +19,14 @@ COMPONENT_RUN = "run"
 COMPONENT_BUILD = "build"
 
 ANNOTATION_PUSHED_AT = f"{GROUP}/pushedAt"
-"""On a Project: when a webhook last told of a push, which brings the next look forward."""
+"""On a Project: when a webhook last reported a push; the controller then polls early."""
 ANNOTATION_REQUESTED_AT = f"{GROUP}/requestedAt"
 ANNOTATION_GITHUB = f"{GROUP}/github"
-"""On a Deployment: what GitHub was told of it last, written by the controller."""
+"""On a Deployment: the state last reported to GitHub, written by the controller."""
 ANNOTATION_POLLED = f"{GROUP}/polled"
-"""On a Deployment that nobody asked for but its Project's source: it may give way to a newer commit."""
+"""On a Deployment that polling created, without a request: a newer commit may supersede it."""
 ANNOTATION_CLOSED = f"{GROUP}/closed"
-"""On a preview: its pull request is closed, so that it can go."""
+"""On a preview: its pull request is closed and the preview can be deleted."""
 
 RUN_PREFIX = "run-"
 DEPLOYMENT_PREFIX = "dep-"
@@ -35,15 +34,15 @@ MAX_NAME = 52
 
 
 def id_of(name: str) -> str:
-    """The API's id of an object: `run-ab-12` → `run_ab-12`."""
+    """Return the API id of an object: `run-ab-12` → `run_ab-12`."""
     return name.replace("-", "_", 1)
 
 
 def name_of(identifier: str) -> str:
-    """The object's name of an id: `run_ab-12` → `run-ab-12`. Anything else becomes no valid name."""
+    """Return the object name of an id: `run_ab-12` → `run-ab-12`. Other texts give no valid name."""
     return identifier.replace("_", "-", 1)
 
 
 def env_secret(project: str) -> str:
-    """The Secret that holds a project's environment variables."""
+    """Return the name of the Secret with a project's environment variables."""
     return f"{project}-env"

@@ -1,7 +1,7 @@
-"""Views of the three kinds: read-only, typed, and tolerant of fields they do not know.
+"""Read-only, typed views of the custom resources and pods, tolerant of unknown fields.
 
-A view wraps the object as the apiserver gave it. The controller and the
-projector read through views; what they write are plain dictionaries.
+A view wraps the object from the apiserver. The controller and the projector read through views and write
+plain dictionaries.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 from crds import conditions
 from crds.kinds import Kind
-from crds.reasons import RUN_ENDS
+from crds.reasons import TERMINAL_RUN_PHASES
 from crds.times import parse_time
 
 Json = Mapping[str, Any]
@@ -19,27 +19,27 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Object:
-    """What every object has."""
+    """A view of any object."""
 
     raw: Json
 
     @property
     def metadata(self) -> Json:
         """The object's metadata."""
-        found: Json = self.raw.get("metadata") or {}
-        return found
+        metadata: Json = self.raw.get("metadata") or {}
+        return metadata
 
     @property
     def spec(self) -> Json:
-        """What is wanted."""
-        found: Json = self.raw.get("spec") or {}
-        return found
+        """The desired state."""
+        spec: Json = self.raw.get("spec") or {}
+        return spec
 
     @property
     def status(self) -> Json:
-        """What was seen."""
-        found: Json = self.raw.get("status") or {}
-        return found
+        """The observed state."""
+        status: Json = self.raw.get("status") or {}
+        return status
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Object:
 
     @property
     def uid(self) -> str:
-        """Its uid: another object of the same name has another one."""
+        """Its uid; a recreated object of the same name has another one."""
         return str(self.metadata.get("uid", ""))
 
     @property
@@ -63,12 +63,12 @@ class Object:
 
     @property
     def generation(self) -> int:
-        """How often the spec changed."""
+        """Its generation, which counts changes of the spec."""
         return int(self.metadata.get("generation", 0))
 
     @property
     def deleting(self) -> bool:
-        """Whether its deletion has begun."""
+        """Whether it is being deleted."""
         return "deletionTimestamp" in self.metadata
 
     @property
@@ -87,7 +87,7 @@ class Object:
         return frozenset(owner["uid"] for owner in self.metadata.get("ownerReferences") or ())
 
     def owner_uid(self, kind: Kind) -> str | None:
-        """The uid of its owner of that kind; None while it has none."""
+        """Return the uid of its owner of that kind, or None."""
         for owner in self.metadata.get("ownerReferences") or ():
             if (owner.get("kind"), owner.get("apiVersion")) == (kind.name, kind.api_version):
                 return str(owner["uid"])
@@ -95,7 +95,7 @@ class Object:
 
     @property
     def created(self) -> datetime:
-        """When it was created, in whole seconds."""
+        """Its creation time, in whole seconds."""
         return parse_time(str(self.metadata["creationTimestamp"]))
 
     @property
@@ -105,7 +105,7 @@ class Object:
 
     @property
     def phase(self) -> str:
-        """Its phase; Pending where none was written."""
+        """Its phase; Pending where none is set."""
         return str(self.status.get("phase") or "Pending")
 
     @property
@@ -135,7 +135,7 @@ class Project(Object):
 
     @property
     def last_order(self) -> int:
-        """The greatest order given so far."""
+        """The greatest order assigned so far."""
         return int(self.status.get("lastOrder") or 0)
 
 
@@ -155,7 +155,7 @@ class Deployment(Object):
 
     @property
     def image(self) -> str | None:
-        """Its image by digest, once built."""
+        """Its image by digest, after the build."""
         return self.status.get("image")
 
     @property
@@ -170,24 +170,24 @@ class Deployment(Object):
 
     @property
     def order(self) -> int:
-        """Its order; 0 where it has none yet."""
+        """Its order; 0 before one is assigned."""
         return int(self.status.get("order") or 0)
 
     @property
     def activation(self) -> int:
-        """How often a rollback to it was asked for."""
+        """The number of requested rollbacks to it."""
         return int(self.spec.get("activation") or 0)
 
     @property
     def activation_seen(self) -> int:
-        """How many of these were answered."""
+        """The number of rollbacks handled by the controller."""
         return int(self.status.get("activationSeen") or 0)
 
     @property
     def plan(self) -> Json:
-        """What its configuration says."""
-        found: Json = self.status.get("plan") or {}
-        return found
+        """The plan from its configuration."""
+        plan: Json = self.status.get("plan") or {}
+        return plan
 
 
 @dataclass(frozen=True)
@@ -196,37 +196,37 @@ class Run(Object):
 
     @property
     def project(self) -> str | None:
-        """Its Project's name: as resolved, else as asked for."""
+        """Its Project's name: resolved, else as requested."""
         return self.status.get("project") or self.spec.get("project")
 
     @property
     def deployment(self) -> str | None:
-        """Its Deployment's name: as resolved, else as asked for."""
+        """Its Deployment's name: resolved, else as requested."""
         return self.status.get("deployment") or self.spec.get("deployment")
 
     @property
     def cancel(self) -> bool:
-        """Whether its cancellation was asked for."""
+        """Whether its cancellation was requested."""
         return bool(self.spec.get("cancel"))
 
     @property
     def ended(self) -> bool:
-        """Whether it has reached its end."""
-        return self.phase in RUN_ENDS
+        """Whether its phase is terminal."""
+        return self.phase in TERMINAL_RUN_PHASES
 
     @property
     def claim(self) -> Json | None:
-        """The pod that was given the run, `{podUid, time}`."""
+        """The pod that claimed the run, `{podUid, time}`."""
         return self.status.get("claim")
 
     @property
     def result(self) -> Json | None:
-        """What the pod reported."""
+        """The result that the pod reported."""
         return self.status.get("result")
 
     @property
     def pod(self) -> Json | None:
-        """The pod that was made for it, `{name, uid}`."""
+        """The pod created for it, `{name, uid}`."""
         return self.status.get("pod")
 
 
@@ -244,11 +244,11 @@ class Pod(Object):
 
     @property
     def finished(self) -> bool:
-        """Whether no container of it will run again."""
+        """Whether all of its containers have terminated for good."""
         return self.phase in ("Succeeded", "Failed")
 
     def terminated(self, container: str) -> Json | None:
-        """How a container ended (`exitCode`, `reason`, `message`, `finishedAt`); None while it has not."""
+        """Return a container's `terminated` state (exitCode, reason, message, finishedAt), or None."""
         for status in self.containers:
             if status.get("name") == container:
                 return (status.get("state") or {}).get("terminated")

@@ -1,9 +1,8 @@
-"""Tokens that the controller gives to pods and the facade believes.
+"""Tokens that the controller issues to pods and the API verifies.
 
-A token names one object (namespace, name, uid), what it is for, and until when,
-signed with HMAC-SHA256 by a key that api and controller share. It is no session:
-nothing is stored, and it opens only the calls of docs/protocol.md for that
-object. Standard library only.
+A token contains one object (namespace, name, uid), its purpose and its expiry, signed with HMAC-SHA256 by a
+key that API and controller share. It is stateless, and it authorizes only the calls of docs/protocol.md for
+that object. Standard library only.
 """
 
 import base64
@@ -14,16 +13,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 TokenKind = Literal["run", "build", "upload"]
-MAX_LENGTH = 2048
+MAX_TOKEN_LENGTH = 2048
 
 
 class TokenInvalid(Exception):
-    """The token is malformed, of another key, or expired. The text says which, for our logs only."""
+    """The token is malformed, has a wrong signature, or is expired. The text says which, for logs only."""
 
 
 @dataclass(frozen=True)
-class Token:
-    """What a verified token says; `expires` in epoch seconds."""
+class PodToken:
+    """Claims of a verified token; `expires` in epoch seconds."""
 
     kind: str
     namespace: str
@@ -45,22 +44,22 @@ def _sign(key: str, body: str) -> bytes:
 
 
 def mint(key: str, kind: TokenKind, namespace: str, name: str, uid: str, expires: int) -> str:
-    """A token for one object. The same arguments give the same token. Raises ValueError for an empty key."""
+    """Return a token for one object; equal arguments give equal tokens. Raises ValueError without a key."""
     if not key:
         raise ValueError("the token key is empty; set CREWYARD_TOKEN_KEY")
     body = _encode(json.dumps([kind, namespace, name, uid, expires], separators=(",", ":")).encode())
     return f"{body}.{_encode(_sign(key, body))}"
 
 
-def verify(key: str, text: str, now: float) -> Token:
-    """What `text` says, if `key` signed it and it has not expired at `now`. Raises TokenInvalid."""
+def verify(key: str, text: str, now: float) -> PodToken:
+    """Return the claims of `text`, signed by `key` and not expired at `now`. Raises TokenInvalid."""
     body, separator, signature = text.partition(".")
-    if not key or not separator or len(text) > MAX_LENGTH or not text.isascii():
+    if not key or not separator or len(text) > MAX_TOKEN_LENGTH or not text.isascii():
         raise TokenInvalid("malformed")
-    # Compared as text: decoding would take more than one spelling for the same signature.
+    # Compared as text: decoding would accept several spellings of one signature.
     if not hmac.compare_digest(signature.encode(), _encode(_sign(key, body)).encode()):
         raise TokenInvalid("signature")
     kind, namespace, name, uid, expires = json.loads(_decode(body))
     if now >= expires:
         raise TokenInvalid("expired")
-    return Token(kind, namespace, name, uid, expires)
+    return PodToken(kind, namespace, name, uid, expires)

@@ -1,8 +1,8 @@
-"""Every reason an object can give, as one stable word each.
+"""All reasons and phases of the custom resources, as stable CamelCase words.
 
-They are part of the interface: kubectl users select by them, clients of the API
-branch on `error.reason`. Written by controller, build pods and runner; the
-runner and the plan repeat the words they use, since they import nothing of ours.
+They are part of the interface: kubectl users select by them, API clients branch on `error.reason`. Written by
+controller, build pods and runner; runner and plan repeat the ones they use, because they do not import this
+package.
 """
 
 from enum import StrEnum
@@ -70,8 +70,8 @@ class DeploymentPhase(StrEnum):
     SUPERSEDED = "Superseded"
 
 
-RUN_ENDS = frozenset({RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.CANCELED})
-"""The phases a Run never leaves."""
+TERMINAL_RUN_PHASES = frozenset({RunPhase.SUCCEEDED, RunPhase.FAILED, RunPhase.CANCELED})
+"""The phases that a Run never leaves."""
 
 STATUS_OF_PHASE: dict[str, str] = {phase: phase.lower() for phase in (*RunPhase, *DeploymentPhase)}
-"""Kubernetes' CamelCase to the API's lower case, the one table."""
+"""Phases in CamelCase to the API's statuses in lower case."""

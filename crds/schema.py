@@ -1,7 +1,7 @@
-"""The CRDs' own schemas, read from their YAML: the one place where fields are defined.
+"""The schemas of the CRDs, read from their YAML: the only definition of the fields.
 
-Called by the facade (to check what it is about to create, and to describe it)
-and by the tests that hold documentation against code.
+Called by the API (to validate objects before it creates them, and for its OpenAPI document) and by tests that
+compare documentation with code.
 """
 
 from functools import cache
@@ -19,14 +19,14 @@ _FILES = {PROJECT.plural: "project.yaml", DEPLOYMENT.plural: "deployment.yaml", 
 
 @cache
 def definition(kind: Kind) -> dict[str, Any]:
-    """The CustomResourceDefinition of one of our kinds, as it is applied."""
-    loaded: dict[str, Any] = yaml.safe_load((Path(__file__).parent / _FILES[kind.plural]).read_text())
-    return loaded
+    """Return the CustomResourceDefinition of a kind, as it is applied."""
+    crd: dict[str, Any] = yaml.safe_load((Path(__file__).parent / _FILES[kind.plural]).read_text())
+    return crd
 
 
 @cache
 def openapi(kind: Kind) -> dict[str, Any]:
-    """The openAPIV3Schema of one of our kinds."""
+    """Return the openAPIV3Schema of a kind."""
     versions = definition(kind)["spec"]["versions"]
     schema: dict[str, Any] = next(v for v in versions if v["name"] == names.VERSION)["schema"][
         "openAPIV3Schema"
@@ -36,5 +36,5 @@ def openapi(kind: Kind) -> dict[str, Any]:
 
 @cache
 def validator(kind: Kind) -> Draft202012Validator:
-    """Checks objects of a kind by types, sizes and patterns; CEL rules are the apiserver's to check."""
+    """Return a validator of types, sizes and patterns; only the apiserver checks CEL rules."""
     return Draft202012Validator(openapi(kind), format_checker=FormatChecker())

@@ -1,7 +1,7 @@
-"""Monotonic ULIDs: 26 characters that sort by time, and by order of making within a millisecond.
+"""Monotonic ULIDs: 26 characters that sort by time, and by order of generation within a millisecond.
 
-Names of runs and of uploaded deployments are made of them (lower-case, as object
-names must be). Called by accept, the routes of deployments and the store.
+Part of the names of runs and uploaded deployments (lower case, as object names require). Called by the API's
+routes of runs and deployments and by the store.
 """
 
 import secrets
@@ -12,18 +12,18 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _RANDOM_BITS = 80
 
 
-class Ulids:
-    """A source of ULIDs, each greater than all it gave before, also when the clock steps back."""
+class UlidGenerator:
+    """Generator of ULIDs; each is greater than all before, also when the clock steps back."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last = 0
 
     def next(self, now_ms: int) -> str:
-        """The next ULID at `now_ms` (epoch milliseconds)."""
+        """Return the next ULID at `now_ms` (epoch milliseconds)."""
         with self._lock:
             fresh = (now_ms << _RANDOM_BITS) | secrets.randbits(_RANDOM_BITS - 1)
-            # The step is random too, so that a name does not tell its neighbour's.
+            # The increment is random too, to keep neighbouring names unguessable.
             self._last = (
                 fresh
                 if fresh >> _RANDOM_BITS > self._last >> _RANDOM_BITS
@@ -33,13 +33,13 @@ class Ulids:
 
 
 def encode(value: int) -> str:
-    """The 26 letters of a 128-bit number, in the order of the numbers."""
+    """Encode a 128-bit number as 26 characters that sort like the numbers."""
     return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -1, -5))
 
 
-_source = Ulids()
+_generator = UlidGenerator()
 
 
 def new() -> str:
-    """The process's next ULID."""
-    return _source.next(time.time_ns() // 1_000_000)
+    """Return the next ULID of this process."""
+    return _generator.next(time.time_ns() // 1_000_000)

@@ -1,10 +1,8 @@
-"""The Kubernetes API as we use it: raw dictionaries in, raw dictionaries out.
+"""Kubernetes API client: raw dictionaries in, raw dictionaries out.
 
-The only module that knows the client library (the `aio` half of `kubernetes`,
-which gives configuration, authentication and connections). Called by the
-reconcilers and by the facade. Each call has a time limit and raises the errors
-of `kube.errors`; nothing is retried here, callers know what a retry means.
-Only merge patches are offered, never a whole-object PUT: one writer per field.
+The only module that uses the client library (`kubernetes.aio`, for configuration, authentication and
+connections). Called by the reconcilers and the API. Each call has a timeout and raises the errors of
+`kube.errors`; retries are left to the callers. Offers merge patches only, never PUT: one writer per field.
 """
 
 import asyncio
@@ -19,19 +17,19 @@ from kubernetes.aio import client, config
 
 from crds.kinds import Kind
 from kube import errors, table
-from kube.decoding import decoded, refusal
+from kube.decoding import decode, status_of_error
 
-REQUEST_TIMEOUT = 30.0
-CONNECT_TIMEOUT = 5.0
-PAGE = 200
-"""Objects that a list brings at a time: where they are looked at one by one, no more are in memory."""
-JSON = "application/json"
+REQUEST_TIMEOUT_SECONDS = 30.0
+CONNECT_TIMEOUT_SECONDS = 5.0
+PAGE_SIZE = 200
+"""Objects per list page; bounds the memory of callers that process objects one by one."""
+JSON_TYPE = "application/json"
 Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A consistent list and the resourceVersion from which a watch continues it."""
+    """A consistent list and the resourceVersion where a watch continues."""
 
     items: list[Object]
     resource_version: str
@@ -45,8 +43,8 @@ class WatchEvent:
     object: Object
 
 
-class Kube:
-    """A connection to one apiserver, bound to one namespace."""
+class KubeClient:
+    """A client of one apiserver, bound to one namespace."""
 
     def __init__(self, api: client.ApiClient, namespace: str, field_manager: str | None = None) -> None:
         self._api = api
@@ -54,10 +52,10 @@ class Kube:
         self._writer = {"fieldManager": field_manager} if field_manager else {}
 
     @classmethod
-    async def connect(cls, namespace: str, field_manager: str | None = None) -> "Kube":
-        """A connection with the pod's service account, or else the current kubeconfig context.
+    async def connect(cls, namespace: str, field_manager: str | None = None) -> "KubeClient":
+        """Return a client that uses the pod's service account, or else the current kubeconfig context.
 
-        `field_manager` is the name under which managedFields list what we write.
+        `field_manager` is the manager of our writes in managedFields.
         Raises `kubernetes.aio.config.ConfigException` where there is neither.
         """
         settings = client.Configuration()
@@ -66,12 +64,12 @@ class Kube:
         except config.ConfigException:
             await config.load_kube_config(client_configuration=settings)
         settings.connection_pool_maxsize = 64
-        # Else ~/.netrc and the environment are read again at every call, on another thread.
+        # Otherwise aiohttp reads ~/.netrc and the environment on each call, in another thread.
         settings.client_session_kwargs = {"trust_env": bool(getproxies_environment())}
         return cls(client.ApiClient(settings), namespace, field_manager)
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._api.close()
 
     async def _open(
@@ -82,7 +80,7 @@ class Kube:
         body: Any,
         content_type: str,
         timeout: aiohttp.ClientTimeout,
-        accept: str = JSON,
+        accept: str = JSON_TYPE,
     ) -> aiohttp.ClientResponse:
         headers = {"Content-Type": content_type, "Accept": accept}
         token = await self._api.configuration.get_api_key_with_prefix("BearerToken", alias="authorization")
@@ -90,14 +88,16 @@ class Kube:
             headers["Authorization"] = token
         url = self._api.configuration.host + path + ("?" + urlencode(query) if query else "")
         try:
-            answer = await self._api.rest_client.request(
+            response_wrapper = await self._api.rest_client.request(
                 method, url, headers=headers, body=body, _request_timeout=timeout
             )
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise errors.Unavailable(0, "Unreachable", f"the apiserver cannot be reached: {error}") from error
-        response: aiohttp.ClientResponse = answer.response
+            raise errors.KubeUnavailable(
+                0, "Unreachable", f"the apiserver cannot be reached: {error}"
+            ) from error
+        response: aiohttp.ClientResponse = response_wrapper.response
         if response.status >= 400:
-            raise errors.from_status(response.status, refusal(await _read(response)))
+            raise errors.from_status(response.status, status_of_error(await _read(response)))
         return response
 
     async def call(
@@ -106,24 +106,24 @@ class Kube:
         path: str,
         query: Mapping[str, str] | None = None,
         body: Any = None,
-        content_type: str = JSON,
-        accept: str = JSON,
+        content_type: str = JSON_TYPE,
+        accept: str = JSON_TYPE,
     ) -> Object:
-        """One call to any path, with a JSON answer."""
-        limit = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT, sock_connect=CONNECT_TIMEOUT)
-        response = await self._open(method, path, query or {}, body, content_type, limit, accept)
-        found: Object = decoded(await _read(response))
-        return found
+        """Call any path and return the JSON response."""
+        timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_SECONDS, sock_connect=CONNECT_TIMEOUT_SECONDS)
+        response = await self._open(method, path, query or {}, body, content_type, timeout, accept)
+        body_json: Object = decode(await _read(response))
+        return body_json
 
     async def get(self, kind: Kind, name: str) -> Object | None:
-        """The object as etcd has it now, or None."""
+        """Return the current object from etcd, or None."""
         try:
             return await self.call("GET", kind.path(self.namespace, name))
-        except errors.NotFound:
+        except errors.KubeNotFound:
             return None
 
     async def list(self, kind: Kind, labels: str = "", fields: str = "") -> Listing:
-        """All objects that match, as etcd has them now (linearizable), read in pages."""
+        """List all matching objects from etcd (linearizable), in pages."""
         items: list[Object] = []
         version = ""
         async for page in self.pages(kind, labels, fields):
@@ -132,19 +132,24 @@ class Kube:
         return Listing(items, version)
 
     async def pages(self, kind: Kind, labels: str = "", fields: str = "") -> AsyncIterator[Listing]:
-        """What `list` gives, all of one state, of which no more than two pages are ever held."""
+        """Yield the pages of `list`, all of one consistent state; at most two pages are in memory."""
         async for page in self._pages(kind, labels, fields):
             yield Listing(page.get("items") or [], page["metadata"]["resourceVersion"])
 
     async def names(self, kind: Kind, labels: str = "", fields: str = "") -> frozenset[str]:
-        """The names of what `list` gives, for a small part of what that costs both sides."""
+        """Return the names of the matching objects; much cheaper than `list` for client and apiserver."""
         pages = self._pages(kind, labels, fields, table.ACCEPT, table.WITHOUT_OBJECTS)
         return frozenset([name async for page in pages for name in table.names(page)])
 
     async def _pages(
-        self, kind: Kind, labels: str, fields: str, accept: str = JSON, more: Mapping[str, str] | None = None
+        self,
+        kind: Kind,
+        labels: str,
+        fields: str,
+        accept: str = JSON_TYPE,
+        extra_query: Mapping[str, str] | None = None,
     ) -> AsyncIterator[Object]:
-        query = {"limit": str(PAGE), **(more or {})}
+        query = {"limit": str(PAGE_SIZE), **(extra_query or {})}
         if labels:
             query["labelSelector"] = labels
         if fields:
@@ -158,14 +163,14 @@ class Kube:
             query = {**query, "continue": token}
 
     async def create(self, kind: Kind, body: Mapping[str, Any]) -> Object:
-        """Creates an object. Raises AlreadyExists, Invalid or Forbidden where it is refused."""
-        whole = {"apiVersion": kind.api_version, "kind": kind.name, **body}
-        return await self.call("POST", kind.path(self.namespace), self._writer, whole)
+        """Create an object. Raises AlreadyExists, Invalid or KubeForbidden."""
+        manifest = {"apiVersion": kind.api_version, "kind": kind.name, **body}
+        return await self.call("POST", kind.path(self.namespace), self._writer, manifest)
 
     async def patch(
         self, kind: Kind, name: str, body: Mapping[str, Any], subresource: str | None = None
     ) -> Object:
-        """Merges `body` into an object (RFC 7386). A `metadata.resourceVersion` in it is a precondition."""
+        """Apply a merge patch (RFC 7386). A `metadata.resourceVersion` in `body` is a precondition."""
         path = kind.path(self.namespace, name, subresource)
         return await self.call("PATCH", path, self._writer, dict(body), "application/merge-patch+json")
 
@@ -177,7 +182,7 @@ class Kube:
         resource_version: str | None = None,
         grace_seconds: int | None = None,
     ) -> bool:
-        """Deletes an object if the preconditions hold; False where it is gone already. Raises Conflict."""
+        """Delete an object if the preconditions hold; return False if it was gone. Raises KubeConflict."""
         conditions = {
             key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value
         }
@@ -192,17 +197,17 @@ class Kube:
             options["gracePeriodSeconds"] = grace_seconds
         try:
             await self.call("DELETE", kind.path(self.namespace, name), body=options)
-        except errors.NotFound:
+        except errors.KubeNotFound:
             return False
         return True
 
     async def watch(
         self, kind: Kind, resource_version: str, labels: str = "", seconds: int = 240
     ) -> AsyncIterator[WatchEvent]:
-        """The changes after a resourceVersion, until the server ends the stream after `seconds`.
+        """Yield the changes after a resourceVersion until the server ends the stream after `seconds`.
 
-        Raises Expired where the version is too old, Unavailable where the stream breaks or is silent too
-        long; bookmarks come about every minute.
+        Raises Expired where the version is too old, KubeUnavailable where the stream breaks or stays silent
+        for 90 s; bookmarks arrive about every minute.
         """
         query = {
             "watch": "true",
@@ -212,32 +217,32 @@ class Kube:
         }
         if labels:
             query["labelSelector"] = labels
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=90)
-        response = await self._open("GET", kind.path(self.namespace), query, None, JSON, limit)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=90)
+        response = await self._open("GET", kind.path(self.namespace), query, None, JSON_TYPE, timeout)
         try:
             async for line in response.content:
-                event = decoded(line)
+                event = decode(line)
                 if event["type"] == "ERROR":
                     raise errors.from_status(int(event["object"].get("code") or 500), event["object"])
                 yield WatchEvent(event["type"], event["object"])
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise errors.Unavailable(0, "WatchBroken", f"the watch broke: {error}") from error
+            raise errors.KubeUnavailable(0, "WatchBroken", f"the watch broke: {error}") from error
         finally:
             response.close()
 
     async def pod_log(self, pod: str, container: str, follow: bool = False) -> AsyncIterator[bytes]:
-        """A container's log in chunks, to its end. Raises NotFound, or Invalid while it has not started."""
+        """Yield a container's log in chunks. Raises KubeNotFound, or Invalid before the container started."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod}/log"
         query = {"container": container, "follow": str(follow).lower()}
-        limit = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_TIMEOUT, sock_read=3600 if follow else 30
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_TIMEOUT_SECONDS, sock_read=3600 if follow else 30
         )
-        response = await self._open("GET", path, query, None, JSON, limit)
+        response = await self._open("GET", path, query, None, JSON_TYPE, timeout)
         try:
             async for chunk in response.content.iter_any():
                 yield chunk
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise errors.Unavailable(0, "LogBroken", f"the log stream broke: {error}") from error
+            raise errors.KubeUnavailable(0, "LogBroken", f"the log stream broke: {error}") from error
         finally:
             response.close()
 
@@ -246,4 +251,6 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     try:
         return await response.read()
     except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError) as error:
-        raise errors.Unavailable(0, "Unreachable", f"the apiserver's answer broke off: {error}") from error
+        raise errors.KubeUnavailable(
+            0, "Unreachable", f"the response of the apiserver ended early: {error}"
+        ) from error

@@ -1,35 +1,35 @@
-"""JSON as the apiserver sends it, read whatever users have put into it. Pure; called by `kube.client`."""
+"""Decoding of the apiserver's JSON at any nesting depth. Pure. Called by `kube.client`."""
 
 import json
 import sys
 from collections.abc import Mapping
 from typing import Any
 
-DEEPEST = 40_000
-"""Levels of a JSON text that are read; 60,000 fit into a thread's stack."""
+MAX_DEPTH = 40_000
+"""Nesting levels that are decoded; 60,000 fit into a thread's stack."""
 
 
-def decoded(raw: bytes) -> Any:
-    """The JSON value, however deeply it is nested. Raises ValueError where it is none.
+def decode(raw: bytes) -> Any:
+    """Decode JSON of any nesting depth. Raises ValueError where `raw` is not JSON.
 
-    The apiserver keeps objects of 10,000 levels, and what their managers own in as many again: one such
-    object must not keep all others from being listed.
+    The apiserver stores objects of 10,000 levels, and their managedFields double that; one such object must
+    not prevent listing the others.
     """
     try:
         return json.loads(raw)
     except RecursionError:
         before = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(before, DEEPEST))
+        sys.setrecursionlimit(max(before, MAX_DEPTH))
         try:
             return json.loads(raw)
         finally:
             sys.setrecursionlimit(before)
 
 
-def refusal(body: bytes) -> Mapping[str, Any]:
-    """The Status object of a refusal; one with its text as the message where it is none."""
+def status_of_error(body: bytes) -> Mapping[str, Any]:
+    """Return the Status object of an error response; where it is not JSON, its text as the message."""
     try:
-        found = json.loads(body)
+        status = json.loads(body)
     except ValueError:
         return {"message": body[:500].decode(errors="replace")}
-    return found if isinstance(found, dict) else {}
+    return status if isinstance(status, dict) else {}

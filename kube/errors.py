@@ -1,11 +1,11 @@
-"""What a call to the apiserver can fail with, by what the caller should do about it."""
+"""Errors of calls to the apiserver, one class per reaction of the caller. Raised by `kube.client`."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 class KubeError(Exception):
-    """The apiserver refused a call. `message` is its own text, which names the field where there is one."""
+    """The apiserver rejected a call. `message` is its own text and names the field where there is one."""
 
     def __init__(
         self, status: int, reason: str, message: str, details: Mapping[str, Any] | None = None
@@ -17,52 +17,58 @@ class KubeError(Exception):
         self.details = details or {}
 
 
-class NotFound(KubeError):
-    """The object, or its kind, is not there."""
+class KubeNotFound(KubeError):
+    """The object or its kind does not exist."""
 
 
 class AlreadyExists(KubeError):
-    """An object of that name is there."""
+    """An object of that name exists."""
 
 
-class Conflict(KubeError):
-    """The object changed since it was read, or a precondition does not hold: read again."""
+class KubeConflict(KubeError):
+    """The object changed since it was read, or a precondition does not hold; read again."""
 
 
 class Invalid(KubeError):
-    """The object breaks a rule of its schema: trying again will not help."""
+    """The object violates its schema; a retry does not help."""
 
 
-class Forbidden(KubeError):
-    """Our service account may not do this, or admission refused it."""
+class KubeForbidden(KubeError):
+    """The service account lacks the permission, or admission denied the call."""
 
 
 class Expired(KubeError):
-    """The resourceVersion is too old: list again."""
+    """The resourceVersion is too old; list again."""
 
 
-class Unavailable(KubeError):
-    """The apiserver could not be reached or was overloaded: try again later."""
+class KubeUnavailable(KubeError):
+    """The apiserver is unreachable or overloaded; retry later."""
 
 
-_BY_REASON: dict[str, type[KubeError]] = {
-    "NotFound": NotFound,
+_CLASSES_BY_REASON: dict[str, type[KubeError]] = {
+    "NotFound": KubeNotFound,
     "AlreadyExists": AlreadyExists,
-    "Conflict": Conflict,
+    "Conflict": KubeConflict,
     "Invalid": Invalid,
     "BadRequest": Invalid,
-    "Forbidden": Forbidden,
+    "Forbidden": KubeForbidden,
     "Expired": Expired,
     "Gone": Expired,
 }
 
 
 def from_status(code: int, body: Mapping[str, Any]) -> KubeError:
-    """The error for an answer: `body` is a metav1.Status where the apiserver gave one."""
+    """Return the error for a response; `body` is a metav1.Status where the apiserver sent one."""
     reason = str(body.get("reason") or "")
     message = str(body.get("message") or f"the apiserver answered {code}")
-    found = _BY_REASON.get(reason)
-    if found is None:
-        found = Unavailable if code >= 500 or code == 429 else KubeError
-        found = {404: NotFound, 409: Conflict, 410: Expired, 403: Forbidden, 422: Invalid}.get(code, found)
-    return found(code, reason or str(code), message, body.get("details"))
+    error_class = _CLASSES_BY_REASON.get(reason)
+    if error_class is None:
+        error_class = KubeUnavailable if code >= 500 or code == 429 else KubeError
+        error_class = {
+            404: KubeNotFound,
+            409: KubeConflict,
+            410: Expired,
+            403: KubeForbidden,
+            422: Invalid,
+        }.get(code, error_class)
+    return error_class(code, reason or str(code), message, body.get("details"))

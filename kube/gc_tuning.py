@@ -1,16 +1,15 @@
-"""The garbage collector of a process that serves for months. Called by controller and facade when ready.
+"""Garbage collector settings for long-lived processes. Called by controller and API when ready.
 
-A full collection looks at every object there is: 150,000 after the imports alone, a tenth of a second in
-which nobody is answered.
+A full collection visits every object: 150,000 after the imports alone, a pause of a tenth of a second.
 """
 
 import gc
 
-YOUNG = 10_000
-"""So many objects more than went, and those are looked at; Python's own 700 suits programs of seconds."""
+GENERATION_0_THRESHOLD = 10_000
+"""Net new objects before a collection; Python's default of 700 suits short programs."""
 
 
-def settle() -> None:
-    """Takes all objects of now for good: collections look only at what comes after."""
+def freeze_startup_objects() -> None:
+    """Freeze all current objects: collections visit only later ones."""
     gc.freeze()
-    gc.set_threshold(YOUNG, 10, 10)
+    gc.set_threshold(GENERATION_0_THRESHOLD, 10, 10)

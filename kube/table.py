@@ -1,4 +1,4 @@
-"""Lists as the apiserver prints them for kubectl, without the objects. Pure.
+"""Lists in the apiserver's Table format, as kubectl prints them, without the objects. Pure.
 
 Source: Kubernetes, "API concepts", receiving resources as Tables. Called by `kube.client`.
 """
@@ -11,7 +11,7 @@ WITHOUT_OBJECTS = {"includeObject": "None"}
 
 
 def names(page: Mapping[str, Any]) -> Iterator[str]:
-    """The objects' names in a page of a Table; the first column has them where none says so."""
+    """Yield the object names in a Table page, from the column of format `name`, else from the first one."""
     columns = page.get("columnDefinitions") or ()
-    name = next((index for index, one in enumerate(columns) if one.get("format") == "name"), 0)
-    return (str(row["cells"][name]) for row in page.get("rows") or ())
+    name_index = next((index for index, column in enumerate(columns) if column.get("format") == "name"), 0)
+    return (str(row["cells"][name_index]) for row in page.get("rows") or ())

@@ -1,1 +1,1 @@
-"""Container images as values: layers, manifests, the runner's files."""
+"""Container images: layers, manifests, image files, the runner's files."""

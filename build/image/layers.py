@@ -1,4 +1,4 @@
-"""Image layers that depend on nothing but their content. Called by build.assemble."""
+"""Reproducible image layers, a function of their content only. Called by build.assemble."""
 
 import gzip
 import hashlib
@@ -11,13 +11,13 @@ from typing import IO, Any
 
 _IN_MEMORY_BYTES = 32 << 20
 _COMPRESSION = 6
-# /app/artifacts belongs to the crew's user; a layer must neither replace nor fill it.
+# /app/artifacts belongs to the crew's user; a layer must neither replace it nor add files.
 _ARTIFACTS = "artifacts"
 
 
 @dataclass(frozen=True)
 class LayerFile:
-    """Where the file goes in the image (relative to /), its content and whether it may be executed."""
+    """A file of a layer: path relative to /, content, executable bit."""
 
     path: str
     data: bytes
@@ -25,7 +25,7 @@ class LayerFile:
 
 
 @dataclass(frozen=True)
-class Layer:
+class ImageLayer:
     """A compressed layer: `size` and `digest` of the blob, `diff_id` of the tar inside it."""
 
     content: IO[bytes]
@@ -34,8 +34,8 @@ class Layer:
     diff_id: str
 
 
-class _Hashing:
-    """Counts and hashes what is written through it."""
+class _HashingWriter:
+    """Writer that counts and hashes the bytes."""
 
     def __init__(self, target: Any) -> None:
         self._target, self._hash, self.size = target, hashlib.sha256(), 0
@@ -54,40 +54,40 @@ class _Hashing:
         return f"sha256:{self._hash.hexdigest()}"
 
 
-def make_layer(files: Iterable[LayerFile], outside: tuple[str, ...]) -> Layer:
-    """The layer of `files`, which must be sorted by path.
+def make_layer(files: Iterable[LayerFile], existing_directories: tuple[str, ...]) -> ImageLayer:
+    """Return the layer of `files`, which must be sorted by path.
 
-    Directories are written for all parents but those in `outside`, which the
-    image below has already and whose owner and mode stay as they are there.
+    Adds all parent directories except `existing_directories`, which the image below has; their owner and mode
+    remain unchanged.
     """
     store: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115
-    blob = _Hashing(store)
+    blob = _HashingWriter(store)
     with gzip.GzipFile(filename="", mode="wb", fileobj=blob, compresslevel=_COMPRESSION, mtime=0) as packed:
-        plain = _Hashing(packed)
-        with tarfile.open(fileobj=plain, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]
-            known = set(outside)
+        tar_stream = _HashingWriter(packed)
+        with tarfile.open(fileobj=tar_stream, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]
+            written = set(existing_directories)
             for file in files:
                 for parent in _parents(file.path):
-                    if parent not in known:
-                        known.add(parent)
+                    if parent not in written:
+                        written.add(parent)
                         archive.addfile(_header(parent, tarfile.DIRTYPE, 0o755))
                 header = _header(file.path, tarfile.REGTYPE, 0o755 if file.executable else 0o644)
                 header.size = len(file.data)
                 archive.addfile(header, io.BytesIO(file.data))
     store.seek(0)
-    return Layer(store, blob.size, blob.digest, plain.digest)
+    return ImageLayer(store, blob.size, blob.digest, tar_stream.digest)
 
 
 def code_files(tree: Mapping[str, bytes], executable: Iterable[str]) -> Iterable[LayerFile]:
-    """The tree under /app, in order, read one by one; without what lies in its place of artifacts."""
-    marked = frozenset(executable)
+    """Yield the tree's files below /app in order, read one by one, without the directory artifacts."""
+    executables = frozenset(executable)
     for path in sorted(tree, key=lambda path: f"app/{path}"):
         if path.partition("/")[0] != _ARTIFACTS:
-            yield LayerFile(f"app/{path}", tree[path], path in marked)
+            yield LayerFile(f"app/{path}", tree[path], path in executables)
 
 
-def left_out(tree: Iterable[str]) -> list[str]:
-    """The paths of the tree that do not reach the image."""
+def excluded_files(tree: Iterable[str]) -> list[str]:
+    """Return the paths of the tree that the image does not contain."""
     return sorted(path for path in tree if path.partition("/")[0] == _ARTIFACTS)
 
 

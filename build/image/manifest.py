@@ -1,7 +1,7 @@
-"""Manifests and configurations of images as pure values. Called by build.assemble and build.registry.push.
+"""Image manifests and configurations as values. Pure. Called by build.assemble and build.registry.push.
 
-Docker's and OCI's forms differ in names only; an image keeps the form that its
-dependency image came in, since a manifest must not mix them.
+Docker's and OCI's formats differ in names only; an image keeps the format of its dependency image, because a
+manifest must not mix them.
 """
 
 import copy
@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from build.image.layers import Layer
+from build.image.layers import ImageLayer
 
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -22,11 +22,11 @@ _USER = "65532:65532"
 
 
 class ImageInvalid(Exception):
-    """The manifest or configuration is not one that layers can be appended to."""
+    """Layers cannot be appended to this manifest or configuration."""
 
 
 @dataclass(frozen=True)
-class Image:
+class ImageManifest:
     """A manifest and its configuration, each as bytes and digest (`sha256:…`)."""
 
     media_type: str
@@ -35,73 +35,74 @@ class Image:
 
     @property
     def digest(self) -> str:
-        """The image's own name."""
+        """The image's digest."""
         return digest_of(self.manifest)
 
     @property
     def config_digest(self) -> str:
-        """The name of the configuration's blob."""
+        """The digest of the configuration blob."""
         return digest_of(self.config)
 
 
 def digest_of(data: bytes) -> str:
-    """The name of `data` in a registry."""
+    """Return the digest of `data`."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def appended(base: Image, layers: list[tuple[Layer, str]], labels: dict[str, str]) -> Image:
-    """`base` with `layers` on top, each with the words for its history, and `labels` set.
+def append_layers(
+    base: ImageManifest, layers: list[tuple[ImageLayer, str]], labels: dict[str, str]
+) -> ImageManifest:
+    """Return `base` with `layers` (each with its history comment) on top and `labels` set.
 
-    Equal arguments give equal bytes: nothing of the clock or the machine gets in.
-    Raises ImageInvalid.
+    Equal arguments give equal bytes: the result contains no time and no host data. Raises ImageInvalid.
     """
-    manifest, config = _parsed(base)
+    manifest, config = _parse(base)
     layer_type = _LAYER_TYPES.get(base.media_type)
     if layer_type is None:
-        raise ImageInvalid(f"manifests of type {base.media_type} are not understood")
-    for layer, words in layers:
+        raise ImageInvalid(f"manifests of type {base.media_type} are not supported")
+    for layer, comment in layers:
         config["rootfs"]["diff_ids"].append(layer.diff_id)
-        config.setdefault("history", []).append({"created": _EPOCH, "created_by": words})
+        config.setdefault("history", []).append({"created": _EPOCH, "created_by": comment})
         manifest["layers"].append({"mediaType": layer_type, "size": layer.size, "digest": layer.digest})
     config["created"] = _EPOCH
-    inner = config.setdefault("config", {})
-    inner["User"], inner["WorkingDir"] = _USER, "/app"
-    inner["Labels"] = {**(inner.get("Labels") or {}), **labels}
-    packed = _packed(config)
-    manifest["config"] = {**manifest["config"], "size": len(packed), "digest": digest_of(packed)}
-    return Image(base.media_type, _packed(manifest), packed)
+    runtime_config = config.setdefault("config", {})
+    runtime_config["User"], runtime_config["WorkingDir"] = _USER, "/app"
+    runtime_config["Labels"] = {**(runtime_config.get("Labels") or {}), **labels}
+    config_bytes = _encode(config)
+    manifest["config"] = {**manifest["config"], "size": len(config_bytes), "digest": digest_of(config_bytes)}
+    return ImageManifest(base.media_type, _encode(manifest), config_bytes)
 
 
-def docker_image(config: bytes, layers: list[tuple[str, int]]) -> Image:
-    """An image in Docker's form from its configuration and the (digest, size) of its compressed layers."""
+def docker_image(config: bytes, layers: list[tuple[str, int]]) -> ImageManifest:
+    """Return an image in Docker's format from its configuration and (digest, size) of compressed layers."""
     manifest = {
         "schemaVersion": 2,
         "mediaType": DOCKER_MANIFEST,
         "config": {"mediaType": DOCKER_CONFIG, "size": len(config), "digest": digest_of(config)},
         "layers": [{"mediaType": DOCKER_LAYER, "size": size, "digest": digest} for digest, size in layers],
     }
-    return Image(DOCKER_MANIFEST, _packed(manifest), config)
+    return ImageManifest(DOCKER_MANIFEST, _encode(manifest), config)
 
 
 def config_digest_in(manifest: bytes) -> str:
-    """The digest of the configuration that a manifest names. Raises ImageInvalid."""
+    """Return the digest of the configuration in a manifest. Raises ImageInvalid."""
     try:
         return str(json.loads(manifest)["config"]["digest"])
     except (ValueError, KeyError, TypeError):
         raise ImageInvalid(
-            "the manifest names no configuration: is it an index of several platforms?"
+            "the manifest has no configuration; it may be an index of several platforms"
         ) from None
 
 
-def _parsed(image: Image) -> tuple[dict[str, Any], dict[str, Any]]:
+def _parse(image: ImageManifest) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         manifest, config = json.loads(image.manifest), json.loads(image.config)
         if len(manifest["layers"]) != len(config["rootfs"]["diff_ids"]):
-            raise ImageInvalid("manifest and configuration disagree about the number of layers")
+            raise ImageInvalid("manifest and configuration have different numbers of layers")
     except (ValueError, KeyError, TypeError) as error:
         raise ImageInvalid(f"the dependency image is malformed: {error}") from None
     return copy.deepcopy(manifest), copy.deepcopy(config)
 
 
-def _packed(value: object) -> bytes:
+def _encode(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

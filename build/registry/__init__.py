@@ -1,1 +1,1 @@
-"""Steps and clients that talk to the image registry: push, prune, credentials."""
+"""Image registry: client, credentials and the steps push and prune."""

@@ -1,4 +1,4 @@
-"""oras, with bounded waits and both kinds of authentication. Called by build.registry.repository, on first use only."""
+"""oras client with timeouts, basic and token authentication. Imported by registry.repository on first use."""
 
 from typing import Any
 
@@ -6,39 +6,39 @@ import oras.auth.token
 import oras.provider
 from requests.adapters import HTTPAdapter
 
-_TIMEOUT = (10.0, 120.0)
+_TIMEOUTS_SECONDS = (10.0, 120.0)
 
 
-class _Bounded(HTTPAdapter):
-    """No request waits for ever: seconds to connect, seconds of silence."""
+class _TimeoutAdapter(HTTPAdapter):
+    """Adapter with a default timeout for connecting and reading."""
 
     def send(self, request: Any, *arguments: Any, **more: Any) -> Any:
-        more["timeout"] = more.get("timeout") or _TIMEOUT
+        more["timeout"] = more.get("timeout") or _TIMEOUTS_SECONDS
         return super().send(request, *arguments, **more)
 
 
 class _Authentication(oras.auth.token.TokenAuth):  # type: ignore[misc]
-    """Basic where the registry asks for it; else a token, a new one each time a request is refused.
+    """Basic authentication where the registry requests it; else a new token for each refused request.
 
-    (A token for reading does not allow writing, so the last one is never offered twice.)
+    A token for reading does not allow writing, therefore tokens are not reused.
     """
 
     def authenticate_request(self, original: Any, headers: Any, refresh: bool = False) -> Any:
         scheme = str(original.headers.get("Www-Authenticate", "")).partition(" ")[0].lower()
         if scheme != "basic":
             return super().authenticate_request(original, headers, refresh=True)
-        known = getattr(self, "_basic_auth", "")
-        if not known:
-            raise ValueError("it asks for a name and a password, and there is none")
-        self.session.headers["Authorization"] = f"Basic {known}"
-        return {**(headers or {}), "Authorization": f"Basic {known}"}, True
+        basic = getattr(self, "_basic_auth", "")
+        if not basic:
+            raise ValueError("the registry requires credentials and none are configured")
+        self.session.headers["Authorization"] = f"Basic {basic}"
+        return {**(headers or {}), "Authorization": f"Basic {basic}"}, True
 
 
 def make_client(user: str, password: str, insecure: bool) -> Any:
-    """An oras registry; `user` is empty where there is no credential."""
+    """Return an oras registry client; `user` is empty where there is no credential."""
     client = oras.provider.Registry(insecure=insecure)
-    client.session.mount("http://", _Bounded())
-    client.session.mount("https://", _Bounded())
+    client.session.mount("http://", _TimeoutAdapter())
+    client.session.mount("https://", _TimeoutAdapter())
     authentication = _Authentication()
     authentication.session = client.session
     authentication.prefix = client.prefix
@@ -49,7 +49,7 @@ def make_client(user: str, password: str, insecure: bool) -> Any:
     return client
 
 
-def request(client: Any, method: str, url: str, **more: Any) -> Any:
-    """One request without retries. Raises RequestException, ValueError where it cannot authenticate."""
+def request(client: Any, method: str, url: str, **options: Any) -> Any:
+    """Send one request without retries. Raises RequestException; ValueError where authentication fails."""
     # The undecorated method: the decorator would retry for minutes.
-    return type(client).do_request.__wrapped__(client, url, method, **more)
+    return type(client).do_request.__wrapped__(client, url, method, **options)

@@ -1,4 +1,4 @@
-"""The credential of a registry, and what to say of the Secret that it came from. Called by build.registry.repository."""
+"""Registry credentials from a Secret, with hints for its errors. Called by build.registry.repository."""
 
 import base64
 import binascii
@@ -7,54 +7,54 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from build.errors import REGISTRY_PUSH, Refused
+from build.errors import REGISTRY_PUSH, BuildRefused
 from build.json_object import JsonObject
 
 _TYPE = "kubernetes.io/dockerconfigjson"
 
 
 @dataclass(frozen=True)
-class Credential:
-    """`auth` is the text of a `.dockerconfigjson`, `secret` the Secret's name; empty where there is none."""
+class RegistryCredential:
+    """`auth` is the content of `.dockerconfigjson`, `secret` the Secret's name; empty where there is none."""
 
     auth: str = field(default="", repr=False)
     secret: str = ""
 
     @classmethod
-    def read(cls, environ: Mapping[str, str], registry: JsonObject) -> "Credential":
-        """What a pod was given, with the `registry` of its request."""
+    def read(cls, environ: Mapping[str, str], registry: JsonObject) -> "RegistryCredential":
+        """Read the credential from the pod's environment and the `registry` of its settings."""
         return cls(environ.get("REGISTRY_AUTH", ""), str(registry.values.get("secret") or ""))
 
     @property
     def hint(self) -> str:
-        """What to do about an answer of the registry that stays."""
+        """Next step for a permanent error of the registry."""
         if not self.secret:
-            return "Check the registry's address and quota, and name its Secret if it wants a password."
-        return f"Check the registry's address and quota; the Secret {self.secret} must open this repository."
+            return "Check the registry's address and quota; if it requires a password, configure its Secret."
+        return f"Check the registry's address and quota; Secret {self.secret} must allow this repository."
 
     def pair(self, host: str) -> tuple[str, str]:
-        """User and password for `host`; empty where no Secret was named. Raises Refused, naming it."""
+        """Return user and password for `host`, empty without a Secret. Raises BuildRefused with its name."""
         if not self.auth.strip():
             if self.secret:
-                raise Refused(
+                raise BuildRefused(
                     REGISTRY_PUSH,
-                    f"the Secret {self.secret} is not there, or has no entry .dockerconfigjson",
-                    f"Create it, of type {_TYPE}, with the credential that pushes to {host}.",
+                    f"the Secret {self.secret} does not exist or has no key .dockerconfigjson",
+                    f"Create it with type {_TYPE} and a credential that may push to {host}.",
                 )
             return "", ""
         user, password = self._entry(host)
         if not user and self.secret:
-            raise Refused(
+            raise BuildRefused(
                 REGISTRY_PUSH,
                 f"the Secret {self.secret} has no credential for {host}",
-                f"Make it again with `--docker-server={host}`.",
+                f"Create it again with `--docker-server={host}`.",
             )
         return user, password
 
     def _entry(self, host: str) -> tuple[str, str]:
         try:
-            known: Mapping[str, Any] = json.loads(self.auth).get("auths", {})
-            for key, entry in known.items():
+            auths: Mapping[str, Any] = json.loads(self.auth).get("auths", {})
+            for key, entry in auths.items():
                 if key.removeprefix("https://").removeprefix("http://").partition("/")[0] != host:
                     continue
                 if entry.get("auth"):
@@ -62,9 +62,9 @@ class Credential:
                     return user, password
                 return str(entry.get("username", "")), str(entry.get("password", ""))
         except (ValueError, AttributeError, TypeError, binascii.Error, RecursionError):
-            raise Refused(
+            raise BuildRefused(
                 REGISTRY_PUSH,
-                f"the Secret {self.secret or 'of the registry'} holds no valid .dockerconfigjson",
-                f"Make the Secret again, of type {_TYPE}.",
+                f"the Secret {self.secret or 'of the registry'} has an invalid .dockerconfigjson",
+                f"Create the Secret again with type {_TYPE}.",
             ) from None
         return "", ""

@@ -1,56 +1,58 @@
-"""Step `prune`: removes images that no Deployment names any more from the registry. Called by build.__main__.
+"""Step `prune`: delete images that no Deployment uses from the registry. Called by build.__main__.
 
-Manifests are removed by digest, and with a digest go all its tags. The registry's
-own garbage collection then frees the layers.
+Deletes manifests by digest, which also deletes all their tags. The registry's garbage collection then frees
+the layers.
 """
 
 from typing import Any
 
-from build.errors import Infrastructure, Refused
-from build.logs import Log
+from build.errors import BuildRefused, InfrastructureError
+from build.logs import BuildLog
 from build.registry.prune_settings import PruneSettings
-from build.registry.repository import Repository
+from build.registry.repository import ImageRepository
 
-_TAGS = 10_000
+_MAX_TAGS = 10_000
 
 
-def prune(settings: PruneSettings, log: Log) -> dict[str, Any]:
-    """The words for the termination message. Raises Infrastructure; another try goes on from there."""
-    repository = Repository(settings.repository, settings.registry_insecure, settings.registry_credential)
+def prune(settings: PruneSettings, log: BuildLog) -> dict[str, Any]:
+    """Delete the images and return the termination message. Raises InfrastructureError; a retry continues."""
+    repository = ImageRepository(
+        settings.repository, settings.registry_insecure, settings.registry_credential
+    )
     try:
         digests = _digests(settings, repository, log)
         removed = 0
-        for what, digest in digests.items():
-            there = repository.delete(digest)
-            if there is None:
-                log.line(f"the registry of {repository.name} does not delete: nothing is removed")
+        for label, digest in digests.items():
+            deleted = repository.delete(digest)
+            if deleted is None:
+                log.line(f"the registry of {repository.name} does not support deletion: nothing is removed")
                 break
-            removed += there
-            log.line(f"{what}: {'removed' if there else 'gone already'}")
-    except Refused as error:
-        raise Infrastructure(error.message) from None
+            removed += deleted
+            log.line(f"{label}: {'removed' if deleted else 'already gone'}")
+    except BuildRefused as error:
+        raise InfrastructureError(error.message) from None
     return {"outcome": "pruned", "removed": removed}
 
 
-def _digests(settings: PruneSettings, repository: Repository, log: Log) -> dict[str, str]:
-    """What is to go, for people, and its digest."""
-    found: dict[str, str] = {}
+def _digests(settings: PruneSettings, repository: ImageRepository, log: BuildLog) -> dict[str, str]:
+    """Return the digests to delete by their label for the log."""
+    digests: dict[str, str] = {}
     for image in settings.images:
         name, _, digest = image.partition("@")
         if name != repository.name:
-            raise Infrastructure(f"{image} is not in {repository.name}")
-        found[f"image {digest}"] = digest
+            raise InfrastructureError(f"{image} is not in {repository.name}")
+        digests[f"image {digest}"] = digest
     if not settings.dependencies:
-        return found
-    going = {f"deps-{key}" for key in settings.dependencies}
-    tags = [tag for tag in repository.tags(_TAGS) if tag.startswith("deps-")]
-    kept = {repository.digest(tag) for tag in tags if tag not in going}
-    for tag in sorted(going):
-        tagged = repository.digest(tag)
-        if tagged is None:
-            log.line(f"{tag}: gone already")
-        elif tagged in kept:
-            log.line(f"{tag}: stays, since a tag in use is the same image")
+        return digests
+    unused_tags = {f"deps-{key}" for key in settings.dependencies}
+    tags = [tag for tag in repository.tags(_MAX_TAGS) if tag.startswith("deps-")]
+    kept_digests = {repository.digest(tag) for tag in tags if tag not in unused_tags}
+    for tag in sorted(unused_tags):
+        tag_digest = repository.digest(tag)
+        if tag_digest is None:
+            log.line(f"{tag}: already gone")
+        elif tag_digest in kept_digests:
+            log.line(f"{tag}: kept, because a tag in use has the same image")
         else:
-            found[tag] = tagged
-    return found
+            digests[tag] = tag_digest
+    return digests

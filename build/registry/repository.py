@@ -1,7 +1,7 @@
-"""One repository of an image registry. Called by build.assemble and build.registry.push.
+"""One repository of an image registry. Called by build.assemble, build.registry.push and .prune.
 
-oras speaks the authentication of registries; waits, retries and streaming are
-ours, since it has no timeouts, pauses for minutes and reads blobs whole.
+oras handles authentication; timeouts, retries and streaming are implemented here, because oras has no
+timeouts, pauses for minutes and reads whole blobs into memory.
 """
 
 import contextlib
@@ -14,212 +14,216 @@ import time
 from typing import IO, Any
 from urllib.parse import urlencode
 
-from build.errors import REGISTRY_PUSH, Infrastructure, Refused, RegistryTrouble
+from build.errors import REGISTRY_PUSH, BuildRefused, InfrastructureError, RegistryError
 from build.image.manifest import (
     DOCKER_MANIFEST,
     OCI_MANIFEST,
-    Image,
     ImageInvalid,
+    ImageManifest,
     config_digest_in,
     digest_of,
 )
-from build.registry.credential import Credential
+from build.registry.credential import RegistryCredential
 
 _ATTEMPTS = 5
-_MANIFEST_BYTES = 4 << 20
-_CHUNK = 1 << 20
-_PAGE = 500
-_IMPORT_SECONDS = 60.0
-NOBODY = Credential()
+_MAX_MANIFEST_BYTES = 4 << 20
+_CHUNK_BYTES = 1 << 20
+_PAGE_SIZE = 500
+_IMPORT_TIMEOUT_SECONDS = 60.0
+ANONYMOUS = RegistryCredential()
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
-class Repository:
-    """`name` is `host[:port]/path`."""
+class ImageRepository:
+    """A repository; `name` is `host[:port]/path`."""
 
-    def __init__(self, name: str, insecure: bool, credential: Credential = NOBODY) -> None:
+    def __init__(self, name: str, insecure: bool, credential: RegistryCredential = ANONYMOUS) -> None:
         self.name = name
         host, _, path = name.partition("/")
         self._base = f"{'http' if insecure else 'https'}://{host}/v2/{path}"
         self._host, self._insecure, self._credential = host, insecure, credential
-        self._connected: Any = None
-        self._importing: threading.Thread | None = None
+        self._client: Any = None
+        self._import_thread: threading.Thread | None = None
 
     def prepare(self) -> None:
-        """Imports what talking to a registry needs, beside whatever else is going on."""
-        self._importing = threading.Thread(target=_import_client, daemon=True, name="registry")
-        self._importing.start()
+        """Start importing the registry client in the background."""
+        self._import_thread = threading.Thread(target=_import_client, daemon=True, name="registry")
+        self._import_thread.start()
 
-    def image(self, reference: str) -> Image | None:
-        """Manifest and configuration of a tag or digest; None where there is none. Raises Infrastructure."""
+    def image(self, reference: str) -> ImageManifest | None:
+        """Return the image of a tag or digest, or None. Raises BuildRefused or InfrastructureError."""
         accept = {"Accept": f"{DOCKER_MANIFEST}, {OCI_MANIFEST}"}
-        answer = self._ask("GET", f"{self._base}/manifests/{reference}", headers=accept)
-        if answer.status_code == 404:
+        response = self._request_with_retries("GET", f"{self._base}/manifests/{reference}", headers=accept)
+        if response.status_code == 404:
             return None
-        self._expect(answer, 200, f"reading {self.name}:{reference}")
-        kind = str(answer.headers.get("Content-Type", "")).partition(";")[0]
-        manifest = _limited(answer.content)
+        self._expect(response, 200, f"reading {self.name}:{reference}")
+        kind = str(response.headers.get("Content-Type", "")).partition(";")[0]
+        manifest = _check_size(response.content)
         try:
-            config = self._ask("GET", f"{self._base}/blobs/{config_digest_in(manifest)}")
+            config = self._request_with_retries("GET", f"{self._base}/blobs/{config_digest_in(manifest)}")
         except ImageInvalid as error:
-            raise Infrastructure(f"{self.name}:{reference}: {error}") from None
+            raise InfrastructureError(f"{self.name}:{reference}: {error}") from None
         self._expect(config, 200, f"reading the configuration of {self.name}:{reference}")
-        return Image(kind, manifest, _limited(config.content))
+        return ImageManifest(kind, manifest, _check_size(config.content))
 
     def digest(self, reference: str) -> str | None:
-        """The digest of a tag's manifest; None where there is none. Raises Refused or Infrastructure."""
+        """Return the digest of a tag's manifest, or None. Raises BuildRefused or InfrastructureError."""
         accept = {"Accept": f"{DOCKER_MANIFEST}, {OCI_MANIFEST}"}
-        answer = self._ask("HEAD", f"{self._base}/manifests/{reference}", headers=accept)
-        if answer.status_code == 404:
+        response = self._request_with_retries("HEAD", f"{self._base}/manifests/{reference}", headers=accept)
+        if response.status_code == 404:
             return None
-        self._expect(answer, 200, f"looking for {self.name}:{reference}")
-        told = str(answer.headers.get("Docker-Content-Digest", ""))
-        if _DIGEST.fullmatch(told):
-            return told
+        self._expect(response, 200, f"looking for {self.name}:{reference}")
+        header_digest = str(response.headers.get("Docker-Content-Digest", ""))
+        if _DIGEST.fullmatch(header_digest):
+            return header_digest
         image = self.image(reference)
         return image.digest if image else None
 
     def has_blob(self, digest: str) -> bool:
-        """Whether the repository holds the blob. Raises Refused or Infrastructure."""
-        answer = self._ask("HEAD", f"{self._base}/blobs/{digest}")
-        if answer.status_code == 404:
+        """Return whether the repository has the blob. Raises BuildRefused or InfrastructureError."""
+        response = self._request_with_retries("HEAD", f"{self._base}/blobs/{digest}")
+        if response.status_code == 404:
             return False
-        self._expect(answer, 200, f"looking into {self.name}")
+        self._expect(response, 200, f"looking into {self.name}")
         return True
 
-    def tags(self, most: int) -> list[str]:
-        """At most `most` tags, a page at a time. Raises Refused or Infrastructure."""
-        found: list[str] = []
+    def tags(self, limit: int) -> list[str]:
+        """Return at most `limit` tags, read in pages. Raises BuildRefused or InfrastructureError."""
+        tags: list[str] = []
         last = ""
-        while len(found) < most:
-            query = urlencode({"n": _PAGE, **({"last": last} if last else {})})
-            answer = self._ask("GET", f"{self._base}/tags/list?{query}")
-            if answer.status_code == 404:
+        while len(tags) < limit:
+            query = urlencode({"n": _PAGE_SIZE, **({"last": last} if last else {})})
+            response = self._request_with_retries("GET", f"{self._base}/tags/list?{query}")
+            if response.status_code == 404:
                 break
-            self._expect(answer, 200, f"listing {self.name}")
-            page = [str(tag) for tag in json.loads(_limited(answer.content)).get("tags") or ()]
+            self._expect(response, 200, f"listing {self.name}")
+            page = [str(tag) for tag in json.loads(_check_size(response.content)).get("tags") or ()]
             if not page or page[-1] == last:
                 break
-            found += page
+            tags += page
             last = page[-1]
-            if "Link" not in answer.headers:
+            if "Link" not in response.headers:
                 break
-        return found[:most]
+        return tags[:limit]
 
     def delete(self, digest: str) -> bool | None:
-        """Whether the manifest was there and is removed; None where the registry does not delete.
+        """Delete a manifest and its tags; return whether it existed, None where deletion is unsupported.
 
-        All its tags go with it. Raises Refused or Infrastructure.
+        Raises BuildRefused or InfrastructureError.
         """
-        answer = self._ask("DELETE", f"{self._base}/manifests/{digest}")
-        if answer.status_code == 405:
+        response = self._request_with_retries("DELETE", f"{self._base}/manifests/{digest}")
+        if response.status_code == 405:
             return None
-        if answer.status_code == 404:
+        if response.status_code == 404:
             return False
-        self._expect(answer, 202, f"removing {self.name}@{digest}")
+        self._expect(response, 202, f"removing {self.name}@{digest}")
         return True
 
     def push_blob(self, content: IO[bytes], size: int, digest: str, mount_from: str = "") -> bool:
-        """Uploads a seekable `content` from where it starts, unless it is there already; whether it was sent.
+        """Upload the seekable `content` from its position unless the blob exists; return whether it was sent.
 
-        `mount_from` is a repository of the same registry that may hold it. Raises
-        Refused(RegistryPush) for an answer that stays, Infrastructure for the rest.
+        `mount_from` is a repository of the same registry that may have the blob. Raises
+        BuildRefused(RegistryPush) for a permanent error, InfrastructureError otherwise.
         """
         if self.has_blob(digest):
             return False
         start, problem = content.tell(), ""
         for attempt in range(_ATTEMPTS):
             query = f"?{urlencode({'mount': digest, 'from': mount_from})}" if mount_from else ""
-            opened = self._ask("POST", f"{self._base}/blobs/uploads/{query}", headers={"Content-Length": "0"})
-            if opened.status_code == 201:
+            upload = self._request_with_retries(
+                "POST", f"{self._base}/blobs/uploads/{query}", headers={"Content-Length": "0"}
+            )
+            if upload.status_code == 201:
                 return False
-            self._expect(opened, 202, f"uploading to {self.name}")
+            self._expect(upload, 202, f"uploading to {self.name}")
             content.seek(start)
-            target = self._upload_address(str(opened.headers.get("Location", "")), digest)
+            upload_url = self._upload_url(str(upload.headers.get("Location", "")), digest)
             headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
             try:
-                answer = self._once("PUT", target, data=_Upload(content, size), headers=headers)
-            except Infrastructure as error:
+                response = self._request("PUT", upload_url, data=_Upload(content, size), headers=headers)
+            except InfrastructureError as error:
                 problem = str(error)
             else:
-                if not _transient(answer.status_code):
-                    self._expect(answer, 201, f"uploading to {self.name}")
+                if not _transient(response.status_code):
+                    self._expect(response, 201, f"uploading to {self.name}")
                     return True
-                problem = f"{self.name} answered {answer.status_code}"
+                problem = f"{self.name} answered {response.status_code}"
             _pause(attempt)
-        raise RegistryTrouble(f"uploading a layer failed: {problem}")
+        raise RegistryError(f"uploading a layer failed: {problem}")
 
-    def push_image(self, image: Image, tag: str) -> str:
-        """Pushes configuration and manifest under `tag` and gives the digest; the layers must be there."""
+    def push_image(self, image: ImageManifest, tag: str) -> str:
+        """Push configuration and manifest as `tag` and return the digest; the layers must exist."""
         self.push_blob(io.BytesIO(image.config), len(image.config), image.config_digest)
-        answer = self._ask(
+        response = self._request_with_retries(
             "PUT",
             f"{self._base}/manifests/{tag}",
             data=image.manifest,
             headers={"Content-Type": image.media_type},
         )
-        self._expect(answer, 201, f"pushing {self.name}:{tag}")
+        self._expect(response, 201, f"pushing {self.name}:{tag}")
         return digest_of(image.manifest)
 
-    def _upload_address(self, location: str, digest: str) -> str:
+    def _upload_url(self, location: str, digest: str) -> str:
         if location.startswith("/"):
             location = f"{self._base.partition('/v2/')[0]}{location}"
         return f"{location}{'&' if '?' in location else '?'}{urlencode({'digest': digest})}"
 
-    def _ask(self, method: str, url: str, **more: Any) -> Any:
+    def _request_with_retries(self, method: str, url: str, **options: Any) -> Any:
         problem = ""
         for attempt in range(_ATTEMPTS):
             try:
-                answer = self._once(method, url, **more)
-            except Infrastructure as error:
+                response = self._request(method, url, **options)
+            except InfrastructureError as error:
                 problem = str(error)
             else:
-                if not _transient(answer.status_code):
-                    return answer
-                problem = f"it answered {answer.status_code}"
+                if not _transient(response.status_code):
+                    return response
+                problem = f"it answered {response.status_code}"
             _pause(attempt)
-        raise RegistryTrouble(f"the registry of {self.name} is not usable: {problem}")
+        raise RegistryError(f"the registry of {self.name} is unavailable: {problem}")
 
-    def _once(self, method: str, url: str, **more: Any) -> Any:
-        self._imported()
+    def _request(self, method: str, url: str, **options: Any) -> Any:
+        self._wait_for_import()
         import requests
 
-        from build.registry import client  # slow to import: not before it is needed
+        from build.registry import client  # slow import
 
-        if self._connected is None:
+        if self._client is None:
             user, password = self._credential.pair(self._host)
-            self._connected = client.make_client(user, password, self._insecure)
+            self._client = client.make_client(user, password, self._insecure)
         try:
-            return client.request(self._connected, method, url, **more)
+            return client.request(self._client, method, url, **options)
         except requests.RequestException as error:
-            raise RegistryTrouble(f"{type(error).__name__}: {error}") from None
-        except ValueError as error:  # how oras says that it cannot authenticate
-            said = f"the registry refuses what it was shown for {self.name}: {error}"
-            raise Refused(REGISTRY_PUSH, said, self._credential.hint) from None
+            raise RegistryError(f"{type(error).__name__}: {error}") from None
+        except ValueError as error:  # oras raises it where authentication fails
+            message = f"registry authentication failed for {self.name}: {error}"
+            raise BuildRefused(REGISTRY_PUSH, message, self._credential.hint) from None
 
-    def _imported(self) -> None:
-        """Waits for the import that was begun: two threads at the same modules would wait without a bound."""
-        if self._importing is not None:
-            self._importing.join(_IMPORT_SECONDS)
-            if self._importing.is_alive():
-                raise Infrastructure(f"the registry's client was not loaded within {_IMPORT_SECONDS:.0f} s")
-            self._importing = None
+    def _wait_for_import(self) -> None:
+        """Wait for the background import; a second import of the same modules could wait without bound."""
+        if self._import_thread is not None:
+            self._import_thread.join(_IMPORT_TIMEOUT_SECONDS)
+            if self._import_thread.is_alive():
+                raise InfrastructureError(
+                    f"the registry client was not imported within {_IMPORT_TIMEOUT_SECONDS:.0f} s"
+                )
+            self._import_thread = None
 
-    def _expect(self, answer: Any, status: int, doing: str) -> None:
-        if answer.status_code == status:
+    def _expect(self, response: Any, status: int, action: str) -> None:
+        if response.status_code == status:
             return
-        said = " ".join(str(answer.text)[:300].split())
-        if 400 <= answer.status_code < 500:
-            raise Refused(
+        body = " ".join(str(response.text)[:300].split())
+        if 400 <= response.status_code < 500:
+            raise BuildRefused(
                 REGISTRY_PUSH,
-                f"{doing}: the registry answered {answer.status_code}: {said}",
+                f"{action}: the registry answered {response.status_code}: {body}",
                 self._credential.hint,
             )
-        raise RegistryTrouble(f"{doing}: the registry answered {answer.status_code}: {said}")
+        raise RegistryError(f"{action}: the registry answered {response.status_code}: {body}")
 
 
 class _Upload:
-    """A body whose length is told beforehand, so that it is neither read whole nor sent in pieces."""
+    """A request body of known length: streamed, without chunked transfer encoding."""
 
     def __init__(self, content: IO[bytes], size: int) -> None:
         self._content, self._left = content, size
@@ -229,14 +233,14 @@ class _Upload:
         return self._size
 
     def read(self, size: int = -1) -> bytes:
-        wanted = min(_CHUNK if size < 0 else size, self._left)
-        data = self._content.read(wanted) if wanted else b""
+        count = min(_CHUNK_BYTES if size < 0 else size, self._left)
+        data = self._content.read(count) if count else b""
         self._left -= len(data)
         return data
 
 
 def _import_client() -> None:
-    # What fails here fails again, and is told, where it is needed.
+    # A failed import is raised again where the client is used.
     with contextlib.suppress(Exception):
         from build.registry import client  # noqa: F401
 
@@ -245,9 +249,9 @@ def _transient(status: int) -> bool:
     return status >= 500 or status in (408, 425, 429)
 
 
-def _limited(data: bytes) -> bytes:
-    if len(data) > _MANIFEST_BYTES:
-        raise Infrastructure(f"a manifest or configuration of {len(data)} bytes is too large")
+def _check_size(data: bytes) -> bytes:
+    if len(data) > _MAX_MANIFEST_BYTES:
+        raise InfrastructureError(f"manifest or configuration of {len(data)} bytes is too large")
     return data
 
 

@@ -1,7 +1,7 @@
-"""A .tar.gz or .zip read into a checked tree. Called by build.source.fetch_archive.
+"""Reading of a .tar.gz or .zip into a checked tree. Called by build.source.fetch_archive.
 
-Nothing is extracted: members are read in order and only regular files are
-taken. Links of any kind, devices, encryption and bombs are refused.
+Extracts nothing to disk: reads members in order and accepts regular files only. Refuses links, devices,
+encryption and decompression bombs.
 """
 
 import io
@@ -11,19 +11,19 @@ import zipfile
 import zlib
 from typing import IO, Any
 
-from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, Refused
-from build.settings import Limits
+from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, BuildRefused
+from build.settings import SourceLimits
 from build.source.tar import TarInvalid, members
 from build.source.tree import Readable, SourceTree, TreeBuilder, checked_path
 
-_RATIO_GRACE = 1 << 20
+_RATIO_GRACE_BYTES = 1 << 20
 _DIRECTORY_BYTES_PER_ENTRY = 256
-# The end record of large archives and its locator, before the ordinary end record.
+# The ZIP64 end record and its locator, before the ordinary end record.
 _ZIP64_END = 56 + 20
-_PACK = "Pack the source again, plain files only (for example: git archive --format=tar.gz HEAD)."
+_PACK_HINT = "Pack the source again with plain files only, for example: git archive --format=tar.gz HEAD."
 _SKIPPED = ".git"
-_CHUNK = 64 << 10
-_MEMBERS = 10_000
+_CHUNK_BYTES = 64 << 10
+_MAX_GZIP_MEMBERS = 10_000
 _DAMAGED = (
     TarInvalid,
     zipfile.BadZipFile,
@@ -37,8 +37,8 @@ _DAMAGED = (
 )
 
 
-def read_archive(packed: IO[bytes], size: int, limits: Limits) -> SourceTree:
-    """The tree in `packed`, a seekable file of `size` bytes. Raises Refused."""
+def read_archive(packed: IO[bytes], size: int, limits: SourceLimits) -> SourceTree:
+    """Return the tree in `packed`, a seekable file of `size` bytes. Raises BuildRefused."""
     start = packed.read(4)
     packed.seek(0)
     builder = TreeBuilder(limits)
@@ -48,17 +48,17 @@ def read_archive(packed: IO[bytes], size: int, limits: Limits) -> SourceTree:
         elif start[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
             _read_zip(packed, size, limits, builder)
         else:
-            raise Refused(CONTEXT_INVALID, "the archive is neither .tar.gz nor .zip", _PACK)
+            raise BuildRefused(CONTEXT_INVALID, "the archive is neither .tar.gz nor .zip", _PACK_HINT)
     except _DAMAGED as error:
-        raise Refused(CONTEXT_INVALID, f"the archive is damaged: {error}", _PACK) from None
+        raise BuildRefused(CONTEXT_INVALID, f"the archive is damaged: {error}", _PACK_HINT) from None
     return builder.finish()
 
 
-class _Members(io.RawIOBase):
-    """The bytes of a gzip file's members one after the other; a million empty ones would cost minutes."""
+class _GzipMembers(io.RawIOBase):
+    """Concatenated members of a gzip file, bounded in number: a million empty ones would take minutes."""
 
     def __init__(self, packed: IO[bytes]) -> None:
-        self._packed, self._count, self._waiting = packed, 1, b""
+        self._packed, self._count, self._pending = packed, 1, b""
         self._inflating = zlib.decompressobj(wbits=31)
 
     def readable(self) -> bool:
@@ -67,92 +67,98 @@ class _Members(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         while True:
             if self._inflating.eof:
-                self._waiting = self._inflating.unused_data or self._packed.read(_CHUNK)
-                self._waiting = self._waiting.lstrip(b"\0")  # some programs fill up blocks
-                if not self._waiting:
+                self._pending = self._inflating.unused_data or self._packed.read(_CHUNK_BYTES)
+                self._pending = self._pending.lstrip(b"\0")  # padding of some programs
+                if not self._pending:
                     return 0
                 self._count += 1
-                if self._count > _MEMBERS:
-                    raise TarInvalid(f"it has more than {_MEMBERS} gzip members")
+                if self._count > _MAX_GZIP_MEMBERS:
+                    raise TarInvalid(f"more than {_MAX_GZIP_MEMBERS} gzip members")
                 self._inflating = zlib.decompressobj(wbits=31)
-            elif not self._waiting:
-                self._waiting = self._packed.read(_CHUNK)
-                if not self._waiting:
-                    raise TarInvalid("its compression ends too early")
-            data = self._inflating.decompress(self._waiting, len(buffer))
-            self._waiting = self._inflating.unconsumed_tail
+            elif not self._pending:
+                self._pending = self._packed.read(_CHUNK_BYTES)
+                if not self._pending:
+                    raise TarInvalid("the compressed data ends too early")
+            data = self._inflating.decompress(self._pending, len(buffer))
+            self._pending = self._inflating.unconsumed_tail
             if data:
                 buffer[: len(data)] = data
                 return len(data)
 
 
 class _Inflated:
-    """The unpacked bytes of a gzip stream, never more than limit and ratio permit."""
+    """The unpacked bytes of a gzip stream, bounded by limit and ratio."""
 
-    def __init__(self, packed: IO[bytes], most: int, ratio: int) -> None:
-        self._source = io.BufferedReader(_Members(packed), 256 << 10)
-        self._most, self._ratio, self._given = most, ratio, 0
+    def __init__(self, packed: IO[bytes], max_bytes: int, ratio: int) -> None:
+        self._source = io.BufferedReader(_GzipMembers(packed), 256 << 10)
+        self._max_bytes, self._ratio, self._bytes_read = max_bytes, ratio, 0
 
     def read(self, size: int, /) -> bytes:
         data = self._source.read(size)
-        self._given += len(data)
-        if self._given > self._most:
-            raise _too_compressed(self._ratio)
+        self._bytes_read += len(data)
+        if self._bytes_read > self._max_bytes:
+            raise _ratio_exceeded(self._ratio)
         return data
 
 
-def _read_tar(packed: IO[bytes], size: int, limits: Limits, builder: TreeBuilder) -> None:
-    # Headers and padding count as well, hence a few blocks for each entry.
-    room = limits.unpacked_bytes + limits.entries * 2048 + _RATIO_GRACE
-    most = min(room, size * limits.ratio + _RATIO_GRACE)
-    for member in members(_Inflated(packed, most, limits.ratio)):
-        builder.count()
-        if _skipped(member.name):
+def _read_tar(packed: IO[bytes], size: int, limits: SourceLimits, builder: TreeBuilder) -> None:
+    # Headers and padding count too: a few blocks per entry.
+    limit = limits.unpacked_bytes + limits.entries * 2048 + _RATIO_GRACE_BYTES
+    max_bytes = min(limit, size * limits.ratio + _RATIO_GRACE_BYTES)
+    for member in members(_Inflated(packed, max_bytes, limits.ratio)):
+        builder.count_entry()
+        if _is_skipped(member.name):
             continue
         if member.kind == "directory":
-            builder.directory(member.name)
+            builder.add_directory(member.name)
         elif member.kind == "file":
-            builder.expect(member.size)
-            builder.distinct(member.name)
+            builder.check_room(member.size)
+            builder.check_distinct(member.name)
             builder.add(member.name, member.content, member.executable)
         else:
-            raise Refused(
-                CONTEXT_INVALID, f"{_shown(member.name)} is {member.kind}, which is not allowed", _PACK
+            raise BuildRefused(
+                CONTEXT_INVALID, f"{_escape(member.name)} is {member.kind}, which is not allowed", _PACK_HINT
             )
 
 
-def _read_zip(packed: IO[bytes], size: int, limits: Limits, builder: TreeBuilder) -> None:
-    _check_directory(packed, size, limits)
+def _read_zip(packed: IO[bytes], size: int, limits: SourceLimits, builder: TreeBuilder) -> None:
+    _check_directory_size(packed, size, limits)
     with zipfile.ZipFile(packed) as archive:
         _check_overlap(archive.infolist(), size)
-        if sum(member.file_size for member in archive.infolist()) > size * limits.ratio + _RATIO_GRACE:
-            raise _too_compressed(limits.ratio)
+        if sum(member.file_size for member in archive.infolist()) > size * limits.ratio + _RATIO_GRACE_BYTES:
+            raise _ratio_exceeded(limits.ratio)
         for member in archive.infolist():
-            builder.count()
-            if _skipped(member.filename):
+            builder.count_entry()
+            if _is_skipped(member.filename):
                 continue
             mode = member.external_attr >> 16
             if member.filename.endswith("/"):  # is_dir() fails for an empty name
-                builder.directory(member.filename)
+                builder.add_directory(member.filename)
                 continue
             if member.flag_bits & 0x1:
-                raise Refused(CONTEXT_INVALID, f"{_shown(member.filename)} is encrypted", _PACK)
+                raise BuildRefused(CONTEXT_INVALID, f"{_escape(member.filename)} is encrypted", _PACK_HINT)
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise Refused(
-                    CONTEXT_INVALID, f"{_shown(member.filename)} is packed in an unusual way", _PACK
+                raise BuildRefused(
+                    CONTEXT_INVALID,
+                    f"{_escape(member.filename)} uses an unsupported compression method",
+                    _PACK_HINT,
                 )
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-                raise Refused(CONTEXT_INVALID, f"{_shown(member.filename)} is a link or special file", _PACK)
-            builder.expect(member.file_size)
-            if member.file_size > member.compress_size * limits.ratio + _RATIO_GRACE:
-                raise _too_compressed(limits.ratio)
-            builder.distinct(member.filename)
+                raise BuildRefused(
+                    CONTEXT_INVALID, f"{_escape(member.filename)} is a link or special file", _PACK_HINT
+                )
+            builder.check_room(member.file_size)
+            if member.file_size > member.compress_size * limits.ratio + _RATIO_GRACE_BYTES:
+                raise _ratio_exceeded(limits.ratio)
+            builder.check_distinct(member.filename)
             with archive.open(member) as content:
-                builder.add(member.filename, _Bounded(content, member.file_size), bool(mode & stat.S_IXUSR))
+                builder.add(
+                    member.filename, _SizeLimitedReader(content, member.file_size), bool(mode & stat.S_IXUSR)
+                )
 
 
-class _Bounded:
-    """A zip member that may not grow beyond the size its directory entry names."""
+class _SizeLimitedReader:
+    """Reader of a zip member, bounded by the size in its directory entry."""
 
     def __init__(self, content: Readable, size: int) -> None:
         self._content, self._left = content, size
@@ -161,52 +167,56 @@ class _Bounded:
         data = self._content.read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise Refused(CONTEXT_INVALID, "a zip entry is larger than it says", _PACK)
+            raise BuildRefused(CONTEXT_INVALID, "a zip entry is larger than its declared size", _PACK_HINT)
         return data
 
 
-def _check_directory(packed: IO[bytes], size: int, limits: Limits) -> None:
-    """zipfile loads the whole directory at once: a directory of millions of entries is refused before."""
+def _check_directory_size(packed: IO[bytes], size: int, limits: SourceLimits) -> None:
+    """Refuse a central directory of millions of entries, which zipfile would load as a whole."""
     packed.seek(max(0, size - (1 << 16) - 22 - _ZIP64_END))
     tail = packed.read()
     packed.seek(0)
-    found = tail.rfind(b"PK\x05\x06")
-    if found < 0 or len(tail) - found < 22:
-        raise TarInvalid("it has no directory")
-    (length,) = struct.unpack_from("<L", tail, found + 12)
-    large = tail[max(0, found - _ZIP64_END) : found]
-    if large[-20:-16] == b"PK\x06\x07" and large[:4] == b"PK\x06\x06":  # what zipfile then believes instead
-        length = max(length, *struct.unpack_from("<Q", large, 40))
+    end_record = tail.rfind(b"PK\x05\x06")
+    if end_record < 0 or len(tail) - end_record < 22:
+        raise TarInvalid("no central directory")
+    (length,) = struct.unpack_from("<L", tail, end_record + 12)
+    zip64_end_record = tail[max(0, end_record - _ZIP64_END) : end_record]
+    if (
+        zip64_end_record[-20:-16] == b"PK\x06\x07" and zip64_end_record[:4] == b"PK\x06\x06"
+    ):  # zipfile prefers this record
+        length = max(length, *struct.unpack_from("<Q", zip64_end_record, 40))
     if length > limits.entries * _DIRECTORY_BYTES_PER_ENTRY:
-        raise Refused(
+        raise BuildRefused(
             CONTEXT_TOO_LARGE,
-            f"the archive's directory is too long for {limits.entries} entries",
-            "Leave out what the crew does not need.",
+            f"the archive's central directory is too long for {limits.entries} entries",
+            "Exclude files that the crew does not need.",
         )
 
 
 def _check_overlap(members: list[zipfile.ZipInfo], size: int) -> None:
-    """Entries that share their bytes are how small zips unpack to enormous ones."""
+    """Refuse overlapping entries, which let small zips unpack to enormous trees."""
     end = 0
     for member in sorted(members, key=lambda member: member.header_offset):
         if member.header_offset < end:
-            raise Refused(CONTEXT_INVALID, f"{_shown(member.filename)} overlaps another zip entry", _PACK)
+            raise BuildRefused(
+                CONTEXT_INVALID, f"{_escape(member.filename)} overlaps another zip entry", _PACK_HINT
+            )
         end = member.header_offset + 30 + member.compress_size
     if end > size:
-        raise TarInvalid("it ends too early")
+        raise TarInvalid("it is truncated")
 
 
-def _skipped(name: str) -> bool:
+def _is_skipped(name: str) -> bool:
     return checked_path(name).partition("/")[0] == _SKIPPED
 
 
-def _too_compressed(ratio: int) -> Refused:
-    return Refused(
+def _ratio_exceeded(ratio: int) -> BuildRefused:
+    return BuildRefused(
         CONTEXT_TOO_LARGE,
         f"the archive unpacks to more than {ratio} times its size, or beyond the limit",
-        "Leave large generated files out.",
+        "Exclude large generated files.",
     )
 
 
-def _shown(name: str) -> str:
+def _escape(name: str) -> str:
     return name.encode("unicode_escape", "backslashreplace").decode()[:200]

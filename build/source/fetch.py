@@ -1,17 +1,17 @@
-"""The source, wherever it comes from. Called by build.assemble and build.workspace."""
+"""Fetch of the source from git or an upload. Called by build.planned_source."""
 
-from build.api_client import Facade
-from build.logs import Log
-from build.settings import GitSource, Settings
+from build.api_client import InternalApiClient
+from build.logs import BuildLog
+from build.settings import BuildSettings, GitSource
 from build.source.fetch_archive import fetch_archive
 from build.source.tree import SourceTree
 
 
-def fetch_source(settings: Settings, log: Log) -> SourceTree:
-    """The checked tree that the settings name. Raises Refused or Infrastructure."""
+def fetch_source(settings: BuildSettings, log: BuildLog) -> SourceTree:
+    """Return the checked tree of the configured source. Raises BuildRefused or InfrastructureError."""
     if isinstance(settings.source, GitSource):
-        from build.source.fetch_git import fetch_git  # libgit2 is of no use to archives
+        from build.source.fetch_git import fetch_git  # archives do not need libgit2
 
         return fetch_git(settings.source, settings.git, settings.network, settings.limits, log)
-    facade = Facade(settings.internal_url, settings.token)
-    return fetch_archive(settings.source, facade, settings.limits, log)
+    api = InternalApiClient(settings.internal_url, settings.token)
+    return fetch_archive(settings.source, api, settings.limits, log)

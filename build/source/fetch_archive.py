@@ -1,66 +1,73 @@
-"""An uploaded archive, from the facade, into a checked tree. Called by build.source.fetch."""
+"""Download of an uploaded archive from the API into a checked tree. Called by build.source.fetch."""
 
 import hashlib
 import http.client
 import tempfile
 import time
 
-from build.api_client import Facade
-from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, Infrastructure, Refused
-from build.logs import Log
-from build.settings import ArchiveSource, Limits
+from build.api_client import InternalApiClient
+from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, BuildRefused, InfrastructureError
+from build.logs import BuildLog
+from build.settings import ArchiveSource, SourceLimits
 from build.source.archive import read_archive
 from build.source.tree import SourceTree
 
 _ATTEMPTS = 5
-_CHUNK = 256 << 10
+_CHUNK_BYTES = 256 << 10
 _IN_MEMORY_BYTES = 16 << 20
 
 
-def fetch_archive(source: ArchiveSource, facade: Facade, limits: Limits, log: Log) -> SourceTree:
-    """The checked content of the upload. Raises Refused or Infrastructure."""
+def fetch_archive(
+    source: ArchiveSource, api: InternalApiClient, limits: SourceLimits, log: BuildLog
+) -> SourceTree:
+    """Return the checked tree of the upload. Raises BuildRefused or InfrastructureError."""
     log.line(f"fetching upload {source.upload}")
     for attempt in range(_ATTEMPTS):
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as packed:
             try:
-                size, digest = _download(source, facade, limits, packed)
-            except (OSError, http.client.HTTPException, Infrastructure) as error:
+                size, digest = _download(source, api, limits, packed)
+            except (OSError, http.client.HTTPException, InfrastructureError) as error:
                 if attempt + 1 == _ATTEMPTS:
-                    raise Infrastructure(f"the upload cannot be fetched: {error}") from None
-                log.line(f"fetching failed, trying again: {error}")
+                    raise InfrastructureError(f"cannot fetch the upload: {error}") from None
+                log.line(f"fetch failed, retrying: {error}")
                 time.sleep(0.3 * 2**attempt)
                 continue
             if digest != source.sha256.lower():
-                raise Refused(
+                raise BuildRefused(
                     CONTEXT_INVALID,
                     f"the upload's SHA-256 is {digest}, not {source.sha256}",
                     "Upload it again.",
                 )
             packed.seek(0)
             return read_archive(packed, size, limits)
-    raise Infrastructure("the upload cannot be fetched")
+    raise InfrastructureError("cannot fetch the upload")
 
 
 def _download(
-    source: ArchiveSource, facade: Facade, limits: Limits, packed: "tempfile.SpooledTemporaryFile[bytes]"
+    source: ArchiveSource,
+    api: InternalApiClient,
+    limits: SourceLimits,
+    packed: "tempfile.SpooledTemporaryFile[bytes]",
 ) -> tuple[int, str]:
-    answer = facade.get(f"/internal/v1/uploads/{source.upload}")
-    with answer:
-        if answer.status in (404, 410):
-            raise Refused(CONTEXT_INVALID, f"there is no upload {source.upload} any more", "Upload it again.")
-        if answer.status != 200:
-            raise Infrastructure(f"the facade answered {answer.status}")
+    response = api.get(f"/internal/v1/uploads/{source.upload}")
+    with response:
+        if response.status in (404, 410):
+            raise BuildRefused(
+                CONTEXT_INVALID, f"upload {source.upload} no longer exists", "Upload it again."
+            )
+        if response.status != 200:
+            raise InfrastructureError(f"the API answered {response.status}")
         digest, size = hashlib.sha256(), 0
-        while chunk := answer.read(_CHUNK):
+        while chunk := response.read(_CHUNK_BYTES):
             size += len(chunk)
             if size > limits.context_bytes:
-                raise Refused(
+                raise BuildRefused(
                     CONTEXT_TOO_LARGE,
                     f"the archive is larger than {limits.context_bytes} bytes",
-                    "Leave out what the crew does not need, for example data and virtual environments.",
+                    "Exclude files that the crew does not need, for example data and virtual environments.",
                 )
             digest.update(chunk)
             packed.write(chunk)
-        if answer.length:
-            raise Infrastructure("the answer ended too early")
+        if response.length:
+            raise InfrastructureError("the response ended too early")
         return size, digest.hexdigest()

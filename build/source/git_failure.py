@@ -1,69 +1,81 @@
-"""A fetch that failed, told to the author of the source. Pure. Called by build.source.git_remote and .fetch_git."""
+"""Build errors for failed git fetches. Pure. Called by build.source.git_remote and build.source.fetch_git."""
 
-from build.errors import CONTEXT_TOO_LARGE, GIT_AUTH_FAILED, GIT_NOT_FOUND, Infrastructure, Refused
+from build.errors import CONTEXT_TOO_LARGE, GIT_AUTH_FAILED, GIT_NOT_FOUND, BuildRefused, InfrastructureError
 from build.settings import GitSource
-from egress.git.credentials import Access
-from egress.git.errors import Kind, Trouble, keyscan
-from egress.git.repository_url import harmless, shown
+from egress.git.credentials import GitCredentials
+from egress.git.errors import GitErrorKind, GitFailure, keyscan_command
+from egress.git.repository_url import display_url, printable
 
 _SECRET = "the Secret named by the project's source.git.secretRef"
 
 
-class Failed(Exception):
-    """`trouble` is what happened; the text is libgit2's own, made harmless."""
+class GitFetchFailed(Exception):
+    """A failed fetch: the classified `failure`, and libgit2's message in printable form."""
 
-    def __init__(self, trouble: Trouble, text: str = "") -> None:
+    def __init__(self, trouble: GitFailure, text: str = "") -> None:
         super().__init__(text)
-        self.trouble = trouble
+        self.failure = trouble
 
     @property
-    def may_pass(self) -> bool:
-        """Whether the same fetch may well succeed a little later."""
-        return self.trouble.kind in (Kind.AWAY, Kind.NO_HOST)
+    def transient(self) -> bool:
+        """Whether a retry may succeed."""
+        return self.failure.kind in (GitErrorKind.UNAVAILABLE, GitErrorKind.HOST_NOT_FOUND)
 
 
-def refusal(failed: Failed, source: GitSource, access: Access, most: int) -> Refused | Infrastructure:
-    """What to raise for good. Pure."""
-    where, detail = shown(source.url), harmless(failed.trouble.detail)
-    match failed.trouble.kind:
-        case Kind.TOO_LARGE:
-            what = f"{where} sends more than {most} bytes for one commit"
-            return Refused(CONTEXT_TOO_LARGE, what, "Keep large files out of the repository.")
-        case Kind.ADDRESS:
-            return Refused(
+def build_error(
+    error: GitFetchFailed, source: GitSource, credentials: GitCredentials, max_bytes: int
+) -> BuildRefused | InfrastructureError:
+    """Return the permanent error for a failed fetch. Pure."""
+    repository, detail = display_url(source.url), printable(error.failure.detail)
+    match error.failure.kind:
+        case GitErrorKind.TOO_LARGE:
+            problem = f"{repository} sends more than {max_bytes} bytes for one commit"
+            return BuildRefused(CONTEXT_TOO_LARGE, problem, "Keep large files out of the repository.")
+        case GitErrorKind.ADDRESS_REFUSED:
+            return BuildRefused(
                 GIT_NOT_FOUND,
-                f"{where}: {detail}, and this installation does not fetch from it",
+                f"{repository}: {detail}, and this installation does not fetch from it",
                 "Use another address, or ask an administrator to allow it (CREWYARD_NET_ALLOW).",
             )
-        case Kind.CERTIFICATE:
-            hint = "Put its authority's certificate into the Secret as ca.crt (source.git.secretRef)."
-            return Refused(GIT_AUTH_FAILED, f"the certificate of {detail}", hint)
-        case Kind.HOST_KEY_UNKNOWN | Kind.HOST_KEY_CHANGED:
-            return Refused(
+        case GitErrorKind.CERTIFICATE:
+            hint = "Put the certificate of its CA into the Secret as ca.crt (source.git.secretRef)."
+            return BuildRefused(GIT_AUTH_FAILED, f"invalid certificate of {detail}", hint)
+        case GitErrorKind.HOST_KEY_UNKNOWN | GitErrorKind.HOST_KEY_CHANGED:
+            return BuildRefused(
                 GIT_AUTH_FAILED,
-                f"{where} showed the host key {detail}, which known_hosts does not hold",
-                "Compare it with what the server's operator publishes, then put the output of "
-                f"`{keyscan(source.url)}` into known_hosts of {_SECRET}.",
+                f"{repository} presented the host key {detail}, which is not in known_hosts",
+                "Compare it with the key that the server's operator publishes, then put the output of "
+                f"`{keyscan_command(source.url)}` into known_hosts of {_SECRET}.",
             )
-        case Kind.IDENTITY:
+        case GitErrorKind.IDENTITY:
             hint = f"Put an ed25519, rsa or ecdsa key without a passphrase into identity of {_SECRET}."
-            return Refused(GIT_AUTH_FAILED, f"the key for {where} cannot be read", hint)
-        case Kind.AUTH:
-            what = "refuses the credentials" if access.given else "asks for credentials, or does not exist"
-            hint = f"Check {_SECRET}."
-            return Refused(GIT_AUTH_FAILED, f"{where} {what}", hint)
-        case Kind.COMMIT:
-            return Refused(
-                GIT_NOT_FOUND,
-                f"{where} has no commit {source.commit}",
-                "It was never pushed, or was removed by a forced push, or the server gives commits of "
-                "branches and tags only: push it to a branch.",
+            return BuildRefused(GIT_AUTH_FAILED, f"the key for {repository} cannot be read", hint)
+        case GitErrorKind.AUTH:
+            problem = (
+                "rejects the credentials"
+                if credentials.authenticates
+                else "requires credentials or does not exist"
             )
-        case Kind.NO_HOST:
-            return Refused(GIT_NOT_FOUND, f"there is no host for {where}", "Check the address.")
-        case Kind.SHA256:
+            hint = f"Check {_SECRET}."
+            return BuildRefused(GIT_AUTH_FAILED, f"{repository} {problem}", hint)
+        case GitErrorKind.COMMIT_NOT_FOUND:
+            return BuildRefused(
+                GIT_NOT_FOUND,
+                f"{repository} has no commit {source.commit}",
+                "It was never pushed, a forced push removed it, or the server serves only commits of "
+                "branches and tags. Push it to a branch.",
+            )
+        case GitErrorKind.HOST_NOT_FOUND:
+            return BuildRefused(
+                GIT_NOT_FOUND, f"cannot resolve the host of {repository}", "Check the address."
+            )
+        case GitErrorKind.SHA256:
             hint = "Use a repository whose commit ids have 40 digits."
-            return Refused(GIT_NOT_FOUND, f"{where} is a sha256 repository, which is not read", hint)
-        case Kind.REPOSITORY | Kind.NO_GIT:
-            return Refused(GIT_NOT_FOUND, f"{where} is no git repository ({failed})", "Check the address.")
-    return Infrastructure(f"git: {where} could not be read ({failed or 'it took too long'})")
+            return BuildRefused(
+                GIT_NOT_FOUND, f"{repository} is a sha256 repository, which is not supported", hint
+            )
+        case GitErrorKind.REPOSITORY_NOT_FOUND | GitErrorKind.NOT_GIT:
+            return BuildRefused(
+                GIT_NOT_FOUND, f"{repository} is not a git repository ({error})", "Check the address."
+            )
+    return InfrastructureError(f"git: {repository} could not be read ({error or 'timed out'})")

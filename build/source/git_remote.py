@@ -1,6 +1,6 @@
-"""pygit2 asked for exactly one commit. Called by build.source.fetch_git, which tells what goes wrong.
+"""Fetch of exactly one commit with pygit2. Called by build.source.fetch_git, which translates the errors.
 
-libgit2 is imported with this module, on the first fetch.
+Importing this module imports libgit2; it happens on the first fetch.
 """
 
 from pathlib import Path
@@ -9,42 +9,56 @@ from typing import Any
 import pygit2
 
 from build.settings import GitSource
-from build.source.git_failure import Failed
-from egress.addresses import Rules
-from egress.git.credentials import Access
-from egress.git.errors import Kind, Trouble, trouble
-from egress.git.fetch_commit import CommitMissing, fetch_one
-from egress.git.remote import AccessDenied, Oversized, callbacks, confine, way
-from egress.git.repository_url import harmless
+from build.source.git_failure import GitFetchFailed
+from egress.addresses import AddressRules
+from egress.git.credentials import GitCredentials
+from egress.git.errors import GitErrorKind, GitFailure, classify
+from egress.git.fetch_commit import CommitMissing, fetch_single_commit
+from egress.git.remote import AccessDenied, TransferTooLarge, callbacks, configure_libgit2, relay_for
+from egress.git.repository_url import printable
 
-CONNECT_SECONDS = 10
-SILENCE_SECONDS = 60
-# What a remote may say beside the objects: the list of its branches and tags.
-_TALK_BYTES = 24 << 20
+CONNECT_TIMEOUT_SECONDS = 10
+IDLE_TIMEOUT_SECONDS = 60
+# Allowance for everything but the objects: the list of branches and tags.
+_PROTOCOL_BYTES = 24 << 20
 
 
 def fetch_commit(
-    source: GitSource, access: Access, rules: Rules, most: int, place: Path, **limits: Any
+    source: GitSource,
+    credentials: GitCredentials,
+    rules: AddressRules,
+    max_bytes: int,
+    directory: Path,
+    **limits: Any,
 ) -> pygit2.Repository:
-    """A repository below the empty `place` that holds the commit, of at most `most` bytes. Raises Failed.
+    """Fetch a commit of at most `max_bytes` into a new repository below the empty `directory`.
 
-    `limits` are those of the way out where they differ from ours.
+    `limits` override the limits of the relay. Raises GitFetchFailed.
     """
-    usual = {
-        "connect_timeout": CONNECT_SECONDS,
-        "idle_timeout": SILENCE_SECONDS,
-        "most": most + _TALK_BYTES,
+    defaults = {
+        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "idle_timeout": IDLE_TIMEOUT_SECONDS,
+        "max_bytes": max_bytes + _PROTOCOL_BYTES,
     }
-    with way(source.url, rules, access, **{**usual, **limits}) as through:
-        confine(place / "home", CONNECT_SECONDS, SILENCE_SECONDS, through, access)
-        near = pygit2.init_repository(str(place / "repository"), bare=True)
-        far = near.remotes.create_anonymous(through.address(source.url))
+    with relay_for(source.url, rules, credentials, **{**defaults, **limits}) as relay:
+        configure_libgit2(
+            directory / "home", CONNECT_TIMEOUT_SECONDS, IDLE_TIMEOUT_SECONDS, relay, credentials
+        )
+        repository = pygit2.init_repository(str(directory / "repository"), bare=True)
+        remote = repository.remotes.create_anonymous(relay.local_url(source.url))
         try:
-            fetch_one(near, far, source.commit, lambda: callbacks(source.url, access, through, most))
-        except Oversized:
-            raise Failed(Trouble(Kind.TOO_LARGE)) from None
+            fetch_single_commit(
+                repository,
+                remote,
+                source.commit,
+                lambda: callbacks(source.url, credentials, relay, max_bytes),
+            )
+        except TransferTooLarge:
+            raise GitFetchFailed(GitFailure(GitErrorKind.TOO_LARGE)) from None
         except CommitMissing:
-            raise Failed(Trouble(Kind.COMMIT)) from None
+            raise GitFetchFailed(GitFailure(GitErrorKind.COMMIT_NOT_FOUND)) from None
         except (pygit2.GitError, AccessDenied, KeyError, ValueError, OSError) as error:
-            raise Failed(trouble(error, source.url, access, through), harmless(str(error))) from None
-        return near
+            raise GitFetchFailed(
+                classify(error, source.url, credentials, relay), printable(str(error))
+            ) from None
+        return repository

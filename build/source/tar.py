@@ -1,9 +1,7 @@
-"""Tar headers read strictly from a stream, one member after the other. Called by build.source.archive.
+"""Strict streaming tar reader. Called by build.source.archive and build.image.image_file.
 
-Written out here rather than taken from tarfile, because hostile headers have
-made that module loop, recurse and allocate without bound; this reader knows
-only what a source needs and gives up on everything else. Understood: ustar,
-pax (path, size) and GNU long names.
+Replaces tarfile, which hostile headers have made loop, recurse and allocate without bound; this reader
+supports only ustar, pax (path, size) and GNU long names, and rejects everything else.
 """
 
 from collections.abc import Iterator
@@ -11,9 +9,9 @@ from dataclasses import dataclass
 
 from build.source.tree import Readable
 
-BLOCK = 512
-_EXTRA_BYTES = 64 << 10
-_PAX_RECORDS = 256
+BLOCK_BYTES = 512
+_MAX_EXTENDED_BYTES = 64 << 10
+_MAX_PAX_RECORDS = 256
 _WITHOUT_CONTENT = (b"1", b"2", b"3", b"4", b"5", b"6")
 _KINDS = {
     b"1": "a hard link",
@@ -26,69 +24,69 @@ _KINDS = {
 
 
 class TarInvalid(ValueError):
-    """The stream is no tar, ends too early, or says something contradictory."""
+    """The stream is not a tar, is truncated, or contradicts itself."""
 
 
 @dataclass(frozen=True)
-class Member:
-    """`kind` is `file`, `directory`, or words for what is not taken; `content` lasts until the next one."""
+class TarMember:
+    """`kind` is `file`, `directory` or describes another type; `content` is valid until the next member."""
 
     name: str
     kind: str
     size: int
     executable: bool
-    content: "Content"
+    content: "TarContent"
 
 
-class Content:
-    """The bytes of one member, no more."""
+class TarContent:
+    """Reader of one member's bytes."""
 
     def __init__(self, stream: Readable, size: int) -> None:
-        self._stream, self.left = stream, size
+        self._stream, self.bytes_left = stream, size
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the member's end. Raises TarInvalid where the stream ends before."""
-        wanted = min(size, self.left)
-        if wanted <= 0:
+        """Return at most `size` bytes, none at the member's end. Raises TarInvalid on a truncated stream."""
+        count = min(size, self.bytes_left)
+        if count <= 0:
             return b""
-        data = self._stream.read(wanted)
+        data = self._stream.read(count)
         if not data:
             raise TarInvalid("it ends in the middle of a file")
-        self.left -= len(data)
+        self.bytes_left -= len(data)
         return data
 
 
-def members(stream: Readable) -> Iterator[Member]:
-    """The members of a tar in order. Raises TarInvalid."""
-    extra: dict[str, str] = {}
-    extras = 0
-    while (header := _exactly(stream, BLOCK, may_end=True)).strip(b"\0"):
-        kind, size = header[156:157], _number(header[124:136])
-        _check_sum(header)
+def members(stream: Readable) -> Iterator[TarMember]:
+    """Yield the members of a tar in order. Raises TarInvalid."""
+    overrides: dict[str, str] = {}
+    extended_headers = 0
+    while (header := _read_exactly(stream, BLOCK_BYTES, may_end=True)).strip(b"\0"):
+        kind, size = header[156:157], _parse_number(header[124:136])
+        _verify_checksum(header)
         if kind in (b"x", b"g", b"L", b"K"):
-            extras += 1
-            if size > _EXTRA_BYTES or extras > 4:
-                raise TarInvalid("its extended headers are too large or too many")
-            data = _exactly(stream, size)
-            _exactly(stream, -size % BLOCK)
+            extended_headers += 1
+            if size > _MAX_EXTENDED_BYTES or extended_headers > 4:
+                raise TarInvalid("extended headers are too large or too many")
+            data = _read_exactly(stream, size)
+            _read_exactly(stream, -size % BLOCK_BYTES)
             if kind == b"x":
-                extra.update(_pax(data))
+                overrides.update(_parse_pax(data))
             elif kind == b"L":
-                extra["path"] = _text(data.rstrip(b"\0"))
+                overrides["path"] = _decode(data.rstrip(b"\0"))
             continue
-        if "size" in extra:
-            size = _decimal(extra["size"])
+        if "size" in overrides:
+            size = _parse_decimal(overrides["size"])
         if kind in _WITHOUT_CONTENT:
             size = 0
-        content = Content(stream, size)
-        name = extra.get("path") or _ustar_name(header)
-        sparse = any(key.startswith("GNU.sparse") for key in extra)
-        executable = bool(_number(header[100:108]) & 0o100)
-        yield Member(name, _kind(kind, name, sparse), size, executable, content)
+        content = TarContent(stream, size)
+        name = overrides.get("path") or _ustar_name(header)
+        sparse = any(key.startswith("GNU.sparse") for key in overrides)
+        executable = bool(_parse_number(header[100:108]) & 0o100)
+        yield TarMember(name, _kind(kind, name, sparse), size, executable, content)
         while content.read(1 << 16):
             pass
-        _exactly(stream, -size % BLOCK)
-        extra, extras = {}, 0
+        _read_exactly(stream, -size % BLOCK_BYTES)
+        overrides, extended_headers = {}, 0
 
 
 def _kind(flag: bytes, name: str, sparse: bool) -> str:
@@ -98,7 +96,7 @@ def _kind(flag: bytes, name: str, sparse: bool) -> str:
         return "directory"
     if flag in (b"0", b"\0", b"7"):
         return "directory" if name.endswith("/") else "file"
-    return _KINDS.get(flag, "no regular file")
+    return _KINDS.get(flag, "not a regular file")
 
 
 def _ustar_name(header: bytes) -> str:
@@ -107,16 +105,16 @@ def _ustar_name(header: bytes) -> str:
         prefix = header[345:500].partition(b"\0")[0]
         if prefix:
             name = prefix + b"/" + name
-    return _text(name)
+    return _decode(name)
 
 
-def _pax(data: bytes) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _parse_pax(data: bytes) -> dict[str, str]:
+    records_by_key: dict[str, str] = {}
     start = records = 0
     while start < len(data):
         digits, space, _ = data[start : start + 20].partition(b" ")
         records += 1
-        if not space or not digits.isdigit() or records > _PAX_RECORDS:
+        if not space or not digits.isdigit() or records > _MAX_PAX_RECORDS:
             raise TarInvalid("a pax header is malformed")
         length = int(digits)
         record = data[start + len(digits) + 1 : start + length]
@@ -124,13 +122,13 @@ def _pax(data: bytes) -> dict[str, str]:
             raise TarInvalid("a pax header is malformed")
         key, _, value = record[:-1].partition(b"=")
         if key in (b"path", b"size") or key.startswith(b"GNU.sparse"):
-            found[_text(key)] = _text(value)
+            records_by_key[_decode(key)] = _decode(value)
         start += length
-    return found
+    return records_by_key
 
 
-def _number(field: bytes) -> int:
-    if field[:1] == b"\x80":  # GNU's binary form
+def _parse_number(field: bytes) -> int:
+    if field[:1] == b"\x80":  # GNU's binary format
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b"\0 ")
     if digits and not all(0x30 <= digit <= 0x37 for digit in digits):
@@ -138,29 +136,29 @@ def _number(field: bytes) -> int:
     return int(digits or b"0", 8)
 
 
-def _decimal(text: str) -> int:
+def _parse_decimal(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         raise TarInvalid("a size is malformed")
     return int(text)
 
 
-def _check_sum(header: bytes) -> None:
-    if _number(header[148:156]) != sum(header[:148]) + 8 * 0x20 + sum(header[156:]):
+def _verify_checksum(header: bytes) -> None:
+    if _parse_number(header[148:156]) != sum(header[:148]) + 8 * 0x20 + sum(header[156:]):
         raise TarInvalid("a header's checksum is wrong")
 
 
-def _text(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _exactly(stream: Readable, size: int, may_end: bool = False) -> bytes:
-    parts, left = [], size
-    while left > 0:
-        data = stream.read(left)
+def _read_exactly(stream: Readable, size: int, may_end: bool = False) -> bytes:
+    parts, remaining = [], size
+    while remaining > 0:
+        data = stream.read(remaining)
         if not data:
-            if may_end and left == size:
+            if may_end and remaining == size:
                 return b""
-            raise TarInvalid("it ends too early")
+            raise TarInvalid("it is truncated")
         parts.append(data)
-        left -= len(data)
+        remaining -= len(data)
     return b"".join(parts)

@@ -1,8 +1,8 @@
-"""The checked source: what of a commit or an archive may become part of an image.
+"""The checked source tree: files of a commit or an archive that may become part of an image.
 
-Filled entry by entry by build.source.fetch_git and build.source.archive through TreeBuilder,
-which refuses at the first thing that is wrong; nothing is ever unpacked under
-its own name. Small trees stay in memory, larger ones in one unnamed file.
+build.source.git_tree and build.source.archive add entries through TreeBuilder, which refuses the first
+invalid one. Nothing is unpacked under its own name. Small trees stay in memory, larger ones in one unnamed
+file.
 """
 
 import hashlib
@@ -12,29 +12,29 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, Refused
-from build.settings import Limits
+from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, BuildRefused
+from build.settings import SourceLimits
 from plan.keys import tree_hash
 
 _IN_MEMORY_BYTES = 64 << 20
-_CHUNK = 256 << 10
-_PATH_BYTES = 4095
-_NAME_BYTES = 255
-_DEPTH = 100
-_ALL_NAMES_BYTES = 32 << 20
+_CHUNK_BYTES = 256 << 10
+_MAX_PATH_BYTES = 4095
+_MAX_NAME_BYTES = 255
+_MAX_DEPTH = 100
+_MAX_TOTAL_NAME_BYTES = 32 << 20
 
 
 class Readable(Protocol):
-    """As much of a stream as reading needs."""
+    """A readable stream."""
 
     def read(self, size: int, /) -> bytes:
-        """At most `size` bytes, none at the end."""
+        """Return at most `size` bytes, none at the end."""
         ...
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One file: where its bytes lie in the store, and what they are."""
+class TreeEntry:
+    """One file: the location of its bytes in the store, and their hash."""
 
     offset: int
     size: int
@@ -43,9 +43,9 @@ class Entry:
 
 
 class SourceTree(Mapping[str, bytes]):
-    """Relative paths to bytes, sorted; the bytes are read when asked for."""
+    """Sorted mapping from relative paths to bytes, which are read on access."""
 
-    def __init__(self, entries: dict[str, Entry], store: IO[bytes]) -> None:
+    def __init__(self, entries: dict[str, TreeEntry], store: IO[bytes]) -> None:
         self._entries = dict(sorted(entries.items()))
         self._store = store
         self.hash = tree_hash((path, entry.executable, entry.sha256) for path, entry in self._entries.items())
@@ -65,144 +65,146 @@ class SourceTree(Mapping[str, bytes]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def without(self, gone: Collection[str]) -> "SourceTree":
-        """The same files but for the paths in `gone`."""
-        if not gone:
+    def without(self, excluded: Collection[str]) -> "SourceTree":
+        """Return the tree without the paths in `excluded`."""
+        if not excluded:
             return self
-        return SourceTree({p: entry for p, entry in self._entries.items() if p not in gone}, self._store)
+        return SourceTree({p: entry for p, entry in self._entries.items() if p not in excluded}, self._store)
 
-    def entry(self, path: str) -> Entry:
-        """What is known about the file at `path` without reading it. Raises KeyError."""
+    def entry(self, path: str) -> TreeEntry:
+        """Return the metadata of the file at `path`. Raises KeyError."""
         return self._entries[path]
 
 
 class TreeBuilder:
-    """Takes files one after the other and holds every limit of a source at each step."""
+    """Builder of a SourceTree that enforces all limits at each step."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SourceLimits) -> None:
         self._limits = limits
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, TreeEntry] = {}
         self._directories: set[str] = set()
-        self._folded: set[str] = set()
-        self._names = 0
-        self._seen = 0
+        self._folded_names: set[str] = set()
+        self._name_bytes = 0
+        self._entry_count = 0
         self._size = 0
         self._store: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115
 
-    def count(self) -> None:
-        """One more entry of any kind was met. Raises Refused(ContextTooLarge) past the limit."""
-        self._seen += 1
-        if self._seen > self._limits.entries:
-            raise Refused(
+    def count_entry(self) -> None:
+        """Count one entry of any kind. Raises BuildRefused(ContextTooLarge) above the limit."""
+        self._entry_count += 1
+        if self._entry_count > self._limits.entries:
+            raise BuildRefused(
                 CONTEXT_TOO_LARGE,
                 f"the source has more than {self._limits.entries} entries",
-                "Leave out what the crew does not need, for example data and virtual environments.",
+                "Exclude files that the crew does not need, for example data and virtual environments.",
             )
 
-    def expect(self, size: int) -> None:
-        """Refuses early where `size` more bytes would pass the limit of unpacked bytes."""
+    def check_room(self, size: int) -> None:
+        """Refuse early where `size` more bytes would exceed the limit of unpacked bytes."""
         if self._size + size > self._limits.unpacked_bytes:
-            raise Refused(
+            raise BuildRefused(
                 CONTEXT_TOO_LARGE,
                 f"the source unpacks to more than {self._limits.unpacked_bytes} bytes",
-                "Leave out what the crew does not need; fetch data while running.",
+                "Exclude files that the crew does not need; fetch data at run time.",
             )
 
-    def directory(self, name: str) -> None:
-        """An explicit directory: only its name matters. Raises Refused(ContextInvalid)."""
+    def add_directory(self, name: str) -> None:
+        """Add an explicit directory; only its name matters. Raises BuildRefused(ContextInvalid)."""
         path = checked_path(name)
         if path:
             self._claim_parents(f"{path}/")
 
-    def distinct(self, name: str) -> None:
-        """Refuses a name that another one differs from in case only: some systems would see one file."""
+    def check_distinct(self, name: str) -> None:
+        """Refuse a name that differs from another one in case only: some file systems would merge them."""
         folded = checked_path(name).casefold()
-        if folded in self._folded:
-            raise Refused(
+        if folded in self._folded_names:
+            raise BuildRefused(
                 CONTEXT_INVALID,
-                f"{checked_path(name)} is there twice, or differs from another path in case only",
+                f"{checked_path(name)} is a duplicate or differs from another path in case only",
                 "Rename one of the two.",
             )
-        self._folded.add(folded)
+        self._folded_names.add(folded)
 
     def add(self, name: str, stream: Readable, executable: bool) -> str:
-        """Takes the file `name` from `stream`; its clean path comes back. Raises Refused."""
+        """Add the file `name` from `stream`; return its normalized path. Raises BuildRefused."""
         path = checked_path(name)
         if not path:
-            raise Refused(
+            raise BuildRefused(
                 CONTEXT_INVALID, f"the source has a file without a name ({name!r})", "Pack it again."
             )
         if path in self._entries or path in self._directories:
-            raise Refused(
+            raise BuildRefused(
                 CONTEXT_INVALID, f"{path} is in the source twice", "Pack the source again, each path once."
             )
         self._claim_parents(path)
-        self._name(path)
+        self._count_name(path)
         digest, offset, size = hashlib.sha256(), self._size, 0
-        while chunk := stream.read(_CHUNK):
-            self.expect(size + len(chunk))
+        while chunk := stream.read(_CHUNK_BYTES):
+            self.check_room(size + len(chunk))
             self._store.write(chunk)
             digest.update(chunk)
             size += len(chunk)
         self._size += size
-        self._entries[path] = Entry(offset, size, digest.hexdigest(), executable)
+        self._entries[path] = TreeEntry(offset, size, digest.hexdigest(), executable)
         return path
 
     def finish(self) -> SourceTree:
-        """The tree as it is now. Raises Refused(ContextInvalid) where it is empty."""
+        """Return the tree. Raises BuildRefused(ContextInvalid) where it is empty."""
         if not self._entries:
-            raise Refused(CONTEXT_INVALID, "the source has no file in it", "Is the source's path right?")
+            raise BuildRefused(CONTEXT_INVALID, "the source has no files", "Check the source's path.")
         return SourceTree(self._entries, self._store)
 
-    def _name(self, path: str) -> None:
-        self._names += len(path)
-        if self._names > _ALL_NAMES_BYTES:
-            raise Refused(
-                CONTEXT_TOO_LARGE, "the source's paths are too long in sum", "Use shorter names, fewer files."
+    def _count_name(self, path: str) -> None:
+        self._name_bytes += len(path)
+        if self._name_bytes > _MAX_TOTAL_NAME_BYTES:
+            raise BuildRefused(
+                CONTEXT_TOO_LARGE,
+                "the source's paths are too long in total",
+                "Use shorter names or fewer files.",
             )
 
     def _claim_parents(self, path: str) -> None:
         parent = posixpath.dirname(path)
         while parent and parent not in self._directories:
             if parent in self._entries:
-                raise Refused(
+                raise BuildRefused(
                     CONTEXT_INVALID, f"{parent} is both a file and a directory", "Pack the source again."
                 )
             self._directories.add(parent)
-            self._name(parent)
-            if len(self._directories) > self._limits.entries:  # also those that no entry names
-                raise Refused(
+            self._count_name(parent)
+            if len(self._directories) > self._limits.entries:  # including implicit ones
+                raise BuildRefused(
                     CONTEXT_TOO_LARGE,
                     f"the source has more than {self._limits.entries} directories",
-                    "Leave out what the crew does not need.",
+                    "Exclude directories that the crew does not need.",
                 )
             parent = posixpath.dirname(parent)
 
 
 def checked_path(name: str) -> str:
-    """`name` as a clean relative path; empty for the root itself. Raises Refused(ContextInvalid).
+    """Return `name` as a normalized relative path; empty for the root. Raises BuildRefused(ContextInvalid).
 
-    Refused are names that are absolute, climb, or cannot be a file's name on Linux
-    or in an image's layer. Backslashes and drive letters are what hostile zips hold.
+    Refuses absolute paths, parent references, and names that Linux or image layers do not allow. Hostile zips
+    contain backslashes and drive letters.
     """
-    shown = name.encode("unicode_escape").decode()[:200]
+    escaped = name.encode("unicode_escape").decode()[:200]
     if name.startswith("/") or "\\" in name or name[1:2] == ":":
-        raise _bad_path(shown, "is absolute or not written with /")
+        raise _path_refused(escaped, "is absolute or does not use / as separator")
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise _bad_path(shown, "leaves the source")
+        raise _path_refused(escaped, "leaves the source")
     if any(ord(letter) < 32 or ord(letter) == 127 or 0xD800 <= ord(letter) <= 0xDFFF for letter in name):
-        raise _bad_path(shown, "has control characters or is not UTF-8")
-    if len(name.encode()) > _PATH_BYTES or any(len(part.encode()) > _NAME_BYTES for part in parts):
-        raise _bad_path(shown, "is too long")
-    if len(parts) > _DEPTH:
-        raise _bad_path(shown, f"has more than {_DEPTH} levels")
+        raise _path_refused(escaped, "has control characters or is not UTF-8")
+    if len(name.encode()) > _MAX_PATH_BYTES or any(len(part.encode()) > _MAX_NAME_BYTES for part in parts):
+        raise _path_refused(escaped, "is too long")
+    if len(parts) > _MAX_DEPTH:
+        raise _path_refused(escaped, f"has more than {_MAX_DEPTH} levels")
     if any(part.startswith(".wh.") for part in parts):
-        raise _bad_path(shown, "has a name that image layers keep for removals")
+        raise _path_refused(escaped, "has a name that image layers reserve for deletions")
     return "/".join(parts)
 
 
-def _bad_path(shown: str, problem: str) -> Refused:
-    return Refused(
-        CONTEXT_INVALID, f"the path {shown!r} {problem}", "Rename it, or leave it out of the source."
+def _path_refused(escaped: str, problem: str) -> BuildRefused:
+    return BuildRefused(
+        CONTEXT_INVALID, f"the path {escaped!r} {problem}", "Rename it or exclude it from the source."
     )

@@ -1,1 +1,1 @@
-"""Wheels of a private package index, downloaded by a confined pip."""
+"""Download of wheels from a private package index with a confined pip."""

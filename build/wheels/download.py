@@ -1,7 +1,7 @@
-"""Packages of a private index, as wheels that Kaniko installs offline. Called by build.workspace.
+"""Download of packages from a private index as wheels for an offline install. Called by build.workspace.
 
-Nothing of them is executed. The credential is in pip's environment alone: on no
-command line, in no file, and taken out of all that pip says.
+Never executes code of the packages. The credential is only in pip's environment: on no command line, in no
+file, and masked in pip's output.
 """
 
 import ctypes
@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from build.errors import Infrastructure
-from build.logs import Log
-from build.mask import Mask
+from build.errors import InfrastructureError
+from build.logs import BuildLog
+from build.mask import PipOutputMask
 from build.settings import IndexCredentials
 from build.wheels.index_access import is_denied
 from plan.errors import BUILD_FAILED, DEPENDENCY_RESOLUTION, PlanError
@@ -25,17 +25,17 @@ from plan.packages.dependencies import Declaration
 from plan.packages.pip_log import dependency_failure
 
 _PIP = Path(__file__).with_name("confined_pip.py")
-_TIMEOUT = 1200.0
+_TIMEOUT_SECONDS = 1200.0
 _RETRIES = 4
-# Far more than the log shows of a line: what is cut off must not be a part of a secret, which no mask knows.
-_LINE = 64 << 10
+# Far longer than a log line: a secret must not be split at the limit, because the mask would miss its parts.
+_MAX_LINE_BYTES = 64 << 10
 _PR_SET_DUMPABLE = 4
-_KEPT_LINES = 200
-_LOG = 64 << 10
-# Of our own environment: how the outside is reached, nothing else.
+_MAX_KEPT_LINES = 200
+_MAX_LOG_BYTES = 64 << 10
+# Inherited variables: network access only.
 _INHERITED = ("PATH", "LANG", "PIP_CERT", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-_WHEELS_ONLY = "A private index is used through wheels only: put a wheel of it for this Python there."
+_WHEELS_ONLY = "A private index must offer wheels: upload a wheel of the package for this Python."
 
 
 def download_wheels(
@@ -43,23 +43,23 @@ def download_wheels(
     python: str,
     index: IndexCredentials,
     target: Path,
-    log: Log,
-    timeout: float = _TIMEOUT,
+    log: BuildLog,
+    timeout: float = _TIMEOUT_SECONDS,
     retries: int = _RETRIES,
 ) -> None:
-    """Fills `target` with wheels for all that is declared; pip gets at most `timeout` seconds at a time.
+    """Download wheels for the declaration to `target`; each run of pip gets at most `timeout` seconds.
 
-    Raises PlanError or Infrastructure.
+    Raises PlanError or InfrastructureError.
     """
     if not index.url:
         raise PlanError(
             DEPENDENCY_RESOLUTION,
-            "the Secret of the private index has no index-url",
+            "the Secret of the private index has no key index-url",
             "Set the key index-url in the Secret named by the project's build.secretRef.",
         )
     target.mkdir(mode=0o755, parents=True, exist_ok=True)
     hide_environment()
-    mask = Mask((index.url, index.extra_url), index.username, index.password)
+    mask = PipOutputMask((index.url, index.extra_url), index.username, index.password)
     with tempfile.TemporaryDirectory(prefix="pip-") as home:
         environment = pip_environment(index, Path(home), os.environ) | {"PIP_RETRIES": str(retries)}
         for name, lines in (("requirements", declaration.lines), ("build", declaration.build_requires)):
@@ -73,14 +73,14 @@ def download_wheels(
 
 
 def hide_environment() -> None:
-    """Takes /proc/<pid>/environ of this process, where more credentials are, from programs of its user."""
-    # Else pip could be made to quote it, as a requirements file. Not granted where a sandbox has no prctl.
+    """Make /proc/<pid>/environ of this process, which has more credentials, unreadable to subprocesses."""
+    # Otherwise a requirements file could include it and pip would print it. No effect without prctl.
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
-def pip_environment(index: IndexCredentials, home: Path, ours: Mapping[str, str]) -> dict[str, str]:
-    """What pip is told, with `home` as its private directory; of `ours` only how to reach the outside."""
-    environment = {name: ours[name] for name in (*_INHERITED, *_PROXIES) if name in ours}
+def pip_environment(index: IndexCredentials, home: Path, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return pip's environment: `home` as its private directory; of `inherited` only network variables."""
+    environment = {name: inherited[name] for name in (*_INHERITED, *_PROXIES) if name in inherited}
     environment |= {
         "HOME": str(home),
         "TMPDIR": str(home),
@@ -98,15 +98,15 @@ def pip_environment(index: IndexCredentials, home: Path, ours: Mapping[str, str]
     }
     if index.extra_url:
         environment["PIP_EXTRA_INDEX_URL"] = index.extra_url
-    # pip passes over an index without TLS, silently; who names one in the Secret means it.
-    plain = [urlsplit(url) for url in (index.url, index.extra_url) if url.startswith("http://")]
-    if plain:
-        environment["PIP_TRUSTED_HOST"] = " ".join(parts.netloc.rpartition("@")[2] for parts in plain)
+    # pip silently skips an index without TLS; one in the Secret is intended.
+    insecure = [urlsplit(url) for url in (index.url, index.extra_url) if url.startswith("http://")]
+    if insecure:
+        environment["PIP_TRUSTED_HOST"] = " ".join(parts.netloc.rpartition("@")[2] for parts in insecure)
     return environment
 
 
 def _with_credentials(index: IndexCredentials) -> str:
-    """The first index alone gets the name and the password; another host has no claim to them."""
+    """Return the URL of the first index with credentials; other hosts never get them."""
     parts = urlsplit(index.url)
     if "@" in parts.netloc or not (index.username or index.password):
         return index.url
@@ -115,55 +115,57 @@ def _with_credentials(index: IndexCredentials) -> str:
 
 
 def _arguments(
-    declaration: Declaration, lines: tuple[str, ...], python: str, place: Path, target: Path
+    declaration: Declaration, lines: tuple[str, ...], python: str, directory: Path, target: Path
 ) -> list[str]:
-    place.mkdir()
-    (place / "requirements.txt").write_text("".join(f"{line}\n" for line in lines))
+    directory.mkdir()
+    (directory / "requirements.txt").write_text("".join(f"{line}\n" for line in lines))
     arguments = [python, "download", "--only-binary=:all:", "--python-version", python, "--dest", str(target)]
-    arguments += ["--find-links", str(target), "-r", str(place / "requirements.txt")]
+    arguments += ["--find-links", str(target), "-r", str(directory / "requirements.txt")]
     if declaration.constraints:
-        (place / "constraints.txt").write_text("".join(f"{line}\n" for line in declaration.constraints))
-        arguments += ["-c", str(place / "constraints.txt")]
+        (directory / "constraints.txt").write_text("".join(f"{line}\n" for line in declaration.constraints))
+        arguments += ["-c", str(directory / "constraints.txt")]
     return arguments
 
 
-def _run(arguments: list[str], environment: dict[str, str], mask: Mask, log: Log, timeout: float) -> None:
-    said: deque[str] = deque(maxlen=_KEPT_LINES)
+def _run(
+    arguments: list[str], environment: dict[str, str], mask: PipOutputMask, log: BuildLog, timeout: float
+) -> None:
+    output: deque[str] = deque(maxlen=_MAX_KEPT_LINES)
     command = [sys.executable, "-I", str(_PIP), *arguments]
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
-        late = threading.Event()
+        timed_out = threading.Event()
 
         def stop() -> None:
-            late.set()
+            timed_out.set()
             process.kill()
 
         timer = threading.Timer(timeout, stop)
         timer.start()
         try:
             assert process.stdout is not None
-            whole = True
-            while line := process.stdout.readline(_LINE):
-                begins, whole = whole, line.endswith(b"\n")
-                if not begins:
+            line_complete = True
+            while line := process.stdout.readline(_MAX_LINE_BYTES):
+                at_line_start, line_complete = line_complete, line.endswith(b"\n")
+                if not at_line_start:
                     continue
                 text = mask.text(line.decode("utf-8", "replace").rstrip())
-                said.append(text)
+                output.append(text)
                 log.line(text)
             process.wait()
         finally:
             timer.cancel()
             process.kill()
-    if late.is_set():
-        raise Infrastructure(f"downloading packages took longer than {timeout:.0f} s")
+    if timed_out.is_set():
+        raise InfrastructureError(f"downloading packages took longer than {timeout:.0f} s")
     if process.returncode:
-        raise _failure("\n".join(said)[-_LOG:], environment["PIP_INDEX_URL"])
+        raise _failure("\n".join(output)[-_MAX_LOG_BYTES:], environment["PIP_INDEX_URL"])
 
 
-def _failure(said: str, address: str) -> Exception:
-    error = dependency_failure(said)
-    if error.reason == DEPENDENCY_RESOLUTION and "(from versions: none)" in said and is_denied(address):
+def _failure(output: str, address: str) -> Exception:
+    error = dependency_failure(output)
+    if error.reason == DEPENDENCY_RESOLUTION and "(from versions: none)" in output and is_denied(address):
         return PlanError(
             DEPENDENCY_RESOLUTION,
             "the private package index refuses the credentials",
@@ -172,5 +174,5 @@ def _failure(said: str, address: str) -> Exception:
     if error.reason == DEPENDENCY_RESOLUTION:
         return PlanError(error.reason, error.message, f"{error.hint} {_WHEELS_ONLY}".strip())
     if error.reason == BUILD_FAILED:
-        return Infrastructure(f"downloading packages failed: {error.message}")
+        return InfrastructureError(f"downloading packages failed: {error.message}")
     return error

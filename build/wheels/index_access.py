@@ -1,4 +1,4 @@
-"""Whether a private index lets us in, which pip does not tell. Called by build.wheels.download after a failure."""
+"""Check whether a private index denies access, which pip does not report. Called by build.wheels.download."""
 
 import base64
 import urllib.error
@@ -6,30 +6,30 @@ import urllib.request
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-_TIMEOUT = 15.0
+_TIMEOUT_SECONDS = 15.0
 
 
-class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: another host has no claim to the credential."""
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follow no redirect: another host must not get the credential."""
 
     def redirect_request(self, *arguments: Any, **more: Any) -> None:
-        """None ends the request with the redirect itself."""
+        """Return None: the request ends with the redirect itself."""
 
 
 def is_denied(address: str) -> bool:
-    """Whether the index at `address`, which may hold name and password, answers 401 or 403; one try."""
+    """Return whether the index at `address` (with credentials) answers 401 or 403; one try."""
     parts = urlsplit(address)
     user, _, host = parts.netloc.rpartition("@")
     if parts.scheme not in ("http", "https"):
         return False
-    plain = urlunsplit(parts._replace(netloc=host, path=parts.path.rstrip("/") + "/"))
-    request = urllib.request.Request(plain)
+    url = urlunsplit(parts._replace(netloc=host, path=parts.path.rstrip("/") + "/"))
+    request = urllib.request.Request(url)
     if user:
         name, _, password = user.partition(":")
         pair = f"{unquote(name)}:{unquote(password)}".encode()
         request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair).decode()}")
     try:
-        with urllib.request.build_opener(_Stay).open(request, timeout=_TIMEOUT):
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=_TIMEOUT_SECONDS):
             return False
     except urllib.error.HTTPError as error:
         return error.code in (401, 403)

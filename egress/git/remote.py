@@ -67,7 +67,7 @@ def configure_libgit2(
 def callbacks(
     url: str, credentials: GitCredentials, relay: EgressRelay, max_bytes: int = 1 << 40
 ) -> pygit2.RemoteCallbacks:
-    """Return libgit2's callbacks for `url`; they raise AccessDenied, or TransferTooLarge above `max_bytes`."""
+    """Return libgit2's callbacks for `url`. Raise AccessDenied or, above `max_bytes`, TransferTooLarge."""
     server = parse(url)
     keys = pinned_keys(credentials.known_hosts, server.host, server.port) if server.scheme == "ssh" else ()
 

@@ -18,14 +18,14 @@ HOLES: tuple[Hole, ...] = (
         "X3", "links are files", "build/source/archive.py",
         'elif member.kind == "file":', "elif member.kind:", ARCHIVE,
     ),
-    hole("X3", "entries are not counted", "build/source/tree.py", "self._seen += 1", "self._seen += 0", ARCHIVE),
+    hole("X3", "entries are not counted", "build/source/tree.py", "self._entry_count += 1", "self._entry_count += 0", ARCHIVE),
     hole(
         "X3", "a tar unpacks without end", "build/source/archive.py",
-        "if self._given > self._most:", "if False:", ARCHIVE,
+        "if self._bytes_read > self._max_bytes:", "if False:", ARCHIVE,
     ),
     hole(
         "X3", "a zip unpacks without end", "build/source/archive.py",
-        "if sum(member.file_size for member in archive.infolist()) > size * limits.ratio + _RATIO_GRACE:",
+        "if sum(member.file_size for member in archive.infolist()) > size * limits.ratio + _RATIO_GRACE_BYTES:",
         "if False:", ARCHIVE,
     ),
     hole(
@@ -38,7 +38,7 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X3", "gzip members without end", "build/source/archive.py",
-        "if self._count > _MEMBERS:", "if False:", ARCHIVE,
+        "if self._count > _MAX_GZIP_MEMBERS:", "if False:", ARCHIVE,
     ),
     hole(
         "X3", "a source is held in memory", "build/source/tree.py",

@@ -1,4 +1,4 @@
-"""Addresses at the apiserver: no name leads out of its kind and namespace."""
+"""Paths at the apiserver: no name leaves its kind and namespace."""
 
 import pytest
 from yarl import URL
@@ -8,7 +8,7 @@ from crds.kinds import RUN, SECRET
 HERE = "/api/v1/namespaces/crews/secrets/"
 
 
-def test_addresses():
+def test_paths():
     assert SECRET.path("crews") == "/api/v1/namespaces/crews/secrets"
     assert SECRET.path("crews", "a.b-c") == f"{HERE}a.b-c"
     assert (
@@ -44,7 +44,7 @@ def test_addresses():
         *("ü", "\u2028", "x;y", "x&y=z"),
     ],
 )
-def test_no_name_leads_elsewhere(name):
+def test_any_name_stays_one_path_segment(name):
     url = URL(f"https://apiserver:6443{SECRET.path('crews', name)}")
     assert url.raw_path.startswith(HERE)
     assert "/" not in url.raw_path.removeprefix(HERE) and url.raw_path != HERE

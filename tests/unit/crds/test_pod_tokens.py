@@ -9,28 +9,28 @@ from crds import pod_tokens
 KEY = "0" * 64
 
 
-def test_a_token_says_what_it_was_made_for():
+def test_verify_returns_the_claims():
     text = pod_tokens.mint(KEY, "run", "crews", "run-1", "uid-1", 100)
-    assert pod_tokens.verify(KEY, text, 99.9) == pod_tokens.Token("run", "crews", "run-1", "uid-1", 100)
+    assert pod_tokens.verify(KEY, text, 99.9) == pod_tokens.PodToken("run", "crews", "run-1", "uid-1", 100)
 
 
 @pytest.mark.parametrize(
     ("key", "now", "why"), [(KEY, 100, "expired"), ("1" * 64, 0, "signature"), ("", 0, "malformed")]
 )
-def test_it_is_worth_nothing_late_or_under_another_key(key, now, why):
+def test_expired_or_foreign_token_is_invalid(key, now, why):
     text = pod_tokens.mint(KEY, "run", "crews", "run-1", "uid-1", 100)
     with pytest.raises(pod_tokens.TokenInvalid, match=why):
         pod_tokens.verify(key, text, now)
 
 
 @given(st.text(max_size=200))
-def test_no_text_breaks_the_check(text):
+def test_any_text_is_invalid(text):
     with pytest.raises(pod_tokens.TokenInvalid):
         pod_tokens.verify(KEY, text, 0)
 
 
 @given(st.data())
-def test_no_changed_letter_passes(data):
+def test_changed_letter_is_invalid(data):
     text = pod_tokens.mint(KEY, "build", "crews", "dep-1", "uid-1", 100)
     position = data.draw(st.integers(0, len(text) - 1))
     letter = data.draw(st.sampled_from("Aa0-_"))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crds import conditions, durations, limits, names, times
 from crds.conditions import Condition
-from crds.installation_limits import Limits
+from crds.installation_limits import InstallationLimits
 from crds.objects import Deployment, Project, Run
 
 NOW = datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=UTC)
@@ -30,7 +30,7 @@ def test_durations(text, seconds):
 
 
 @pytest.mark.parametrize("text", ["", "0s", "5", "1.5h", "-1m", "30 m", "m", "1d", "٣s"])
-def test_what_is_no_duration(text):
+def test_invalid_duration(text):
     with pytest.raises(ValueError, match="for example 1h30m"):
         durations.seconds(text)
 
@@ -46,19 +46,22 @@ def test_times_are_utc_with_z():
 @pytest.mark.parametrize(
     "text", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-00:01", "2026-11-21T10:00", "now"]
 )
-def test_what_is_no_moment(text):
+def test_invalid_time(text):
     with pytest.raises(ValueError, match=r".+"):
         times.parse_time(text)
 
 
-def test_a_condition_keeps_its_time_until_its_status_changes():
-    wanted = [Condition("Ready", None, "Pending", "Waiting.")]
+def test_transition_time_changes_with_the_status():
+    desired = [Condition("Ready", None, "Pending", "Waiting.")]
     first = conditions.merge(
-        [{"type": "Ready", "status": "Unknown", "lastTransitionTime": "1970-01-01T00:00:00Z"}], wanted, 1, NOW
+        [{"type": "Ready", "status": "Unknown", "lastTransitionTime": "1970-01-01T00:00:00Z"}],
+        desired,
+        1,
+        NOW,
     )
     later = NOW.replace(hour=11)
     assert first[0]["lastTransitionTime"] == "2026-11-21T10:00:00Z"
-    assert conditions.merge(first, wanted, 1, later) == first
+    assert conditions.merge(first, desired, 1, later) == first
     changed = conditions.merge(first, [Condition("Ready", True, "Built", "Done.")], 2, later)
     assert changed[0]["lastTransitionTime"] == "2026-11-21T11:00:00Z"
     assert (changed[0]["status"], changed[0]["observedGeneration"]) == ("True", 2)
@@ -69,7 +72,7 @@ def timeouts(run: str | None, plan: str | None, project: str | None) -> int:
         Run({"spec": {"timeout": run} if run else {}}),
         Deployment({"status": {"plan": {"timeout": plan} if plan else {}}}),
         Project({"spec": {"run": {"timeout": project}} if project else {}}),
-        Limits(),
+        InstallationLimits(),
     )
 
 
@@ -83,13 +86,13 @@ def timeouts(run: str | None, plan: str | None, project: str | None) -> int:
         ("48h", None, None, 86400),
     ],
 )
-def test_the_nearest_timeout_wins_below_the_maximum(run, plan, project, seconds):
+def test_precedence_and_maximum_of_timeouts(run, plan, project, seconds):
     assert timeouts(run, plan, project) == seconds
 
 
-def test_plans_name_what_is_wrong():
+def test_parse_plans():
     plans = limits.parse_plans('{"pro": {"requests_per_minute": 1, "concurrent_runs": 3}}')
     assert plans.of("pro") == limits.PlanLimits(1, 3)
-    assert plans.of("nobody") == plans.of("free") == limits.PlanLimits(60, 2)
+    assert plans.of("unknown") == plans.of("free") == limits.PlanLimits(60, 2)
     with pytest.raises(ValueError, match="'pro' needs the integers"):
         limits.parse_plans('{"pro": {"concurrent_runs": "many"}}')

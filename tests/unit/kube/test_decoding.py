@@ -1,21 +1,21 @@
-"""What the apiserver sends is read, whatever users have put into it."""
+"""Decoding of the apiserver's JSON at any nesting depth."""
 
 import sys
 
 import pytest
 
-from kube.decoding import decoded
+from kube.decoding import decode
 
 
 @pytest.mark.parametrize("levels", [1, 900, 1500, 10_000, 20_000])
-def test_an_object_is_read_however_deeply_it_is_nested(levels: int) -> None:
+def test_deep_nesting(levels: int) -> None:
     before = sys.getrecursionlimit()
-    value = decoded(b'{"a":' * levels + b"1" + b"}" * levels)
+    value = decode(b'{"a":' * levels + b"1" + b"}" * levels)
     for _ in range(levels):
         value = value["a"]
     assert (value, sys.getrecursionlimit()) == (1, before)
 
 
-def test_what_is_no_json_is_told() -> None:
+def test_invalid_json() -> None:
     with pytest.raises(ValueError):
-        decoded(b"[" * 20_000)
+        decode(b"[" * 20_000)

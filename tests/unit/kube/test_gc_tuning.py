@@ -1,6 +1,6 @@
-"""What was there when a process became ready costs no collection any more.
+"""Frozen objects are excluded from collections.
 
-Tried in a process of its own: it is for good.
+Runs in its own process, because freezing is permanent.
 """
 
 import subprocess
@@ -10,25 +10,26 @@ PROGRAM = """
 import gc
 from kube import gc_tuning
 
-kept = [[number] for number in range(50_000)]
-gc_tuning.settle()
-seen = len(gc.get_objects())
-assert seen < 1000, f"{seen} objects are still looked at"
+objects = [[number] for number in range(50_000)]
+gc_tuning.freeze_startup_objects()
+tracked = len(gc.get_objects())
+assert tracked < 1000, f"{tracked} objects are still tracked"
 
-class Ring:
-    gone = 0
+class Cycle:
+    collected = 0
     def __init__(self):
         self.itself = self
     def __del__(self):
-        Ring.gone += 1
+        Cycle.collected += 1
 
-rings = 3 * gc_tuning.YOUNG
-for _ in range(rings):
-    Ring()
-assert rings - Ring.gone <= 2 * gc_tuning.YOUNG, f"{Ring.gone} of {rings} rings went by themselves"
+cycles = 3 * gc_tuning.GENERATION_0_THRESHOLD
+for _ in range(cycles):
+    Cycle()
+left = cycles - Cycle.collected
+assert left <= 2 * gc_tuning.GENERATION_0_THRESHOLD, f"{Cycle.collected} of {cycles} cycles were collected"
 """
 
 
-def test_a_process_that_has_settled():
+def test_freeze_startup_objects():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The builder's image file is the work of a hostile container: bounded, never followed, never extracted."""
+"""Image files of a hostile container: reading is bounded, follows no link and extracts nothing."""
 
 import io
 import json
@@ -34,12 +34,12 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarIn
     return header
 
 
-def opened(data: bytes) -> ImageFile:
+def open_image(data: bytes) -> ImageFile:
     return ImageFile(io.BytesIO(data), len(data))
 
 
-def test_a_good_one() -> None:
-    image = opened(tar(*GOOD))
+def test_valid_image() -> None:
+    image = open_image(tar(*GOOD))
     assert image.index() == (CONFIG, ["l.tar.gz"])
     content = image.member("l.tar.gz")
     assert content.read() == b"\x1f\x8blayer"
@@ -71,22 +71,22 @@ DEEP = b"[" * 100_000
         tar(("sha256:c", b'{"rootfs": {"diff_ids": []}}'), *GOOD[1:]),
     ],
 )
-def test_everything_else_is_refused(data: bytes) -> None:
+def test_invalid_image_is_refused(data: bytes) -> None:
     with pytest.raises(ImageFileInvalid):
-        image = opened(data)
+        image = open_image(data)
         for name in image.index()[1]:
             image.member(name)
 
 
 @settings(deadline=None)
 @given(st.data())
-def test_damage_anywhere_ends_in_an_answer(data: st.DataObject) -> None:
-    whole = bytearray(tar(*GOOD))
+def test_damaged_image(data: st.DataObject) -> None:
+    content = bytearray(tar(*GOOD))
     for _ in range(data.draw(st.integers(1, 4))):
-        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     try:
-        image = opened(bytes(whole))
+        image = open_image(bytes(content))
         for name in image.index()[1]:
-            assert len(image.member(name).read()) <= len(whole)
+            assert len(image.member(name).read()) <= len(content)
     except ImageFileInvalid:
         pass

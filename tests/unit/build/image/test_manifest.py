@@ -1,4 +1,4 @@
-"""What a build pod is told and what it says: settings, log, termination message, image configuration."""
+"""Build pods: settings, log, termination message, image configuration."""
 
 import io
 import json
@@ -9,15 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from build.api_client import Facade
+from build.api_client import InternalApiClient
 from build.assemble import _labels
-from build.errors import Refused
+from build.errors import BuildRefused
 from build.image.layers import LayerFile, make_layer
-from build.image.manifest import DOCKER_MANIFEST, OCI_MANIFEST, Image, ImageInvalid, appended, docker_image
-from build.json_object import SettingsInvalid
-from build.logs import Log, facade_sender
-from build.registry.credential import Credential
-from build.settings import ArchiveSource, GitSource, Limits, read_settings
+from build.image.manifest import (
+    DOCKER_MANIFEST,
+    OCI_MANIFEST,
+    ImageInvalid,
+    ImageManifest,
+    append_layers,
+    docker_image,
+)
+from build.json_object import BuildSettingsInvalid
+from build.logs import BuildLog, api_sender
+from build.registry.credential import RegistryCredential
+from build.settings import ArchiveSource, GitSource, SourceLimits, read_settings
 from build.source.tree import TreeBuilder
 from build.termination import termination_message
 from plan.errors import PlanError
@@ -49,7 +56,7 @@ def environment(build: object = BUILD) -> dict[str, str]:
 
 
 class TestSettings:
-    def test_all_of_it(self) -> None:
+    def test_all_settings(self) -> None:
         settings = read_settings(environment())
         assert settings.repository == "registry:5000/crews/demo"
         assert settings.internal_url == "http://api:8080"
@@ -58,13 +65,13 @@ class TestSettings:
         assert (settings.limits.context_bytes, settings.limits.entries, settings.limits.ratio) == (5, 7, 100)
         assert settings.dependencies_key is None
 
-    def test_an_upload(self) -> None:
+    def test_upload(self) -> None:
         source = {"archive": {"upload": "upl_1", "sha256": "a" * 64}}
         assert read_settings(environment({**BUILD, "source": source})).source == ArchiveSource(
             "upl_1", "a" * 64
         )
 
-    def test_secrets_do_not_show(self) -> None:
+    def test_repr_hides_secrets(self) -> None:
         assert "very-secret" not in repr(read_settings(environment()))
 
     @pytest.mark.parametrize(
@@ -78,23 +85,23 @@ class TestSettings:
             ({**BUILD, "source": {}}, "CREWYARD_BUILD.source.archive"),
         ],
     )
-    def test_what_is_missing_is_named(self, build: object, part: str) -> None:
-        with pytest.raises(SettingsInvalid, match=part.replace(".", r"\.")):
+    def test_error_names_the_missing_key(self, build: object, part: str) -> None:
+        with pytest.raises(BuildSettingsInvalid, match=part.replace(".", r"\.")):
             read_settings(environment(build))
 
 
 class TestTermination:
     @settings(deadline=None)
     @given(st.text(max_size=6000), st.text(max_size=6000))
-    def test_it_always_fits_and_is_json(self, message: str, hint: str) -> None:
-        words = {"outcome": "failed", "reason": "ConfigInvalid", "message": message, "hint": hint}
-        text = termination_message(words)
+    def test_message_is_json_within_the_limit(self, message: str, hint: str) -> None:
+        result = {"outcome": "failed", "reason": "ConfigInvalid", "message": message, "hint": hint}
+        text = termination_message(result)
         assert len(text.encode()) <= 4096
         assert json.loads(text)["reason"] == "ConfigInvalid"
 
     @settings(deadline=None)
     @given(st.text(max_size=5000), st.text(max_size=3000))
-    def test_a_long_log_gives_way_before_the_message(self, log: str, message: str) -> None:
+    def test_log_is_truncated_before_the_message(self, log: str, message: str) -> None:
         text = termination_message({"reason": "X", "message": message, "log": log})
         assert len(text.encode()) <= 4096
         kept = json.loads(text)
@@ -102,11 +109,11 @@ class TestTermination:
             assert kept["log"] == ""
         assert log.endswith(kept["log"].removeprefix("…"))
 
-    def test_what_fits_is_not_touched(self) -> None:
-        words = {"outcome": "built", "image": "x@sha256:1", "message": "é" * 100}
-        assert json.loads(termination_message(words)) == words
+    def test_short_message_is_unchanged(self) -> None:
+        result = {"outcome": "built", "image": "x@sha256:1", "message": "é" * 100}
+        assert json.loads(termination_message(result)) == result
 
-    def test_the_beginning_of_a_long_message_stays(self) -> None:
+    def test_start_of_a_long_message_remains(self) -> None:
         text = termination_message({"message": "begin " + "\n" * 9000, "hint": "do it"})
         assert json.loads(text)["message"].startswith("begin ")
         assert json.loads(text)["hint"] == "do it"
@@ -115,7 +122,7 @@ class TestTermination:
 class TestLog:
     def test_chunks_are_numbered_without_gaps_and_complete(self) -> None:
         sent: list[tuple[int, str]] = []
-        log = Log(lambda number, text: sent.append((number, text)) is None, io.StringIO())
+        log = BuildLog(lambda number, text: sent.append((number, text)) is None, io.StringIO())
         lines = [f"line {number}" for number in range(5000)]
         for line in lines:
             log.line(line)
@@ -123,57 +130,59 @@ class TestLog:
         assert [number for number, _ in sent] == list(range(1, len(sent) + 1))
         assert "".join(text for _, text in sent).splitlines() == lines
 
-    def test_a_chunk_is_sent_again_until_it_arrives(self) -> None:
+    def test_chunk_is_retried(self) -> None:
         calls: list[tuple[int, str]] = []
 
         def send(number: int, text: str) -> bool:
             calls.append((number, text))
             return len(calls) > 2
 
-        log = Log(send, io.StringIO())
+        log = BuildLog(send, io.StringIO())
         log.line("once")
         log.close()
         assert calls == [(1, "once\n")] * 3
 
-    def test_the_service_away_costs_the_oldest_lines_only(self) -> None:
-        back = threading.Event()
+    def test_unavailable_api_loses_only_the_oldest_lines(self) -> None:
+        available = threading.Event()
         sent: list[str] = []
 
         def send(number: int, text: str) -> bool:
-            if back.is_set():
+            if available.is_set():
                 sent.append(text)
-            return back.is_set()
+            return available.is_set()
 
         out = io.StringIO()
-        log = Log(send, out)
+        log = BuildLog(send, out)
         for number in range(3000):
             log.line(f"{number} {'x' * 1000}")
-        back.set()
+        available.set()
         log.close(10)
         text = "".join(sent)
-        assert "lines were lost while the service was away]" in text
+        assert "lines were lost while the API was unavailable]" in text
         assert text.splitlines()[-1].startswith("2999 ")
         assert len(text) < 1_300_000
         assert len(out.getvalue().splitlines()) == 3000
 
-    def test_nobody_listening_does_not_hold_up_the_end(self) -> None:
-        sender = facade_sender(Facade("http://127.0.0.1:9", "token", timeout=1), "dep-a", "pod", "assemble")
-        log = Log(sender, io.StringIO())
+    def test_unreachable_api_does_not_delay_the_exit(self) -> None:
+        sender = api_sender(
+            InternalApiClient("http://127.0.0.1:9", "token", timeout=1), "dep-a", "pod", "assemble"
+        )
+        log = BuildLog(sender, io.StringIO())
         log.line("hello")
         log.close(timeout=0.3)
 
-    def test_a_line_cannot_pose_as_two(self) -> None:
+    def test_control_characters_are_replaced(self) -> None:
         out = io.StringIO()
-        Log(None, out).line("a\r\nb\x1b[31m\u2028c")
+        BuildLog(None, out).line("a\r\nb\x1b[31m\u2028c")
         assert out.getvalue() == "a\ufffd\ufffdb\ufffd[31m\ufffdc\n"
 
 
-def base(media_type: str = DOCKER_MANIFEST) -> Image:
+def base(media_type: str = DOCKER_MANIFEST) -> ImageManifest:
     config = json.dumps(
         {"config": {"Env": ["A=1"], "User": "0"}, "rootfs": {"diff_ids": ["sha256:1"]}}
     ).encode()
     image = docker_image(config, [("sha256:2", 10)])
-    return Image(media_type, image.manifest, config)
+    return ImageManifest(media_type, image.manifest, config)
 
 
 class TestImage:
@@ -187,7 +196,7 @@ class TestImage:
         ],
     )
     def test_layers_and_configuration_agree(self, media_type: str, layer_type: str) -> None:
-        image = appended(base(media_type), [(self.LAYER, "source")], {"a": "b"})
+        image = append_layers(base(media_type), [(self.LAYER, "source")], {"a": "b"})
         manifest, config = json.loads(image.manifest), json.loads(image.config)
         assert manifest["layers"][-1] == {
             "mediaType": layer_type,
@@ -204,27 +213,27 @@ class TestImage:
             "Labels": {"a": "b"},
         }
 
-    def test_equal_input_gives_an_equal_digest(self) -> None:
-        once = appended(base(), [(self.LAYER, "source")], {"a": "b", "c": "d"})
-        again = appended(base(), [(self.LAYER, "source")], {"c": "d", "a": "b"})
+    def test_equal_input_gives_equal_digest(self) -> None:
+        once = append_layers(base(), [(self.LAYER, "source")], {"a": "b", "c": "d"})
+        again = append_layers(base(), [(self.LAYER, "source")], {"c": "d", "a": "b"})
         assert once.digest == again.digest
 
     @pytest.mark.parametrize(
         "image",
         [
-            Image("application/vnd.oci.image.index.v1+json", base().manifest, base().config),
-            Image(DOCKER_MANIFEST, b"{}", b"{}"),
-            Image(DOCKER_MANIFEST, b"[", b"{}"),
-            Image(DOCKER_MANIFEST, base().manifest, b'{"rootfs": {"diff_ids": []}}'),
+            ImageManifest("application/vnd.oci.image.index.v1+json", base().manifest, base().config),
+            ImageManifest(DOCKER_MANIFEST, b"{}", b"{}"),
+            ImageManifest(DOCKER_MANIFEST, b"[", b"{}"),
+            ImageManifest(DOCKER_MANIFEST, base().manifest, b'{"rootfs": {"diff_ids": []}}'),
         ],
     )
-    def test_a_base_that_cannot_carry_layers(self, image: Image) -> None:
+    def test_invalid_base_image(self, image: ImageManifest) -> None:
         with pytest.raises(ImageInvalid):
-            appended(image, [(self.LAYER, "source")], {})
+            append_layers(image, [(self.LAYER, "source")], {})
 
 
 @pytest.mark.parametrize(
-    ("auth", "found"),
+    ("auth", "credentials"),
     [
         ("", ("", "")),
         ('{"auths": {"registry:5000": {"auth": "dTpwOnE="}}}', ("u", "p:q")),
@@ -232,45 +241,45 @@ class TestImage:
         ('{"auths": {"other": {"username": "u", "password": "p"}}}', ("", "")),
     ],
 )
-def test_registry_credentials(auth: str, found: tuple[str, str]) -> None:
-    assert Credential(auth).pair("registry:5000") == found
+def test_registry_credentials(auth: str, credentials: tuple[str, str]) -> None:
+    assert RegistryCredential(auth).pair("registry:5000") == credentials
 
 
 @pytest.mark.parametrize(
-    ("auth", "said"),
+    ("auth", "message"),
     [
-        ("", "tides-push is not there"),
-        ("{", "tides-push holds no valid"),
-        ("[" * 100_000, "tides-push holds no valid"),
-        ('{"auths": {"registry:5000": {"auth": 5}}}', "tides-push holds no valid"),
+        ("", "tides-push does not exist"),
+        ("{", "tides-push has an invalid"),
+        ("[" * 100_000, "tides-push has an invalid"),
+        ('{"auths": {"registry:5000": {"auth": 5}}}', "tides-push has an invalid"),
         (
             '{"auths": {"other": {"username": "u", "password": "p"}}}',
             "tides-push has no credential for regist",
         ),
     ],
 )
-def test_a_registry_secret_that_is_not_right_is_an_answer_with_its_name(auth: str, said: str) -> None:
-    with pytest.raises(Refused, match=said) as refused:
-        Credential(auth, "tides-push").pair("registry:5000")
+def test_error_names_the_registry_secret(auth: str, message: str) -> None:
+    with pytest.raises(BuildRefused, match=message) as refused:
+        RegistryCredential(auth, "tides-push").pair("registry:5000")
     assert refused.value.reason == "RegistryPush" and refused.value.hint
-    assert not auth or auth not in repr(Credential(auth, "tides-push"))
+    assert not auth or auth not in repr(RegistryCredential(auth, "tides-push"))
 
 
-def test_no_part_of_an_address_that_may_be_secret_gets_into_the_image() -> None:
-    address = {"git": {"url": "https://git.example.org/x?token=very-secret", "commit": "c" * 40}}
-    builder = TreeBuilder(Limits())
+def test_image_labels_contain_no_secret() -> None:
+    source = {"git": {"url": "https://git.example.org/x?token=very-secret", "commit": "c" * 40}}
+    builder = TreeBuilder(SourceLimits())
     builder.add("main.py", io.BytesIO(b""), executable=False)
-    labels = _labels(read_settings(environment({**BUILD, "source": address})), builder.finish(), "key")
+    labels = _labels(read_settings(environment({**BUILD, "source": source})), builder.finish(), "key")
     assert labels["org.opencontainers.image.source"] == "https://git.example.org/x"
 
 
-def test_the_largest_plan_fits_into_the_last_words_of_its_pod() -> None:
+def test_largest_plan_fits_into_the_termination_message() -> None:
     names = [f"A_LONG_NAME_{number:04d}" for number in range(128)]
     files = {
         "main.py": b"def kickoff(): ...\n",
         "crew.toml": f"[deployment]\nentrypoint = 'main:kickoff'\n[run]\nenv_required = {names!r}\n".encode(),
     }
-    words = {
+    result = {
         "outcome": "built",
         "image": f"registry.example.org/{'team/' * 20}crews/demo@sha256:{'0' * 64}",
         "plan": make_plan(files, None, ["3.11"]).plan.as_status(),
@@ -278,9 +287,9 @@ def test_the_largest_plan_fits_into_the_last_words_of_its_pod() -> None:
         "build_key": "0" * 64,
         "dependencies_key": "0" * 64,
     }
-    assert json.loads(termination_message(words)) == words
-    assert len(termination_message(words)) <= 4096
+    assert json.loads(termination_message(result)) == result
+    assert len(termination_message(result)) <= 4096
     files["crew.toml"] = files["crew.toml"].replace(b"A_LONG_NAME", b"A_NAME_THAT_IS_TOO_LONG")
-    with pytest.raises(PlanError, match="letters in all") as raised:
+    with pytest.raises(PlanError, match="characters in total") as raised:
         make_plan(files, None, ["3.11"])
     assert raised.value.reason == "ConfigInvalid"

@@ -1,11 +1,11 @@
-"""What of the runner goes into a crew's image."""
+"""Files of the runner in a crew's image."""
 
 import py_compile
 
 from build.image.runner_files import runner_files
 
 
-def test_modules_go_and_of_compiled_ones_only_those_that_do_not_age(tmp_path):
+def test_only_unchecked_compiled_modules_are_included(tmp_path):
     (tmp_path / "__main__.py").write_text("print(1)\n")
     (tmp_path / "wire.py").write_text("WIRE = 1\n")
     (tmp_path / "test_wire.py").write_text("")

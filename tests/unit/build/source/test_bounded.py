@@ -1,4 +1,4 @@
-"""What an archive unpacks to does not stay in memory, and a bomb is refused before it is large."""
+"""Unpacked archives do not stay in memory, and a bomb is refused early."""
 
 import gzip
 import io
@@ -10,18 +10,18 @@ from collections.abc import Callable
 
 import pytest
 
-from build.errors import Refused
-from build.settings import Limits
+from build.errors import BuildRefused
+from build.settings import SourceLimits
 from build.source.archive import read_archive
 
 MIB = 1 << 20
-LIMITS = Limits(context_bytes=100 * MIB, unpacked_bytes=1 << 30, entries=50_000, ratio=100)
-MOST = 96 * MIB
-"""A small tree is kept in memory, up to 64 MiB."""
+LIMITS = SourceLimits(context_bytes=100 * MIB, unpacked_bytes=1 << 30, entries=50_000, ratio=100)
+MAX_PEAK_BYTES = 96 * MIB
+"""Trees of up to 64 MiB stay in memory."""
 
 
 def packed(size: int, noise: int) -> tuple[bytes, bytes]:
-    """A tar and a zip of one file of `size` bytes, so much of it noise that its ratio is an ordinary one."""
+    """Return a tar and a zip of one file of `size` bytes; `noise` random bytes keep the ratio ordinary."""
     content = random.Random(1).randbytes(noise) + bytes(size - noise)
     tar, zipped = io.BytesIO(), io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w") as archive:
@@ -34,7 +34,7 @@ def packed(size: int, noise: int) -> tuple[bytes, bytes]:
 
 
 def peak(work: Callable[[], object]) -> int:
-    """The most bytes that were held at once meanwhile."""
+    """Return the peak of allocated bytes."""
     tracemalloc.start()
     try:
         work()
@@ -44,19 +44,19 @@ def peak(work: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("kind", [0, 1], ids=["tar", "zip"])
-def test_a_large_source_is_not_held_in_memory(kind):
+def test_large_source_is_not_held_in_memory(kind):
     data = packed(160 * MIB, 3 * MIB)[kind]
     file = io.BytesIO(data)
-    assert peak(lambda: read_archive(file, len(data), LIMITS)) < MOST
+    assert peak(lambda: read_archive(file, len(data), LIMITS)) < MAX_PEAK_BYTES
 
 
 @pytest.mark.parametrize("kind", [0, 1], ids=["tar", "zip"])
-def test_a_bomb_is_refused_before_it_is_large(kind):
+def test_bomb_is_refused_early(kind):
     data = packed(160 * MIB, 0)[kind]
     file = io.BytesIO(data)
 
     def read() -> None:
-        with pytest.raises(Refused):
+        with pytest.raises(BuildRefused):
             read_archive(file, len(data), LIMITS)
 
-    assert peak(read) < MOST
+    assert peak(read) < MAX_PEAK_BYTES

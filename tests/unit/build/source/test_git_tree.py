@@ -1,4 +1,4 @@
-"""Trees that git itself would not write: plain paths come out of them, or a refusal."""
+"""Trees that git itself would not write: the result has plain paths or is refused."""
 
 import io
 from pathlib import Path
@@ -6,9 +6,9 @@ from pathlib import Path
 import pygit2
 import pytest
 
-from build.errors import Refused
-from build.logs import Log
-from build.settings import GitSource, Limits
+from build.errors import BuildRefused
+from build.logs import BuildLog
+from build.settings import GitSource, SourceLimits
 from build.source.git_tree import read_tree
 from build.source.tree import SourceTree
 from tests.testbed.git_server import GitServer, Repository
@@ -20,7 +20,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def raw_tree(repository: Repository, *entries: tuple[str, bytes, str]) -> str:
-    """A tree of modes, names and object ids, whatever they are."""
+    """Write a tree of arbitrary modes, names and object ids."""
     data = b"".join(mode.encode() + b" " + name + b"\0" + bytes.fromhex(sha) for mode, name, sha in entries)
     return repository._git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", data=data)
 
@@ -29,12 +29,15 @@ def read(repository: Repository, tree: str, out: io.StringIO | None = None, path
     sha = repository._git("commit-tree", tree, data=b"odd")
     source = GitSource("https://git.example.org/x", sha, path)
     return read_tree(
-        pygit2.Repository(str(repository.path)), source, Limits(entries=2000), Log(out=out or io.StringIO())
+        pygit2.Repository(str(repository.path)),
+        source,
+        SourceLimits(entries=2000),
+        BuildLog(out=out or io.StringIO()),
     )
 
 
-def refusal(repository: Repository, tree: str) -> Refused:
-    with pytest.raises(Refused) as raised:
+def refusal(repository: Repository, tree: str) -> BuildRefused:
+    with pytest.raises(BuildRefused) as raised:
         read(repository, tree)
     assert raised.value.message.isprintable() and raised.value.hint
     return raised.value
@@ -70,23 +73,23 @@ NAMES = [
 
 
 @pytest.mark.parametrize("mode", ["100644", "40000", "160000", "120000", "100777", "140000"])
-def test_names_that_no_file_should_have(repository, mode):
+def test_hostile_names(repository, mode):
     good = repository.commit({"main.py": "1"}, "one")
     blob, tree = repository._git("rev-parse", f"{good}:main.py", f"{good}^{{tree}}").split()
     inner = {"40000": tree, "160000": good}.get(mode, blob)
     for name in NAMES:
         out = io.StringIO()
         try:
-            found = read(
+            tree_read = read(
                 repository, raw_tree(repository, (mode, name, inner), ("100644", b"z.py", blob)), out
             )
-            assert all(".." not in path.split("/") and not path.startswith("/") for path in found), name
-        except Refused as error:
+            assert all(".." not in path.split("/") and not path.startswith("/") for path in tree_read), name
+        except BuildRefused as error:
             assert error.message.isprintable() and error.hint, name
         assert all(line.isprintable() for line in out.getvalue().splitlines()), name
 
 
-def test_a_tree_that_multiplies_ends_with_the_entries(repository):
+def test_exponential_tree_ends_at_the_entry_limit(repository):
     sha = repository._git("rev-parse", repository.commit({"main.py": "1"}, "one") + ":main.py")
     sha = raw_tree(repository, ("100644", b"a", sha))
     for _ in range(12):
@@ -94,7 +97,7 @@ def test_a_tree_that_multiplies_ends_with_the_entries(repository):
     assert refusal(repository, sha).reason == "ContextTooLarge"
 
 
-def test_a_tree_that_goes_down_for_ever_ends_with_the_levels(repository):
+def test_deep_tree_ends_at_the_level_limit(repository):
     sha = repository._git("rev-parse", repository.commit({"main.py": "1"}, "one") + ":main.py")
     sha = raw_tree(repository, ("100644", b"a", sha))
     for _ in range(101):
@@ -104,6 +107,6 @@ def test_a_tree_that_goes_down_for_ever_ends_with_the_levels(repository):
 
 
 @pytest.mark.parametrize(("mode", "name"), [("100644", b"main.py"), ("40000", b"d"), ("120000", b"link")])
-def test_a_commit_whose_files_are_missing_is_damaged(repository, mode, name):
+def test_commit_with_missing_objects(repository, mode, name):
     error = refusal(repository, raw_tree(repository, (mode, name, "1" * 40)))
     assert error.reason == "ContextInvalid" and "damaged" in error.message and "git fsck" in error.hint

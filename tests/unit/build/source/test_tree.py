@@ -1,4 +1,4 @@
-"""The checked tree, and the layers made of it."""
+"""The checked tree and its layers."""
 
 import io
 import stat
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from build.errors import Refused
-from build.image.layers import LayerFile, code_files, left_out, make_layer
-from build.settings import Limits
+from build.errors import BuildRefused
+from build.image.layers import LayerFile, code_files, excluded_files, make_layer
+from build.settings import SourceLimits
 from build.source.tree import SourceTree, TreeBuilder, checked_path
 
 PARTS = st.text(
@@ -24,17 +24,17 @@ PATHS = st.lists(
 
 
 def tree_of(files: dict[str, bytes]) -> SourceTree:
-    builder = TreeBuilder(Limits())
+    builder = TreeBuilder(SourceLimits())
     for path, data in files.items():
         builder.add(path, io.BytesIO(data), False)
     return builder.finish()
 
 
 @given(st.text(max_size=40))
-def test_a_path_is_clean_or_refused(name: str) -> None:
+def test_path_is_normalized_or_refused(name: str) -> None:
     try:
         path = checked_path(name)
-    except Refused as error:
+    except BuildRefused as error:
         assert error.reason == "ContextInvalid"
         return
     assert not path.startswith("/")
@@ -43,7 +43,7 @@ def test_a_path_is_clean_or_refused(name: str) -> None:
 
 
 @given(PATHS)
-def test_ordinary_paths_pass_unchanged(path: str) -> None:
+def test_ordinary_paths_are_unchanged(path: str) -> None:
     assert checked_path(path) == path
     assert checked_path(f"./{path}/") == path
 
@@ -51,30 +51,30 @@ def test_ordinary_paths_pass_unchanged(path: str) -> None:
 @given(
     st.dictionaries(st.sampled_from(["a", "b/c", "b/d", "e/f/g", "ü.py"]), st.binary(max_size=50), min_size=1)
 )
-def test_bytes_come_back_as_they_went_in(files: dict[str, bytes]) -> None:
+def test_tree_returns_the_bytes(files: dict[str, bytes]) -> None:
     tree = tree_of(files)
     assert dict(tree) == files
     assert list(tree) == sorted(files)
     assert tree.bytes == sum(map(len, files.values()))
 
 
-def test_the_hash_knows_paths_bytes_and_modes() -> None:
+def test_hash_covers_paths_bytes_and_modes() -> None:
     plain = tree_of({"a": b"1"})
-    executable = TreeBuilder(Limits())
+    executable = TreeBuilder(SourceLimits())
     executable.add("a", io.BytesIO(b"1"), True)
     others = [tree_of({"b": b"1"}), tree_of({"a": b"2"}), executable.finish()]
     assert len({plain.hash, *(other.hash for other in others)}) == 4
     assert tree_of({"a": b"1"}).hash == plain.hash
 
 
-def test_a_layer_is_the_same_bytes_every_time() -> None:
+def test_layer_is_reproducible() -> None:
     files = [LayerFile("app/a.py", b"1"), LayerFile("app/b/c.py", b"2", True)]
     first, second = make_layer(files, ("app",)), make_layer(files, ("app",))
     assert (first.digest, first.diff_id, first.size) == (second.digest, second.diff_id, second.size)
     assert first.content.read() == second.content.read()
 
 
-def test_what_a_layer_says_about_its_files() -> None:
+def test_metadata_in_layers() -> None:
     layer = make_layer([LayerFile("app/a.py", b"1"), LayerFile("app/b/c.py", b"22", True)], ("app",))
     with tarfile.open(fileobj=layer.content, mode="r:gz") as archive:
         members = archive.getmembers()
@@ -87,14 +87,14 @@ def test_what_a_layer_says_about_its_files() -> None:
     assert not any(m.mode & (stat.S_IWGRP | stat.S_IWOTH) for m in members)
 
 
-def test_the_place_of_artifacts_is_not_filled() -> None:
+def test_artifacts_directory_is_excluded() -> None:
     tree = tree_of({"artifacts/old.md": b"", "artifacts_too.py": b"", "main.py": b""})
     assert [file.path for file in code_files(tree, [])] == ["app/artifacts_too.py", "app/main.py"]
-    assert left_out(tree) == ["artifacts/old.md"]
+    assert excluded_files(tree) == ["artifacts/old.md"]
 
 
 @pytest.mark.parametrize("order", [["a", "b/c"], ["b/c", "a"]])
-def test_the_order_of_arrival_does_not_show(order: list[str]) -> None:
+def test_order_of_entries_does_not_matter(order: list[str]) -> None:
     tree = tree_of({path: path.encode() for path in order})
     assert (
         make_layer(code_files(tree, []), ("app",)).digest
