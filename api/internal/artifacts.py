@@ -108,7 +108,7 @@ def _event(row: ArtifactRow) -> dict[str, object]:
 
 
 async def _check_limits(context: InternalContext, run: str, name: str, size: int) -> None:
-    usage, limits = await context.store.artifacts.totals(run, without=name), context.config.limits
+    usage, limits = await context.store.artifacts.totals(run, excluding=name), context.config.limits
     if usage.count >= limits.artifacts:
         raise PodApiError(422, f"a run can have at most {limits.artifacts} artifacts")
     if usage.bytes + size > limits.artifact_bytes:

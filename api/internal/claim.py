@@ -20,6 +20,7 @@ from api.internal.context import (
     read_json,
     text_field,
 )
+from api.store.index.claims.claim_decision import Claimable
 from api.store.index.claims.claims import ClaimDenied, ClaimGranted, ClaimRequest, ClaimUnknown, ClaimWait
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
@@ -61,18 +62,19 @@ async def _claim(context: InternalContext, request: web.Request) -> dict[str, An
         return _refused("the token belongs to another run")
     now = datetime.now(UTC)
     # Earlier decisions and waiting pods need only the rows, no apiserver call.
-    decision = await context.store.claims.claim(run, claim_request, None, now, context.config.plans)
-    if isinstance(decision, ClaimUnknown):
-        row, live = await asyncio.gather(context.store.runs.get(run), _live_run(context, run, claim_request))
+    decision = await context.store.claims.peek(run, claim_request, context.config.plans)
+    if isinstance(decision, Claimable | ClaimUnknown):
+        live = await _live_run(context, run, claim_request)
         if live.cancel or live.ended:
             return _refused("the run was canceled" if live.cancel else "the run has ended")
         denial = await lost_index.denial_reason(context, live, claim_request)
         if denial is not None:
             return _refused(denial)
-        if row is None or row.uid is None or row.deployment is None:
-            row = await _sync_row(context, live, claim_request, now)
-        grant = await _grant_body(context, row, now)
-        decision = await context.store.claims.claim(run, claim_request, grant, now, context.config.plans)
+        if isinstance(decision, Claimable) and decision.deployment is not None:
+            grant = await _grant_body(context, decision)
+        else:
+            grant = await _grant_body(context, await _sync_row(context, live, claim_request, now))
+        decision = await context.store.claims.grant(run, claim_request, grant, now, context.config.plans)
     if isinstance(decision, ClaimDenied):
         if decision.unclaimable:
             await _fail(context, run, claim_request, decision.reason)
@@ -90,7 +92,7 @@ async def _claim(context: InternalContext, request: web.Request) -> dict[str, An
 def _granted(granted: ClaimGranted, limits: InstallationLimits) -> dict[str, Any]:
     return {
         "state": "granted",
-        **granted.answer,
+        **granted.response,
         "input": dict(granted.input),
         "started_at": format_time(granted.granted_at),
         "limits": {name: getattr(limits, name) for name in RUNNER_LIMITS},
@@ -155,7 +157,7 @@ async def _resolve_from_pod(context: InternalContext, run: str, claim_request: C
         await context.store.run_writer.set_deployment(run, claim_request.run_uid, project, deployment)
 
 
-async def _grant_body(context: InternalContext, row: RunDetail, now: datetime) -> dict[str, Any]:
+async def _grant_body(context: InternalContext, row: RunDetail | Claimable) -> dict[str, Any]:
     if row.deployment is None:
         raise PodApiError(503, "the run has no deployment yet; try again")
     deployment = await _planned_deployment(context, row.deployment)

@@ -25,7 +25,7 @@ async def prune_objects(
     """
     retentions = await store.expired_records.retentions()
     ended_before = now - timedelta(seconds=min(run_ttl, record_ttl))
-    expired = list(await store.runs.prunable(ended_before, BATCH_SIZE, but=retentions))
+    expired = list(await store.runs.prunable(ended_before, BATCH_SIZE, excluded_projects=retentions))
     for project, retention in retentions.items():
         ended_before = now - timedelta(seconds=object_seconds(retention, run_ttl, record_ttl))
         expired += await store.runs.prunable(ended_before, BATCH_SIZE, project=project)

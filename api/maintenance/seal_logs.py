@@ -32,7 +32,7 @@ class LogSealer:
         Return the number of logs handled. Raises StoreUnavailable if no log could be handled.
         """
         self._failed = {run: retry_at for run, retry_at in self._failed.items() if retry_at > now}
-        unsealed = await self._store.archives.unsealed(ended_before, limit, but=self._failed)
+        unsealed = await self._store.archives.unsealed(ended_before, limit, excluded=self._failed)
         done, failure = 0, None
         for log_row in unsealed:
             try:

@@ -9,7 +9,7 @@ import structlog
 
 from api.store.errors import Missing
 from api.store.store import Store
-from api.v1.runs.create import complete
+from api.v1.runs.create import ensure_object
 from crds.kinds import RUN
 from kube import errors
 from kube.client import KubeClient
@@ -28,12 +28,12 @@ async def recover_all(store: Store, kube: KubeClient, accepted_before: datetime)
     withdrawn, accepted = await store.runs.unsettled(accepted_before)
     for row in accepted:
         try:
-            await complete(store, kube, row, now)
+            await ensure_object(store, kube, row, now)
         except errors.KubeUnavailable:
             raise
         except (errors.KubeError, Missing) as error:
             log.warning("accepted run withdrawn", run=row.name, error=str(error))
-            await store.runs.withdraw(row.name, now, gone=True)
+            await store.runs.withdraw(row.name, now, object_absent=True)
     for name, created_at in withdrawn:
         manifest = await kube.get(RUN, name)
         if manifest is not None:

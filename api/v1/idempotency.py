@@ -1,4 +1,4 @@
-"""The Idempotency-Key header: one key, one object, however often a request is repeated.
+"""The Idempotency-Key header: repeated requests with the same key create one object.
 
 Pure. Called by the routes that create runs and deployments.
 """
@@ -18,14 +18,14 @@ _KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 PARAMETER = Parameter(
     HEADER,
     {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[\\x21-\\x7e]+$"},
-    description="The same key within 24 hours gives the same answer again; with another body it is a 409.",
+    description="A repeated key returns the first response again for 24 hours, or 409 if the body differs.",
 )
 
 
-def use(header: str | None, owner: str, path: str, body: Mapping[str, Any]) -> Idempotency | None:
-    """What the header asks for; None without one. Raises a 400 for a header that is no key.
+def parse_header(header: str | None, owner: str, path: str, body: Mapping[str, Any]) -> Idempotency | None:
+    """Return the idempotency key of a request, or None without the header. Raises 400 for an invalid key.
 
-    A key belongs to one API key and one operation. The order of a body's fields does not matter.
+    A key is scoped to one API key and one operation. The order of the body's fields does not matter.
     """
     if header is None:
         return None

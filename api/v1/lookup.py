@@ -1,13 +1,13 @@
-"""Objects by their id, as far as the caller may see them. Called by routes with an id in their path.
+"""Lookup of objects by id, with the caller's authorization. Called by routes with an id in their path.
 
-A caller may hold other scopes in one project than in another, so what the operation needs is asked for
-again where the object's project is known: 404 where it is not held at all, 403 where the scope is missing.
+A caller may have different scopes in different projects, so the scope of the operation is checked again once
+the object's project is known: 404 without access to the project, 403 if only the scope is missing.
 """
 
 import re
 
 from api import errors
-from api.routing.endpoint import Call
+from api.routing.endpoint import EndpointCall
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.runs.runs import RunDetail
@@ -19,50 +19,52 @@ _NAME = re.compile(NAME_PATTERN.rstrip("$") + r"\Z", re.ASCII)
 
 
 def object_name(identifier: str, prefix: str) -> str | None:
-    """The object's name of a well-formed id, or None: a malformed one is nobody's."""
-    well = identifier.startswith(prefix.replace("-", "_")) and _ID.fullmatch(identifier)
-    return names.name_of(identifier) if well else None
+    """Return the object name of an id, or None if the id is malformed."""
+    is_valid = identifier.startswith(prefix.replace("-", "_")) and _ID.fullmatch(identifier)
+    return names.name_of(identifier) if is_valid else None
 
 
-async def run(call: Call) -> RunDetail:
-    """The run in the path. Raises 404 alike for one that is not there and one of a foreign project."""
+async def run(call: EndpointCall) -> RunDetail:
+    """Return the run in the path. Raises the same 404 for a missing run and for one of another project."""
     identifier = call.path("id")
     name = object_name(identifier, names.RUN_PREFIX)
     row = await call.services.store.runs.get(name) if name else None
-    if row is None or not call.caller.holds(row.project):
-        raise errors.not_found(f"there is no run {identifier[:100]!r}; GET /v1/runs lists them")
+    if row is None or not call.caller.can_see(row.project):
+        raise errors.not_found(f"run {identifier[:100]!r} not found; GET /v1/runs lists runs")
     call.caller.require(call.scope, row.project)
     return row
 
 
-async def deployment(call: Call, identifier: str | None = None, field: str | None = None) -> DeploymentRow:
-    """The deployment in the path, or of the id given (in a `field` of the body). Raises 404 as `run` does."""
-    found = call.path("id") if identifier is None else identifier
-    name = object_name(found, names.DEPLOYMENT_PREFIX)
+async def deployment(
+    call: EndpointCall, identifier: str | None = None, field: str | None = None
+) -> DeploymentRow:
+    """Return the deployment in the path, or with the id in a `field` of the body. Raises 404 like `run`."""
+    deployment_id = call.path("id") if identifier is None else identifier
+    name = object_name(deployment_id, names.DEPLOYMENT_PREFIX)
     row = await call.services.store.deployments.get(name) if name else None
-    if row is None or not call.caller.holds(row.project):
-        where = {} if field is None else {"field": field}
-        message = f"there is no deployment {found[:100]!r}; GET /v1/deployments lists them"
-        raise errors.not_found(message, **where)
+    if row is None or not call.caller.can_see(row.project):
+        details = {} if field is None else {"field": field}
+        message = f"deployment {deployment_id[:100]!r} not found; GET /v1/deployments lists deployments"
+        raise errors.not_found(message, **details)
     call.caller.require(call.scope, row.project)
     return row
 
 
-async def project(call: Call) -> ProjectRow:
-    """The project in the path. Raises 404 as `run` does."""
+async def project(call: EndpointCall) -> ProjectRow:
+    """Return the project in the path. Raises 404 like `run`."""
     name = call.path("name")
-    good = len(name) <= names.MAX_NAME and _NAME.match(name)
-    row = await call.services.store.projects.get(name) if good and call.caller.holds(name) else None
+    is_valid = len(name) <= names.MAX_NAME and _NAME.match(name)
+    row = await call.services.store.projects.get(name) if is_valid and call.caller.can_see(name) else None
     if row is None:
-        raise errors.not_found(f"there is no project {name[:100]!r}; GET /v1/projects lists them")
+        raise errors.not_found(f"project {name[:100]!r} not found; GET /v1/projects lists projects")
     call.caller.require(call.scope, row.name)
     return row
 
 
-async def named_project(call: Call, name: str, field: str) -> ProjectRow:
-    """The project a body names. Raises 403 where the key is not for it, be it there or not, else 404."""
+async def named_project(call: EndpointCall, name: str, field: str) -> ProjectRow:
+    """Return the project that a body names. Raises 403 without access to it, else 404 if missing."""
     call.caller.require_project(name, field, call.scope)
     row = await call.services.store.projects.get(name)
     if row is None:
-        raise errors.not_found(f"there is no project {name}; POST /v1/projects makes one", field=field)
+        raise errors.not_found(f"project {name} not found; create it with POST /v1/projects", field=field)
     return row

@@ -1,14 +1,14 @@
-"""Where the documentation explains a reason. Pure. Called by the translations of deployments and runs."""
+"""Links from reasons to the documentation. Pure. Called by the views of deployments and runs."""
 
 from crds.reasons import BuildReason, RunReason
 
 _PAGE = "troubleshooting.html"
-_EXPLAINED = frozenset({*BuildReason, *RunReason})
-"""Those with a section of their own, which a test holds the page to."""
+_DOCUMENTED_REASONS = frozenset({*BuildReason, *RunReason})
+"""Reasons with their own section; a test checks the page for each of them."""
 
 
 def link(docs_url: str, reason: object) -> dict[str, str]:
-    """`docs_url` of an error; nothing where no documentation is served, or it does not know the reason."""
-    if not docs_url or reason not in _EXPLAINED:
+    """Return the `docs_url` field of an error; empty without documentation or for an unknown reason."""
+    if not docs_url or reason not in _DOCUMENTED_REASONS:
         return {}
     return {"docs_url": f"{docs_url}/{_PAGE}#{str(reason).lower()}"}

@@ -1,7 +1,6 @@
-"""The bodies the API takes, as JSON Schemas (Draft 2020-12), all in one place.
+"""JSON Schemas (Draft 2020-12) of all request bodies of the API. Called by the endpoint tables of `api.v1`.
 
-Called by the tables of `api.v1`. Sizes and forms that a kind defines are
-read from its CRD, so that there is one definition of them.
+Limits and formats that a kind defines are read from its CRD, so they have one definition.
 """
 
 from typing import Any
@@ -26,14 +25,14 @@ PROJECT_NAME: dict[str, Any] = {
     "minLength": 1,
     "maxLength": 52,
     "pattern": NAME_PATTERN,
-    "description": "A project's name: lower-case letters, digits and hyphens, such as research-crew.",
+    "description": "A project's name: lower-case letters, digits and hyphens, for example research-crew.",
 }
 DEPLOYMENT_ID: dict[str, Any] = {
     "title": "DeploymentId",
     "type": "string",
     "pattern": "^dep_[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
     "maxLength": 52,
-    "description": "A deployment's id, such as dep_ab12.",
+    "description": "A deployment's id, for example dep_ab12.",
 }
 
 
@@ -80,7 +79,7 @@ ENV_REPLACE = _object(
             "maxProperties": MAX_VARIABLES,
             "propertyNames": VARIABLE_NAME,
             "additionalProperties": _VALUE,
-            "description": "All of the project's variables from then on, by their names.",
+            "description": "All variables of the project by name; variables not listed are removed.",
         }
     },
     title="Variables",
@@ -91,7 +90,12 @@ UPLOAD_CREATE = _object(
     ["project", "size"],
     {
         "project": PROJECT_NAME,
-        "size": {"type": "integer", "minimum": 1, "maximum": 1 << 50, "description": "Bytes of the archive."},
+        "size": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 1 << 50,
+            "description": "Size of the archive in bytes.",
+        },
         "sha256": {
             "type": "string",
             "pattern": "^[0-9a-f]{64}$",
@@ -109,7 +113,7 @@ KEY_CREATE = _object(
             "minLength": 1,
             "maxLength": 100,
             "pattern": "^[^\\u0000]*$",
-            "description": "What the key is for, for people.",
+            "description": "Purpose of the key.",
         },
         "scopes": {
             "type": "array",
@@ -117,7 +121,7 @@ KEY_CREATE = _object(
             "maxItems": len(SCOPES),
             "uniqueItems": True,
             "items": {"type": "string", "enum": SCOPES},
-            "description": "What the key may do; admin includes all, and every key may read.",
+            "description": "Scopes of the key; admin includes all others, and every key can read.",
         },
         "projects": {
             "type": ["array", "null"],
@@ -125,20 +129,20 @@ KEY_CREATE = _object(
             "maxItems": 100,
             "uniqueItems": True,
             "items": PROJECT_NAME,
-            "description": "The projects the key is for; null or left out, all of them.",
+            "description": "Projects of the key; all projects if null or omitted.",
         },
         "plan": {
             "type": ["string", "null"],
             "minLength": 1,
             "maxLength": 63,
             "pattern": NAME_PATTERN,
-            "description": "The plan by which its requests count; left out, the best plan of its projects.",
+            "description": "Plan for the rate limit of the key; the best plan of its projects if omitted.",
         },
         "expires_at": {
             "type": ["string", "null"],
             "maxLength": 40,
             "format": "date-time",
-            "description": "When it ends, as 2027-01-01T00:00:00Z; left out, never.",
+            "description": "Expiry time, for example 2027-01-01T00:00:00Z; never if omitted.",
         },
     },
     title="KeyCreate",
@@ -153,7 +157,7 @@ DEPLOYMENT_CREATE = _object(
             "type": "string",
             "minLength": 1,
             "maxLength": 4096,
-            "description": "What an upload's answer named, or an archive's address at an allowed host.",
+            "description": "The build_context_url of an upload, or an archive's URL on an allowed host.",
         },
         "source": _object(
             ["git"],
@@ -169,7 +173,7 @@ DEPLOYMENT_CREATE = _object(
                     },
                 )
             },
-            description="A commit of the project's own repository, in the place of an archive.",
+            description="A commit of the project's repository, instead of an archive.",
         ),
         "crew": casing.request_schema(_DEPLOYMENT_SPEC["crew"]),
         "message": {
@@ -183,7 +187,7 @@ DEPLOYMENT_CREATE = _object(
         "preview": casing.request_schema(_DEPLOYMENT_SPEC["preview"]),
         "override": {
             "type": "boolean",
-            "description": "Takes an archive also for a project that follows a git repository.",
+            "description": "Allow an archive for a project that follows a git repository.",
         },
     },
     title="DeploymentCreate",
@@ -199,14 +203,14 @@ RUN_CREATE = _object(
             "pattern": "^(dep_)?[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
             "description": "A deployment's id (dep_ab12), or a project's name for its active deployment.",
         },
-        "input": {"type": "object", "description": "What the crew receives as inputs."},
+        "input": {"type": "object", "description": "The inputs of the crew."},
         "entrypoint": {
             **casing.request_schema(_RUN_SPEC["entrypoint"]),
             "pattern": (
                 "^[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*"
                 ":[A-Za-z_][A-Za-z0-9_]*([.][A-Za-z_][A-Za-z0-9_]*)*$"
             ),
-            "description": "What is called, as module:object, for example pkg.crew:MyCrew.",
+            "description": "The callable to run, as module:object, for example pkg.crew:MyCrew.",
         },
         "timeout": {
             "type": "string",

@@ -1,10 +1,10 @@
-"""Moments as the API writes them. Pure."""
+"""Timestamps as the API writes them. Pure. Called by the views."""
 
 from datetime import datetime
 
 from crds.times import format_time
 
 
-def moment(at: datetime | None) -> str | None:
-    """`2026-11-21T10:00:00.123456Z`, or null for what has not happened."""
-    return None if at is None else format_time(at)
+def timestamp(time: datetime | None) -> str | None:
+    """Return a time as `2026-11-21T10:00:00.123456Z`, or None if it is not set."""
+    return None if time is None else format_time(time)

@@ -91,7 +91,7 @@ class FakeService:
     async def announce(self, request: web.Request) -> web.Response:
         body = strict(await request.json(), {"project": str, "size": int}, {"sha256": str})
         if body["size"] > self.max_upload:
-            return error(413, "payload_too_large", f"an archive may have at most {self.max_upload} bytes")
+            return error(413, "payload_too_large", f"an archive can have at most {self.max_upload} bytes")
         upload = f"upl_{len(self.announced)}"
         self.announced[upload] = body
         address = f"{self.url}/v1/uploads/{upload}/content"

@@ -1,1 +1,1 @@
-"""`/v1` resource: artifacts of a run."""
+"""Artifacts of a run under `/v1`."""

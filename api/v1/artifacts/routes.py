@@ -1,70 +1,70 @@
-"""Artifacts: the files a run left."""
+"""Routes of artifacts: list and download the files of a run."""
 
 from aiohttp import web
 
 from api import errors
 from api.http import negotiation, pagination, ranges, responses
-from api.http.operation import page
+from api.http.operation import page_response
 from api.openapi import examples, shapes, streams
-from api.routing.endpoint import Call, Endpoint
+from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.errors import Missing
 from api.store.index.artifacts import ArtifactRow
 from api.v1 import lookup
 from api.v1.artifacts import view
 
-VERSIONS = 3
-"""How many versions are tried, each stored since the one before."""
-DIRECT_SECONDS = 300
-"""How long an address in the bucket holds; a download that has begun goes on."""
+MAX_VERSIONS_TRIED = 3
+"""How many versions a download tries if the crew replaces the file meanwhile."""
+DIRECT_URL_TTL_SECONDS = 300
+"""Validity of a presigned bucket URL; a download that has started continues after it."""
 
 
-async def many(call: Call) -> web.StreamResponse:
-    """The files of a run."""
-    run, asked = await lookup.run(call), call.page
-    found = await call.services.store.artifacts.page(run.name, asked.offset, asked.size)
+async def list_artifacts(call: EndpointCall) -> web.StreamResponse:
+    """List the files of a run."""
+    run, page_request = await lookup.run(call), call.page
+    result = await call.services.store.artifacts.page(run.name, page_request.offset, page_request.size)
     public_url = call.services.config.public_url
-    return responses.page([view.item(row, public_url) for row in found.items], found.total, asked)
+    return responses.page([view.item(row, public_url) for row in result.items], result.total, page_request)
 
 
-async def get(call: Call) -> web.StreamResponse:
-    """The bytes of a file, whole or a range of them."""
+async def get(call: EndpointCall) -> web.StreamResponse:
+    """Return the bytes of a file, or a range of them."""
     run = await lookup.run(call)
     row = await _latest(call, run.name)
-    for _ in range(VERSIONS):
+    for _ in range(MAX_VERSIONS_TRIED):
         try:
             return await _send(call, row)
         except Missing:
-            # A crew that writes the file again and again may have replaced it since the row was read.
-            before, row = row, await _latest(call, run.name)
-            if row.blob == before.blob:
+            # The crew may have replaced the file since the row was read.
+            previous, row = row, await _latest(call, run.name)
+            if row.blob == previous.blob:
                 raise
-    raise errors.unavailable("the file is replaced faster than it is read; try again")
+    raise errors.unavailable("the crew replaces the file faster than it can be read; try again")
 
 
-async def _latest(call: Call, run: str) -> ArtifactRow:
+async def _latest(call: EndpointCall, run: str) -> ArtifactRow:
     name = call.path("artifact")
     row = await call.services.store.artifacts.get(run, name)
     if row is None:
         raise errors.not_found(
-            f"the run left no file {name[:200]!r}; GET /v1/runs/{call.path('id')}/artifacts lists them"
+            f"the run has no artifact {name[:200]!r}; GET /v1/runs/{call.path('id')}/artifacts lists them"
         )
     return row
 
 
-async def _send(call: Call, row: ArtifactRow) -> web.StreamResponse:
-    """The answer with this version. Raises Missing, before it has begun, where the bytes are gone."""
+async def _send(call: EndpointCall, row: ArtifactRow) -> web.StreamResponse:
+    """Send this version. Raises Missing before the response starts if the blob is deleted."""
     request, headers = call.request, view.headers(row)
-    if ranges.matches(request.headers.get("If-None-Match"), view.etag(row)):
+    if ranges.etag_matches(request.headers.get("If-None-Match"), view.etag(row)):
         return web.Response(status=304, headers={"ETag": headers["ETag"]})
-    direct = _direct(call, row)
-    if direct is not None:
-        moved = {"Location": direct, "ETag": headers["ETag"], "Cache-Control": "no-store"}
-        return web.Response(status=307, headers=moved)
-    # A range of another version than the one the caller has is of no use to it (RFC 9110, 13.1.5).
-    wanted = request.headers.get("Range") if _same(request, view.etag(row)) else None
+    direct_url = _direct_url(call, row)
+    if direct_url is not None:
+        redirect_headers = {"Location": direct_url, "ETag": headers["ETag"], "Cache-Control": "no-store"}
+        return web.Response(status=307, headers=redirect_headers)
+    # Ignore Range if the client has another version (RFC 9110, 13.1.5).
+    range_header = request.headers.get("Range") if _if_range_matches(request, view.etag(row)) else None
     try:
-        span = ranges.span(wanted, row.size)
-    except ranges.Unsatisfiable as error:
+        span = ranges.parse_range(range_header, row.size)
+    except ranges.RangeNotSatisfiable as error:
         raise errors.ApiError(
             416,
             f"the file has {row.size} bytes",
@@ -79,7 +79,7 @@ async def _send(call: Call, row: ArtifactRow) -> web.StreamResponse:
     if request.method == "HEAD":
         return response
     chunks = call.services.store.blobs.read(row.blob, start, end)
-    # Read before the answer begins, while a failure can still be told.
+    # Read the first chunk before the response starts, while an error status is still possible.
     first = await anext(chunks, b"") if end > start else b""
     await response.prepare(request)
     await response.write(first)
@@ -89,30 +89,37 @@ async def _send(call: Call, row: ArtifactRow) -> web.StreamResponse:
     return response
 
 
-def _direct(call: Call, row: ArtifactRow) -> str | None:
-    """Where the whole file is read from the bucket itself; ranges go by our validators, so they stay here."""
+def _direct_url(call: EndpointCall, row: ArtifactRow) -> str | None:
+    """Return the presigned bucket URL of the file. Ranges need the API's ETag, so the API serves them."""
     signer, request = call.services.config.signer, call.request
-    if signer is None or not signer.files or request.method == "HEAD" or "Range" in request.headers:
+    if (
+        signer is None
+        or not signer.direct_downloads
+        or request.method == "HEAD"
+        or "Range" in request.headers
+    ):
         return None
-    answer = view.headers(row)
-    told = {name: answer[name] for name in ("Content-Type", "Content-Disposition", "Cache-Control")}
-    return signer.get(row.blob, told, call.services.now(), DIRECT_SECONDS)
+    headers = view.headers(row)
+    signed_headers = {
+        name: headers[name] for name in ("Content-Type", "Content-Disposition", "Cache-Control")
+    }
+    return signer.get(row.blob, signed_headers, call.services.now(), DIRECT_URL_TTL_SECONDS)
 
 
-def _same(request: web.Request, etag: str) -> bool:
-    given = request.headers.get("If-Range")
-    return given is None or given.strip() == etag
+def _if_range_matches(request: web.Request, etag: str) -> bool:
+    if_range = request.headers.get("If-Range")
+    return if_range is None or if_range.strip() == etag
 
 
 ENDPOINTS = (
     Endpoint(
         "GET",
         "/v1/runs/{id}/artifacts",
-        many,
+        list_artifacts,
         "read",
-        query=pagination.PARAMETERS,
+        query=pagination.PAGE_PARAMETERS,
         summary="List artifacts",
-        answers=(page(shapes.ARTIFACT, examples.ARTIFACT),),
+        responses=(page_response(shapes.ARTIFACT, examples.ARTIFACT),),
     ),
     Endpoint(
         "GET",
@@ -122,7 +129,7 @@ ENDPOINTS = (
         produces=(negotiation.ANY,),
         headers=streams.FILE_HEADERS,
         summary="Download an artifact",
-        answers=streams.FILE,
-        refusals=(416,),
+        responses=streams.FILE,
+        error_statuses=(416,),
     ),
 )

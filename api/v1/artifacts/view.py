@@ -1,33 +1,33 @@
-"""Artifacts: rows to the API's JSON and to a download's headers. Pure. Called by the routes of artifacts."""
+"""Artifact rows as JSON and as download headers. Pure. Called by the routes of artifacts."""
 
 from typing import Any
 from urllib.parse import quote
 
 from api.store.index.artifacts import ArtifactRow
-from api.v1.timestamps import moment
+from api.v1.timestamps import timestamp
 from crds import names
 
 
 def item(row: ArtifactRow, public_url: str) -> dict[str, Any]:
-    """An artifact as lists show it."""
+    """Return an artifact as a list item."""
     return {
         "name": row.name,
         "size": row.size,
         "content_type": row.content_type,
         "sha256": row.sha256,
         "partial": row.partial,
-        "created_at": moment(row.created_at),
+        "created_at": timestamp(row.created_at),
         "url": f"{public_url}/v1/runs/{names.id_of(row.run)}/artifacts/{quote(row.name, safe='/')}",
     }
 
 
 def etag(row: ArtifactRow) -> str:
-    """The strong validator of a file's bytes."""
+    """Return the strong ETag of a file."""
     return f'"{row.sha256}"'
 
 
 def headers(row: ArtifactRow) -> dict[str, str]:
-    """What goes with the bytes. A crew chose them, so a browser stores them and never runs them here."""
+    """Return the headers of a download. The bytes are untrusted: browsers save but never execute them."""
     return {
         "Content-Type": row.content_type,
         "Content-Disposition": disposition(row.name),
@@ -39,7 +39,7 @@ def headers(row: ArtifactRow) -> dict[str, str]:
 
 
 def disposition(name: str) -> str:
-    """`attachment` and the file's name, in ASCII for old readers and exactly for others (RFC 6266)."""
+    """Return `attachment` with the file name, in ASCII for old clients and in UTF-8 for others (RFC 6266)."""
     last = name.rsplit("/", 1)[-1]
     plain = "".join(letter if letter.isascii() and letter.isprintable() else "_" for letter in last)
     plain = plain.replace("\\", "_").replace('"', "_").replace("%", "_")

@@ -1,1 +1,1 @@
-"""`/v1` resource: deployments and their build logs."""
+"""Deployments and their build logs under `/v1`."""

@@ -1,83 +1,89 @@
-"""A build's log as lines that a reader can resume after. Pure. Called by `api.v1.deployments.build_logs`.
+"""Build log lines with resumable ids. Pure. Called by `api.v1.deployments.build_logs`.
 
-The log is stored in chunks, which end anywhere. A line's id is `<chunk>.<characters>`: so many characters of
-the text from that chunk on have been given once the line is.
+The log is stored in chunks that may end within a line. The id of a line is `<chunk>.<characters>`: the number
+of characters, counted from the start of that chunk, that a client has after receiving the line.
 """
 
 import re
 from dataclasses import dataclass
 from typing import Any
 
-LONGEST = 60_000
-"""Characters of a message; a longer line goes on in the next one."""
+MAX_LINE_CHARACTERS = 60_000
+"""Characters of a message; a longer line continues in the next message."""
 _ID = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,12}))?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Place:
-    """All before chunk `start`, and `given` characters from there on, have been given."""
+class BuildLogPosition:
+    """Position of a client: it has all chunks before `start` and `consumed` characters from there."""
 
     start: int
-    given: int
+    consumed: int
 
     @property
     def id(self) -> str:
-        """As a message's id."""
-        return f"{self.start}.{self.given}"
+        """The position as an SSE id."""
+        return f"{self.start}.{self.consumed}"
 
 
-BEGIN = Place(0, 0)
+START = BuildLogPosition(0, 0)
 
 
-def place(identifier: str) -> Place:
-    """What an id says; the beginning for one that is none of ours."""
-    found = _ID.fullmatch(identifier)
-    return Place(int(found[1]), int(found[2] or 0)) if found else BEGIN
+def parse_position(identifier: str) -> BuildLogPosition:
+    """Return the position of an SSE id; the start of the log for an id in another format."""
+    match = _ID.fullmatch(identifier)
+    return BuildLogPosition(int(match[1]), int(match[2] or 0)) if match else START
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line, or a piece of a long one, and where a reader is that has it."""
+class BuildLogLine:
+    """A line, or a part of a long line, and the position after it."""
 
     text: str
-    place: Place
+    position: BuildLogPosition
     continues: bool = False
 
     @property
     def data(self) -> dict[str, Any]:
-        """The message's data."""
+        """The data of the SSE message."""
         return {"message": self.text, **({"continues": True} if self.continues else {})}
 
 
-class Lines:
-    """Turns what is read, from `place` on, into lines. `start`: the chunk to read next."""
+class BuildLogSplitter:
+    """Splits log text after `position` into lines. `start`: the chunk to read next."""
 
-    def __init__(self, place: Place) -> None:
-        self.start = place.start
-        self._given = place.given
-        self._rest = ""
+    def __init__(self, position: BuildLogPosition) -> None:
+        self.start = position.start
+        self._consumed = position.consumed
+        self._remainder = ""
 
-    def feed(self, text: str, following: int) -> list[Line]:
-        """The lines that end in the text of the chunks from `start` to `following`."""
-        at = self._given - len(self._rest)
-        *whole, self._rest = (self._rest + text[self._given :]).split("\n")
-        found: list[Line] = []
-        for part in whole:
-            while len(part) > LONGEST:
-                at += LONGEST
-                found.append(Line(part[:LONGEST], Place(self.start, at), True))
-                part = part[LONGEST:]
-            at += len(part) + 1
-            found.append(Line(part, Place(self.start, at)))
-        while len(self._rest) > LONGEST:
-            at += LONGEST
-            found.append(Line(self._rest[:LONGEST], Place(self.start, at), True))
-            self._rest = self._rest[LONGEST:]
-        if following > self.start:
-            self.start, self._given = following, 0
-        return found
+    def feed(self, text: str, next_chunk: int) -> list[BuildLogLine]:
+        """Return the lines that end in the text of the chunks from `start` to before `next_chunk`."""
+        offset = self._consumed - len(self._remainder)
+        *complete, self._remainder = (self._remainder + text[self._consumed :]).split("\n")
+        lines: list[BuildLogLine] = []
+        for part in complete:
+            while len(part) > MAX_LINE_CHARACTERS:
+                offset += MAX_LINE_CHARACTERS
+                lines.append(
+                    BuildLogLine(part[:MAX_LINE_CHARACTERS], BuildLogPosition(self.start, offset), True)
+                )
+                part = part[MAX_LINE_CHARACTERS:]
+            offset += len(part) + 1
+            lines.append(BuildLogLine(part, BuildLogPosition(self.start, offset)))
+        while len(self._remainder) > MAX_LINE_CHARACTERS:
+            offset += MAX_LINE_CHARACTERS
+            lines.append(
+                BuildLogLine(
+                    self._remainder[:MAX_LINE_CHARACTERS], BuildLogPosition(self.start, offset), True
+                )
+            )
+            self._remainder = self._remainder[MAX_LINE_CHARACTERS:]
+        if next_chunk > self.start:
+            self.start, self._consumed = next_chunk, 0
+        return lines
 
-    def end(self) -> list[Line]:
-        """The last line, where it has no end of its own."""
-        rest, self._rest = self._rest, ""
-        return [Line(rest, Place(self.start, 0))] if rest else []
+    def flush(self) -> list[BuildLogLine]:
+        """Return the last line if it has no newline."""
+        remainder, self._remainder = self._remainder, ""
+        return [BuildLogLine(remainder, BuildLogPosition(self.start, 0))] if remainder else []

@@ -1,4 +1,4 @@
-"""Build logs: as text, or followed line by line while the build goes on."""
+"""Routes of build logs: as text, or as an event stream while the build runs."""
 
 import asyncio
 
@@ -6,36 +6,36 @@ from aiohttp import web
 
 from api.http import negotiation
 from api.openapi import streams
-from api.routing.endpoint import Call, Endpoint
+from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.deployments import DeploymentRow
 from api.streaming import connection
-from api.streaming.fanout import LOOK_SECONDS
-from api.streaming.response import follow
-from api.streaming.sse import Piece, frame, pieces
+from api.streaming.fanout import POLL_SECONDS
+from api.streaming.response import serve_stream
+from api.streaming.sse import SseBatch, batches, frame
 from api.v1 import lookup
 from api.v1.deployments import build_log_lines
 from crds import names
 
-PAGE = 200
-"""Chunks read at once."""
-END = "end"
+CHUNKS_PER_READ = 200
+"""Chunks per read."""
+END_EVENT = "end"
 
 
-def _over(row: DeploymentRow) -> bool:
+def _is_finished(row: DeploymentRow) -> bool:
     return row.status not in ("pending", "building")
 
 
-async def get(call: Call) -> web.StreamResponse:
-    """The log so far as text, or from its beginning to the build's end as a stream."""
+async def get(call: EndpointCall) -> web.StreamResponse:
+    """Return the log so far as text, or stream it from the start to the end of the build."""
     row = await lookup.deployment(call)
-    if call.media == negotiation.EVENT_STREAM:
-        return await _follow(call, row)
+    if call.media_type == negotiation.EVENT_STREAM:
+        return await _respond_stream(call, row)
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     await response.prepare(call.request)
-    position, logs = 0, call.services.store.buildlogs
+    position, logs = 0, call.services.store.build_logs
     key = await logs.key(row.name, row.uid)
     while call.request.method != "HEAD":
-        page = await logs.read(key, position, PAGE)
+        page = await logs.read(key, position, CHUNKS_PER_READ)
         if page.next == position:
             break
         position = page.next
@@ -44,63 +44,73 @@ async def get(call: Call) -> web.StreamResponse:
     return response
 
 
-async def _follow(call: Call, row: DeploymentRow) -> web.StreamResponse:
-    """`log` messages, a line each, then one `end` with the deployment's status.
+async def _respond_stream(call: EndpointCall, row: DeploymentRow) -> web.StreamResponse:
+    """Stream one `log` message per line, then one `end` message with the deployment's status.
 
-    A line's id says up to where the log was given, so that a reader resumes after exactly that line.
+    The id of a line is its position in the log, so a client resumes after exactly that line.
     """
     header = (call.request.headers.get("Last-Event-ID") or "").strip()
-    if header == END and _over(row):
+    if header == END_EVENT and _is_finished(row):
         return web.Response(status=204)
-    place, logs = build_log_lines.place(header), call.services.store.buildlogs
+    position, logs = build_log_lines.parse_position(header), call.services.store.build_logs
     key = await logs.key(row.name, row.uid)
-    known = (await logs.read(key, place.start, PAGE)).text
-    if len(known) < place.given or (place.start and not (await logs.read(key, place.start - 1, 1)).text):
-        place = build_log_lines.BEGIN  # Not an id of this log: nothing must be hidden by it.
-    return await follow(call, lambda stream: _send(call, row, key, place, stream))
+    text = (await logs.read(key, position.start, CHUNKS_PER_READ)).text
+    if len(text) < position.consumed or (
+        position.start and not (await logs.read(key, position.start - 1, 1)).text
+    ):
+        position = build_log_lines.START  # Not an id of this log: send all of it.
+    return await serve_stream(call, lambda stream: _send(call, row, key, position, stream))
 
 
 async def _send(
-    call: Call, row: DeploymentRow, key: str, place: build_log_lines.Place, stream: connection.Stream
+    call: EndpointCall,
+    row: DeploymentRow,
+    key: str,
+    position: build_log_lines.BuildLogPosition,
+    stream: connection.EventStream,
 ) -> None:
-    """Reads as the reader takes; while it waits for its reader it holds nothing but its place."""
-    store, loop, text = call.services.store, asyncio.get_running_loop(), build_log_lines.Lines(place)
+    """Read as fast as the client does. While waiting for the client, keep only the position in memory."""
+    store, loop, splitter = (
+        call.services.store,
+        asyncio.get_running_loop(),
+        build_log_lines.BuildLogSplitter(position),
+    )
     while True:
-        changed = store.deployments.mark()
+        status_mark = store.deployments.mark()
         uid, row = row.uid, await lookup.deployment(call, names.id_of(row.name))
         if row.uid != uid:
-            return  # Made again under its name: who connects again reads the new one's log.
-        # Looked at before reading: what was written until the build's end is read below.
-        over = _over(row)
-        page = await store.buildlogs.read(key, text.start, PAGE)
-        moved, written = page.next > text.start, page.mark
-        found = text.feed(page.text, page.next)
-        ended = over and not moved
+            return  # Recreated under the same name: a client that reconnects gets the new log.
+        # Check the status before reading the log, so the read includes everything up to the build's end.
+        finished = _is_finished(row)
+        page = await store.build_logs.read(key, splitter.start, CHUNKS_PER_READ)
+        advanced, log_mark = page.next > splitter.start, page.mark
+        lines = splitter.feed(page.text, page.next)
+        ended = finished and not advanced
         if ended:
-            found += text.end()
-        for piece in pieces(frame("log", line.data, line.place.id) for line in found):
-            stream.put(piece, loop.time())
-            place = found[piece.last - 1].place
+            lines += splitter.flush()
+        for piece in batches(frame("log", line.data, line.position.id) for line in lines):
+            stream.write(piece, loop.time())
+            position = lines[piece.last_id - 1].position
             if stream.full:
                 break
         else:
             if ended:
-                stream.put(Piece.of(frame(END, _status(row), END)), loop.time())
+                stream.write(SseBatch.of(frame(END_EVENT, _status(row), END_EVENT)), loop.time())
                 return
-        del page, found
+        del page, lines
         if stream.full:
-            text = build_log_lines.Lines(place)
-            await stream.drained()
-        elif not moved:
-            await _wait(call, key, written, changed)
+            splitter = build_log_lines.BuildLogSplitter(position)
+            await stream.drain()
+        elif not advanced:
+            await _wait(call, key, log_mark, status_mark)
 
 
-async def _wait(call: Call, key: str, written: int, changed: int) -> None:
-    """Until there is more text or another status; not for ever, since a ring between replicas may be lost."""
+async def _wait(call: EndpointCall, key: str, log_mark: int, status_mark: int) -> None:
+    """Wait for more text or another status, with a timeout: notifications between replicas may be lost."""
     store = call.services.store
     waits = [
-        asyncio.ensure_future(store.buildlogs.wait(key, written, LOOK_SECONDS)),
-        asyncio.ensure_future(store.deployments.wait(changed, LOOK_SECONDS)),
+        asyncio.ensure_future(store.build_logs.wait(key, log_mark, POLL_SECONDS)),
+        asyncio.ensure_future(store.deployments.wait(status_mark, POLL_SECONDS)),
     ]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -122,6 +132,6 @@ ENDPOINTS = (
         produces=(negotiation.TEXT, negotiation.EVENT_STREAM),
         headers=(streams.LAST_EVENT_ID,),
         summary="Read or follow a build log",
-        answers=(streams.BUILD_LOG, streams.OVER),
+        responses=(streams.BUILD_LOG, streams.STREAM_FINISHED),
     ),
 )

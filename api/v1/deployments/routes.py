@@ -1,4 +1,4 @@
-"""Deployments: made, listed, shown, rolled back to."""
+"""Routes of deployments: create, list, get, roll back."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -8,11 +8,11 @@ from aiohttp import web
 
 from api import errors
 from api.http import pagination, responses
-from api.http.operation import one, page
+from api.http.operation import item_response, page_response
 from api.http.query import Parameter
 from api.openapi import examples, shapes
-from api.routing.endpoint import Call, Endpoint
-from api.store.blobs.direct_upload import arrived
+from api.routing.endpoint import Endpoint, EndpointCall
+from api.store.blobs.direct_upload import import_upload
 from api.store.index.deployments import DeploymentRow
 from api.store.index.projects import ProjectRow
 from api.store.index.uploads import UploadRow
@@ -24,108 +24,116 @@ from crds.kinds import DEPLOYMENT
 from crds.objects import Deployment
 from kube import errors as kube_errors
 
-FIRST_STATUS_SECONDS = 2.0
-ROLLBACK_SECONDS = 5.0
+FIRST_STATUS_TIMEOUT_SECONDS = 2.0
+ROLLBACK_TIMEOUT_SECONDS = 5.0
 MAX_ATTEMPTS = 100
 
 
-async def _until(
-    call: Call, row: DeploymentRow, good: Callable[[DeploymentRow], bool], seconds: float
+async def _wait_until(
+    call: EndpointCall, row: DeploymentRow, condition: Callable[[DeploymentRow], bool], seconds: float
 ) -> DeploymentRow:
-    """The row once it is `good`, or as it is after `seconds`. Raises 404 where it is gone."""
+    """Return the row once it meets `condition`, or as it is after `seconds`. Raises 404 if it is deleted."""
     store, loop = call.services.store, asyncio.get_running_loop()
-    end = loop.time() + seconds
+    deadline = loop.time() + seconds
     while True:
-        # The mark is older than the look, so that a change in between ends the wait at once.
+        # Take the mark before the read, so a change after the read ends the wait immediately.
         mark = store.deployments.mark()
         row = await lookup.deployment(call, names.id_of(row.name))
-        left = end - loop.time()
-        if good(row) or left <= 0:
+        remaining = deadline - loop.time()
+        if condition(row) or remaining <= 0:
             return row
-        await store.deployments.wait(mark, left)
+        await store.deployments.wait(mark, remaining)
 
 
-def _looked_at(row: DeploymentRow) -> bool:
-    """Whether the controller has said anything yet."""
+def _is_observed(row: DeploymentRow) -> bool:
+    """Return whether the controller has reported a status."""
     ready = conditions.find(row.conditions, conditions.READY)
     return row.status != "pending" or (ready is not None and ready.get("reason") != "Pending")
 
 
-async def create(call: Call) -> web.StreamResponse:
-    """201 with the deployment, once the controller has looked at it."""
+async def create(call: EndpointCall) -> web.StreamResponse:
+    """Create a deployment and wait briefly for its first status."""
     body, services = call.body, call.services
     project = await lookup.named_project(call, body["project"], "project")
     if ("source" in body) == ("build_context_url" in body):
         raise errors.invalid("give exactly one of build_context_url and source", "build_context_url")
-    use = idempotency.use(
+    idempotency_key = idempotency.parse_header(
         call.request.headers.get(idempotency.HEADER), call.caller.key_id, call.request.path, body
     )
-    made = None if use is None else await services.store.idempotency.find(use, services.now())
-    before = None if made is None else await services.store.deployments.get(made)
-    if before is not None:
-        row = before
+    existing_name = (
+        None
+        if idempotency_key is None
+        else await services.store.idempotency.find(idempotency_key, services.now())
+    )
+    existing = None if existing_name is None else await services.store.deployments.get(existing_name)
+    if existing is not None:
+        row = existing
     elif "source" in body:
-        row = await _of_commit(call, project)
-        if use is not None:
-            await services.store.idempotency.put(use, row.name, services.now())
+        row = await _create_from_commit(call, project)
+        if idempotency_key is not None:
+            await services.store.idempotency.put(idempotency_key, row.name, services.now())
     else:
-        found = source.of_upload(await _sent(call, project), project, services.now())
+        resolved_source = source.upload_source(await _find_upload(call, project), project, services.now())
         name = f"{names.DEPLOYMENT_PREFIX}{ulid.new()}"
-        if use is not None:
-            name = await services.store.idempotency.put(use, name, services.now())
-        row = await _made(call, project, name, view.spec(body, found))
-    row = await _until(call, row, _looked_at, FIRST_STATUS_SECONDS)
-    return responses.one(view.created(row), 201, f"/v1/deployments/{names.id_of(row.name)}")
+        if idempotency_key is not None:
+            name = await services.store.idempotency.put(idempotency_key, name, services.now())
+        row = await _ensure_object(call, project, name, view.spec(body, resolved_source))
+    row = await _wait_until(call, row, _is_observed, FIRST_STATUS_TIMEOUT_SECONDS)
+    return responses.item(view.created(row), 201, f"/v1/deployments/{names.id_of(row.name)}")
 
 
-async def _sent(call: Call, project: ProjectRow) -> UploadRow | None:
-    """The archive that the body names, here; one of another server is fetched."""
+async def _find_upload(call: EndpointCall, project: ProjectRow) -> UploadRow | None:
+    """Return the upload that the body names; fetch the archive if it is on another server."""
     services, now = call.services, call.services.now()
-    upload = source.upload_of(call.body, project, services.config.public_url)
+    upload = source.upload_id(call.body, project, services.config.public_url)
     if upload is None:
-        return await services.contexts.bring(call.body["build_context_url"], project.name, now)
+        return await services.context_fetcher.fetch_as_upload(
+            call.body["build_context_url"], project.name, now
+        )
     row = await services.store.uploads.get(upload)
     if row is None or row.project != project.name or services.config.signer is None:
         return row
-    return await arrived(services.store.uploads, services.store.blobs, row, now)
+    return await import_upload(services.store.uploads, services.store.blobs, row, now)
 
 
-async def _of_commit(call: Call, project: ProjectRow) -> DeploymentRow:
-    """The deployment of a commit: the one there is, also the poll's; after a failed one the next attempt."""
+async def _create_from_commit(call: EndpointCall, project: ProjectRow) -> DeploymentRow:
+    """Return the deployment of a commit, also one created by polling; after a failure, a new attempt."""
     commit = call.body["source"]["git"]["commit"]
-    spec = view.spec(call.body, source.of_commit(project, commit))
-    spec = {**source.defaults_of_commit(project, commit), **spec}
+    spec = view.spec(call.body, source.commit_source(project, commit))
+    spec = {**source.commit_spec_defaults(project, commit), **spec}
     for attempt in range(1, MAX_ATTEMPTS + 1):
         name = git_name(project.uid, spec, attempt)
         row = await call.services.store.deployments.get(name)
-        if row is None or (row.status != "failed" and await _gone(call, row)):
-            return await _made(call, project, name, {**spec, "attempt": attempt})
-        if row.status != "failed" and await _asked_for(call, row):
+        if row is None or (row.status != "failed" and await _is_object_deleted(call, row)):
+            return await _ensure_object(call, project, name, {**spec, "attempt": attempt})
+        if row.status != "failed" and await _pin(call, row):
             return await lookup.deployment(call, names.id_of(name))
-    raise errors.conflict(f"this commit was tried {MAX_ATTEMPTS} times; push another one")
+    raise errors.conflict(f"deploying this commit failed {MAX_ATTEMPTS} times; push another commit")
 
 
-async def _gone(call: Call, row: DeploymentRow) -> bool:
-    """Whether its object was deleted, which the row may not know yet. It counts where nobody answers."""
+async def _is_object_deleted(call: EndpointCall, row: DeploymentRow) -> bool:
+    """Return whether the object was deleted, which the row may not show yet. False if the apiserver fails."""
     try:
-        found = await call.services.kube.get(DEPLOYMENT, row.name)
+        manifest = await call.services.kube.get(DEPLOYMENT, row.name)
     except kube_errors.KubeError:
         return False
-    return found is None or found["metadata"]["uid"] != row.uid
+    return manifest is None or manifest["metadata"]["uid"] != row.uid
 
 
-async def _asked_for(call: Call, row: DeploymentRow) -> bool:
-    """Sees to it that the deployment does not give way to a newer commit; False where it just did."""
+async def _pin(call: EndpointCall, row: DeploymentRow) -> bool:
+    """Keep a newer commit from superseding the deployment. Return False if one already has."""
     if row.status != "pending":
         return True
-    change = {"metadata": {"uid": row.uid, "annotations": {names.ANNOTATION_POLLED: None}}}
-    raw = await call.services.kube.patch(DEPLOYMENT, row.name, change)
-    await call.services.store.deployments.observe(Deployment(raw))
-    return not Deployment(raw).failed
+    patch = {"metadata": {"uid": row.uid, "annotations": {names.ANNOTATION_POLLED: None}}}
+    manifest = await call.services.kube.patch(DEPLOYMENT, row.name, patch)
+    await call.services.store.deployments.observe(Deployment(manifest))
+    return not Deployment(manifest).failed
 
 
-async def _made(call: Call, project: ProjectRow, name: str, spec: Mapping[str, Any]) -> DeploymentRow:
-    """The object of that name, made if it is not there, and its row."""
+async def _ensure_object(
+    call: EndpointCall, project: ProjectRow, name: str, spec: Mapping[str, Any]
+) -> DeploymentRow:
+    """Create the object of that name if it does not exist and return its row."""
     services = call.services
     body = {
         "metadata": {
@@ -144,59 +152,61 @@ async def _made(call: Call, project: ProjectRow, name: str, spec: Mapping[str, A
         "spec": dict(spec),
     }
     try:
-        raw: dict[str, Any] | None = await services.kube.create(DEPLOYMENT, body)
+        manifest: dict[str, Any] | None = await services.kube.create(DEPLOYMENT, body)
     except kube_errors.AlreadyExists:
-        raw = await services.kube.get(DEPLOYMENT, name)
-    if raw is None:
+        manifest = await services.kube.get(DEPLOYMENT, name)
+    if manifest is None:
         raise errors.unavailable()
-    await services.store.deployments.observe(Deployment(raw))
+    await services.store.deployments.observe(Deployment(manifest))
     return await lookup.deployment(call, names.id_of(name))
 
 
-async def many(call: Call) -> web.StreamResponse:
-    """The deployments of a project."""
+async def list_deployments(call: EndpointCall) -> web.StreamResponse:
+    """List the deployments of a project."""
     project = call.query["project"]
     call.caller.require_project(project, "project")
-    asked, status = call.page, call.query["status"]
-    found = await call.services.store.deployments.page(project, asked.offset, asked.size, status)
-    return responses.page([view.item(row) for row in found.items], found.total, asked)
+    page_request, status = call.page, call.query["status"]
+    result = await call.services.store.deployments.page(
+        project, page_request.offset, page_request.size, status
+    )
+    return responses.page([view.item(row) for row in result.items], result.total, page_request)
 
 
-async def get(call: Call) -> web.StreamResponse:
-    """One deployment."""
+async def get(call: EndpointCall) -> web.StreamResponse:
+    """Get a deployment."""
     row, services = await lookup.deployment(call), call.services
     position = await services.store.deployments.queue_position(row)
     config = services.config
-    return responses.one(view.single(row, config.public_url, position, config.docs_url))
+    return responses.item(view.single(row, config.public_url, position, config.docs_url))
 
 
-async def roll_back(call: Call) -> web.StreamResponse:
-    """200, now active. Raises 409 for one that cannot be, 503 where that takes too long."""
+async def rollback(call: EndpointCall) -> web.StreamResponse:
+    """Activate a deployment again. 409 if it was never built, 503 if activation takes too long."""
     row = await lookup.deployment(call)
     if row.preview:
-        raise errors.conflict("a preview never becomes active; run it by its id, or deploy its commit")
+        raise errors.conflict("a preview cannot become active; run it by its id, or deploy its commit")
     if not row.built:
         raise errors.conflict(
-            f"this deployment is {row.status} and was never built, so it cannot be rolled back to; "
-            "choose one that is active or superseded"
+            f"cannot roll back to this deployment: it is {row.status} and was never built; "
+            "choose an active or superseded one"
         )
-    raw = await call.services.kube.patch(DEPLOYMENT, row.name, {"spec": {"activation": row.activation + 1}})
-    await call.services.store.deployments.observe(Deployment(raw))
-    row = await _until(call, row, lambda now: now.status == "active", ROLLBACK_SECONDS)
+    manifest = await call.services.kube.patch(
+        DEPLOYMENT, row.name, {"spec": {"activation": row.activation + 1}}
+    )
+    await call.services.store.deployments.observe(Deployment(manifest))
+    row = await _wait_until(call, row, lambda current: current.status == "active", ROLLBACK_TIMEOUT_SECONDS)
     if row.status != "active":
-        raise errors.unavailable(
-            "the rollback is asked for, but not done yet; the same request again shows whether it is"
-        )
-    return responses.one(view.single(row, call.services.config.public_url))
+        raise errors.unavailable("the rollback has started but is not finished; repeat the request to check")
+    return responses.item(view.single(row, call.services.config.public_url))
 
 
 ENDPOINTS = (
     Endpoint(
         "GET",
         "/v1/deployments",
-        many,
+        list_deployments,
         "read",
-        remembers=True,
+        cacheable=True,
         query=(
             Parameter(
                 "project",
@@ -206,11 +216,11 @@ ENDPOINTS = (
                 example=examples.PROJECT_NAME,
             ),
             Parameter("status", {"type": "string", "enum": schemas.DEPLOYMENT_STATUSES}),
-            *pagination.PARAMETERS,
+            *pagination.PAGE_PARAMETERS,
         ),
         summary="List deployments",
-        answers=(page(shapes.DEPLOYMENT_ITEM, examples.DEPLOYMENT_ITEM),),
-        refusals=(403,),
+        responses=(page_response(shapes.DEPLOYMENT_ITEM, examples.DEPLOYMENT_ITEM),),
+        error_statuses=(403,),
     ),
     Endpoint(
         "POST",
@@ -220,8 +230,8 @@ ENDPOINTS = (
         body=schemas.DEPLOYMENT_CREATE,
         headers=(idempotency.PARAMETER,),
         summary="Create a deployment",
-        answers=(one(shapes.DEPLOYMENT_CREATED, examples.DEPLOYMENT_CREATED, 201),),
-        refusals=(404, 409),
+        responses=(item_response(shapes.DEPLOYMENT_CREATED, examples.DEPLOYMENT_CREATED, 201),),
+        error_statuses=(404, 409),
         example=examples.DEPLOYMENT_CREATE,
     ),
     Endpoint(
@@ -229,17 +239,19 @@ ENDPOINTS = (
         "/v1/deployments/{id}",
         get,
         "read",
-        remembers=True,
+        cacheable=True,
         summary="Get a deployment",
-        answers=(one(shapes.DEPLOYMENT, examples.DEPLOYMENT),),
+        responses=(item_response(shapes.DEPLOYMENT, examples.DEPLOYMENT),),
     ),
     Endpoint(
         "POST",
         "/v1/deployments/{id}/rollback",
-        roll_back,
+        rollback,
         "deploy",
         summary="Roll back to a deployment",
-        answers=(one(shapes.DEPLOYMENT, examples.DEPLOYMENT, description="It is active."),),
-        refusals=(409,),
+        responses=(
+            item_response(shapes.DEPLOYMENT, examples.DEPLOYMENT, description="The deployment is active."),
+        ),
+        error_statuses=(409,),
     ),
 )

@@ -1,6 +1,6 @@
-"""Which source a new deployment is made from, and under which name: decided before anything is created.
+"""The source of a new deployment, resolved before any object is created. Pure.
 
-Called by `POST /v1/deployments`. Pure but for the rows it is given.
+Called by `api.v1.deployments.routes` for `POST /v1/deployments`.
 """
 
 from collections.abc import Mapping
@@ -16,49 +16,49 @@ from crds.objects import Project
 Json = Mapping[str, Any]
 
 
-def of_commit(project: ProjectRow, commit: str) -> dict[str, Any]:
-    """A commit of the repository that the project follows. Raises a 409 where it follows none."""
+def commit_source(project: ProjectRow, commit: str) -> dict[str, Any]:
+    """Return the source for a commit of the project's repository. Raises 409 without a repository."""
     git = Project({"metadata": {}, "spec": project.spec}).git
     if git is None:
         raise errors.conflict(
-            f"the project {project.name} follows no repository; set its source.git, or upload the code "
-            "(POST /v1/uploads) and give build_context_url",
+            f"the project {project.name} has no git repository; set its source.git, or upload the code "
+            "(POST /v1/uploads) and set build_context_url",
             field="source.git",
         )
-    found = {"url": git["url"], "commit": commit}
-    return {"git": {**found, "path": git["path"]} if git.get("path") else found}
+    source = {"url": git["url"], "commit": commit}
+    return {"git": {**source, "path": git["path"]} if git.get("path") else source}
 
 
-def defaults_of_commit(project: ProjectRow, commit: str) -> dict[str, Any]:
-    """What the poll says of a commit; a request that says no more asks for the same object."""
+def commit_spec_defaults(project: ProjectRow, commit: str) -> dict[str, Any]:
+    """Return the spec fields that polling sets, so a request for the same commit yields the same object."""
     crew = ((project.spec.get("source") or {}).get("git") or {}).get("crew")
     return {"gitSha": commit, **({"crew": crew} if crew else {})}
 
 
-def upload_of(body: Json, project: ProjectRow, public_url: str) -> str | None:
-    """The id of the upload that a body names; None for a foreign address. Raises 409 (a followed project)."""
+def upload_id(body: Json, project: ProjectRow, public_url: str) -> str | None:
+    """Return the upload id in a body, or None for an external URL. Raises 409 if the project follows git."""
     if "git" in (project.spec.get("source") or {}) and not body.get("override"):
         raise errors.conflict(
-            f"the project {project.name} follows a git repository, which an upload would bypass; give "
+            f"the project {project.name} follows a git repository, which an upload would bypass; set "
             'source.git.commit instead of build_context_url, or add "override": true',
             field="build_context_url",
         )
-    return view.named_by(body["build_context_url"], public_url)
+    return view.parse_upload_url(body["build_context_url"], public_url)
 
 
-def of_upload(row: UploadRow | None, project: ProjectRow, now: datetime) -> dict[str, Any]:
-    """An archive that was sent. Raises a 400 that says what is the matter with the upload."""
+def upload_source(row: UploadRow | None, project: ProjectRow, now: datetime) -> dict[str, Any]:
+    """Return the source for an uploaded archive. Raises 400 if the upload is missing, empty or expired."""
     field = "build_context_url"
     if row is None or row.project != project.name:
         raise errors.invalid(
-            f"there is no such upload for the project {project.name}; POST /v1/uploads gives one", field
+            f"upload not found for the project {project.name}; create one with POST /v1/uploads", field
         )
     if row.stored_at is None:
-        late = row.expires_at <= now
+        expired = row.expires_at <= now
         raise errors.invalid(
-            "the upload expired before its bytes arrived; ask for a new one with POST /v1/uploads"
-            if late
-            else "the upload's bytes are not here yet; PUT them to its upload_url first",
+            "the upload expired before its bytes arrived; create a new one with POST /v1/uploads"
+            if expired
+            else "the upload has no content yet; PUT the archive to its upload_url first",
             field,
         )
     return {"archive": {"upload": row.id, **({"sha256": row.sha256} if row.sha256 else {})}}

@@ -1,1 +1,1 @@
-"""`/v1` resource: environment variables of a project."""
+"""Environment variables of a project under `/v1`."""

@@ -1,4 +1,4 @@
-"""Environment variables of a project: kept in its Secret, written and never shown."""
+"""Routes of environment variables: stored in the project's Secret, write-only."""
 
 import re
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from aiohttp import web
 
 from api import errors
 from api.http import pagination, responses
-from api.http.operation import nothing, one, page
+from api.http.operation import empty_response, item_response, page_response
 from api.openapi import examples, shapes
-from api.routing.endpoint import Call, Endpoint
+from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.projects import ProjectRow
 from api.v1 import lookup, schemas
 from api.v1.env import view
@@ -24,91 +24,93 @@ Secret = dict[str, Any]
 
 
 async def _write(
-    call: Call, project: ProjectRow, make: Callable[[], Secret], patch: Callable[[Secret], Secret]
+    call: EndpointCall, project: ProjectRow, make: Callable[[], Secret], patch: Callable[[Secret], Secret]
 ) -> Secret:
-    """Makes the Secret, or changes it; again where somebody else did so in between."""
+    """Create or patch the Secret; retry after a concurrent change."""
     kube, name = call.services.kube, names.env_secret(project.name)
     for attempt in range(_ATTEMPTS):
-        found = await kube.get(SECRET, name)
+        secret = await kube.get(SECRET, name)
         try:
             return await (
-                kube.create(SECRET, make()) if found is None else kube.patch(SECRET, name, patch(found))
+                kube.create(SECRET, make()) if secret is None else kube.patch(SECRET, name, patch(secret))
             )
-        except (kube_errors.Conflict, kube_errors.AlreadyExists, kube_errors.NotFound):
+        except (kube_errors.KubeConflict, kube_errors.AlreadyExists, kube_errors.KubeNotFound):
             if attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError("unreachable")
 
 
-def _checked_size(variables: dict[str, str]) -> None:
+def _check_size(variables: dict[str, str]) -> None:
     if view.size(variables) > view.MAX_BYTES:
         raise errors.too_large(view.MAX_BYTES, "the variables together")
 
 
-async def many(call: Call) -> web.StreamResponse:
-    """The variables' names."""
+async def list_variables(call: EndpointCall) -> web.StreamResponse:
+    """List the names of the variables."""
     project = await lookup.project(call)
-    found = view.listed(await call.services.kube.get(SECRET, names.env_secret(project.name)))
-    asked = call.page
-    return responses.page(found[asked.offset : asked.offset + asked.size], len(found), asked)
+    variables = view.items(await call.services.kube.get(SECRET, names.env_secret(project.name)))
+    page_request = call.page
+    return responses.page(
+        variables[page_request.offset : page_request.offset + page_request.size], len(variables), page_request
+    )
 
 
-async def replace(call: Call) -> web.StreamResponse:
-    """Sets exactly the variables given; answers their names."""
+async def replace_variables(call: EndpointCall) -> web.StreamResponse:
+    """Replace all variables and return their names."""
     project = await lookup.project(call)
     variables: dict[str, str] = call.body["variables"]
-    _checked_size(variables)
+    _check_size(variables)
     now = call.services.now()
     secret = await _write(
         call,
         project,
-        lambda: view.new(project.name, project.uid, variables, now),
-        lambda found: view.replaced(found, project.name, variables, now),
+        lambda: view.new_secret(project.name, project.uid, variables, now),
+        lambda items: view.replace_patch(items, project.name, variables, now),
     )
-    found = view.listed(secret)
-    return responses.page(found, len(found), pagination.Page(1, max(len(found), 1)))
+    items = view.items(secret)
+    return responses.page(items, len(items), pagination.PageRequest(1, max(len(items), 1)))
 
 
-async def put(call: Call) -> web.StreamResponse:
-    """Sets one variable."""
-    project, name = await lookup.project(call), _variable(call)
+async def set_variable(call: EndpointCall) -> web.StreamResponse:
+    """Set a variable."""
+    project, name = await lookup.project(call), _variable_name(call)
     value: str = call.body["value"]
-    _checked_size({name: value})
+    _check_size({name: value})
     now = call.services.now()
 
-    def patch(found: Secret) -> Secret:
-        others = found.get("data") or {}
-        if len(others.keys() | {name}) > schemas.MAX_VARIABLES:
+    def patch(secret: Secret) -> Secret:
+        variables = secret.get("data") or {}
+        if len(variables.keys() | {name}) > schemas.MAX_VARIABLES:
             raise errors.conflict(
-                f"a project has at most {schemas.MAX_VARIABLES} variables; remove some first"
+                f"a project can have at most {schemas.MAX_VARIABLES} variables; remove some first"
             )
-        return view.changed(found, project.name, name, value, now)
+        return view.variable_patch(secret, project.name, name, value, now)
 
     secret = await _write(
-        call, project, lambda: view.new(project.name, project.uid, {name: value}, now), patch
+        call, project, lambda: view.new_secret(project.name, project.uid, {name: value}, now), patch
     )
-    return responses.one(next(item for item in view.listed(secret) if item["name"] == name))
+    return responses.item(next(item for item in view.items(secret) if item["name"] == name))
 
 
-async def delete(call: Call) -> web.StreamResponse:
-    """204: the variable is not set, whether it was or not."""
-    project, name = await lookup.project(call), _variable(call)
+async def delete_variable(call: EndpointCall) -> web.StreamResponse:
+    """Remove a variable. 204 also if it is not set."""
+    project, name = await lookup.project(call), _variable_name(call)
     found = await call.services.kube.get(SECRET, names.env_secret(project.name))
     if found is not None and name in (found.get("data") or {}):
         now = call.services.now()
         await _write(
             call,
             project,
-            lambda: view.new(project.name, project.uid, {}, now),
-            lambda secret: view.changed(secret, project.name, name, None, now),
+            lambda: view.new_secret(project.name, project.uid, {}, now),
+            lambda secret: view.variable_patch(secret, project.name, name, None, now),
         )
     return web.Response(status=204)
 
 
-def _variable(call: Call) -> str:
+def _variable_name(call: EndpointCall) -> str:
     name = call.path("variable")
     if not _NAME.match(name) or len(name) > schemas.VARIABLE_NAME["maxLength"]:
-        raise errors.invalid(f"the name cannot be used: {schemas.VARIABLE_NAME['description']}", "variable")
+        raise errors.invalid(f"invalid name: {schemas.VARIABLE_NAME['description']}", "variable")
     return name
 
 
@@ -117,41 +119,41 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         _PATH,
-        many,
+        list_variables,
         "read",
-        query=pagination.PARAMETERS,
+        query=pagination.PAGE_PARAMETERS,
         summary="List variables",
-        answers=(page(shapes.VARIABLE, examples.VARIABLE),),
+        responses=(page_response(shapes.VARIABLE, examples.VARIABLE),),
     ),
     Endpoint(
         "PUT",
         _PATH,
-        replace,
+        replace_variables,
         "deploy",
         body=schemas.ENV_REPLACE,
         summary="Replace all variables",
-        answers=(page(shapes.VARIABLE, examples.VARIABLE, linked=False),),
-        refusals=(409,),
+        responses=(page_response(shapes.VARIABLE, examples.VARIABLE, has_links=False),),
+        error_statuses=(409,),
         example=examples.ENV_REPLACE,
     ),
     Endpoint(
         "PUT",
         _PATH + "/{variable}",
-        put,
+        set_variable,
         "deploy",
         body=schemas.ENV_SET,
         summary="Set a variable",
-        answers=(one(shapes.VARIABLE, examples.VARIABLE),),
-        refusals=(409,),
+        responses=(item_response(shapes.VARIABLE, examples.VARIABLE),),
+        error_statuses=(409,),
         example=examples.ENV_SET,
     ),
     Endpoint(
         "DELETE",
         _PATH + "/{variable}",
-        delete,
+        delete_variable,
         "deploy",
         summary="Remove a variable",
-        answers=(nothing("It is not set, whether it was or not."),),
-        refusals=(409,),
+        responses=(empty_response("The variable is not set."),),
+        error_statuses=(409,),
     ),
 )

@@ -1,8 +1,7 @@
-"""Environment variables: a project's Secret, and what the API shows of it. Pure. Called by the routes of env.
+"""Environment variables as a project's Secret and as JSON. Pure. Called by the routes of env.
 
-The values go in and never come out. When a variable was last set is kept in an
-annotation of the Secret; one that was set otherwise (with kubectl) is as old as
-the Secret's last change that managedFields know of.
+Values are write-only. An annotation of the Secret stores when each variable was last set. A variable without
+an entry (set with kubectl) gets the time of the Secret's last change in managedFields.
 """
 
 import base64
@@ -16,32 +15,32 @@ from crds.times import format_second
 
 ANNOTATION = f"{names.GROUP}/updatedAt"
 MAX_BYTES = 512 * 1024
-"""Of all names and values of a project: what a Secret holds, and well below what a process can be given."""
-Object = Mapping[str, Any]
+"""Limit of all names and values of a project: fits into a Secret and into a process environment."""
+SecretObject = Mapping[str, Any]
 
 
 def size(variables: Mapping[str, str]) -> int:
-    """The bytes of names and values."""
+    """Return the bytes of all names and values."""
     return sum(len(name.encode()) + len(value.encode()) for name, value in variables.items())
 
 
-def listed(secret: Object | None) -> list[dict[str, Any]]:
-    """The variables by name, with the time each was last set."""
+def items(secret: SecretObject | None) -> list[dict[str, Any]]:
+    """Return the variables sorted by name, with the time each was last set."""
     if secret is None:
         return []
-    times, fallback = _times(secret), _changed(secret)
+    times, fallback = _times(secret), _last_changed(secret)
     return [
         {"name": name, "updated_at": times.get(name) or fallback} for name in sorted(secret.get("data") or {})
     ]
 
 
-def new(project: str, project_uid: str, variables: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """A Secret for a project that has none; it goes with its project."""
+def new_secret(project: str, project_uid: str, variables: Mapping[str, str], now: datetime) -> dict[str, Any]:
+    """Return a new Secret for a project, which owns it."""
     return {
         "metadata": {
             "name": names.env_secret(project),
             "labels": _labels(project),
-            "annotations": {ANNOTATION: _stamp({}, variables, now)},
+            "annotations": {ANNOTATION: _updated_at_annotation({}, variables, now)},
             "ownerReferences": [
                 {"apiVersion": names.API_VERSION, "kind": "Project", "name": project, "uid": project_uid}
             ],
@@ -51,29 +50,33 @@ def new(project: str, project_uid: str, variables: Mapping[str, str], now: datet
     }
 
 
-def replaced(secret: Object, project: str, variables: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """The merge patch after which exactly these variables are set; a value that stays keeps its time."""
-    before: Object = secret.get("data") or {}
-    wanted = {name: _encode(value) for name, value in variables.items()}
-    times = {name: at for name, at in _times(secret).items() if before.get(name) == wanted.get(name)}
-    data = {**dict.fromkeys(before.keys() - wanted.keys()), **wanted}
-    return _patch(secret, project, data, _stamp(times, variables, now))
+def replace_patch(
+    secret: SecretObject, project: str, variables: Mapping[str, str], now: datetime
+) -> dict[str, Any]:
+    """Return the merge patch that sets exactly these variables; an unchanged value keeps its time."""
+    current: SecretObject = secret.get("data") or {}
+    desired = {name: _encode(value) for name, value in variables.items()}
+    times = {name: time for name, time in _times(secret).items() if current.get(name) == desired.get(name)}
+    data = {**dict.fromkeys(current.keys() - desired.keys()), **desired}
+    return _patch(secret, project, data, _updated_at_annotation(times, variables, now))
 
 
-def changed(secret: Object, project: str, name: str, value: str | None, now: datetime) -> dict[str, Any]:
-    """The merge patch that sets one variable, or removes it (None)."""
-    times = {other: at for other, at in _times(secret).items() if other != name}
-    stamp = _stamp(times, [*times, name] if value is not None else times, now)
-    return _patch(secret, project, {name: None if value is None else _encode(value)}, stamp)
+def variable_patch(
+    secret: SecretObject, project: str, name: str, value: str | None, now: datetime
+) -> dict[str, Any]:
+    """Return the merge patch that sets one variable, or removes it (None)."""
+    times = {other: time for other, time in _times(secret).items() if other != name}
+    annotation = _updated_at_annotation(times, [*times, name] if value is not None else times, now)
+    return _patch(secret, project, {name: None if value is None else _encode(value)}, annotation)
 
 
-def _patch(secret: Object, project: str, data: Object, stamp: str) -> dict[str, Any]:
+def _patch(secret: SecretObject, project: str, data: SecretObject, annotation: str) -> dict[str, Any]:
     return {
         "metadata": {
-            # What was read is what is changed: somebody else's change in between is not lost.
+            # Optimistic locking: fail instead of overwriting a concurrent change.
             "resourceVersion": secret["metadata"]["resourceVersion"],
             "labels": _labels(project),
-            "annotations": {ANNOTATION: stamp},
+            "annotations": {ANNOTATION: annotation},
         },
         "data": dict(data),
     }
@@ -91,22 +94,22 @@ def _encode(value: str) -> str:
     return base64.b64encode(value.encode()).decode()
 
 
-def _stamp(times: Mapping[str, str], variables: Any, now: datetime) -> str:
+def _updated_at_annotation(times: Mapping[str, str], variables: Any, now: datetime) -> str:
     return json.dumps({name: times.get(name, format_second(now)) for name in sorted(variables)})
 
 
-def _times(secret: Object) -> dict[str, str]:
+def _times(secret: SecretObject) -> dict[str, str]:
     text = (secret["metadata"].get("annotations") or {}).get(ANNOTATION) or "{}"
     try:
-        found = json.loads(text)
+        times = json.loads(text)
     except ValueError:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(times, dict):
         return {}
-    return {str(name): at for name, at in found.items() if isinstance(at, str)}
+    return {str(name): time for name, time in times.items() if isinstance(time, str)}
 
 
-def _changed(secret: Object) -> str:
+def _last_changed(secret: SecretObject) -> str:
     metadata = secret["metadata"]
     times = [str(entry["time"]) for entry in metadata.get("managedFields") or () if entry.get("time")]
     return max(times, default=str(metadata.get("creationTimestamp") or ""))

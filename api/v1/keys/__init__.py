@@ -1,1 +1,1 @@
-"""`/v1` resource: API keys."""
+"""API keys under `/v1`."""

@@ -1,1 +1,1 @@
-"""`/v1` resource: projects."""
+"""Projects under `/v1`."""

@@ -1,4 +1,4 @@
-"""Projects: containers of deployments."""
+"""Routes of projects: create, list, get, update, delete."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,9 @@ from aiohttp import web
 
 from api import errors
 from api.http import pagination, responses
-from api.http.operation import nothing, one, page
+from api.http.operation import empty_response, item_response, page_response
 from api.openapi import examples, shapes
-from api.routing.endpoint import Call, Endpoint
+from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.projects import ProjectRow
 from api.v1 import lookup, schemas
 from api.v1.projects import view
@@ -18,10 +18,10 @@ from crds.objects import Project
 from kube import errors as kube_errors
 
 
-def _only_admin(call: Call, project: str, spec: Mapping[str, Any] | None = None) -> None:
-    """Raises the 403 for fields that give permissions, from anybody but admin; `spec` is what is changed."""
+def _check_admin_fields(call: EndpointCall, project: str, spec: Mapping[str, Any] | None = None) -> None:
+    """Raise 403 for fields that grant permissions unless the caller is admin; `spec` is the current spec."""
     if not call.caller.may("admin", project):
-        for field in (*view.admin_fields(call.body), *view.diverted(call.body, spec or {})):
+        for field in (*view.admin_fields(call.body), *view.redirected_secrets(call.body, spec or {})):
             raise errors.forbidden(
                 f"{field} needs the scope admin; leave it out, or use a key that has it",
                 field=field,
@@ -29,54 +29,54 @@ def _only_admin(call: Call, project: str, spec: Mapping[str, Any] | None = None)
             )
 
 
-async def _observed(call: Call, raw: dict[str, Any]) -> ProjectRow:
-    """The row of what the apiserver answered, so that the next reader sees it."""
-    store, found = call.services.store, Project(raw)
-    await store.projects.observe(found)
-    row = await store.projects.get(found.name)
+async def _record(call: EndpointCall, manifest: dict[str, Any]) -> ProjectRow:
+    """Record the apiserver's response and return its row, so the next read includes the change."""
+    store, project = call.services.store, Project(manifest)
+    await store.projects.observe(project)
+    row = await store.projects.get(project.name)
     if row is None:
-        raise errors.not_found(f"the project {found.name} was deleted meanwhile")
+        raise errors.not_found(f"the project {project.name} was deleted meanwhile")
     return row
 
 
-async def create(call: Call) -> web.StreamResponse:
-    """201 with the project."""
+async def create(call: EndpointCall) -> web.StreamResponse:
+    """Create a project."""
     name = call.body["name"]
     call.caller.require_project(name, "name", call.scope)
-    _only_admin(call, name)
+    _check_admin_fields(call, name)
     body = {"metadata": {"name": name}, "spec": view.spec(call.body)}
     try:
-        row = await _observed(call, await call.services.kube.create(PROJECT, body))
+        row = await _record(call, await call.services.kube.create(PROJECT, body))
     except kube_errors.AlreadyExists as error:
         raise errors.conflict(
-            f"a project named {name} exists already; choose another name", field="name"
+            f"a project named {name} already exists; choose another name", field="name"
         ) from error
-    return responses.one(view.item(row), 201, f"/v1/projects/{name}")
+    return responses.item(view.item(row), 201, f"/v1/projects/{name}")
 
 
-async def many(call: Call) -> web.StreamResponse:
-    """The projects that the key is for."""
-    found = await call.services.store.projects.page(call.page.offset, call.page.size, call.caller.projects)
-    return responses.page([view.item(row) for row in found.items], found.total, call.page)
+async def list_projects(call: EndpointCall) -> web.StreamResponse:
+    """List the projects of the key."""
+    result = await call.services.store.projects.page(call.page.offset, call.page.size, call.caller.projects)
+    return responses.page([view.item(row) for row in result.items], result.total, call.page)
 
 
-async def get(call: Call) -> web.StreamResponse:
-    """One project."""
-    return responses.one(view.item(await lookup.project(call)))
+async def get(call: EndpointCall) -> web.StreamResponse:
+    """Get a project."""
+    return responses.item(view.item(await lookup.project(call)))
 
 
-async def change(call: Call) -> web.StreamResponse:
-    """Merges the body into the project: what is left out stays, null removes."""
+async def update(call: EndpointCall) -> web.StreamResponse:
+    """Merge the body into the project: omitted fields stay, null removes a field."""
     row = await lookup.project(call)
-    _only_admin(call, row.name, row.spec)
+    _check_admin_fields(call, row.name, row.spec)
     patch = {"metadata": {"uid": row.uid}, "spec": view.spec(call.body)}
-    return responses.one(
-        view.item(await _observed(call, await call.services.kube.patch(PROJECT, row.name, patch)))
+    return responses.item(
+        view.item(await _record(call, await call.services.kube.patch(PROJECT, row.name, patch)))
     )
 
 
-async def delete(call: Call) -> web.StreamResponse:
-    """204: the project and all that belongs to it is gone; its runs are stopped."""
+async def delete(call: EndpointCall) -> web.StreamResponse:
+    """Delete a project with everything that belongs to it and stop its runs."""
     row = await lookup.project(call)
     await call.services.kube.delete(PROJECT, row.name, uid=row.uid)
     await call.services.store.projects.remove(row.name, row.uid, call.services.now())
@@ -87,12 +87,12 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/v1/projects",
-        many,
+        list_projects,
         "read",
-        remembers=True,
-        query=pagination.PARAMETERS,
+        cacheable=True,
+        query=pagination.PAGE_PARAMETERS,
         summary="List projects",
-        answers=(page(shapes.PROJECT, examples.PROJECT),),
+        responses=(page_response(shapes.PROJECT, examples.PROJECT),),
     ),
     Endpoint(
         "POST",
@@ -101,8 +101,8 @@ ENDPOINTS = (
         "deploy",
         body=schemas.PROJECT_CREATE,
         summary="Create a project",
-        answers=(one(shapes.PROJECT, examples.PROJECT, 201),),
-        refusals=(404, 409),
+        responses=(item_response(shapes.PROJECT, examples.PROJECT, 201),),
+        error_statuses=(404, 409),
         example=examples.PROJECT_CREATE,
     ),
     Endpoint(
@@ -110,19 +110,19 @@ ENDPOINTS = (
         "/v1/projects/{name}",
         get,
         "read",
-        remembers=True,
+        cacheable=True,
         summary="Get a project",
-        answers=(one(shapes.PROJECT, examples.PROJECT),),
+        responses=(item_response(shapes.PROJECT, examples.PROJECT),),
     ),
     Endpoint(
         "PATCH",
         "/v1/projects/{name}",
-        change,
+        update,
         "deploy",
         body=schemas.PROJECT_PATCH,
         summary="Change a project",
-        answers=(one(shapes.PROJECT, examples.PROJECT),),
-        refusals=(409,),
+        responses=(item_response(shapes.PROJECT, examples.PROJECT),),
+        error_statuses=(409,),
         example=examples.PROJECT_PATCH,
     ),
     Endpoint(
@@ -131,7 +131,7 @@ ENDPOINTS = (
         delete,
         "admin",
         summary="Delete a project",
-        answers=(nothing("It is gone, with all that belongs to it."),),
-        refusals=(409,),
+        responses=(empty_response("The project is deleted, with everything that belongs to it."),),
+        error_statuses=(409,),
     ),
 )

@@ -1,4 +1,4 @@
-"""Projects: rows to the API's JSON, and bodies to specs. Pure. Called by the routes of projects."""
+"""Project rows as JSON, and request bodies as specs. Pure. Called by the routes of projects."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from api.http import casing
 from api.store.index.projects import ProjectRow
 from api.v1.schemas import PROJECT_SPEC
-from api.v1.timestamps import moment
+from api.v1.timestamps import timestamp
 from crds import conditions, names
 
 
 def item(row: ProjectRow) -> dict[str, Any]:
-    """A project, in lists and by itself: every field of the spec, null where it is not set."""
+    """Return a project with every field of the spec, null if not set."""
     spec = casing.to_snake(PROJECT_SPEC, dict(row.spec))
     ready = conditions.find(row.status.get("conditions") or (), conditions.READY) or {}
     return {
@@ -22,7 +22,7 @@ def item(row: ProjectRow) -> dict[str, Any]:
             for field in map(casing.snake, PROJECT_SPEC["properties"])
             if field != "plan"
         },
-        "created_at": moment(row.created_at),
+        "created_at": timestamp(row.created_at),
         "active_deployment_id": names.id_of(row.active) if row.active else None,
         "ready": {
             "status": {"True": True, "False": False}.get(str(ready.get("status"))),
@@ -33,41 +33,41 @@ def item(row: ProjectRow) -> dict[str, Any]:
 
 
 def spec(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A spec, or a merge patch of one, from a checked body."""
-    found: dict[str, Any] = casing.to_camel(PROJECT_SPEC, {k: v for k, v in body.items() if k != "name"})
-    return found
+    """Return the spec, or its merge patch, for a validated body."""
+    result: dict[str, Any] = casing.to_camel(PROJECT_SPEC, {k: v for k, v in body.items() if k != "name"})
+    return result
 
 
-_GRANTS = ("plan", "oidc", "image_pull_secrets", "secret_ref")
+_ADMIN_FIELDS = ("plan", "oidc", "image_pull_secrets", "secret_ref")
 
 
 def admin_fields(body: Any, path: str = "") -> Iterator[str]:
-    """The fields of a body that only admin may set: the plan, who else may call, and any Secret.
+    """Yield the fields of a body that only admins may set: plan, oidc and references to Secrets.
 
-    A Secret's name is a permission: its content is sent to the address that stands beside it.
+    A reference to a Secret is a permission: its content is sent to the URL in the same object.
     """
     if isinstance(body, Mapping):
         for key, value in body.items():
-            here = f"{path}.{key}" if path else str(key)
-            if key in _GRANTS:
-                yield here
+            field = f"{path}.{key}" if path else str(key)
+            if key in _ADMIN_FIELDS:
+                yield field
             else:
-                yield from admin_fields(value, here)
+                yield from admin_fields(value, field)
 
 
-_SENT_TO = ((("source", "git"), "url"), (("github",), "repository"))
-"""Beside which field of the spec a Secret is named whose content is sent there."""
+_SECRET_DESTINATIONS = ((("source", "git"), "url"), (("github",), "repository"))
+"""Parents of `secretRef` in the spec, and the sibling field with the destination of the Secret's content."""
 
 
-def diverted(body: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:
-    """The fields of a merge patch that send a Secret's content elsewhere than where it was named for."""
-    for place, address in _SENT_TO:
-        before, after = _within(spec, place), _within(body, place)
-        if before.get("secretRef") and address in after and after[address] != before.get(address):
-            yield ".".join((*place, address))
+def redirected_secrets(body: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the fields of a merge patch that send a referenced Secret to another destination."""
+    for parent, field in _SECRET_DESTINATIONS:
+        current, change = _nested(spec, parent), _nested(body, parent)
+        if current.get("secretRef") and field in change and change[field] != current.get(field):
+            yield ".".join((*parent, field))
 
 
-def _within(found: Any, place: tuple[str, ...]) -> Mapping[str, Any]:
-    for part in place:
-        found = found.get(part) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+def _nested(value: Any, path: tuple[str, ...]) -> Mapping[str, Any]:
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}

@@ -1,1 +1,1 @@
-"""`/v1` resource: runs, their events and logs."""
+"""Runs, their events and logs under `/v1`."""

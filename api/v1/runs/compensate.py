@@ -1,7 +1,7 @@
-"""Runs that were refused with 503 while nobody could tell whether they are kept: taken back later.
+"""Compensation: withdraws runs whose creation returned 503 although their row may have been stored.
 
-Called by `api.v1.runs.create`. Without this the completion of what a crash left half done would make a run that its
-caller was told to try again.
+Called by `api.v1.runs.create`. Without it, `api.projection.recover` would create a run that the client
+retries as well.
 """
 
 import asyncio
@@ -14,33 +14,33 @@ from api.store.store import Store
 
 log = structlog.get_logger()
 
-PAUSE = 0.5
-SECONDS = 120.0
-"""For how long a store that is away is asked again; then the row stands, and its run is made."""
-MOST = 1000
-"""Runs waited for at once."""
-_waiting: set[asyncio.Task[None]] = set()
+RETRY_SECONDS = 0.5
+WITHDRAW_TIMEOUT_SECONDS = 120.0
+"""Time limit of retries while the store is unavailable; after it the row stays and its run is created."""
+MAX_PENDING_WITHDRAWALS = 1000
+"""Limit of parallel pending withdrawals."""
+_tasks: set[asyncio.Task[None]] = set()
 
 
-def later(store: Store, run: str, now: datetime) -> None:
-    """Withdraws the run in the background, unless its object was seen."""
-    if len(_waiting) >= MOST:
-        log.warning("a refused run may be made all the same", run=run)
+def withdraw_later(store: Store, run: str, now: datetime) -> None:
+    """Withdraw the run in the background, unless its object exists."""
+    if len(_tasks) >= MAX_PENDING_WITHDRAWALS:
+        log.warning("run not withdrawn after 503, may still be created", run=run)
         return
     task = asyncio.create_task(_withdraw(store, run, now), name=f"withdraw {run}")
-    _waiting.add(task)
-    task.add_done_callback(_waiting.discard)
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
 
 
 async def _withdraw(store: Store, run: str, now: datetime) -> None:
     loop = asyncio.get_running_loop()
-    end = loop.time() + SECONDS
-    while loop.time() < end:
+    deadline = loop.time() + WITHDRAW_TIMEOUT_SECONDS
+    while loop.time() < deadline:
         try:
-            if await store.runs.withdraw(run, now, gone=False):
-                log.info("a refused run was kept, and is withdrawn", run=run)
+            if await store.runs.withdraw(run, now, object_absent=False):
+                log.info("run withdrawn after 503", run=run)
         except StoreUnavailable:
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(RETRY_SECONDS)
         else:
             return
-    log.warning("a refused run may be made all the same", run=run)
+    log.warning("run not withdrawn after 503, may still be created", run=run)

@@ -1,6 +1,6 @@
-"""Accepting a run: row first, then the object, then its uid into the row (nothing lost, nothing doubled).
+"""Creation of a run: first the row, then the object, then its uid in the row; no run is lost or duplicated.
 
-Called by `POST /v1/runs`; what a crash left half done is completed by `api.projection.recover`.
+Called by `POST /v1/runs`. `api.projection.recover` completes runs that a crash left unfinished.
 """
 
 import asyncio
@@ -19,90 +19,94 @@ from crds import names
 from crds.kinds import PROJECT, RUN
 from crds.objects import Run
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
-__all__ = ["RunRequest", "accept_run", "complete"]
+__all__ = ["RunRequest", "create_run", "ensure_object"]
 
-ATTEMPTS = 3
-_INPUT = ("input", "inputRef")
-PAUSE = 0.2
-"""Seconds before the first repetition of a call that found no apiserver; doubled each time."""
+MAX_ATTEMPTS = 3
+_INPUT_FIELDS = ("input", "inputRef")
+FIRST_BACKOFF_SECONDS = 0.2
+"""Delay before the first retry if the apiserver is unavailable; doubled each time."""
 
 
-async def accept_run(
-    store: Store, kube: Kube, request: RunRequest, now: datetime, idempotency: Idempotency | None = None
+async def create_run(
+    store: Store, kube: KubeClient, request: RunRequest, now: datetime, idempotency: Idempotency | None = None
 ) -> RunDetail:
-    """Accepts a run once: the row, the object and its uid are all there when this returns.
+    """Create a run once. When this returns, the row, the object and its uid are stored.
 
-    The same idempotency gives the run it made before. Raises StoreUnavailable; Missing where the project is
-    gone; Taken for another body; kube.errors.Invalid where the object is refused (the row is withdrawn) and
-    Unavailable. After that, too, and StoreUnavailable, the row is withdrawn, unless its object was seen or
-    there is an idempotency key, with which the call can be repeated.
+    A repeated idempotency key returns the run it created before. Raises Missing if the project is deleted,
+    StoreConflict for another body, kube.errors.Invalid if the apiserver rejects the object (the row is
+    withdrawn), kube.errors.KubeUnavailable and StoreUnavailable. After the last two the row is withdrawn too,
+    unless its object was seen or an idempotency key lets the client repeat the call.
     """
-    drawn = new_name()
+    generated_name = new_name()
     try:
-        name, _ = await store.runs.accept(request, now, idempotency, drawn)
-        row = await store.runs.get(name)
+        name, accepted = await store.runs.create(request, now, idempotency, generated_name)
+        row = await store.runs.get(name) if accepted is None else accepted.row
     except StoreUnavailable:
         if idempotency is None:
-            compensate.later(store, drawn, now)
+            compensate.withdraw_later(store, generated_name, now)
         raise
     if row is None:
-        raise Missing("the run that this Idempotency-Key made is no longer there", "Idempotency-Key")
+        raise Missing("the run created with this Idempotency-Key no longer exists", "Idempotency-Key")
     if row.uid is not None:
         return row
     try:
-        return await complete(store, kube, row, now)
-    except (errors.Unavailable, StoreUnavailable):
-        if idempotency is None and not await _withdrawn(store, name, now):
-            # The object was made all the same, and seen: whoever is told otherwise starts a second run.
-            seen = await store.runs.get(name)
-            if seen is not None and seen.uid is not None:
-                return seen
+        return await ensure_object(store, kube, row, now, accepted.project_uid if accepted else None)
+    except (errors.KubeUnavailable, StoreUnavailable):
+        if idempotency is None and not await _try_withdraw(store, name, now):
+            # The object exists: an error response would make the client start a second run.
+            existing = await store.runs.get(name)
+            if existing is not None and existing.uid is not None:
+                return existing
         raise
     except errors.KubeError:
-        await store.runs.withdraw(name, now, gone=True)
+        await store.runs.withdraw(name, now, object_absent=True)
         raise
     except Missing:
-        await store.runs.withdraw(name, now, gone=True)
+        await store.runs.withdraw(name, now, object_absent=True)
         raise
 
 
-async def _withdrawn(store: Store, name: str, now: datetime) -> bool:
-    """Whether it is taken back, now or once the store can be asked again."""
+async def _try_withdraw(store: Store, name: str, now: datetime) -> bool:
+    """Withdraw the run, now or once the store is available. Return False if its object exists."""
     try:
-        return await store.runs.withdraw(name, now, gone=False)
+        return await store.runs.withdraw(name, now, object_absent=False)
     except StoreUnavailable:
-        compensate.later(store, name, now)
+        compensate.withdraw_later(store, name, now)
         return True
 
 
-async def complete(store: Store, kube: Kube, row: RunDetail, now: datetime) -> RunDetail:
-    """Makes the object of an accepted row and records its uid; gives the row with it.
+async def ensure_object(
+    store: Store, kube: KubeClient, row: RunDetail, now: datetime, project_uid: str | None = None
+) -> RunDetail:
+    """Create the object of a row, record its uid and return the row with it. Idempotent.
 
-    May be repeated. Raises as `accept_run`.
+    `project_uid` comes from the insert of the row; without it the project is read. Raises like `create_run`.
     """
-    project = await store.projects.get(row.project)
-    if project is None:
-        raise Missing(f"there is no project {row.project}", "deployment")
-    body = manifest(row, project.uid, store.limits.input_inline_bytes)
+    if project_uid is None:
+        project = await store.projects.get(row.project)
+        if project is None:
+            raise Missing(f"project {row.project} not found", "deployment")
+        project_uid = project.uid
+    body = manifest(row, project_uid, store.limits.input_inline_bytes)
     try:
-        made = await _create(kube, body)
+        created = await _create_with_retry(kube, body)
     except errors.AlreadyExists:
-        found = await kube.get(RUN, row.name)
-        if found is None or not _made_of(found["spec"], body["spec"], row.input):
+        existing = await kube.get(RUN, row.name)
+        if existing is None or not _matches(existing["spec"], body["spec"], row.input):
             raise
-        made = found
-    run = Run(made)
-    await store.record.observe(run, now)
+        created = existing
+    run = Run(created)
+    await store.run_writer.link(run, now)
     return replace(row, uid=run.uid)
 
 
-def manifest(row: RunDetail, project_uid: str, inline: int) -> dict[str, Any]:
-    """The Run object of an accepted row, the same each time; an input above `inline` bytes is named only."""
+def manifest(row: RunDetail, project_uid: str, max_inline_bytes: int) -> dict[str, Any]:
+    """Return the Run object of a row, deterministic. Reference an input above `max_inline_bytes`."""
     spec: dict[str, Any] = {"project": row.project, "deployment": row.deployment}
-    if row.input and (kept := inputs.reference(row.input, inline)):
-        spec["inputRef"] = kept
+    if row.input and (reference := inputs.reference(row.input, max_inline_bytes)):
+        spec["inputRef"] = reference
     elif row.input:
         spec["input"] = dict(row.input)
     if row.entrypoint is not None:
@@ -131,28 +135,30 @@ def manifest(row: RunDetail, project_uid: str, inline: int) -> dict[str, Any]:
     }
 
 
-def _made_of(found: Mapping[str, Any], wanted: Mapping[str, Any], given: Mapping[str, Any] | None) -> bool:
-    """Whether an object is the one that was to be made, with this input.
+def _matches(
+    actual: Mapping[str, Any], desired: Mapping[str, Any], run_input: Mapping[str, Any] | None
+) -> bool:
+    """Return whether an existing object equals the desired one, with this input.
 
-    It may have been canceled since, and made when other inputs stood in objects than do now.
+    It may be canceled since. Its input may be inline or a reference, since that limit can change.
     """
-    if not inputs.same(_without(found, "cancel", *_INPUT), _without(wanted, *_INPUT)):
+    if not inputs.is_equal(_without(actual, "cancel", *_INPUT_FIELDS), _without(desired, *_INPUT_FIELDS)):
         return False
-    if "inputRef" in found:
-        return inputs.names(found["inputRef"], given or {})
-    return inputs.same(found.get("input") or {}, given or {})
+    if "inputRef" in actual:
+        return inputs.refers_to(actual["inputRef"], run_input or {})
+    return inputs.is_equal(actual.get("input") or {}, run_input or {})
 
 
 def _without(spec: Mapping[str, Any], *fields: str) -> dict[str, Any]:
     return {field: value for field, value in spec.items() if field not in fields}
 
 
-async def _create(kube: Kube, body: dict[str, Any]) -> dict[str, Any]:
-    pause = PAUSE
-    for _ in range(ATTEMPTS - 1):
+async def _create_with_retry(kube: KubeClient, body: dict[str, Any]) -> dict[str, Any]:
+    backoff = FIRST_BACKOFF_SECONDS
+    for _ in range(MAX_ATTEMPTS - 1):
         try:
             return await kube.create(RUN, body)
-        except errors.Unavailable:
-            await asyncio.sleep(pause)
-            pause *= 2
+        except errors.KubeUnavailable:
+            await asyncio.sleep(backoff)
+            backoff *= 2
     return await kube.create(RUN, body)

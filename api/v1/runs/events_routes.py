@@ -1,4 +1,4 @@
-"""A run's events: followed, paged, and its log lines as text."""
+"""Routes of a run's events: event stream, pages, and the log lines as text."""
 
 import asyncio
 
@@ -6,79 +6,79 @@ from aiohttp import web
 
 from api.http import negotiation, pagination, responses
 from api.openapi import streams
-from api.routing.endpoint import Call, Endpoint
+from api.routing.endpoint import Endpoint, EndpointCall
 from api.streaming import connection
-from api.streaming.response import follow
-from api.streaming.sse import last_event_id, pieces
+from api.streaming.response import serve_stream
+from api.streaming.sse import batches, last_event_id
 from api.v1 import lookup
 from api.v1.runs import events_view
 
-PAGE = 500
-"""Events read and written at once."""
+EVENTS_PER_READ = 500
+"""Events per read and write."""
 
 
-async def get(call: Call) -> web.StreamResponse:
-    """The events as a stream, from the first or after Last-Event-ID, to the terminal one; or as a page."""
+async def get_events(call: EndpointCall) -> web.StreamResponse:
+    """Stream the events from the first, or after Last-Event-ID, to the terminal one; or return a page."""
     run = await lookup.run(call)
-    if call.media == negotiation.JSON:
-        # Ids count from 1 without gaps, so a page's place is its first id.
-        asked = call.page
-        page = await call.services.store.events.read(run.name, asked.offset, asked.size)
-        return responses.page([events_view.item(event) for event in page.events], page.total, asked)
+    if call.media_type == negotiation.JSON:
+        # Ids count from 1 without gaps, so the offset of a page is the id before its first event.
+        page_request = call.page
+        page = await call.services.store.events.read(run.name, page_request.offset, page_request.size)
+        return responses.page([events_view.item(event) for event in page.events], page.total, page_request)
     after = last_event_id(call.request.headers.get("Last-Event-ID"))
-    return await _stream(call, run.name, after)
+    return await _respond_stream(call, run.name, after)
 
 
-async def _stream(call: Call, run: str, after: int) -> web.StreamResponse:
+async def _respond_stream(call: EndpointCall, run: str, after: int) -> web.StreamResponse:
     store = call.services.store
     first = await store.events.read(run, after, 1)
     if after > first.total:
-        # Not an id of this run: nothing must be hidden by it.
+        # Not an id of this run: send all events.
         after = 0
     elif first.ended and not first.events and after:
-        return web.Response(status=204)  # EventSource stops here, instead of asking for ever.
-    return await follow(call, lambda stream: _send(call, run, after, stream))
+        return web.Response(status=204)  # Makes EventSource stop reconnecting.
+    return await serve_stream(call, lambda stream: _send(call, run, after, stream))
 
 
-async def _send(call: Call, run: str, position: int, stream: connection.Stream) -> None:
-    """Reads as the reader takes; at the end of what there is, the run's feed gives what comes.
+async def _send(call: EndpointCall, run: str, position: int, stream: connection.EventStream) -> None:
+    """Read stored events as fast as the client does, then subscribe to the run's feed.
 
-    While it waits for its reader a stream holds nothing but its position.
+    While waiting for the client, keep only the position in memory.
     """
-    services, limit, loop = call.services, PAGE, asyncio.get_running_loop()
+    services, limit, loop = call.services, EVENTS_PER_READ, asyncio.get_running_loop()
     while True:
         page = await services.store.events.read(run, position, limit)
-        mark, more, begun = page.mark, bool(page.events), position
-        for piece in pieces(events_view.frames(page.events), position):
-            stream.put(piece, loop.time())
-            position = piece.last
+        mark, has_events, start = page.mark, bool(page.events), position
+        for piece in batches(events_view.frames(page.events), position):
+            stream.write(piece, loop.time())
+            position = piece.last_id
             if stream.full:
                 break
         else:
             if page.ended:
                 return
         del page
-        over = False
-        if not more:
-            position, over = await services.feeds.follow(run, position, mark, stream)
-        if over:
+        finished = False
+        if not has_events:
+            position, finished = await services.feeds.subscribe(run, position, mark, stream)
+        if finished:
             return
         if stream.full:
-            # Few are read for a reader that takes few.
-            limit = max(1, position - begun)
-            await stream.drained()
+            # Read less for a slow client.
+            limit = max(1, position - start)
+            await stream.drain()
         else:
-            limit = min(PAGE, 2 * limit)
+            limit = min(EVENTS_PER_READ, 2 * limit)
 
 
-async def logs(call: Call) -> web.StreamResponse:
-    """The log lines so far."""
+async def get_logs(call: EndpointCall) -> web.StreamResponse:
+    """Return the log lines so far."""
     run = await lookup.run(call)
     response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
     await response.prepare(call.request)
     position = 0
     while call.request.method != "HEAD":
-        page = await call.services.store.events.read(run.name, position, PAGE)
+        page = await call.services.store.events.read(run.name, position, EVENTS_PER_READ)
         if not page.events:
             break
         position = page.events[-1].id
@@ -91,22 +91,22 @@ ENDPOINTS = (
     Endpoint(
         "GET",
         "/v1/runs/{id}/events",
-        get,
+        get_events,
         "read",
-        query=pagination.PARAMETERS,
+        query=pagination.PAGE_PARAMETERS,
         produces=(negotiation.EVENT_STREAM, negotiation.JSON),
         head=False,
         headers=(streams.LAST_EVENT_ID,),
         summary="Follow or list events",
-        answers=(streams.EVENTS, streams.OVER),
+        responses=(streams.EVENTS, streams.STREAM_FINISHED),
     ),
     Endpoint(
         "GET",
         "/v1/runs/{id}/logs",
-        logs,
+        get_logs,
         "read",
         produces=(negotiation.TEXT,),
         summary="Read a run's log",
-        answers=(streams.RUN_LOG,),
+        responses=(streams.RUN_LOG,),
     ),
 )

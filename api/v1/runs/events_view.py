@@ -1,4 +1,4 @@
-"""Events: what a run said, in the API's forms. Pure. Called by the routes of events and run logs."""
+"""Run events as JSON, SSE frames and text. Pure. Called by the events routes and `api.streaming.fanout`."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -8,15 +8,15 @@ from api.streaming.sse import frame
 
 
 def item(event: Event) -> dict[str, Any]:
-    """An event of a JSON page."""
+    """Return an event as an item of a page."""
     return {"id": event.id, "type": event.type, "data": event.data}
 
 
 def frames(events: Iterable[Event]) -> Iterator[bytes]:
-    """Events as messages of a stream, made as they are sent."""
+    """Yield each event as an SSE frame, encoded lazily."""
     return (frame(event.type, event.data, event.id) for event in events)
 
 
 def lines(events: Iterable[Event]) -> str:
-    """The log messages among the events, a line each."""
+    """Return the messages of the `log` events, one line each."""
     return "".join(f"{event.data.get('message', '')}\n" for event in events if event.type == "log")

@@ -1,54 +1,56 @@
-"""When what the apiserver refused is tried again, run by run. Pure; called by `api.v1.runs.status_outbox`.
+"""Back-off of failed status writes, by run. Pure. Called by `api.v1.runs.status_outbox`.
 
-One Run that takes nothing must not keep the others waiting, and one that never will is given up.
+A Run whose writes fail does not delay the others; after too many invalid writes its claim is given up.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-FIRST_PAUSE = 0.2
-MAX_PAUSE = 5.0
-MOST_REFUSALS = 10
-"""Refusals as invalid, over about 25 s, after which a claim is given up."""
+FIRST_BACKOFF_SECONDS = 0.2
+MAX_BACKOFF_SECONDS = 5.0
+MAX_INVALID_WRITES = 10
+"""Consecutive Invalid errors, over about 25 s, after which a claim is given up."""
 
 
 @dataclass
-class _Trouble:
-    due: float
-    pause: float
-    refusals: int
+class _FailedWrite:
+    retry_at: float
+    delay: float
+    invalid_count: int
 
 
-class Pace:
-    """The runs whose claims could not be written; times are monotonic seconds."""
+class OutboxBackoff:
+    """Runs whose claims could not be written; times are monotonic seconds."""
 
     def __init__(self) -> None:
-        self._troubles: dict[str, _Trouble] = {}
+        self._failed_writes: dict[str, _FailedWrite] = {}
 
     def __len__(self) -> int:
-        return len(self._troubles)
+        return len(self._failed_writes)
 
-    def due(self, run: str, now: float) -> bool:
-        """Whether a run's claim is to be tried now."""
-        found = self._troubles.get(run)
-        return found is None or found.due <= now
+    def is_due(self, run: str, now: float) -> bool:
+        """Return whether to try a run's claim now."""
+        failed_write = self._failed_writes.get(run)
+        return failed_write is None or failed_write.retry_at <= now
 
-    def next(self) -> float | None:
-        """When the first of them is to be tried again; None where there is none."""
-        return min((found.due for found in self._troubles.values()), default=None)
+    def next_retry(self) -> float | None:
+        """Return the time of the earliest retry, or None without failed writes."""
+        return min((failed_write.retry_at for failed_write in self._failed_writes.values()), default=None)
 
-    def failed(self, run: str, now: float, invalid: bool) -> bool:
-        """Puts a run off, each time for longer; whether it is to be given up: it was `invalid` too often."""
-        found = self._troubles.setdefault(run, _Trouble(now, FIRST_PAUSE / 2, 0))
-        found.pause = min(found.pause * 2, MAX_PAUSE)
-        found.due = now + found.pause
-        found.refusals = found.refusals + 1 if invalid else 0
-        return found.refusals >= MOST_REFUSALS
+    def record_failure(self, run: str, now: float, invalid: bool) -> bool:
+        """Delay a run with exponential back-off. Return whether to give up: it was `invalid` too often."""
+        failed_write = self._failed_writes.setdefault(run, _FailedWrite(now, FIRST_BACKOFF_SECONDS / 2, 0))
+        failed_write.delay = min(failed_write.delay * 2, MAX_BACKOFF_SECONDS)
+        failed_write.retry_at = now + failed_write.delay
+        failed_write.invalid_count = failed_write.invalid_count + 1 if invalid else 0
+        return failed_write.invalid_count >= MAX_INVALID_WRITES
 
-    def settled(self, run: str) -> None:
-        """A run's claim needs no more tries."""
-        self._troubles.pop(run, None)
+    def remove(self, run: str) -> None:
+        """Remove a run whose claim needs no more writes."""
+        self._failed_writes.pop(run, None)
 
-    def keep(self, runs: Collection[str]) -> None:
-        """Forgets all other runs: somebody else has written their claims."""
-        self._troubles = {run: found for run, found in self._troubles.items() if run in runs}
+    def retain(self, runs: Collection[str]) -> None:
+        """Remove all other runs: another task or replica has written their claims."""
+        self._failed_writes = {
+            run: failed_write for run, failed_write in self._failed_writes.items() if run in runs
+        }

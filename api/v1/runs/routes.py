@@ -1,4 +1,4 @@
-"""Runs: started, listed, shown, cancelled."""
+"""Routes of runs: create, list, get, cancel."""
 
 from aiohttp import web
 
@@ -7,11 +7,11 @@ from api.http import operation, pagination, responses
 from api.http.json_encoding import encode
 from api.http.query import Parameter
 from api.openapi import examples, shapes
-from api.routing.endpoint import Call, Endpoint
+from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
 from api.v1 import idempotency, lookup, schemas
-from api.v1.runs import create as accept
+from api.v1.runs import create as run_creation
 from api.v1.runs import view
 from crds import durations, names
 from crds.kinds import RUN
@@ -21,44 +21,51 @@ from kube import errors as kube_errors
 QUEUE_RETRY_SECONDS = 10
 
 
-async def create(call: Call) -> web.StreamResponse:
-    """201 with the run, accepted for good."""
+async def create(call: EndpointCall) -> web.StreamResponse:
+    """Create a run. After 201 the run is stored durably."""
     _check_sizes(call)
-    use = idempotency.use(
+    idempotency_key = idempotency.parse_header(
         call.request.headers.get(idempotency.HEADER), call.caller.key_id, call.request.path, call.body
     )
     services = call.services
-    made = None if use is None else await services.store.idempotency.find(use, services.now())
-    row = None if made is None else await services.store.runs.get(made)
+    existing_name = (
+        None
+        if idempotency_key is None
+        else await services.store.idempotency.find(idempotency_key, services.now())
+    )
+    row = None if existing_name is None else await services.store.runs.get(existing_name)
     if row is not None and row.uid is not None and call.caller.may(call.scope, row.project):
-        # Asked before: what may have changed since (another active deployment, a full queue) is no matter.
-        return _created(call, row)
-    deployment = await _deployment(call)
+        # A repeated request: ignore changes since the first one (active deployment, full queue).
+        return _created_response(call, row)
+    deployment = await _resolve_deployment(call)
     _check_entrypoint(call, deployment.project)
     await _check_queue(call, deployment.project)
-    request = accept.RunRequest(
+    request = run_creation.RunRequest(
         project=deployment.project,
         deployment=deployment.name,
         input=call.body.get("input", {}),
         entrypoint=call.body.get("entrypoint"),
         timeout=call.body.get("timeout"),
     )
-    return _created(
-        call, await accept.accept_run(services.store, services.kube, request, services.now(), use)
+    return _created_response(
+        call,
+        await run_creation.create_run(
+            services.store, services.kube, request, services.now(), idempotency_key
+        ),
     )
 
 
-def _created(call: Call, row: RunDetail) -> web.Response:
-    shown = view.created(row, call.services.config.public_url)
-    return responses.one(shown, 201, f"/v1/runs/{shown['id']}")
+def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
+    body = view.created(row, call.services.config.public_url)
+    return responses.item(body, 201, f"/v1/runs/{body['id']}")
 
 
-def _check_sizes(call: Call) -> None:
+def _check_sizes(call: EndpointCall) -> None:
     limits = call.services.config.limits
     if len(encode(call.body.get("input", {}))) > limits.input_bytes:
         raise errors.ApiError(
             413,
-            f"input is larger than {limits.input_bytes} bytes; give the crew an address to fetch it from",
+            f"input is larger than {limits.input_bytes} bytes; pass a URL that the crew fetches",
             {"field": "input", "limit_bytes": limits.input_bytes},
         )
     timeout = call.body.get("timeout")
@@ -66,32 +73,32 @@ def _check_sizes(call: Call) -> None:
         raise errors.invalid(f"timeout must be at most {durations.text(limits.run_max_seconds)}", "timeout")
 
 
-async def _deployment(call: Call) -> DeploymentRow:
-    """What `deployment` names: a deployment, or a project's active one. Raises 403, 404, 409."""
-    field, given = "deployment", call.body["deployment"]
-    if given.startswith("dep_"):
-        row = await lookup.deployment(call, given, field)
+async def _resolve_deployment(call: EndpointCall) -> DeploymentRow:
+    """Return the deployment with that id, or the active one of that project. Raises 403, 404, 409."""
+    field, identifier = "deployment", call.body["deployment"]
+    if identifier.startswith("dep_"):
+        row = await lookup.deployment(call, identifier, field)
         if row.status == "failed":
             error = row.error or {}
             raise errors.conflict(
-                f"the deployment {given} failed ({error.get('reason')}) and cannot be run; deploy again",
+                f"cannot run deployment {identifier}: it failed ({error.get('reason')}); deploy again",
                 field=field,
             )
         return row
-    project = await lookup.named_project(call, given, field)
+    project = await lookup.named_project(call, identifier, field)
     active = await call.services.store.deployments.get(project.active) if project.active else None
     if active is None:
         raise errors.conflict(
-            f"the project {given} has no active deployment yet; wait for its build, or name a deployment",
+            f"project {identifier} has no active deployment yet; wait for its build, or pass a deployment id",
             field=field,
         )
     return active
 
 
-def _check_entrypoint(call: Call, project: str) -> None:
-    """Raises the 403 for an entrypoint of their own choice from somebody who may not deploy.
+def _check_entrypoint(call: EndpointCall, project: str) -> None:
+    """Raise 403 for a custom entrypoint from a caller without the scope deploy.
 
-    Whatever can be imported can be named, `os:environ.copy` too: it is code, and sees all variables.
+    An entrypoint can be any importable object, also `os:environ.copy`: it is code and sees all variables.
     """
     if call.body.get("entrypoint") is not None and not call.caller.may("deploy", project):
         raise errors.forbidden(
@@ -101,25 +108,25 @@ def _check_entrypoint(call: Call, project: str) -> None:
         )
 
 
-async def _check_queue(call: Call, project: str) -> None:
-    most = call.services.config.limits.queue
-    waiting = (await call.services.store.runs.page(0, 0, project=project, status="pending")).total
-    if waiting >= most:
+async def _check_queue(call: EndpointCall, project: str) -> None:
+    max_queued = call.services.config.limits.queue
+    queued = (await call.services.store.runs.page(0, 0, project=project, status="pending")).total
+    if queued >= max_queued:
         raise errors.ApiError(
             429,
-            f"{waiting} runs of the project {project} are waiting already; try again when some have started",
-            {"project": project, "limit": most},
+            f"{queued} runs of the project {project} are already queued; try again after some have started",
+            {"project": project, "limit": max_queued},
             {"Retry-After": str(QUEUE_RETRY_SECONDS)},
             code="queue_full",
         )
 
 
-async def many(call: Call) -> web.StreamResponse:
-    """Runs, by project, deployment and status."""
+async def list_runs(call: EndpointCall) -> web.StreamResponse:
+    """List runs, filtered by project, deployment and status."""
     query, page = call.query, call.page
     if query["project"] is not None:
         call.caller.require_project(query["project"], "project")
-    found = await call.services.store.runs.page(
+    result = await call.services.store.runs.page(
         page.offset,
         page.size,
         project=query["project"],
@@ -127,53 +134,53 @@ async def many(call: Call) -> web.StreamResponse:
         status=query["status"],
         projects=call.caller.projects,
     )
-    return responses.page([view.item(row) for row in found.items], found.total, page)
+    return responses.page([view.item(row) for row in result.items], result.total, page)
 
 
-async def get(call: Call) -> web.StreamResponse:
-    """One run, and where it stands in its project's queue."""
+async def get(call: EndpointCall) -> web.StreamResponse:
+    """Get a run, with its position in its project's queue."""
     row, services = await lookup.run(call), call.services
-    position = await services.store.places.position(row, services.config.plans)
-    return responses.one(view.single(row, services.config.public_url, position, services.config.docs_url))
+    position = await services.store.run_slots.queue_position(row, services.config.plans)
+    return responses.item(view.single(row, services.config.public_url, position, services.config.docs_url))
 
 
-async def cancel(call: Call) -> web.StreamResponse:
-    """202: it will be canceled; 200 if it is already. Raises 409 for a run that ended otherwise."""
+async def cancel(call: EndpointCall) -> web.StreamResponse:
+    """Cancel a run. 200 if it is already canceled, 409 if it has succeeded or failed."""
     row = await lookup.run(call)
     if not row.ended:
         try:
-            wish = {"metadata": {"uid": row.uid}, "spec": {"cancel": True}}
-            raw = await call.services.kube.patch(RUN, row.name, wish)
-        except (kube_errors.Invalid, kube_errors.NotFound):
-            # It ended in between, or is gone; the row says so as soon as its end is recorded.
+            patch = {"metadata": {"uid": row.uid}, "spec": {"cancel": True}}
+            raw = await call.services.kube.patch(RUN, row.name, patch)
+        except (kube_errors.Invalid, kube_errors.KubeNotFound):
+            # The run ended meanwhile or was deleted; the row shows it once the end is recorded.
             row = await lookup.run(call)
             if not row.ended:
-                raise errors.unavailable("the run is ending; the same request again shows how") from None
+                raise errors.unavailable("the run is ending; repeat the request to see its outcome") from None
         else:
-            # Known here before it is answered: a pod that asks for the run from now on is refused.
-            await call.services.store.record.observe(Run(raw), call.services.now())
-            return responses.one(view.single(await lookup.run(call), call.services.config.public_url), 202)
+            # Record the cancellation before responding: later claims of pods are denied.
+            await call.services.store.run_writer.observe(Run(raw), call.services.now())
+            return responses.item(view.single(await lookup.run(call), call.services.config.public_url), 202)
     if row.status != "canceled":
-        raise errors.conflict(f"the run has {row.status} already", status=row.status)
-    return responses.one(view.single(row, call.services.config.public_url))
+        raise errors.conflict(f"the run has already {row.status}", status=row.status)
+    return responses.item(view.single(row, call.services.config.public_url))
 
 
 ENDPOINTS = (
     Endpoint(
         "GET",
         "/v1/runs",
-        many,
+        list_runs,
         "read",
-        remembers=True,
+        cacheable=True,
         query=(
             Parameter("project", schemas.PROJECT_NAME, description="A project's name."),
             Parameter("deployment", schemas.DEPLOYMENT_ID, description="A deployment's id."),
             Parameter("status", {"type": "string", "enum": schemas.RUN_STATUSES}),
-            *pagination.PARAMETERS,
+            *pagination.PAGE_PARAMETERS,
         ),
         summary="List runs",
-        answers=(operation.page(shapes.RUN_ITEM, examples.RUN_ITEM),),
-        refusals=(403,),
+        responses=(operation.page_response(shapes.RUN_ITEM, examples.RUN_ITEM),),
+        error_statuses=(403,),
     ),
     Endpoint(
         "POST",
@@ -183,8 +190,8 @@ ENDPOINTS = (
         body=schemas.RUN_CREATE,
         headers=(idempotency.PARAMETER,),
         summary="Start a run",
-        answers=(operation.one(shapes.RUN_CREATED, examples.RUN_CREATED, 201),),
-        refusals=(404, 409),
+        responses=(operation.item_response(shapes.RUN_CREATED, examples.RUN_CREATED, 201),),
+        error_statuses=(404, 409),
         example=examples.RUN_CREATE,
     ),
     Endpoint(
@@ -192,9 +199,9 @@ ENDPOINTS = (
         "/v1/runs/{id}",
         get,
         "read",
-        remembers=True,
+        cacheable=True,
         summary="Get a run",
-        answers=(operation.one(shapes.RUN, examples.RUN),),
+        responses=(operation.item_response(shapes.RUN, examples.RUN),),
     ),
     Endpoint(
         "POST",
@@ -202,10 +209,10 @@ ENDPOINTS = (
         cancel,
         "run",
         summary="Cancel a run",
-        answers=(
-            operation.one(shapes.RUN, examples.RUN, description="It is canceled already."),
-            operation.one(shapes.RUN, examples.RUN, 202, "It will be canceled."),
+        responses=(
+            operation.item_response(shapes.RUN, examples.RUN, description="The run is already canceled."),
+            operation.item_response(shapes.RUN, examples.RUN, 202, "The run will be canceled."),
         ),
-        refusals=(409,),
+        error_statuses=(409,),
     ),
 )

@@ -1,7 +1,7 @@
-"""What the facade writes into a Run's status: the claim and the result, each once.
+"""Outbox of status writes: writes the claim and the result into a Run's status, each once.
 
-The rows of claims are the outbox: what is not in its object yet is tried again
-until it is, or can no longer be. Called by the pods' routes and `api.maintenance.loops`.
+The claim rows are the outbox: a claim that is not written yet is retried until it is written or its object
+cannot take it any more. Called by `api.internal.result` and `api.maintenance.loops`.
 """
 
 import asyncio
@@ -15,25 +15,25 @@ import structlog
 from api.store.errors import StoreUnavailable
 from api.store.index.claims.claims import ClaimRow
 from api.store.store import Store
-from api.v1.runs.outbox_backoff import Pace
+from api.v1.runs.outbox_backoff import OutboxBackoff
 from crds.kinds import RUN
 from crds.times import format_time
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
 log = structlog.get_logger()
 
-AT_ONCE = 16
-BATCH = 200
-LOOK = 5.0
-"""Seconds between looks when nothing rings."""
-MAX_PAUSE = 5.0
-BRIEF = timedelta(seconds=0.25)
-"""A claim is written so long after it was given, with the result if that has come: one write for both."""
+MAX_PARALLEL_WRITES = 16
+BATCH_SIZE = 200
+POLL_SECONDS = 5.0
+"""Poll interval; covers lost notifications."""
+MAX_BACKOFF_SECONDS = 5.0
+COALESCE_WINDOW = timedelta(seconds=0.25)
+"""Delay of a claim's write, so a result that arrives meanwhile goes into the same write."""
 
 
-def patch(claim: ClaimRow) -> dict[str, Any]:
-    """The merge patch of a claim and its result; the uid is a precondition, for a name may be made anew."""
+def status_patch(claim: ClaimRow) -> dict[str, Any]:
+    """Return the merge patch of a claim and its result. The uid is a precondition: names can be reused."""
     status: dict[str, Any] = {
         "claim": {"podUid": claim.pod_uid, "time": format_time(claim.granted_at)},
     }
@@ -42,44 +42,44 @@ def patch(claim: ClaimRow) -> dict[str, Any]:
     return {"metadata": {"uid": claim.run_uid}, "status": status}
 
 
-def settled(claim: ClaimRow, found: Mapping[str, Any] | None) -> bool:
-    """Whether the object, as it is now, takes no more of this claim: it has it, ended, or is another one."""
-    if found is None or found["metadata"].get("uid") != claim.run_uid:
+def is_settled(claim: ClaimRow, manifest: Mapping[str, Any] | None) -> bool:
+    """Return whether the object needs no write of this claim: it has ended, is deleted or was recreated."""
+    if manifest is None or manifest["metadata"].get("uid") != claim.run_uid:
         return True
-    status = found.get("status") or {}
+    status = manifest.get("status") or {}
     return status.get("phase") in ("Succeeded", "Failed", "Canceled")
 
 
-def young(claim: ClaimRow, now: datetime) -> bool:
-    """Whether the result may still come with the claim; not where the clock was set back since."""
-    return claim.result is None and timedelta(0) <= now - claim.granted_at < BRIEF
+def is_coalescing(claim: ClaimRow, now: datetime) -> bool:
+    """Return whether to wait for the result; False if the clock was set back since the claim."""
+    return claim.result is None and timedelta(0) <= now - claim.granted_at < COALESCE_WINDOW
 
 
-async def deliver(store: Store, kube: Kube, claim: ClaimRow) -> None:
-    """One try to bring a claim into its object. Raises StoreUnavailable, KubeError: repeat it then."""
+async def deliver(store: Store, kube: KubeClient, claim: ClaimRow) -> None:
+    """Write a claim into its object, once. Raises StoreUnavailable, KubeError: the caller retries."""
     try:
-        await kube.patch(RUN, claim.run, patch(claim), "status")
-    except errors.NotFound:
+        await kube.patch(RUN, claim.run, status_patch(claim), "status")
+    except errors.KubeNotFound:
         pass
-    except (errors.Invalid, errors.Conflict):
-        if not settled(claim, await kube.get(RUN, claim.run)):
+    except (errors.Invalid, errors.KubeConflict):
+        if not is_settled(claim, await kube.get(RUN, claim.run)):
             raise
-    await store.claims.written(claim.run, result=claim.result is not None)
+    await store.claims.mark_written(claim.run, result=claim.result is not None)
 
 
-async def deliver_until(store: Store, kube: Kube, run: str, seconds: float) -> bool:
-    """Brings a run's claim into its object, repeated with back-off; whether it is there in `seconds`."""
-    store.claims.in_hand.add(run)
+async def deliver_until(store: Store, kube: KubeClient, run: str, seconds: float) -> bool:
+    """Write a run's claim into its object with back-off. Return whether it succeeded within `seconds`."""
+    store.claims.being_written.add(run)
     try:
-        return await _until(store, kube, run, seconds)
+        return await _deliver_with_backoff(store, kube, run, seconds)
     finally:
-        store.claims.in_hand.discard(run)
+        store.claims.being_written.discard(run)
 
 
-async def _until(store: Store, kube: Kube, run: str, seconds: float) -> bool:
-    pause = 0.05
+async def _deliver_with_backoff(store: Store, kube: KubeClient, run: str, seconds: float) -> bool:
+    backoff = 0.05
     loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
+    deadline = loop.time() + seconds
     while True:
         claim = await store.claims.get(run)
         if claim is None:
@@ -89,64 +89,74 @@ async def _until(store: Store, kube: Kube, run: str, seconds: float) -> bool:
             return True
         except errors.KubeError as error:
             log.warning("claim not written", run=run, error=str(error))
-        if loop.time() + pause > end:
+        if loop.time() + backoff > deadline:
             store.claims.waiting.set()
             return False
-        await asyncio.sleep(pause)
-        pause = min(pause * 2, MAX_PAUSE)
+        await asyncio.sleep(backoff)
+        backoff = min(backoff * 2, MAX_BACKOFF_SECONDS)
 
 
-async def deliver_all(store: Store, kube: Kube) -> None:
-    """Delivers whatever is waiting, for ever; ends only by being cancelled."""
-    turns = asyncio.Semaphore(AT_ONCE)
-    pace = Pace()
+async def deliver_all(store: Store, kube: KubeClient) -> None:
+    """Deliver all unwritten claims until cancelled."""
+    semaphore = asyncio.Semaphore(MAX_PARALLEL_WRITES)
+    backoff = OutboxBackoff()
     loop = asyncio.get_running_loop()
-    pause = LOOK
+    timeout = POLL_SECONDS
     while True:
         with suppress(TimeoutError):
-            async with asyncio.timeout(pause):
+            async with asyncio.timeout(timeout):
                 await store.claims.waiting.wait()
         store.claims.waiting.clear()
         try:
-            # Those that are put off are among the oldest: they must not take the places of the others.
-            most = BATCH + len(pace)
-            waiting = await store.claims.unwritten(most)
-            if len(waiting) < most:
-                # The answer to a pod may have written what was put off here.
-                pace.keep({claim.run for claim in waiting})
+            # Delayed claims are among the oldest: read more rows, so they do not crowd out the others.
+            limit = BATCH_SIZE + len(backoff)
+            unwritten = await store.claims.unwritten(limit)
+            if len(unwritten) < limit:
+                # A result request may have written a claim that was delayed here.
+                backoff.retain({claim.run for claim in unwritten})
             now = datetime.now(UTC)
-            old = [one for one in waiting if not young(one, now) and one.run not in store.claims.in_hand]
-            ready = [claim for claim in old if pace.due(claim.run, loop.time())][:BATCH]
-            await asyncio.gather(*(_try(store, kube, claim, turns, pace) for claim in ready))
+            deliverable = [
+                one
+                for one in unwritten
+                if not is_coalescing(one, now) and one.run not in store.claims.being_written
+            ]
+            ready = [claim for claim in deliverable if backoff.is_due(claim.run, loop.time())][:BATCH_SIZE]
+            await asyncio.gather(
+                *(_deliver_or_back_off(store, kube, claim, semaphore, backoff) for claim in ready)
+            )
         except StoreUnavailable as error:
             log.warning("outbox not read", error=str(error))
-            pause = LOOK
+            timeout = POLL_SECONDS
             continue
-        if len(ready) == BATCH:
+        if len(ready) == BATCH_SIZE:
             store.claims.waiting.set()
-        again = pace.next()
-        pause = LOOK if again is None else min(LOOK, max(again - loop.time(), 0.05))
-        if len(old) < len(waiting):
-            pause = min(pause, BRIEF.total_seconds())
+        next_retry = backoff.next_retry()
+        timeout = (
+            POLL_SECONDS if next_retry is None else min(POLL_SECONDS, max(next_retry - loop.time(), 0.05))
+        )
+        if len(deliverable) < len(unwritten):
+            timeout = min(timeout, COALESCE_WINDOW.total_seconds())
 
 
-async def _try(store: Store, kube: Kube, claim: ClaimRow, turns: asyncio.Semaphore, pace: Pace) -> None:
-    async with turns:
+async def _deliver_or_back_off(
+    store: Store, kube: KubeClient, claim: ClaimRow, semaphore: asyncio.Semaphore, backoff: OutboxBackoff
+) -> None:
+    async with semaphore:
         now = asyncio.get_running_loop().time()
         try:
             await deliver(store, kube, claim)
         except (errors.KubeError, StoreUnavailable) as error:
-            if pace.failed(claim.run, now, isinstance(error, errors.Invalid)):
+            if backoff.record_failure(claim.run, now, isinstance(error, errors.Invalid)):
                 await _give_up(store, claim, error)
-                pace.settled(claim.run)
+                backoff.remove(claim.run)
             else:
                 log.warning("claim not written", run=claim.run, error=str(error))
         else:
-            pace.settled(claim.run)
+            backoff.remove(claim.run)
 
 
 async def _give_up(store: Store, claim: ClaimRow, error: Exception) -> None:
-    """The object will never take it; the run ends by what is seen of its pod."""
-    store.claims.given_up += 1
+    """Give up a claim that its object never accepts; the pod's status then decides the run's outcome."""
+    store.claims.failed_writes += 1
     log.error("claim given up: its object refuses it", run=claim.run, error=str(error))
-    await store.claims.written(claim.run, result=claim.result is not None)
+    await store.claims.mark_written(claim.run, result=claim.result is not None)

@@ -1,1 +1,1 @@
-"""`/v1` resource: uploads of source archives."""
+"""Uploads of source archives under `/v1`."""

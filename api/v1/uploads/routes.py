@@ -1,4 +1,4 @@
-"""Uploads: an archive is announced, then sent to a signed address."""
+"""Routes of uploads: create an upload, then send the archive to its signed URL."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,33 +8,33 @@ from aiohttp import web
 
 from api import errors
 from api.http import expect_continue, responses
-from api.http.operation import Open, one
+from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
 from api.openapi import examples, shapes
-from api.routing.endpoint import Call, Endpoint
+from api.routing.endpoint import Endpoint, EndpointCall
 from api.services import SERVICES
 from api.store.blobs import direct_upload
 from api.v1 import lookup, schemas
 from api.v1.uploads import view
 from crds import pod_tokens
 
-CONTENT = "upload-content"
-CHUNK = 256 * 1024
-CHUNK_SECONDS = 60.0
-"""How long a sender may pause."""
+CONTENT_ROUTE = "upload-content"
+CHUNK_BYTES = 256 * 1024
+CHUNK_TIMEOUT_SECONDS = 60.0
+"""Read timeout between two chunks."""
 
 
-async def create(call: Call) -> web.StreamResponse:
-    """201 with the signed address."""
+async def create(call: EndpointCall) -> web.StreamResponse:
+    """Create an upload and return its signed URL."""
     services, config = call.services, call.services.config
     project = await lookup.named_project(call, call.body["project"], "project")
     size: int = call.body["size"]
-    most = config.limits.context_bytes
-    if size > most:
+    max_bytes = config.limits.context_bytes
+    if size > max_bytes:
         raise errors.ApiError(
             413,
-            f"an archive may have at most {most} bytes; leave out what the crew does not need",
-            {"field": "size", "limit_bytes": most},
+            f"an archive can have at most {max_bytes} bytes; exclude files that the crew does not need",
+            {"field": "size", "limit_bytes": max_bytes},
         )
     now = services.now()
     expires = now + timedelta(seconds=config.upload_ttl)
@@ -46,56 +46,64 @@ async def create(call: Call) -> web.StreamResponse:
     )
     direct = None
     if config.signer is not None:
-        left = int((row.expires_at - now).total_seconds())
-        direct = config.signer.put(direct_upload.key(row), row.size, row.sha256, now, left)
-    return responses.one(view.created(row, config.public_url, token, direct), 201, view.path(row.id))
+        remaining_seconds = int((row.expires_at - now).total_seconds())
+        direct = config.signer.put(
+            direct_upload.incoming_key(row), row.size, row.sha256, now, remaining_seconds
+        )
+    return responses.item(view.created(row, config.public_url, token, direct), 201, view.content_path(row.id))
 
 
-async def content(request: web.Request) -> web.StreamResponse:
-    """Takes the bytes. The address is the permission, so no key is asked for."""
+async def put_content(request: web.Request) -> web.StreamResponse:
+    """Store the bytes of an upload. The signed URL is the permission; no API key needed."""
     services, upload = request.app[SERVICES], request.match_info["id"]
     now = services.now()
     try:
         token = pod_tokens.verify(services.config.token_key, request.query.get("token", ""), now.timestamp())
     except (pod_tokens.TokenInvalid, ValueError) as error:
-        raise _refused() from error
+        raise _invalid_url_error() from error
     if (token.kind, token.namespace, token.name) != ("upload", services.config.namespace, upload):
-        raise _refused()
+        raise _invalid_url_error()
     row = await services.store.uploads.get(upload)
     if row is None:
-        raise _refused()
+        raise _invalid_url_error()
     if request.content_length is not None and request.content_length != row.size:
         raise errors.invalid(
-            f"the upload was announced with {row.size} bytes, but Content-Length is {request.content_length}",
+            f"the upload was created with size {row.size}, but Content-Length is {request.content_length}",
             "size",
         )
-    return responses.one(view.stored(await services.store.receive(upload, _chunks(request), now)))
+    return responses.item(view.stored(await services.store.receive(upload, _chunks(request), now)))
 
 
 async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
-    await expect_continue.ask(request)
+    await expect_continue.send_continue(request)
     while True:
         try:
-            async with asyncio.timeout(CHUNK_SECONDS):
-                chunk = await request.content.read(CHUNK)
+            async with asyncio.timeout(CHUNK_TIMEOUT_SECONDS):
+                chunk = await request.content.read(CHUNK_BYTES)
         except TimeoutError as error:
             raise errors.ApiError(
-                408, f"nothing was sent for {CHUNK_SECONDS:.0f} s; send it again"
+                408, f"no data received for {CHUNK_TIMEOUT_SECONDS:.0f} s; send the archive again"
             ) from error
         if not chunk:
             return
         yield chunk
 
 
-def _refused() -> errors.ApiError:
+def _invalid_url_error() -> errors.ApiError:
     return errors.forbidden(
-        "this upload address does not hold, or no longer; ask for a new one with POST /v1/uploads"
+        "the upload URL is invalid or has expired; create a new one with POST /v1/uploads"
     )
 
 
-def mount_content(app: web.Application) -> None:
-    """Adds the one operation that needs no key."""
-    app.router.add_route("PUT", OPEN[0].path, content, name=CONTENT, expect_handler=expect_continue.later)
+def add_content_route(app: web.Application) -> None:
+    """Add the upload route, which needs no API key."""
+    app.router.add_route(
+        "PUT",
+        PUBLIC_OPERATIONS[0].path,
+        put_content,
+        name=CONTENT_ROUTE,
+        expect_handler=expect_continue.defer,
+    )
 
 
 ENDPOINTS = (
@@ -106,26 +114,28 @@ ENDPOINTS = (
         "deploy",
         body=schemas.UPLOAD_CREATE,
         summary="Announce an upload",
-        answers=(one(shapes.UPLOAD, examples.UPLOAD, 201),),
-        refusals=(404,),
+        responses=(item_response(shapes.UPLOAD, examples.UPLOAD, 201),),
+        error_statuses=(404,),
         example=examples.UPLOAD_CREATE,
     ),
 )
-OPEN = (
-    Open(
+PUBLIC_OPERATIONS = (
+    PublicOperation(
         "PUT",
         "/v1/uploads/{id}/content",
         summary="Upload an archive",
         description=(
-            "Sends the bytes to the `upload_url` that POST /v1/uploads gave; the address is the permission, "
-            "so no key is asked for. The same bytes again are fine."
+            "Send the bytes to the `upload_url` from POST /v1/uploads. The signed URL is the permission; "
+            "no API key is needed. Sending the same bytes again is allowed."
         ),
         query=(
-            Parameter("token", {"type": "string"}, required=True, description="The address's signature."),
+            Parameter("token", {"type": "string"}, required=True, description="The signature of the URL."),
         ),
         body={"type": "string", "contentMediaType": "application/octet-stream"},
-        takes="application/octet-stream",
-        answers=(one(shapes.UPLOAD_STORED, examples.UPLOAD_STORED, description="The bytes are stored."),),
-        refusals=(403, 408, 409, 413),
+        consumes="application/octet-stream",
+        responses=(
+            item_response(shapes.UPLOAD_STORED, examples.UPLOAD_STORED, description="The bytes are stored."),
+        ),
+        error_statuses=(403, 408, 409, 413),
     ),
 )

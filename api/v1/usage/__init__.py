@@ -1,1 +1,1 @@
-"""`/v1` resource: usage and cost of a project by day."""
+"""Usage and cost of a project by day under `/v1`."""

@@ -1,4 +1,4 @@
-"""What an installation charges, and what a usage costs by it. Pure.
+"""Prices of an installation and the cost of usage. Pure.
 
 Called by `api.config`, which reads the table, and by `api.v1.usage.view`.
 """
@@ -19,50 +19,50 @@ _UNITS: Mapping[str, tuple[str, int]] = {
     "per_million_prompt_tokens": ("prompt_tokens", 1_000_000),
     "per_million_completion_tokens": ("completion_tokens", 1_000_000),
 }
-_MOST = Decimal(10) ** 9
-_CENTS = Decimal("0.000001")
+_MAX_RATE = Decimal(10) ** 9
+_COST_PRECISION = Decimal("0.000001")
 
 
 @dataclass(frozen=True)
 class Prices:
-    """A currency, and the price of each unit that has one."""
+    """A currency and the price per unit of each priced measure."""
 
     currency: str
     rates: Mapping[str, Decimal]
 
-    def cost(self, used: Measures) -> float:
-        """What it costs, to the millionth."""
+    def cost(self, measures: Measures) -> float:
+        """Return the cost, rounded to a millionth."""
         total = Decimal(0)
         for name, rate in self.rates.items():
             measure, unit = _UNITS[name]
-            total += rate * getattr(used, measure) / unit
-        return float(total.quantize(_CENTS))
+            total += rate * getattr(measures, measure) / unit
+        return float(total.quantize(_COST_PRECISION))
 
 
 def parse_prices(text: str) -> Prices | None:
-    """The table of CREWYARD_PRICES; None without one. Raises ValueError that says what to write."""
+    """Parse CREWYARD_PRICES; None if empty. Raises ValueError with the correct form."""
     if not text.strip():
         return None
     try:
-        given = json.loads(text, parse_float=Decimal)
+        table = json.loads(text, parse_float=Decimal)
     except ValueError as error:
         raise ValueError("CREWYARD_PRICES: must be a JSON object") from error
-    if not isinstance(given, dict) or not isinstance(given.get("currency"), str) or not given["currency"]:
+    if not isinstance(table, dict) or not isinstance(table.get("currency"), str) or not table["currency"]:
         raise ValueError(
             'CREWYARD_PRICES: needs a currency, for example {"currency": "USD", "per_run_hour": 0.05}'
         )
     return Prices(
-        given["currency"], {name: _rate(name, v) for name, v in given.items() if name != "currency"}
+        table["currency"], {name: _rate(name, v) for name, v in table.items() if name != "currency"}
     )
 
 
 def _rate(name: str, value: Any) -> Decimal:
     if name not in _UNITS:
-        raise ValueError(f"CREWYARD_PRICES: there is no {name!r}; known are currency, " + ", ".join(_UNITS))
+        raise ValueError(f"CREWYARD_PRICES: unknown field {name!r}; use currency, " + ", ".join(_UNITS))
     try:
         rate = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
     except InvalidOperation:
         rate = None
-    if rate is None or not rate.is_finite() or not 0 <= rate <= _MOST:
-        raise ValueError(f"CREWYARD_PRICES: {name} must be a number from 0 to {_MOST}")
+    if rate is None or not rate.is_finite() or not 0 <= rate <= _MAX_RATE:
+        raise ValueError(f"CREWYARD_PRICES: {name} must be a number from 0 to {_MAX_RATE}")
     return rate

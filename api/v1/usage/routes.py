@@ -1,4 +1,4 @@
-"""Usage: what a project used, by UTC day."""
+"""Route of usage: the usage of a project by UTC day."""
 
 from datetime import UTC, date
 
@@ -6,35 +6,35 @@ from aiohttp import web
 
 from api import errors
 from api.http import negotiation, responses
-from api.http.operation import Answer, one
+from api.http.operation import ResponseSpec, item_response
 from api.http.query import Parameter
 from api.openapi import examples, shapes
-from api.routing.endpoint import Call, Endpoint
+from api.routing.endpoint import Endpoint, EndpointCall
 from api.v1 import lookup
 from api.v1.usage import view
 
 MAX_DAYS = 366
-DAYS = 30
+DEFAULT_DAYS = 30
 _DAY = {"type": "string", "format": "date", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"}
 
 
-async def get(call: Call) -> web.StreamResponse:
-    """What a project's runs and builds used, each on the UTC day it ended; as JSON, or as CSV by Accept."""
+async def get(call: EndpointCall) -> web.StreamResponse:
+    """Return the usage of a project's runs and builds by the UTC day they ended, as JSON or CSV (Accept)."""
     project = await lookup.project(call)
-    first, last = _span(call)
+    first, last = _day_range(call)
     days = await call.services.store.usage.days(project.uid, first, last)
-    shown = view.report(project.name, first, last, days, call.services.config.prices)
-    if call.media == negotiation.CSV:
-        return web.Response(text=view.table(shown), content_type=negotiation.CSV, charset="utf-8")
-    return responses.one(shown)
+    report = view.report(project.name, first, last, days, call.services.config.prices)
+    if call.media_type == negotiation.CSV:
+        return web.Response(text=view.to_csv(report), content_type=negotiation.CSV, charset="utf-8")
+    return responses.item(report)
 
 
-def _span(call: Call) -> tuple[date, date]:
-    """The days that are asked for, both included. Raises a 400."""
-    given = call.query
-    last = date.fromisoformat(given["to"]) if given["to"] else call.services.now().astimezone(UTC).date()
-    earliest = date.fromordinal(max(1, last.toordinal() - DAYS + 1))
-    first = date.fromisoformat(given["from"]) if given["from"] else earliest
+def _day_range(call: EndpointCall) -> tuple[date, date]:
+    """Return the requested first and last day, both included. Raises 400."""
+    query = call.query
+    last = date.fromisoformat(query["to"]) if query["to"] else call.services.now().astimezone(UTC).date()
+    earliest = date.fromordinal(max(1, last.toordinal() - DEFAULT_DAYS + 1))
+    first = date.fromisoformat(query["from"]) if query["from"] else earliest
     if first > last:
         raise errors.invalid("from must not be after to", "from")
     if (last - first).days >= MAX_DAYS:
@@ -42,10 +42,10 @@ def _span(call: Call) -> tuple[date, date]:
     return first, last
 
 
-_JSON = one(shapes.USAGE, examples.USAGE)
-_ANSWER = Answer(
+_JSON = item_response(shapes.USAGE, examples.USAGE)
+_RESPONSE = ResponseSpec(
     200,
-    "The usage of each day, and their sum.",
+    "The usage of each day and the total.",
     {**_JSON.content, negotiation.CSV: shapes.TEXT},
     examples={**_JSON.examples, negotiation.CSV: examples.USAGE_CSV},
 )
@@ -56,11 +56,13 @@ ENDPOINTS = (
         get,
         "read",
         query=(
-            Parameter("from", _DAY, description=f"The first day; {DAYS - 1} days before `to` if left out."),
-            Parameter("to", _DAY, description="The last day; today (UTC) if left out."),
+            Parameter(
+                "from", _DAY, description=f"The first day; {DEFAULT_DAYS - 1} days before `to` if omitted."
+            ),
+            Parameter("to", _DAY, description="The last day; today (UTC) if omitted."),
         ),
         produces=(negotiation.JSON, negotiation.CSV),
         summary="Get a project's usage",
-        answers=(_ANSWER,),
+        responses=(_RESPONSE,),
     ),
 )

@@ -1,4 +1,4 @@
-"""Usage: sums by day to the API's JSON, and to CSV. Pure. Called by the routes of usage."""
+"""Daily usage as JSON and CSV. Pure. Called by the routes of usage."""
 
 import csv
 import io
@@ -23,20 +23,20 @@ COLUMNS = (
 def report(
     project: str, first: date, last: date, days: Mapping[date, Measures], prices: Prices | None
 ) -> dict[str, Any]:
-    """Every day from `first` to `last`, used or not, and their sum."""
-    span = [first + timedelta(days=n) for n in range((last - first).days + 1)]
-    used = {day: days.get(day, Measures()) for day in span}
+    """Return every day from `first` to `last`, also without usage, and the total."""
+    dates = [first + timedelta(days=n) for n in range((last - first).days + 1)]
+    used = {day: days.get(day, Measures()) for day in dates}
     return {
         "project": project,
         "from": first.isoformat(),
         "to": last.isoformat(),
         "currency": prices.currency if prices else None,
-        "days": [{"date": day.isoformat(), **_shown(one, prices)} for day, one in used.items()],
-        "total": _shown(sum(used.values(), Measures()), prices),
+        "days": [{"date": day.isoformat(), **_fields(measures, prices)} for day, measures in used.items()],
+        "total": _fields(sum(used.values(), Measures()), prices),
     }
 
 
-def _shown(used: Measures, prices: Prices | None) -> dict[str, Any]:
+def _fields(used: Measures, prices: Prices | None) -> dict[str, Any]:
     return {
         "runs": used.runs,
         "run_seconds": used.run_ms / 1000,
@@ -48,11 +48,11 @@ def _shown(used: Measures, prices: Prices | None) -> dict[str, Any]:
     }
 
 
-def table(shown: Mapping[str, Any]) -> str:
-    """The days of a report as CSV (RFC 4180) with a header line; the cost is empty where there is none."""
+def to_csv(report: Mapping[str, Any]) -> str:
+    """Return the days of a report as CSV (RFC 4180) with a header line; the cost is empty without prices."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(("date", *COLUMNS))
-    for day in shown["days"]:
+    for day in report["days"]:
         writer.writerow((day["date"], *(day[column] for column in COLUMNS)))
     return text.getvalue()

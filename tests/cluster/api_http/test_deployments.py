@@ -12,20 +12,20 @@ CONTENT = b"an archive"
 
 
 @pytest.fixture
-async def project(yard):
-    return (await yard.data("POST", "/v1/projects", {"name": "crew"}))["name"]
+async def project(testbed):
+    return (await testbed.data("POST", "/v1/projects", {"name": "crew"}))["name"]
 
 
-async def upload(yard, project, content=CONTENT):
-    ticket = await yard.data("POST", "/v1/uploads", {"project": project, "size": len(content)})
-    path = ticket["upload_url"].removeprefix("http://yard.example")
-    async with yard.client.put(path, data=content, headers=ticket["headers"]) as answer:
+async def upload(testbed, project, content=CONTENT):
+    ticket = await testbed.data("POST", "/v1/uploads", {"project": project, "size": len(content)})
+    path = ticket["upload_url"].removeprefix("http://crewyard.example")
+    async with testbed.client.put(path, data=content, headers=ticket["headers"]) as answer:
         assert answer.status == 200
     return ticket
 
 
-async def test_an_upload_becomes_a_deployment(yard, project):
-    ticket = await upload(yard, project)
+async def test_an_upload_becomes_a_deployment(testbed, project):
+    ticket = await upload(testbed, project)
     body = {
         "project": project,
         "build_context_url": ticket["build_context_url"],
@@ -34,135 +34,137 @@ async def test_an_upload_becomes_a_deployment(yard, project):
         "crew": "other",
         "preview": {"pull_request": 5},
     }
-    status, found, headers = await yard.call("POST", "/v1/deployments", body)
+    status, found, headers = await testbed.call("POST", "/v1/deployments", body)
     assert status == 201, found
     made = found["data"]
     assert set(made) == {"id", "project", "status", "message", "created_at"}
     assert made["status"] == "pending" and made["message"] == "Begin"
     assert headers["Location"] == f"/v1/deployments/{made['id']}"
-    stored = await yard.kube.get(DEPLOYMENT, name_of(made["id"]))
+    stored = await testbed.kube.get(DEPLOYMENT, name_of(made["id"]))
     sha256 = hashlib.sha256(CONTENT).hexdigest()
     assert stored["spec"]["source"] == {"archive": {"upload": ticket["id"], "sha256": sha256}}
     assert (stored["spec"]["crew"], stored["spec"]["preview"]) == ("other", {"pullRequest": 5})
     assert stored["metadata"]["ownerReferences"][0]["kind"] == "Project"
     assert stored["metadata"]["labels"]["crewyard.dev/project"] == project
-    shown = await yard.data("GET", f"/v1/deployments/{made['id']}")
+    shown = await testbed.data("GET", f"/v1/deployments/{made['id']}")
     assert (shown["git_sha"], shown["activated_at"]) == ("abcdef0", None)
 
 
-async def test_the_answer_waits_for_the_first_status(yard, project, monkeypatch):
+async def test_the_answer_waits_for_the_first_status(testbed, project, monkeypatch):
     # That it waits is tried, and not how soon the test plays the controller.
-    monkeypatch.setattr("api.v1.deployments.routes.FIRST_STATUS_SECONDS", 60.0)
-    ticket = await upload(yard, project)
+    monkeypatch.setattr("api.v1.deployments.routes.FIRST_STATUS_TIMEOUT_SECONDS", 60.0)
+    ticket = await upload(testbed, project)
 
     async def begin():
-        while not (found := (await yard.kube.list(DEPLOYMENT)).items):
+        while not (found := (await testbed.kube.list(DEPLOYMENT)).items):
             await asyncio.sleep(0.02)
-        await yard.status(DEPLOYMENT, found[0]["metadata"]["name"], phase="Building")
+        await testbed.patch_status(DEPLOYMENT, found[0]["metadata"]["name"], phase="Building")
 
     building = asyncio.create_task(begin())
     body = {"project": project, "build_context_url": ticket["build_context_url"]}
-    assert (await yard.data("POST", "/v1/deployments", body))["status"] == "building"
+    assert (await testbed.data("POST", "/v1/deployments", body))["status"] == "building"
     await building
 
 
-async def test_a_repeated_request_makes_one_deployment(yard, project):
-    ticket = await upload(yard, project)
+async def test_a_repeated_request_makes_one_deployment(testbed, project):
+    ticket = await upload(testbed, project)
     body = {"project": project, "build_context_url": ticket["build_context_url"]}
     headers = {"Idempotency-Key": "job-1"}
-    first = await yard.data("POST", "/v1/deployments", body, headers=headers)
-    again = await yard.data("POST", "/v1/deployments", body, headers=headers)
+    first = await testbed.data("POST", "/v1/deployments", body, headers=headers)
+    again = await testbed.data("POST", "/v1/deployments", body, headers=headers)
     assert first["id"] == again["id"]
-    assert len((await yard.kube.list(DEPLOYMENT)).items) == 1
+    assert len((await testbed.kube.list(DEPLOYMENT)).items) == 1
     other = {**body, "message": "other"}
-    status, found, _ = await yard.call("POST", "/v1/deployments", other, headers=headers)
+    status, found, _ = await testbed.call("POST", "/v1/deployments", other, headers=headers)
     assert (status, found["error"]["code"]) == (409, "conflict")
-    status, found, _ = await yard.call("POST", "/v1/deployments", body, headers={"Idempotency-Key": "a b"})
+    status, found, _ = await testbed.call("POST", "/v1/deployments", body, headers={"Idempotency-Key": "a b"})
     assert (status, found["error"]["details"]["field"]) == (400, "Idempotency-Key")
 
 
-async def test_a_commit_is_one_deployment_until_it_fails(yard):
+async def test_a_commit_is_one_deployment_until_it_fails(testbed):
     git = {"url": "https://git.example/x.git", "path": "crews/a"}
-    await yard.data("POST", "/v1/projects", {"name": "crew", "source": {"git": git}})
+    await testbed.data("POST", "/v1/projects", {"name": "crew", "source": {"git": git}})
     body = {"project": "crew", "source": {"git": {"commit": "a" * 40}}, "message": "Begin"}
-    first = await yard.data("POST", "/v1/deployments", body)
+    first = await testbed.data("POST", "/v1/deployments", body)
     # As if it were the poll's, which may give way to a newer commit; what is asked for may not.
     polled = {"metadata": {"annotations": {ANNOTATION_POLLED: "true"}}}
-    await yard.kube.patch(DEPLOYMENT, name_of(first["id"]), polled)
-    assert (await yard.data("POST", "/v1/deployments", {**body, "message": "Again"}))["id"] == first["id"]
-    stored = await yard.kube.get(DEPLOYMENT, name_of(first["id"]))
+    await testbed.kube.patch(DEPLOYMENT, name_of(first["id"]), polled)
+    assert (await testbed.data("POST", "/v1/deployments", {**body, "message": "Again"}))["id"] == first["id"]
+    stored = await testbed.kube.get(DEPLOYMENT, name_of(first["id"]))
     assert not stored["metadata"].get("annotations")
     assert stored["spec"]["source"] == {"git": {**git, "commit": "a" * 40}}
     assert (stored["spec"]["gitSha"], stored["spec"]["attempt"]) == ("a" * 40, 1)
     error = {"reason": "BuildFailed", "message": "no wheel"}
-    await yard.status(DEPLOYMENT, name_of(first["id"]), phase="Failed", error=error)
+    await testbed.patch_status(DEPLOYMENT, name_of(first["id"]), phase="Failed", error=error)
 
     async def shown():
-        return (await yard.data("GET", f"/v1/deployments/{first['id']}"))["status"]
+        return (await testbed.data("GET", f"/v1/deployments/{first['id']}"))["status"]
 
     while await shown() != "failed":
         await asyncio.sleep(0.02)
-    second = await yard.data("POST", "/v1/deployments", body)
+    second = await testbed.data("POST", "/v1/deployments", body)
     assert second["id"] != first["id"]
-    assert (await yard.kube.get(DEPLOYMENT, name_of(second["id"])))["spec"]["attempt"] == 2
-    listed = await yard.data("GET", "/v1/deployments?project=crew")
+    assert (await testbed.kube.get(DEPLOYMENT, name_of(second["id"])))["spec"]["attempt"] == 2
+    listed = await testbed.data("GET", "/v1/deployments?project=crew")
     assert [item["id"] for item in listed] == [second["id"], first["id"]]
 
 
-async def test_a_commit_whose_deployment_was_just_deleted_is_deployed_again(yard):
+async def test_a_commit_whose_deployment_was_just_deleted_is_deployed_again(testbed):
     git = {"url": "https://git.example/x.git"}
-    await yard.data("POST", "/v1/projects", {"name": "crew", "source": {"git": git}})
+    await testbed.data("POST", "/v1/projects", {"name": "crew", "source": {"git": git}})
     body = {"project": "crew", "source": {"git": {"commit": "a" * 40}}}
     for _ in range(3):
-        first = await yard.data("POST", "/v1/deployments", body)
-        before = await yard.kube.get(DEPLOYMENT, name_of(first["id"]))
-        await yard.kube.delete(DEPLOYMENT, name_of(first["id"]))
+        first = await testbed.data("POST", "/v1/deployments", body)
+        before = await testbed.kube.get(DEPLOYMENT, name_of(first["id"]))
+        await testbed.kube.delete(DEPLOYMENT, name_of(first["id"]))
         # The watch may not have told of it yet.
-        again = await yard.data("POST", "/v1/deployments", body)
-        after = await yard.kube.get(DEPLOYMENT, name_of(again["id"]))
+        again = await testbed.data("POST", "/v1/deployments", body)
+        after = await testbed.kube.get(DEPLOYMENT, name_of(again["id"]))
         assert after is not None
         assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-async def test_rolling_back_is_one_patch_and_answers_when_it_is_done(yard, project, monkeypatch):
-    monkeypatch.setattr("api.v1.deployments.routes.ROLLBACK_SECONDS", 60.0)
+async def test_rolling_back_is_one_patch_and_answers_when_it_is_done(testbed, project, monkeypatch):
+    monkeypatch.setattr("api.v1.deployments.routes.ROLLBACK_TIMEOUT_SECONDS", 60.0)
     ids = []
     for _ in range(2):
-        ticket = await upload(yard, project)
+        ticket = await upload(testbed, project)
         body = {"project": project, "build_context_url": ticket["build_context_url"]}
-        ids.append((await yard.data("POST", "/v1/deployments", body))["id"])
+        ids.append((await testbed.data("POST", "/v1/deployments", body))["id"])
     old, new = map(name_of, ids)
-    await yard.built(project, old)
-    await yard.built(project, new)
-    await yard.status(DEPLOYMENT, old, phase="Superseded")
+    await testbed.mark_built(project, old)
+    await testbed.mark_built(project, new)
+    await testbed.patch_status(DEPLOYMENT, old, phase="Superseded")
     # What is played here the API learns by its watch.
     for name, wanted in ((old, "superseded"), (new, "active")):
-        while (await yard.data("GET", f"/v1/deployments/{id_of(name)}"))["status"] != wanted:
+        while (await testbed.data("GET", f"/v1/deployments/{id_of(name)}"))["status"] != wanted:
             await asyncio.sleep(0.02)
 
     async def controller():
-        while not (await yard.kube.get(DEPLOYMENT, old))["spec"].get("activation"):
+        while not (await testbed.kube.get(DEPLOYMENT, old))["spec"].get("activation"):
             await asyncio.sleep(0.02)
-        await yard.built(project, old)
-        await yard.status(DEPLOYMENT, new, phase="Superseded")
+        await testbed.mark_built(project, old)
+        await testbed.patch_status(DEPLOYMENT, new, phase="Superseded")
 
     answering = asyncio.create_task(controller())
-    back = await yard.data("POST", f"/v1/deployments/{id_of(old)}/rollback", {})
+    back = await testbed.data("POST", f"/v1/deployments/{id_of(old)}/rollback", {})
     await answering
     assert (back["id"], back["status"]) == (id_of(old), "active")
-    statuses = {item["id"]: item["status"] for item in await yard.data("GET", "/v1/deployments?project=crew")}
+    statuses = {
+        item["id"]: item["status"] for item in await testbed.data("GET", "/v1/deployments?project=crew")
+    }
     assert statuses == {id_of(old): "active", id_of(new): "superseded"}
-    assert (await yard.data("GET", "/v1/projects/crew"))["active_deployment_id"] == id_of(old)
-    assert (await yard.data("POST", f"/v1/deployments/{id_of(old)}/rollback"))["status"] == "active"
+    assert (await testbed.data("GET", "/v1/projects/crew"))["active_deployment_id"] == id_of(old)
+    assert (await testbed.data("POST", f"/v1/deployments/{id_of(old)}/rollback"))["status"] == "active"
 
 
-async def test_what_cannot_be_rolled_back_to(yard, project):
-    ticket = await upload(yard, project)
+async def test_what_cannot_be_rolled_back_to(testbed, project):
+    ticket = await upload(testbed, project)
     body = {"project": project, "build_context_url": ticket["build_context_url"]}
-    made = await yard.data("POST", "/v1/deployments", body)
-    status, found, _ = await yard.call("POST", f"/v1/deployments/{made['id']}/rollback", {})
+    made = await testbed.data("POST", "/v1/deployments", body)
+    status, found, _ = await testbed.call("POST", f"/v1/deployments/{made['id']}/rollback", {})
     assert (status, found["error"]["code"]) == (409, "conflict")
-    preview = await yard.data("POST", "/v1/deployments", {**body, "preview": {}})
-    await yard.built(project, name_of(preview["id"]), active=False)
-    status, found, _ = await yard.call("POST", f"/v1/deployments/{preview['id']}/rollback", {})
+    preview = await testbed.data("POST", "/v1/deployments", {**body, "preview": {}})
+    await testbed.mark_built(project, name_of(preview["id"]), active=False)
+    status, found, _ = await testbed.call("POST", f"/v1/deployments/{preview['id']}/rollback", {})
     assert status == 409 and "preview" in found["error"]["message"]

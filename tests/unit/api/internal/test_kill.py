@@ -20,17 +20,17 @@ import asyncio, sys
 from pathlib import Path
 from aiohttp import web
 from kubernetes.aio import client
-from api.config import Config
+from api.config import ApiConfig
 from api.internal import routes
 from api.store.store import Store
-from kube.client import Kube
+from kube.client import KubeClient
 
 async def main():
     place = Path(sys.argv[1])
     store = await Store.open(place, "crews")
-    kube = Kube(client.ApiClient(client.Configuration(host=sys.argv[3])), "crews")
+    kube = KubeClient(client.ApiClient(client.Configuration(host=sys.argv[3])), "crews")
     app = web.Application()
-    routes.add(app, Config("crews", "http://public", "http://internal", sys.argv[2], place), store, kube)
+    routes.add_routes(app, ApiConfig("crews", "http://public", "http://internal", sys.argv[2], place), store, kube)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

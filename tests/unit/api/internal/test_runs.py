@@ -107,7 +107,7 @@ async def test_a_grant_that_was_made_and_not_told_is_shown_once_it_is_told_again
     asked = ClaimRequest("run-uid", "pod", "nonce")
     assert not (await store.events.read(run, 0, 10)).events
     # The transaction was made, and the one who asked for it got an error.
-    await store.claims.claim(run, asked, {"deployment_id": "dep_a"}, datetime.now(UTC))
+    await store.claims.grant(run, asked, {"deployment_id": "dep_a"}, datetime.now(UTC))
     assert (await ask(pods, run, "claim", CLAIM, bearer(run)))[1]["state"] == "granted"
     assert [event.type for event in (await store.events.read(run, 0, 10)).events] == ["run.started"]
 

@@ -58,7 +58,7 @@ async def left(store: Store, names: set[str]) -> None:
 async def test_one_refused_claim_delays_no_other(
     store: Store, kube: KubeClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr(status_outbox, "BATCH", 2)
+    monkeypatch.setattr(status_outbox, "BATCH_SIZE", 2)
     await builders.yard(store)
     bad = [await builders.claimed(store) for _ in range(3)]
     cluster.refused = dict.fromkeys(bad, status)
@@ -81,7 +81,7 @@ async def test_one_refused_claim_delays_no_other(
 async def test_what_is_invalid_for_good_is_given_up_and_counted(
     store: Store, kube: KubeClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.v1.runs.outbox_backoff.MOST_REFUSALS", 2)
+    monkeypatch.setattr("api.v1.runs.outbox_backoff.MAX_INVALID_WRITES", 2)
     await builders.yard(store)
     bad = await builders.claimed(store)
     cluster.refused = {bad: 422}
@@ -97,17 +97,17 @@ async def test_a_brief_run_is_written_once_with_claim_and_result(
     store: Store, kube: KubeClient, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In which its result comes, on a busy machine too.
-    monkeypatch.setattr(status_outbox, "BRIEF", timedelta(seconds=2))
+    monkeypatch.setattr(status_outbox, "COALESCE_WINDOW", timedelta(seconds=2))
     await builders.yard(store)
     work = asyncio.create_task(status_outbox.deliver_all(store, kube))
     try:
         run = await builders.accepted(store)
         asked = ClaimRequest("run-uid", "pod", "nonce")
-        assert isinstance(await store.claims.claim(run, asked, {}, datetime.now(UTC)), ClaimGranted)
+        assert isinstance(await store.claims.grant(run, asked, {}, datetime.now(UTC)), ClaimGranted)
         assert await store.claims.record_result(run, "pod", "nonce", {"outcome": "succeeded"}) is False
         assert await status_outbox.deliver_until(store, kube, run, 60)
         await left(store, set())
-        await asyncio.sleep(status_outbox.BRIEF.total_seconds() + 0.5)
+        await asyncio.sleep(status_outbox.COALESCE_WINDOW.total_seconds() + 0.5)
         assert cluster.tries == {run: 1}
     finally:
         work.cancel()

@@ -10,7 +10,7 @@ import pytest
 from api.internal.context import PodApiError
 from api.internal.result import status_result
 from api.store.index.claims.claims import ClaimRow
-from api.v1.runs.status_outbox import BRIEF, patch, settled, young
+from api.v1.runs.status_outbox import COALESCE_WINDOW, status_patch, is_settled, is_coalescing
 
 CLAIM = ClaimRow("run-a", "uid", "pod", datetime(2026, 11, 21, 10, 0, 0, 5, UTC), None)
 SENT = {"outcome": "failed", "duration_ms": 7, "artifacts": {"count": 0, "bytes": 0}}
@@ -18,7 +18,7 @@ SENT = {"outcome": "failed", "duration_ms": 7, "artifacts": {"count": 0, "bytes"
 
 def test_a_patch_holds_the_uid_as_precondition() -> None:
     claim = {"podUid": "pod", "time": "2026-11-21T10:00:00.000005Z"}
-    assert patch(CLAIM) == {"metadata": {"uid": "uid"}, "status": {"claim": claim}}
+    assert status_patch(CLAIM) == {"metadata": {"uid": "uid"}, "status": {"claim": claim}}
 
 
 @pytest.mark.parametrize(
@@ -32,20 +32,20 @@ def test_a_patch_holds_the_uid_as_precondition() -> None:
     ],
 )
 def test_an_object_that_takes_no_more_is_settled(found: Any, expected: bool) -> None:
-    assert settled(CLAIM, found) is expected
+    assert is_settled(CLAIM, found) is expected
 
 
 @pytest.mark.parametrize(
     ("age", "result", "expected"),
     [
         (timedelta(0), None, True),
-        (BRIEF, None, False),
+        (COALESCE_WINDOW, None, False),
         (timedelta(0), {"outcome": "succeeded"}, False),
         (timedelta(hours=-1), None, False),
     ],
 )
 def test_a_claim_waits_a_moment_for_its_result(age: timedelta, result: Any, expected: bool) -> None:
-    assert young(replace(CLAIM, result=result), CLAIM.granted_at + age) is expected
+    assert is_coalescing(replace(CLAIM, result=result), CLAIM.granted_at + age) is expected
 
 
 def test_a_result_is_cut_to_what_the_object_takes() -> None:

@@ -6,7 +6,7 @@ from api.maintenance import loops
 
 
 async def test_work_that_loses_a_cancellation_is_cancelled_again(monkeypatch):
-    monkeypatch.setattr(loops, "PATIENCE", (0.1, 30.0))
+    monkeypatch.setattr(loops, "CANCEL_TIMEOUTS_SECONDS", (0.1, 30.0))
     lost = []
 
     async def forgetful():

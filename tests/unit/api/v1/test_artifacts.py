@@ -27,72 +27,72 @@ async def bytes_of(content):
     yield content
 
 
-async def store(yard, name, content=CONTENT, kind="text/plain"):
+async def store(testbed, name, content=CONTENT, kind="text/plain"):
     blob = f"artifacts/{hashlib.sha256(name.encode()).hexdigest()}"
-    stored = await yard.store.blobs.put(blob, bytes_of(content), len(content), None)
-    await yard.store.artifacts.put(
-        "run-a", name, stored.size, stored.sha256, kind, False, blob, yard.clock[0]
+    stored = await testbed.store.blobs.put(blob, bytes_of(content), len(content), None)
+    await testbed.store.artifacts.put(
+        "run-a", name, stored.size, stored.sha256, kind, False, blob, testbed.clock[0]
     )
 
 
 @pytest.fixture
-async def run(yard):
-    await yard.project("crew")
-    raw = await yard.run("run-a", "crew")
-    await yard.claim(raw)
+async def run(testbed):
+    await testbed.add_project("crew")
+    raw = await testbed.add_run("run-a", "crew")
+    await testbed.claim_run(raw)
     return raw
 
 
-async def test_files_are_listed_and_each_address_gives_its_bytes(yard, run):
+async def test_files_are_listed_and_each_address_gives_its_bytes(testbed, run):
     for name in NAMES:
-        await store(yard, name, name.encode())
-    listed = await yard.get("/v1/runs/run_a/artifacts")
+        await store(testbed, name, name.encode())
+    listed = await testbed.get("/v1/runs/run_a/artifacts")
     assert [item["name"] for item in listed["data"]] == NAMES[::-1]
     assert listed["pagination"]["total"] == len(NAMES)
     for item in listed["data"]:
         assert set(item) == {"name", "size", "content_type", "sha256", "partial", "created_at", "url"}
-        address = item["url"].removeprefix("http://yard.example")
+        address = item["url"].removeprefix("http://crewyard.example")
         from yarl import URL
 
-        status, raw, headers = await yard.call("GET", URL(address, encoded=True))
+        status, raw, headers = await testbed.call("GET", URL(address, encoded=True))
         assert (status, raw) == (200, item["name"].encode()), address
         assert headers["ETag"] == f'"{item["sha256"]}"'
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["Content-Disposition"].startswith("attachment;")
 
 
-async def test_a_file_that_is_replaced_while_it_is_asked_for_is_there(yard, run, monkeypatch):
-    await store(yard, "data.bin", b"first")
-    known = await yard.store.artifacts.get("run-a", "data.bin")
-    real, asked = yard.store.artifacts.get, []
+async def test_a_file_that_is_replaced_while_it_is_asked_for_is_there(testbed, run, monkeypatch):
+    await store(testbed, "data.bin", b"first")
+    known = await testbed.store.artifacts.get("run-a", "data.bin")
+    real, asked = testbed.store.artifacts.get, []
 
     async def get(*names):
         row = await real(*names)
         asked.append(row)
         if len(asked) == 1:
             # As a newer version is stored: its bytes, its row, and the bytes before go.
-            await yard.store.artifacts.put(
-                "run-a", "data.bin", 3, SHA, "text/plain", False, "b", yard.clock[0]
+            await testbed.store.artifacts.put(
+                "run-a", "data.bin", 3, SHA, "text/plain", False, "b", testbed.clock[0]
             )
-            await yard.store.blobs.put("b", bytes_of(b"new"), 3, None)
-            await yard.store.blobs.delete(known.blob)
+            await testbed.store.blobs.put("b", bytes_of(b"new"), 3, None)
+            await testbed.store.blobs.delete(known.blob)
         return row
 
-    monkeypatch.setattr(yard.store.artifacts, "get", get)
-    status, raw, sent = await yard.call("GET", "/v1/runs/run_a/artifacts/data.bin")
+    monkeypatch.setattr(testbed.store.artifacts, "get", get)
+    status, raw, sent = await testbed.call("GET", "/v1/runs/run_a/artifacts/data.bin")
     assert (status, raw, sent["ETag"]) == (200, b"new", f'"{SHA}"')
     # Bytes that are gone for good are not looked for without end.
-    await yard.store.blobs.delete("b")
-    assert (await yard.call("GET", "/v1/runs/run_a/artifacts/data.bin"))[0] == 404
+    await testbed.store.blobs.delete("b")
+    assert (await testbed.call("GET", "/v1/runs/run_a/artifacts/data.bin"))[0] == 404
 
 
-async def test_ranges_and_validators(yard, run):
-    await store(yard, "data.bin")
+async def test_ranges_and_validators(testbed, run):
+    await store(testbed, "data.bin")
     path = "/v1/runs/run_a/artifacts/data.bin"
 
     async def get(method="GET", **headers):
         names = {name.replace("_", "-"): value for name, value in headers.items()}
-        status, raw, sent = await yard.call(method, path, headers=names)
+        status, raw, sent = await testbed.call(method, path, headers=names)
         return status, raw, sent
 
     assert (await get(Range="bytes=2-4"))[:2] == (206, b"234")
@@ -110,11 +110,11 @@ async def test_ranges_and_validators(yard, run):
     assert (status, raw, headers["Content-Length"]) == (200, b"", "10")
 
 
-async def test_an_empty_file_and_one_that_is_not_there(yard, run):
-    await store(yard, "empty", b"")
-    status, raw, headers = await yard.call("GET", "/v1/runs/run_a/artifacts/empty")
+async def test_an_empty_file_and_one_that_is_not_there(testbed, run):
+    await store(testbed, "empty", b"")
+    status, raw, headers = await testbed.call("GET", "/v1/runs/run_a/artifacts/empty")
     assert (status, raw, headers["Content-Length"]) == (200, b"", "0")
-    status, body, _ = await yard.call("GET", "/v1/runs/run_a/artifacts/none")
+    status, body, _ = await testbed.call("GET", "/v1/runs/run_a/artifacts/none")
     assert (status, body["error"]["code"]) == (404, "not_found")
 
 
@@ -134,7 +134,7 @@ async def test_an_empty_file_and_one_that_is_not_there(yard, run):
     ],
 )
 def test_what_a_range_asks_for(header, expected):
-    assert ranges.span(header, 10) == expected
+    assert ranges.parse_range(header, 10) == expected
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from yarl import URL
 
 from api.services import SERVICES
-from api.store.blobs.backends import in_bucket
-from api.store.blobs.direct_upload import arrived
+from api.store.blobs.backends import bucket_blobs
+from api.store.blobs.direct_upload import import_upload
 from crds import pod_tokens
 from tests.unit.api.store.conftest import bucket, s3_server
 from tests.unit.api.v1.test_artifacts import store
@@ -38,11 +38,11 @@ def settings(bucket):
 
 
 @pytest.fixture
-async def direct(yard, settings):
+async def direct(testbed, settings):
     """A facade whose blobs are in the bucket."""
-    yard.store.blobs = in_bucket(settings["CREWYARD_BLOBS_URL"])
-    await yard.project("crew")
-    return yard
+    testbed.store.blobs = bucket_blobs(settings["CREWYARD_BLOBS_URL"])
+    await testbed.add_project("crew")
+    return testbed
 
 
 async def at_bucket(method, url, data=None, **headers):
@@ -53,15 +53,15 @@ async def at_bucket(method, url, data=None, **headers):
         return answer.status, await answer.read(), answer.headers
 
 
-async def announced(yard, **more):
+async def announced(testbed, **more):
     body = {"project": "crew", "size": len(CONTENT), **more}
-    return (await yard.call("POST", "/v1/uploads", body))[1]["data"]
+    return (await testbed.call("POST", "/v1/uploads", body))[1]["data"]
 
 
-async def deploy(yard, ticket):
+async def deploy(testbed, ticket):
     """What a deployment of the upload is answered; without an apiserver a good one is a 503."""
     body = {"project": "crew", "build_context_url": ticket["build_context_url"]}
-    status, found, _ = await yard.call("POST", "/v1/deployments", body)
+    status, found, _ = await testbed.call("POST", "/v1/deployments", body)
     return status, found["error"]["message"]
 
 
@@ -69,7 +69,7 @@ async def deploy(yard, ticket):
 async def test_an_archive_put_into_the_bucket_is_taken_over_once_and_for_all(direct, bucket, sha256):
     ticket = await announced(direct, **({"sha256": sha256} if sha256 else {}))
     assert ticket["upload_url"].startswith(bucket.environment["AWS_ENDPOINT_URL"])
-    assert ticket["build_context_url"].startswith("http://yard.example/v1/uploads/")
+    assert ticket["build_context_url"].startswith("http://crewyard.example/v1/uploads/")
     status, message = await deploy(direct, ticket)
     assert status == 400 and "PUT" in message
     assert (await at_bucket("PUT", ticket["upload_url"], CONTENT, **ticket["headers"]))[0] == 200
@@ -107,7 +107,7 @@ async def test_two_who_take_over_at_once_agree(direct):
     await at_bucket("PUT", ticket["upload_url"], CONTENT, **ticket["headers"])
     row = await direct.store.uploads.get(ticket["id"])
     rows = await asyncio.gather(
-        *(arrived(direct.store.uploads, direct.store.blobs, row, direct.clock[0]) for _ in range(3))
+        *(import_upload(direct.store.uploads, direct.store.blobs, row, direct.clock[0]) for _ in range(3))
     )
     assert {found.sha256 for found in rows} == {SHA}
 

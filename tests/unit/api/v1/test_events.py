@@ -21,19 +21,19 @@ def messages(raw: bytes) -> list[dict]:
     return found
 
 
-async def ended_run(yard, *lines):
-    await yard.project("crew")
-    raw = await yard.run("run-a", "crew")
-    await yard.claim(raw)
-    await yard.say("run-a", *lines)
+async def ended_run(testbed, *lines):
+    await testbed.add_project("crew")
+    raw = await testbed.add_run("run-a", "crew")
+    await testbed.claim_run(raw)
+    await testbed.append_log_lines("run-a", *lines)
     result = {"outcome": "succeeded", "durationMs": 1, "output": "null"}
-    await yard.end(raw, "Succeeded", durationMs=1, result=result)
+    await testbed.finish_run(raw, "Succeeded", durationMs=1, result=result)
     return raw
 
 
-async def test_a_finished_run_is_replayed_and_the_stream_closes(yard):
-    await ended_run(yard, "one", "two")
-    status, raw, headers = await yard.call("GET", "/v1/runs/run_a/events")
+async def test_a_finished_run_is_replayed_and_the_stream_closes(testbed):
+    await ended_run(testbed, "one", "two")
+    status, raw, headers = await testbed.call("GET", "/v1/runs/run_a/events")
     assert status == 200
     assert headers["Content-Type"] == "text/event-stream"
     assert headers["X-Accel-Buffering"] == "no"
@@ -48,136 +48,146 @@ async def test_a_finished_run_is_replayed_and_the_stream_closes(yard):
     assert all("timestamp" in message["data"] for message in found)
 
 
-async def test_a_stream_resumes_at_every_position_and_then_says_that_it_is_over(yard):
-    await ended_run(yard, *map(str, range(5)))
-    whole = messages((await yard.call("GET", "/v1/runs/run_a/events"))[1])
+async def test_a_stream_resumes_at_every_position_and_then_says_that_it_is_over(testbed):
+    await ended_run(testbed, *map(str, range(5)))
+    whole = messages((await testbed.call("GET", "/v1/runs/run_a/events"))[1])
     for position, message in enumerate(whole[:-1]):
-        _, raw, _ = await yard.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": message["id"]})
+        _, raw, _ = await testbed.call(
+            "GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": message["id"]}
+        )
         assert messages(raw) == whole[position + 1 :]
-    status, raw, _ = await yard.call(
+    status, raw, _ = await testbed.call(
         "GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": whole[-1]["id"]}
     )
     assert (status, raw) == (204, b"")
     for foreign in ("elsewhere", "999", "-1"):
-        _, raw, _ = await yard.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": foreign})
+        _, raw, _ = await testbed.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": foreign})
         assert messages(raw) == whole
 
 
-async def test_events_arrive_as_they_happen(yard):
-    await yard.project("crew")
-    raw = await yard.run("run-a", "crew")
-    headers = {"Authorization": f"Bearer {yard.admin}"}
-    async with yard.client.get("/v1/runs/run_a/events", headers=headers) as answer, asyncio.timeout(60):
+async def test_events_arrive_as_they_happen(testbed):
+    await testbed.add_project("crew")
+    raw = await testbed.add_run("run-a", "crew")
+    headers = {"Authorization": f"Bearer {testbed.admin}"}
+    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer, asyncio.timeout(60):
         assert await answer.content.readuntil(b"\n\n") == b"retry: 2000\n\n"
-        await yard.claim(raw)
+        await testbed.claim_run(raw)
         assert b"run.started" in await answer.content.readuntil(b"\n\n")
-        await yard.say("run-a", "line\u2028 with\r\nends ✓")
+        await testbed.append_log_lines("run-a", "line\u2028 with\r\nends ✓")
         (message,) = messages(await answer.content.readuntil(b"\n\n"))
         assert message["data"]["message"] == "line\u2028 with\r\nends ✓"
-        await yard.end(raw, "Canceled")
+        await testbed.finish_run(raw, "Canceled")
         (last,) = messages(await answer.content.readuntil(b"\n\n"))
         assert (last["id"], last["event"]) == ("3", "run.canceled")
         assert await answer.content.read() == b""
 
 
-async def test_an_idle_stream_gives_signs_of_life(yard, monkeypatch):
+async def test_an_idle_stream_gives_signs_of_life(testbed, monkeypatch):
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.05)
-    await yard.project("crew")
-    await yard.run("run-a", "crew")
-    headers = {"Authorization": f"Bearer {yard.admin}"}
-    async with yard.client.get("/v1/runs/run_a/events", headers=headers) as answer, asyncio.timeout(60):
+    await testbed.add_project("crew")
+    await testbed.add_run("run-a", "crew")
+    headers = {"Authorization": f"Bearer {testbed.admin}"}
+    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer, asyncio.timeout(60):
         await answer.content.readuntil(b"\n\n")
         for _ in range(3):
             assert await answer.content.readuntil(b"\n\n") == b": keepalive\n\n"
 
 
-async def test_a_run_that_never_started_has_its_end_alone(yard):
-    await yard.project("crew")
-    raw = await yard.run("run-a", "crew")
-    await yard.end(raw, "Failed", error={"reason": "NoActiveDeployment", "message": "build first"})
-    (only,) = messages((await yard.call("GET", "/v1/runs/run_a/events"))[1])
+async def test_a_run_that_never_started_has_its_end_alone(testbed):
+    await testbed.add_project("crew")
+    raw = await testbed.add_run("run-a", "crew")
+    await testbed.finish_run(raw, "Failed", error={"reason": "NoActiveDeployment", "message": "build first"})
+    (only,) = messages((await testbed.call("GET", "/v1/runs/run_a/events"))[1])
     assert (only["id"], only["event"]) == ("1", "run.failed")
     assert only["data"]["error"]["reason"] == "NoActiveDeployment"
 
 
-async def test_events_as_pages(yard):
-    await ended_run(yard, *map(str, range(5)))
-    found = await yard.get("/v1/runs/run_a/events?per_page=3&page=2", headers={"Accept": "application/json"})
+async def test_events_as_pages(testbed):
+    await ended_run(testbed, *map(str, range(5)))
+    found = await testbed.get(
+        "/v1/runs/run_a/events?per_page=3&page=2", headers={"Accept": "application/json"}
+    )
     assert [event["id"] for event in found["data"]] == [4, 5, 6]
     assert found["pagination"] == {"total": 7, "page": 2, "per_page": 3, "has_more": True}
     assert found["data"][0]["type"] == "log"
 
 
-async def test_the_log_lines_as_text(yard):
-    await ended_run(yard, "one", "zwei ✓")
-    status, raw, headers = await yard.call("GET", "/v1/runs/run_a/logs")
+async def test_the_log_lines_as_text(testbed):
+    await ended_run(testbed, "one", "zwei ✓")
+    status, raw, headers = await testbed.call("GET", "/v1/runs/run_a/logs")
     assert (status, raw.decode()) == (200, "one\nzwei ✓\n")
     assert headers["Content-Type"] == "text/plain; charset=utf-8"
 
 
-async def test_streams_end_when_the_service_stops(yard):
-    await yard.project("crew")
-    await yard.run("run-a", "crew")
-    headers = {"Authorization": f"Bearer {yard.admin}"}
-    async with yard.client.get("/v1/runs/run_a/events", headers=headers) as answer, asyncio.timeout(60):
+async def test_streams_end_when_the_service_stops(testbed):
+    await testbed.add_project("crew")
+    await testbed.add_run("run-a", "crew")
+    headers = {"Authorization": f"Bearer {testbed.admin}"}
+    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer, asyncio.timeout(60):
         await answer.content.readuntil(b"\n\n")
-        stop = asyncio.create_task(yard.client.server.close())
+        stop = asyncio.create_task(testbed.client.server.close())
         assert await answer.content.read() == b""  # A proper end: a cut one raises.
         await stop
 
 
-async def test_a_build_log_is_followed_to_the_end_of_the_build(yard):
+async def test_a_build_log_is_followed_to_the_end_of_the_build(testbed):
     from api.store.logs.build_logs import Chunk
 
-    await yard.project("crew")
-    raw = await yard.deployment("dep-a", "crew", "Building")
-    await yard.store.buildlogs.append(
+    await testbed.add_project("crew")
+    raw = await testbed.add_deployment("dep-a", "crew", "Building")
+    await testbed.store.build_logs.append(
         "dep-a", "pod", "assemble", [Chunk(1, "fetching\nhalf a "), Chunk(2, "line\n")]
     )
-    headers = {"Authorization": f"Bearer {yard.admin}", "Accept": "text/event-stream"}
-    async with yard.client.get("/v1/deployments/dep_a/logs", headers=headers) as answer, asyncio.timeout(60):
+    headers = {"Authorization": f"Bearer {testbed.admin}", "Accept": "text/event-stream"}
+    async with (
+        testbed.client.get("/v1/deployments/dep_a/logs", headers=headers) as answer,
+        asyncio.timeout(60),
+    ):
         await answer.content.readuntil(b"\n\n")
         first = messages(await answer.content.readuntil(b"\n\n"))
         second = messages(await answer.content.readuntil(b"\n\n"))
         assert [m["data"]["message"] for m in first + second] == ["fetching", "half a line"]
-        await yard.store.buildlogs.append("dep-a", "pod", "assemble", [Chunk(3, "pushed")])
+        await testbed.store.build_logs.append("dep-a", "pod", "assemble", [Chunk(3, "pushed")])
         raw["metadata"]["resourceVersion"] = "9999999"
         raw["status"] |= {"phase": "Failed", "error": {"reason": "RegistryPush", "message": "no"}}
-        await yard.store.deployments.observe(objects.Deployment(raw))
+        await testbed.store.deployments.observe(objects.Deployment(raw))
         rest = messages(await answer.content.read())
     assert [m["event"] for m in rest] == ["log", "end"]
     assert rest[0]["data"] == {"message": "pushed"}
     assert rest[1]["data"]["status"] == "failed" and rest[1]["id"] == "end"
-    status, _, _ = await yard.call(
+    status, _, _ = await testbed.call(
         "GET", "/v1/deployments/dep_a/logs", headers={"Accept": "text/event-stream", "Last-Event-ID": "end"}
     )
     assert status == 204
-    _, text, _ = await yard.call("GET", "/v1/deployments/dep_a/logs")
+    _, text, _ = await testbed.call("GET", "/v1/deployments/dep_a/logs")
     assert text == b"fetching\nhalf a line\npushed"
 
 
-async def test_a_deployment_made_again_under_its_name_begins_its_own_log(yard):
-    from api.maintenance.garbage import clear_round
+async def test_a_deployment_made_again_under_its_name_begins_its_own_log(testbed):
+    from api.maintenance.garbage import delete_garbage
     from api.store.logs.build_logs import Chunk, key_of
 
-    await yard.project("crew")
-    logs = yard.store.buildlogs
-    first = await yard.deployment("dep-a", "crew", "Failed")
+    await testbed.add_project("crew")
+    logs = testbed.store.build_logs
+    first = await testbed.add_deployment("dep-a", "crew", "Failed")
     await logs.append(key_of("dep-a", first["metadata"]["uid"]), "pod", "assemble", [Chunk(1, "old\n")])
     again = json.loads(json.dumps(first))
     again["metadata"] |= {"uid": "made-again", "resourceVersion": "9999999"}
     again["status"]["phase"] = "Building"
-    headers = {"Authorization": f"Bearer {yard.admin}", "Accept": "text/event-stream"}
-    await yard.store.deployments.observe(objects.Deployment(again))
-    async with yard.client.get("/v1/deployments/dep_a/logs", headers=headers) as answer, asyncio.timeout(60):
+    headers = {"Authorization": f"Bearer {testbed.admin}", "Accept": "text/event-stream"}
+    await testbed.store.deployments.observe(objects.Deployment(again))
+    async with (
+        testbed.client.get("/v1/deployments/dep_a/logs", headers=headers) as answer,
+        asyncio.timeout(60),
+    ):
         await logs.append(key_of("dep-a", "made-again"), "pod", "assemble", [Chunk(1, "new\n")])
         await answer.content.readuntil(b"\n\n")
         assert b"new" in await answer.content.readuntil(b"\n\n")
         again["metadata"] |= {"uid": "and-again", "resourceVersion": "99999999"}
-        await yard.store.deployments.observe(objects.Deployment(again))
+        await testbed.store.deployments.observe(objects.Deployment(again))
         assert b"end" not in await answer.content.read(), "it is over for no reader: there is another build"
-    assert (await yard.call("GET", "/v1/deployments/dep_a/logs"))[1] == b""
-    await clear_round(yard.store)
+    assert (await testbed.call("GET", "/v1/deployments/dep_a/logs"))[1] == b""
+    await delete_garbage(testbed.store)
     for uid in (first["metadata"]["uid"], "made-again"):
         assert (await logs.read(key_of("dep-a", uid))).text == ""
 
@@ -190,21 +200,23 @@ def test_which_id_is_resumed_after(header, after):
     assert frames.last_event_id(header) == after
 
 
-async def test_a_reader_that_does_not_read_is_cut_off_and_resumes(yard, monkeypatch):
-    monkeypatch.setattr(connection, "SEND_SECONDS", 0.3)
-    await ended_run(yard, *("x" * 60_000 for _ in range(300)))
-    host, port = yard.client.server.host, yard.client.server.port
+async def test_a_reader_that_does_not_read_is_cut_off_and_resumes(testbed, monkeypatch):
+    monkeypatch.setattr(connection, "SEND_TIMEOUT_SECONDS", 0.3)
+    await ended_run(testbed, *("x" * 60_000 for _ in range(300)))
+    host, port = testbed.client.server.host, testbed.client.server.port
     reader, writer = await asyncio.open_connection(host, port, limit=1024)
-    request = f"GET /v1/runs/run_a/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {yard.admin}\r\n\r\n"
+    request = (
+        f"GET /v1/runs/run_a/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {testbed.admin}\r\n\r\n"
+    )
     writer.write(request.encode())
     async with asyncio.timeout(60):
         # The first line is there once the stream is open, which may be cut before anybody sees it counted.
         assert b" 200 " in await reader.readline()
-        while b"crewyard_sse_clients 0.0" not in (await yard.call("GET", "/metrics"))[1]:
+        while b"crewyard_sse_clients 0.0" not in (await testbed.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.02)
         started = asyncio.get_running_loop().time()
-        await yard.get("/v1/runs")
+        await testbed.get("/v1/runs")
         assert asyncio.get_running_loop().time() - started < 1
     writer.close()
-    _, raw, _ = await yard.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": "300"})
+    _, raw, _ = await testbed.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": "300"})
     assert [message["id"] for message in messages(raw)] == ["301", "302"]

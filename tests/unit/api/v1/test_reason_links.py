@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from api.config import ConfigError, parse
+from api.config import ApiConfigError, parse
 from api.v1 import reason_links
 from crds.reasons import BuildReason, RunReason
 
@@ -30,5 +30,5 @@ def test_the_setting_is_an_address_or_empty():
     given = {"CREWYARD_TOKEN_KEY": "k" * 32}
     assert parse(given).docs_url == parse({**given, "CREWYARD_DOCS_URL": ""}).docs_url == ""
     assert parse({**given, "CREWYARD_DOCS_URL": f"{DOCS}/"}).docs_url == DOCS
-    with pytest.raises(ConfigError, match="CREWYARD_DOCS_URL"):
+    with pytest.raises(ApiConfigError, match="CREWYARD_DOCS_URL"):
         parse({**given, "CREWYARD_DOCS_URL": "docs"})

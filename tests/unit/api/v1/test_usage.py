@@ -16,7 +16,7 @@ from api.maintenance import accounting
 from api.store.backend import INDEX
 from api.store.index.build_times import EndedBuild, build_ms, ended_at
 from api.store.index.usage import Measures
-from api.store.logs.event_log import EventLog, Said
+from api.store.logs.event_log import EventLog, NewEvent
 from api.store.sql.migrate import migrate
 from api.store.sql.schema import tombstones
 from api.store.store import Store
@@ -28,30 +28,30 @@ from tests.unit.api.conftest import NOW
 DAY = NOW.date()
 
 
-async def settle(yard):
-    while await accounting.account(yard.store):
+async def settle(testbed):
+    while await accounting.account_batch(testbed.store):
         pass
 
 
-async def use(yard, run, *tokens):
+async def use(testbed, run, *tokens):
     """A run of 90 s with a file and these usage events ends."""
-    raw = await yard.run(run, "crew")
-    await yard.claim(raw)
-    async with yard.store.events.hold(run) as log:
+    raw = await testbed.add_run(run, "crew")
+    await testbed.claim_run(raw)
+    async with testbed.store.events.open_writer(run) as log:
         data = [{"model": "m", "prompt_tokens": p, "completion_tokens": c} for p, c in tokens]
-        await log.say([Said(n, "usage", one) for n, one in enumerate(data, 1)])
-    await yard.file(run, "report.md", b"x" * 100)
-    await yard.end(raw, "Succeeded", result={"output": "{}"}, durationMs=90_000)
+        await log.append([NewEvent(n, "usage", one) for n, one in enumerate(data, 1)])
+    await testbed.add_artifact(run, "report.md", b"x" * 100)
+    await testbed.finish_run(raw, "Succeeded", result={"output": "{}"}, durationMs=90_000)
 
 
-async def test_what_ended_is_counted_once(yard):
-    await yard.project("crew")
-    await use(yard, "run-a", (100, 20), (1, 2))
-    await use(yard, "run-b")
-    await yard.run("run-c", "crew")
-    await settle(yard)
-    await settle(yard)
-    shown = (await yard.get("/v1/projects/crew/usage"))["data"]
+async def test_what_ended_is_counted_once(testbed):
+    await testbed.add_project("crew")
+    await use(testbed, "run-a", (100, 20), (1, 2))
+    await use(testbed, "run-b")
+    await testbed.add_run("run-c", "crew")
+    await settle(testbed)
+    await settle(testbed)
+    shown = (await testbed.get("/v1/projects/crew/usage"))["data"]
     assert [shown["from"], shown["to"]] == [str(DAY - timedelta(days=29)), str(DAY)]
     assert len(shown["days"]) == 30 and shown["days"][-1]["date"] == str(DAY)
     assert {k: v for k, v in shown["days"][-1].items() if k != "date"} == shown["total"]
@@ -66,58 +66,58 @@ async def test_what_ended_is_counted_once(yard):
     }
 
 
-async def test_a_day_ends_at_midnight_utc(yard):
-    await yard.project("crew")
+async def test_a_day_ends_at_midnight_utc(testbed):
+    await testbed.add_project("crew")
     for run, at in (("run-a", "2026-11-21T23:59:59+00:00"), ("run-b", "2026-11-22T00:00:00+00:00")):
-        yard.clock[0] = NOW.fromisoformat(at)
-        await use(yard, run)
-    await settle(yard)
-    shown = (await yard.get("/v1/projects/crew/usage?from=2026-11-21&to=2026-11-22"))["data"]
+        testbed.clock[0] = NOW.fromisoformat(at)
+        await use(testbed, run)
+    await settle(testbed)
+    shown = (await testbed.get("/v1/projects/crew/usage?from=2026-11-21&to=2026-11-22"))["data"]
     assert [(day["date"], day["runs"]) for day in shown["days"]] == [("2026-11-21", 1), ("2026-11-22", 1)]
 
 
-async def test_a_project_made_anew_shows_nothing_of_the_old_one(yard):
-    uid = await yard.project("crew")
-    await use(yard, "run-a")
-    await settle(yard)
-    await yard.run("run-b", "crew")
-    await yard.store.projects.remove("crew", uid, NOW)
-    await yard.project("crew")
-    await settle(yard)
-    assert (await yard.get("/v1/projects/crew/usage"))["data"]["total"]["runs"] == 0
+async def test_a_project_made_anew_shows_nothing_of_the_old_one(testbed):
+    uid = await testbed.add_project("crew")
+    await use(testbed, "run-a")
+    await settle(testbed)
+    await testbed.add_run("run-b", "crew")
+    await testbed.store.projects.remove("crew", uid, NOW)
+    await testbed.add_project("crew")
+    await settle(testbed)
+    assert (await testbed.get("/v1/projects/crew/usage"))["data"]["total"]["runs"] == 0
 
 
-async def test_a_build_counts_from_its_beginning_and_a_reused_image_not_at_all(yard, tmp_path):
-    await yard.project("crew")
+async def test_a_build_counts_from_its_beginning_and_a_reused_image_not_at_all(testbed, tmp_path):
+    await testbed.add_project("crew")
     failed = {"type": "Built", "status": "False", "reason": "BuildFailed", "message": ""}
     conditions = [{**failed, "lastTransitionTime": "2099-01-01T00:00:00Z"}]
     for name in ("dep-built", "dep-reused"):
-        raw = await yard.deployment(name, "crew", "Pending")
+        raw = await testbed.add_deployment(name, "crew", "Pending")
         between = "Building" if name == "dep-built" else "Pending"
         for change in ({"phase": between}, {"phase": "Failed", "conditions": conditions}):
-            await settle(yard)
+            await settle(testbed)
             raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
             raw["status"] |= change
-            await yard.store.deployments.observe(objects.Deployment(raw))
-    await settle(yard)
+            await testbed.store.deployments.observe(objects.Deployment(raw))
+    await settle(testbed)
     index = sqlite3.connect(tmp_path / INDEX)
     rows = index.execute("select name, building_at is not null, accounted from deployments order by name")
     assert rows.fetchall() == [("dep-built", 1, 1), ("dep-reused", 0, 1)]
     index.close()
-    shown = (await yard.get("/v1/projects/crew/usage?from=2099-01-01&to=2099-01-01"))["data"]
+    shown = (await testbed.get("/v1/projects/crew/usage?from=2099-01-01&to=2099-01-01"))["data"]
     assert shown["total"]["build_seconds"] > 0
 
 
-async def test_a_build_that_is_deleted_before_it_ends_counts_until_then(yard):
-    uid = await yard.project("crew")
-    raw = await yard.deployment("dep-closed", "crew", "Building")
+async def test_a_build_that_is_deleted_before_it_ends_counts_until_then(testbed):
+    uid = await testbed.add_project("crew")
+    raw = await testbed.add_deployment("dep-closed", "crew", "Building")
     await asyncio.sleep(0.05)
-    await yard.store.deployments.remove("dep-closed", raw["metadata"]["uid"])
+    await testbed.store.deployments.remove("dep-closed", raw["metadata"]["uid"])
     today = datetime.now(UTC).date()
-    days = await yard.store.usage.days(uid, today, today)
+    days = await testbed.store.usage.days(uid, today, today)
     assert days[today].build_ms >= 50
-    await settle(yard)
-    assert await yard.store.usage.days(uid, today, today) == days
+    await settle(testbed)
+    assert await testbed.store.usage.days(uid, today, today) == days
 
 
 def test_a_build_ends_when_its_condition_says_so():
@@ -131,7 +131,7 @@ def test_a_build_ends_when_its_condition_says_so():
     assert build_ms(build, NOW - timedelta(hours=1)) == 0
 
 
-async def test_what_a_crew_says_of_tokens_cannot_spoil_the_sum(yard, tmp_path):
+async def test_what_a_crew_says_of_tokens_cannot_spoil_the_sum(testbed, tmp_path):
     log = EventLog(tmp_path / "log")
     data = [
         {"prompt_tokens": 5, "completion_tokens": 7},
@@ -140,17 +140,17 @@ async def test_what_a_crew_says_of_tokens_cannot_spoil_the_sum(yard, tmp_path):
         {"prompt_tokens": 10**30},
         {},
     ]
-    log.say([Said(n, "usage", one) for n, one in enumerate(data, 1)])
-    log.say([Said(6, "log", {"message": '"t":"usage"', "t": "usage", "prompt_tokens": 9})])
+    log.append([NewEvent(n, "usage", one) for n, one in enumerate(data, 1)])
+    log.append([NewEvent(6, "log", {"message": '"t":"usage"', "t": "usage", "prompt_tokens": 9})])
     assert log.tokens() == (5, 7)
     assert EventLog(tmp_path / "nothing").tokens() == (0, 0)
 
 
-async def test_csv(yard):
-    await yard.project("crew")
-    await use(yard, "run-a", (10, 20))
-    await settle(yard)
-    status, body, headers = await yard.call(
+async def test_csv(testbed):
+    await testbed.add_project("crew")
+    await use(testbed, "run-a", (10, 20))
+    await settle(testbed)
+    status, body, headers = await testbed.call(
         "GET", f"/v1/projects/crew/usage?from={DAY}", headers={"Accept": "text/csv"}
     )
     assert (status, headers["Content-Type"]) == (200, "text/csv; charset=utf-8")
@@ -172,16 +172,16 @@ async def test_csv(yard):
         ("to=0000-01-01", "to"),
     ],
 )
-async def test_an_impossible_span_is_named(yard, query, field):
-    await yard.project("crew")
-    status, body, _ = await yard.call("GET", f"/v1/projects/crew/usage?{query}")
+async def test_an_impossible_span_is_named(testbed, query, field):
+    await testbed.add_project("crew")
+    status, body, _ = await testbed.call("GET", f"/v1/projects/crew/usage?{query}")
     assert (status, body["error"]["details"]["field"]) == (400, field)
 
 
 @pytest.mark.parametrize("query", ["to=0001-01-01", "to=9999-12-31", "from=2025-11-21&to=2026-11-21"])
-async def test_a_span_at_the_edge_is_answered(yard, query):
-    await yard.project("crew")
-    assert (await yard.get(f"/v1/projects/crew/usage?{query}"))["data"]["total"]["runs"] == 0
+async def test_a_span_at_the_edge_is_answered(testbed, query):
+    await testbed.add_project("crew")
+    assert (await testbed.get(f"/v1/projects/crew/usage?{query}"))["data"]["total"]["runs"] == 0
 
 
 measures = st.builds(Measures, *[st.integers(0, 10**12)] * 6)
@@ -250,8 +250,8 @@ async def test_an_index_of_the_first_version_keeps_its_rows_and_is_accounted(tmp
     store = await Store.open(tmp_path, "crews")
     assert (await store.runs.get("run-a")).duration_ms == 1500
     assert (await store.keys.get("k")).plan == "pro"
-    assert await accounting.account(store) == 1
-    assert await accounting.account(store) == 0
+    assert await accounting.account_batch(store) == 1
+    assert await accounting.account_batch(store) == 0
     assert await store.usage.days("uid-1", DAY, DAY) == {DAY: Measures(runs=1, run_ms=1500)}
     async with store.database.read() as connection:
         stones = (await connection.execute(select(tombstones.c.name, tombstones.c.ended_at))).all()

@@ -103,16 +103,16 @@ CAUSES = {"causes": [{"field": "spec.source.git.secretRef", "message": 'Invalid 
         (kube.Invalid(422, "Invalid", "no", {"causes": [{"field": "<nil>"}]}), 400, None),
         (kube.Invalid(400, "BadRequest", "no"), 400, None),
         (kube.AlreadyExists(409, "AlreadyExists", "no"), 409, None),
-        (kube.Conflict(409, "Conflict", "no"), 409, None),
-        (kube.NotFound(404, "NotFound", "no"), 404, None),
-        (kube.Unavailable(0, "Unreachable", "10.0.0.1 refused"), 503, None),
+        (kube.KubeConflict(409, "Conflict", "no"), 409, None),
+        (kube.KubeNotFound(404, "NotFound", "no"), 404, None),
+        (kube.KubeUnavailable(0, "Unreachable", "10.0.0.1 refused"), 503, None),
         (kube.Expired(410, "Expired", "no"), 503, None),
-        (kube.Forbidden(403, "Forbidden", "serviceaccount x cannot"), 500, None),
+        (kube.KubeForbidden(403, "Forbidden", "serviceaccount x cannot"), 500, None),
         (kube.KubeError(418, "Teapot", "no"), 500, None),
     ],
 )
 def test_what_an_answer_of_the_apiserver_means(error, status, field):
-    found = middleware.of_exception(error, "req_1")
+    found = middleware.from_exception(error, "req_1")
     assert (found.status, found.details.get("field")) == (status, field)
     assert ("Retry-After" in found.headers) is (status == 503)
     assert "serviceaccount" not in found.message and "10.0.0.1" not in found.message
@@ -165,7 +165,7 @@ def test_an_integer_parameter_is_itself_or_refused(number):
     ],
 )
 def test_which_addresses_are_uploads_of_ours(public, address, upload):
-    assert uploads.named_by(address, public) == upload
+    assert uploads.parse_upload_url(address, public) == upload
 
 
 @given(
@@ -173,13 +173,13 @@ def test_which_addresses_are_uploads_of_ours(public, address, upload):
     st.dictionaries(st.sampled_from("ABCD"), st.text(max_size=3)),
 )
 def test_replacing_variables_leaves_exactly_the_new_ones(before, after):
-    secret = env.new("crew", "uid", before, NOW)
+    secret = env.new_secret("crew", "uid", before, NOW)
     secret["metadata"]["resourceVersion"] = "7"
-    patch = env.replaced(secret, "crew", after, NOW)
+    patch = env.replace_patch(secret, "crew", after, NOW)
     merged = {name: value for name, value in {**secret["data"], **patch["data"]}.items() if value is not None}
-    assert merged == env.new("crew", "uid", after, NOW)["data"]
+    assert merged == env.new_secret("crew", "uid", after, NOW)["data"]
     assert patch["metadata"]["resourceVersion"] == "7"
-    shown = env.listed({"metadata": {**secret["metadata"], **patch["metadata"]}, "data": merged})
+    shown = env.items({"metadata": {**secret["metadata"], **patch["metadata"]}, "data": merged})
     assert [item["name"] for item in shown] == sorted(after)
 
 
