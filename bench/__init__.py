@@ -1,1 +1,1 @@
-"""Measurements of a running installation, each against its peer in the same run (`make bench`)."""
+"""Measurements of a running installation, each against a peer in the same run (`make bench`)."""

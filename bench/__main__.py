@@ -1,9 +1,9 @@
-"""`make bench`: measurements, each against its peer; those named as arguments, or the selection.
+"""Measurements against their peers (`make bench`): the given ones, or the default selection.
 
-python -m bench               the selection, about half an hour
+python -m bench               the default selection, about half an hour
 python -m bench L1 T1         these
-python -m bench T1=500        a measurement with another count, where it has one
-python -m bench --keep L1     the same, and its numbers become those of the documentation (bench/measurements)
+python -m bench T1=500        a measurement with another count, if it supports one
+python -m bench --keep L1     the same, and store its numbers for the documentation (bench/measurements)
 """
 
 import asyncio
@@ -68,15 +68,15 @@ MEASURES: dict[str, Measure] = {
     "T4": rates.measure,
 }
 HOLLOW_MEASURES = ("T1hollow", "T3", "T4")
-"""Those that bring a control plane of their own, and need only the ground's programs."""
+"""Measurements with their own control plane; they need only the dev cluster's binaries."""
 LONG_MEASURES = ("S2", "B1crewai", "B2", "B4", *HOLLOW_MEASURES)
-"""Not in the selection."""
+"""Measurements outside the default selection."""
 MEASURES_WITH_COUNT = ("L1", "T1", "S2", "S3", "G2", "C1", *HOLLOW_MEASURES)
-"""Those that take a count."""
+"""Measurements that accept a count."""
 
 
 async def main(counts: dict[str, int | None], keep: bool = False) -> bool:
-    """Takes the measurements, prints a line for each finding, keeps all numbers; whether all were taken."""
+    """Run the measurements, print one line per finding, store all numbers. Return whether all succeeded."""
     installation = await MeasuredInstallation.open() if set(counts) - set(HOLLOW_MEASURES) else None
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine.describe_machine()}", flush=True)
     records: list[dict[str, Any]] = []
@@ -87,9 +87,9 @@ async def main(counts: dict[str, int | None], keep: bool = False) -> bool:
             try:
                 findings = await MEASURES[name](installation, *([] if count is None else [count]))
             except Exception as error:
-                # One that cannot be taken is said, and does not cost the others.
+                # Report a failed measurement and continue with the others.
                 failures.append(name)
-                print(f"{name}: not taken: {type(error).__name__}: {str(error)[:500]}", flush=True)
+                print(f"{name}: failed: {type(error).__name__}: {str(error)[:500]}", flush=True)
                 continue
             if keep:
                 results.write(
@@ -112,14 +112,14 @@ async def main(counts: dict[str, int | None], keep: bool = False) -> bool:
 
 
 def parse(arguments: list[str]) -> dict[str, int | None]:
-    """Names and counts of an argument list. Raises ValueError naming what is wrong."""
+    """Return names and counts of an argument list. Raises ValueError that names the invalid argument."""
     counts: dict[str, int | None] = {}
     for argument in arguments or [name for name in MEASURES if name not in LONG_MEASURES]:
         name, separator, count = argument.partition("=")
         if name not in MEASURES:
-            raise ValueError(f"no measurement {name!r}; there are {', '.join(MEASURES)}")
+            raise ValueError(f"unknown measurement {name!r}; choose from {', '.join(MEASURES)}")
         if separator and (name not in MEASURES_WITH_COUNT or not count.isdigit()):
-            raise ValueError(f"{argument!r}: a number can be given to {', '.join(MEASURES_WITH_COUNT)}")
+            raise ValueError(f"{argument!r}: only these accept a count: {', '.join(MEASURES_WITH_COUNT)}")
         counts[name] = int(count) if separator else None
     return counts
 

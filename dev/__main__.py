@@ -1,4 +1,4 @@
-"""Command line behind the Makefile: `python3 -m dev` with up, down, deploy, live, env, status, tools or fit."""
+"""Command line of the Makefile: `python3 -m dev` with up, down, deploy, live, env, status, tools or fit."""
 
 import argparse
 import os

@@ -10,7 +10,7 @@ from dev.settings import REPOSITORY
 
 
 def section(text: str, version: str) -> str:
-    """Return the section of `version` without its heading. Pure. Raises ValueError if it is absent or empty."""
+    """Return the section of `version` without its heading. Pure. Raises ValueError if absent or empty."""
     match = re.search(rf"(?ms)^## \[{re.escape(version)}\][^\n]*\n(.*?)(?=^## |\Z)", text)
     if not match:
         raise ValueError(f"CHANGELOG.md has no section [{version}]: rename [Unreleased] before you tag")

@@ -1,6 +1,6 @@
 """Installation of missing Debian packages.
 
-Programs that exist are used, whoever installed them; the system's containerd or Docker stays unchanged.
+Programs that exist are used, no matter who installed them; the system's containerd or Docker stays unchanged.
 Packages installed here must not start services: while apt runs, a policy-rc.d denies it, and the units of the
 installed packages are disabled. Otherwise, for example, a second registry would take the port at the next
 boot.

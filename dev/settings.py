@@ -125,6 +125,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
         )
     if any(character.isspace() or character in ",:'\"\\" for character in str(state)):
         raise DevClusterError(
-            f"The path of the state directory {state} has spaces, quotes, commas or colons. Set CREWYARD_STATE."
+            f"The path {state} of the state directory has spaces, quotes, commas or colons. "
+            "Set CREWYARD_STATE."
         )
     return Settings(state=state)

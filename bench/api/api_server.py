@@ -1,7 +1,7 @@
-"""A facade of its own for measurements: the process, in a namespace and with a store of its own.
+"""A separate API server for measurements: a process with its own namespace and store.
 
-The installed one is shared and limited by its pod; this one has the machine, and its store can be
-SQLite or PostgreSQL. No controller follows its namespace: what is accepted stays pending.
+The installed one is shared and limited by its pod; this one can use the whole machine, and its store can be
+SQLite or PostgreSQL. No controller watches its namespace: accepted runs stay pending.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
 STORES = ("sqlite", "postgres")
 START_TIMEOUT_SECONDS = 60.0
 PLAN = {"requests_per_minute": 100_000_000, "concurrent_runs": 10}
-"""Measured is the speed, not the limit; every request is counted all the same."""
+"""Requests are counted but not limited: the measurement is about speed."""
 
 
 @dataclass
 class ApiServer:
-    """A running facade; `session` carries an admin `key` and goes to `url`."""
+    """A running API server; `session` sends the admin `key` to `url`."""
 
     url: str
     key: str
@@ -47,7 +47,7 @@ class ApiServer:
     pid: int
 
     async def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The data of an answer. Raises RuntimeError with the body of an error."""
+        """Return the data of a response. Raises RuntimeError with the body of an error."""
         async with self.session.request(method, path, json=body) as response:
             document = await response.json()
             if response.status >= 400:
@@ -55,7 +55,7 @@ class ApiServer:
             return document["data"]
 
     async def project(self, name: str, deployments: int = 1) -> list[str]:
-        """A project with built deployments, the first of them active, as a controller would leave them."""
+        """Create a project with built deployments, the first one active, as a controller would."""
         await self.call("POST", "/v1/projects", {"name": name, "plan": "enterprise"})
         created = []
         for _ in range(deployments):
@@ -91,7 +91,7 @@ class ApiServer:
 async def api_server(
     store: str = "sqlite", runs: int = 0, kubeconfig: Path | None = None
 ) -> AsyncIterator[ApiServer]:
-    """A facade until the block is left, with so many ended runs; `kubeconfig` is its way to the cluster."""
+    """Run an API server with this many finished runs; `kubeconfig` is its connection to the cluster."""
     namespace = f"bench-{secrets.token_hex(4)}"
     kube = await KubeClient.connect(namespace, "bench")
     directory = Path(tempfile.mkdtemp(prefix="crewyard-bench-"))
@@ -112,7 +112,7 @@ async def api_server(
         "CREWYARD_DATABASE_URL": database_url or "",
         "CREWYARD_PLANS": json.dumps({"enterprise": PLAN}),
         "CREWYARD_ADMIN_KEYS": json.dumps([record]),
-        # The logs of the runs that are filled in are not sealed meanwhile: they have none.
+        # Do not seal the logs of the prepared runs: they have none.
         "CREWYARD_SEAL_AFTER": "1000000",
         **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {}),
     }
@@ -148,7 +148,7 @@ async def _wait_ready(session: aiohttp.ClientSession, process: asyncio.subproces
     async with asyncio.timeout(START_TIMEOUT_SECONDS):
         while True:
             if process.returncode is not None:
-                raise RuntimeError(f"the facade ended: {log.read_text()[-2000:]}")
+                raise RuntimeError(f"the API server exited: {log.read_text()[-2000:]}")
             try:
                 async with session.get("/readyz") as response:
                     if response.status == 200:

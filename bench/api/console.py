@@ -1,7 +1,7 @@
-"""C1: the console's longest pause while ten thousand events come, against the same page with none.
+"""C1: the console's longest pause while ten thousand events arrive, against the same page without events.
 
-A run that printed them is opened in Chromium, so that all come at once, which is the worst case. The browser
-reports every task that kept its page from answering for 50 ms or more.
+The run has finished before Chromium opens it, so all events arrive together, which is the worst case. The
+browser reports every task that blocks its page for 50 ms or more.
 """
 
 import os
@@ -24,10 +24,10 @@ new PerformanceObserver((list) => window.pauses.push(...list.getEntries().map((o
 
 
 async def measure(installation: MeasuredInstallation, count: int = EVENT_COUNT) -> list[Finding]:
-    """C1."""
+    """Measure C1."""
     program = shutil.which("chromium")
     if program is None:
-        raise FileNotFoundError("there is no chromium on PATH: `make tools` installs it")
+        raise FileNotFoundError("chromium is not on PATH; run `make tools` to install it")
     await installation.crew()
     runs = [await _finished_run(installation, event_count) for event_count in (0, count)]
     pairs = list[tuple[float, float]]()
@@ -45,7 +45,7 @@ async def measure(installation: MeasuredInstallation, count: int = EVENT_COUNT) 
 
 
 async def _finished_run(installation: MeasuredInstallation, count: int) -> str:
-    """A run that has ended, and printed that many lines."""
+    """Return a finished run that printed that many lines."""
     body = {"deployment": installation.deployment, "entrypoint": "main:lines", "input": {"count": count}}
     run = (await installation.testbed.post("/v1/runs", body))["id"]
     await installation.finished(run)
@@ -53,7 +53,7 @@ async def _finished_run(installation: MeasuredInstallation, count: int) -> str:
 
 
 async def _longest_pause(browser: Browser, run: str, count: int) -> float:
-    """Seconds of the longest task, from the page's begin until all events are shown."""
+    """Return the longest task, in seconds, from the page's start until all events are shown."""
     context = await browser.new_context(viewport={"width": 1200, "height": 850})
     try:
         page: Any = await context.new_page()
@@ -62,7 +62,7 @@ async def _longest_pause(browser: Browser, run: str, count: int) -> float:
         await page.get_by_label("API key").fill(os.environ["CREWYARD_API_KEY"])
         await page.evaluate(_OBSERVER_SCRIPT)
         await page.get_by_role("button", name="Sign in").click()
-        # The end of the run, and the lines before it.
+        # The start and the end of the run, besides the lines.
         await page.wait_for_function(
             "(least) => document.querySelectorAll('.timeline .event').length >= least + 2", arg=count
         )

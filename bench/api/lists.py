@@ -1,6 +1,6 @@
-"""F1: GET /v1/runs with 100,000 runs stored, against the same with 100: two facades, asked in turn.
+"""F1: GET /v1/runs with 100,000 stored runs, against the same with 100: two API servers, alternating.
 
-Each question is asked once: what is remembered of an earlier answer is no answer here.
+Each request is unique, so the response cache never answers.
 """
 
 import itertools
@@ -19,12 +19,12 @@ _numbers = itertools.count(1)
 
 
 def unique_accept() -> str:
-    """An Accept that was never sent, and means the same."""
+    """Return an Accept header that was never sent before and means the same."""
     return f"application/json, x/{next(_numbers)}"
 
 
 def page_milliseconds(connection: HttpConnection, query: str, page: int = 1) -> float:
-    """Milliseconds for a page."""
+    """Return the milliseconds of one page."""
     return request_milliseconds(
         connection, f"/v1/runs?{query}&page={page}&per_page={PER_PAGE}".replace("?&", "?"), unique_accept()
     )
@@ -45,7 +45,10 @@ async def _compare_stores(store: str, few: ApiServer, many: ApiServer) -> list[F
     few_p99, many_p99 = (percentile([pair[side] for pair in pairs], 0.99) for side in (0, 1))
     deepest_times = _deepest_page_times(many_connection)
     few_connection.close(), many_connection.close()
-    summary = f"p99 {many_p99:.3g} ms with {MANY_RUNS}, {few_p99:.3g} ms with {FEW_RUNS}, ratio {many_p99 / few_p99:.2f}"
+    summary = (
+        f"p99 {many_p99:.3g} ms with {MANY_RUNS}, {few_p99:.3g} ms with {FEW_RUNS}, "
+        f"ratio {many_p99 / few_p99:.2f}"
+    )
     return [
         Finding(
             "F1",
@@ -66,7 +69,7 @@ async def _compare_stores(store: str, few: ApiServer, many: ApiServer) -> list[F
 
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """F1, with both stores."""
+    """Measure F1 with both stores."""
     findings = []
     for store in STORES:
         async with api_server(store, runs=FEW_RUNS) as few, api_server(store, runs=MANY_RUNS) as many:

@@ -1,6 +1,6 @@
-"""A store that many runs have passed through, written at once. Called by measurements of lists.
+"""Bulk insert of many finished runs into a store. Called by measurements of lists.
 
-The runs have ended and their objects are gone, as of nearly all runs that are ever stored.
+Their Kubernetes objects are deleted, as for nearly all stored runs.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ ROWS_PER_INSERT = 2000
 
 
 def row(namespace: str, number: int, now: datetime) -> dict[str, Any]:
-    """The columns of the run of this number, from 1."""
+    """Return the columns of the run with this number, counted from 1."""
     status = STATUSES[number % len(STATUSES)]
     created = now - timedelta(days=1) + timedelta(milliseconds=number * 100)
     return {
@@ -46,7 +46,7 @@ def row(namespace: str, number: int, now: datetime) -> dict[str, Any]:
 
 
 async def fill(store: Store, count: int) -> None:
-    """Writes `count` runs and their counters."""
+    """Insert `count` runs and their counters."""
     now, counts = datetime.now(UTC), dict[tuple[str, str, str], int]()
     for first in range(1, count + 1, ROWS_PER_INSERT):
         rows = [row(store.namespace, n, now) for n in range(first, min(first + ROWS_PER_INSERT, count + 1))]

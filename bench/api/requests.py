@@ -1,5 +1,6 @@
-"""F2: requests a second with key, rate limit, list and log line, against a bare handler; F3: who asks the
-apiserver while 10,000 GETs are answered.
+"""F2: requests per second, and F3: requests to the apiserver during 10,000 GETs.
+
+F2 includes key check, rate limit, list and log line, and compares with a bare handler.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ PAIR_COUNT, ROUND_SECONDS = 9, 1.5
 STORED_RUNS = 100_000
 GET_COUNT = 10_000
 BACKGROUND_QUERIES = ("watch=true", "limit=500")
-"""What the facade asks by itself: its watches, and the lists that they begin with."""
+"""Requests that the API server makes anyway: its watches and their initial lists."""
 
 
 def _repeated_request(number: int) -> tuple[str, str]:
@@ -31,7 +32,7 @@ def _unique_request(number: int) -> tuple[str, str]:
 
 
 async def request_rates(installation: MeasuredInstallation) -> list[Finding]:
-    """F2: a list that is polled while nothing changes, and one that must be made anew each time."""
+    """Measure F2: a list polled without changes, and one that is computed for each request."""
     port = free_port()
     bare = await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.api.requests_bare", str(port))
     pairs: dict[str, list[tuple[float, float]]] = {"nothing changed": [], "made anew": []}
@@ -59,7 +60,7 @@ async def request_rates(installation: MeasuredInstallation) -> list[Finding]:
 
 
 async def apiserver_requests(installation: MeasuredInstallation) -> list[Finding]:
-    """F3: lists and single objects of every kind, in turn; a run is there that waits in its queue."""
+    """Measure F3: lists and single objects of every kind, in turn, with one pending run."""
     with tempfile.TemporaryDirectory() as directory:
         async with (
             counting_proxy(Path(directory)) as (proxy, kubeconfig),
@@ -90,5 +91,6 @@ async def apiserver_requests(installation: MeasuredInstallation) -> list[Finding
                 request for request in proxy.seen if any(query in request[1] for query in BACKGROUND_QUERIES)
             ]
             unexpected = sorted({request for request in proxy.seen if request not in background})
-    fact = f"{len(proxy.seen) - len(background)} during {GET_COUNT} GETs, besides {len(background)} lists and watches of its own"
+    foreground = len(proxy.seen) - len(background)
+    fact = f"{foreground} during {GET_COUNT} GETs, besides {len(background)} lists and watches of its own"
     return [Finding("F3", "requests to the apiserver", "", fact=f"{fact} {unexpected or ''}".rstrip())]

@@ -1,4 +1,4 @@
-"""F2's peer: the least that aiohttp can do, one handler that answers a page of runs as JSON.
+"""F2's peer: a minimal aiohttp server with one handler that returns a page of runs as JSON.
 
 `python -m bench.api.requests_bare PORT`; started by `bench.api.requests`.
 """
@@ -25,12 +25,12 @@ PAGE = {
 
 
 async def page(request: web.Request) -> web.StreamResponse:
-    """The page, encoded anew each time."""
+    """Return the page, encoded for each request."""
     return web.json_response(PAGE)
 
 
 def main() -> None:
-    """Serves until it is ended."""
+    """Serve until terminated."""
     application = web.Application()
     application.router.add_get("/v1/runs", page)
     web.run_app(application, host="127.0.0.1", port=int(sys.argv[1]), print=None, access_log=None)

@@ -1,4 +1,4 @@
-"""A client that costs little beside what it measures: kept connections, prepared bytes, nothing parsed.
+"""Low-overhead HTTP client: keep-alive connections, prepared bytes, nothing parsed.
 
 Called by `bench.api.requests` and `bench.api.lists`.
 """
@@ -13,7 +13,7 @@ _LENGTH = b"content-length: "
 
 
 class HttpConnection:
-    """One kept connection to a server."""
+    """One keep-alive connection to a server."""
 
     def __init__(self, url: str, key: str = "") -> None:
         parts = urlsplit(url)
@@ -22,11 +22,11 @@ class HttpConnection:
         self._head = f"Host: {parts.netloc}\r\n" + (f"Authorization: Bearer {key}\r\n" if key else "")
 
     def send(self, path: str, accept: str = "application/json") -> None:
-        """Asks, without waiting."""
+        """Send a request without waiting."""
         self._socket.sendall(f"GET {path} HTTP/1.1\r\n{self._head}Accept: {accept}\r\n\r\n".encode())
 
     def receive(self) -> bytes:
-        """The whole answer. Raises RuntimeError for any but a 200."""
+        """Return the body of the response. Raises RuntimeError unless the status is 200."""
         data = b""
         while b"\r\n\r\n" not in data:
             data += self._more()
@@ -41,7 +41,7 @@ class HttpConnection:
         return body
 
     def close(self) -> None:
-        """Ends it."""
+        """Close the connection."""
         self._socket.close()
 
     def _more(self) -> bytes:
@@ -52,7 +52,7 @@ class HttpConnection:
 
 
 def rate(url: str, key: str, seconds: float, path: Callable[[int], tuple[str, str]]) -> float:
-    """Requests a second over some connections at once; `path` gives path and Accept of each, by number."""
+    """Return requests per second over parallel connections; `path` returns path and Accept by number."""
     connections = [HttpConnection(url, key) for _ in range(CONNECTION_COUNT)]
     done, started = 0, time.perf_counter()
     try:
@@ -70,7 +70,7 @@ def rate(url: str, key: str, seconds: float, path: Callable[[int], tuple[str, st
 
 
 def request_milliseconds(connection: HttpConnection, path: str, accept: str = "application/json") -> float:
-    """Milliseconds from asking to the answer's last byte."""
+    """Return the milliseconds from the request to the last byte of the response."""
     started = time.perf_counter()
     connection.send(path, accept)
     connection.receive()

@@ -1,6 +1,6 @@
-"""A proxy before the apiserver that counts what passes, for a facade whose kubeconfig leads here.
+"""Counting proxy in front of the apiserver, for an API server whose kubeconfig points to it.
 
-Called by `bench.api.requests`. Watches are passed on as they come.
+Called by `bench.api.requests`. Streams watches.
 """
 
 import json
@@ -17,7 +17,7 @@ HOP_HEADERS = ("host", "connection", "transfer-encoding", "content-length", "acc
 
 
 class CountingProxy:
-    """`seen` are method and path of every request that was passed on."""
+    """`seen` has method and path of every forwarded request."""
 
     def __init__(self, url: str, secure: ssl.SSLContext) -> None:
         self.seen: list[tuple[str, str]] = []
@@ -26,7 +26,7 @@ class CountingProxy:
         self._session = aiohttp.ClientSession(timeout=timeout, auto_decompress=False)
 
     async def pass_on(self, request: web.Request) -> web.StreamResponse:
-        """One request, there and back."""
+        """Forward one request and its response."""
         self.seen.append((request.method, request.path_qs))
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP_HEADERS}
         async with self._session.request(
@@ -47,13 +47,13 @@ class CountingProxy:
             return response
 
     async def close(self) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._session.close()
 
 
 @asynccontextmanager
 async def counting_proxy(directory: Path) -> AsyncIterator[tuple[CountingProxy, Path]]:
-    """The proxy while the block runs, and the kubeconfig that leads to it."""
+    """Run the proxy during the block; yield it and a kubeconfig that points to it."""
     settings = client.Configuration()
     await config.load_kube_config(client_configuration=settings)
     secure = ssl.create_default_context(cafile=settings.ssl_ca_cert)

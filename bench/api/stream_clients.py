@@ -1,9 +1,9 @@
-"""Readers of event streams as a process of its own. Started by `bench.api.streams`.
+"""Clients of event streams, as a separate process. Started by `bench.api.streams`.
 
 python -m bench.api.stream_clients PORT KEY COUNT RUNS
 
-Connects COUNT times, over RUNS runs, prints `connected`, obeys lines on its standard input: `count` begins to
-take the age of every message that arrives, `tell` prints what was taken as JSON and ends.
+Opens COUNT connections over RUNS runs, prints `connected`, then reads commands from standard input: `count`
+starts to record the age of every message, `tell` prints the records as JSON and exits.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ from typing import ClassVar
 
 MAX_PARALLEL_CONNECTS = 16
 MAX_ATTEMPTS = 20
-"""Of opening one stream: a server that is too busy may refuse it for the moment (503)."""
+"""To open one stream: a busy server may reject it temporarily (503)."""
 _SENT = re.compile(rb'"message":"([0-9]{19})"')
 
 
 class EventStreamReader(asyncio.Protocol):
-    """One connection. Messages may be torn between reads; a torn one is put together."""
+    """One connection. Joins messages that are split between reads."""
 
     counting = False
     ages: ClassVar[list[int]] = []
@@ -34,17 +34,17 @@ class EventStreamReader(asyncio.Protocol):
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Asks for the stream."""
+        """Send the request of the stream."""
         assert isinstance(transport, asyncio.Transport)
         transport.write(self._request)
 
     def data_received(self, data: bytes) -> None:
-        """Takes the ages of the messages."""
+        """Record the ages of the messages."""
         if not self.opened.done():
             if b" 200 " in data[:20]:
                 self.opened.set_result(None)
             else:
-                self.opened.set_exception(ConnectionError(f"the stream was refused: {data[:40]!r}"))
+                self.opened.set_exception(ConnectionError(f"the server rejected the stream: {data[:40]!r}"))
         data = self._rest + data
         end = data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0
         self._rest = data[end:]
@@ -53,7 +53,7 @@ class EventStreamReader(asyncio.Protocol):
             EventStreamReader.ages += [now - int(sent) for sent in _SENT.findall(data, 0, end)]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """A stream that ends before the measurement does is one that was lost."""
+        """Count the stream as lost: it ended before the measurement did."""
         if not self.opened.done():
             self.opened.set_exception(ConnectionError("the stream was not opened"))
         elif self.opened.exception() is None:
@@ -61,7 +61,7 @@ class EventStreamReader(asyncio.Protocol):
 
 
 async def main(port: int, key: str, count: int, runs: int) -> None:
-    """Opens the streams, a few at a time, and obeys."""
+    """Open the streams, a few in parallel, then execute commands."""
     loop, slots = asyncio.get_running_loop(), asyncio.Semaphore(MAX_PARALLEL_CONNECTS)
     started = loop.time()
 
@@ -77,7 +77,7 @@ async def main(port: int, key: str, count: int, runs: int) -> None:
                 except ConnectionError:
                     transport.close()
                     await asyncio.sleep(0.1 * 2 ** min(attempt, 4))
-            raise ConnectionError("a stream was refused again and again")
+            raise ConnectionError(f"the server rejected a stream {MAX_ATTEMPTS} times")
 
     await asyncio.gather(*(connect(number) for number in range(count)))
     print("connected", round(loop.time() - started, 2), flush=True)

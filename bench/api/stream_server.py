@@ -1,10 +1,11 @@
-"""A server of event streams as a process of its own, to be measured. Started by `bench.api.streams`.
+"""Event stream server under test, as a separate process. Started by `bench.api.streams`.
 
 python -m bench.api.stream_server ours|raw RUNS MISSED
 
-`ours` is the facade over a store in a temporary directory; `raw` writes the same messages with asyncio and
-nothing else. Prints its port and an API key, then obeys lines on its standard input: `talk` lets each run say
-a message a second, `hush` ends that. Message: nanoseconds since 1970. The last run has MISSED of them.
+`ours` is the API server over a store in a temporary directory; `raw` writes the same messages with asyncio
+alone. Prints its port and an API key, then reads commands from standard input: `talk` makes each run send a
+message per second, `hush` stops that. A message is the time in nanoseconds since 1970. The last run has
+MISSED messages.
 """
 
 import asyncio
@@ -35,13 +36,13 @@ PLANS = '{"enterprise": {"requests_per_minute": 100000000, "concurrent_runs": 10
 
 
 def message() -> dict[str, str]:
-    """The data of a `log` event."""
+    """Return the data of a `log` event."""
     head = {"run_id": "run_a", "timestamp": "2026-11-21T10:00:00Z"}
     return {**head, "message": str(time.time_ns()), "level": "info"}
 
 
 async def serve_api(runs: int, missed: int, directory: Path) -> tuple[int, str, SendMessage]:
-    """The facade, with that many claimed runs."""
+    """Start the API server with that many claimed runs."""
     environment = {"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_DATA": str(directory), "CREWYARD_PLANS": PLANS}
     config = parse({**environment, "CREWYARD_PUBLIC_URL": "http://127.0.0.1"})
     store = await Store.open(directory, config.namespace)
@@ -58,7 +59,7 @@ async def serve_api(runs: int, missed: int, directory: Path) -> tuple[int, str, 
             objects.Run({"metadata": metadata, "spec": spec, "status": {}}), datetime.now(UTC)
         )
         claim = ClaimRequest(f"uid-{number}", "pod", "nonce")
-        await store.claims.claim(f"run-{number}", claim, {"deployment_id": "dep_a"}, datetime.now(UTC))
+        await store.claims.grant(f"run-{number}", claim, {"deployment_id": "dep_a"}, datetime.now(UTC))
 
     async def send_message(number: int, count: int = 1) -> None:
         async with store.events.open_writer(f"run-{number}") as log:
@@ -76,7 +77,7 @@ async def serve_api(runs: int, missed: int, directory: Path) -> tuple[int, str, 
 
 
 async def serve_raw(runs: int) -> tuple[int, str, SendMessage]:
-    """Writers in a set, and a loop over them."""
+    """Start a server that loops over a set of writers."""
     readers: list[set[asyncio.StreamWriter]] = [set() for _ in range(runs)]
     last = [0] * runs
 
@@ -97,7 +98,7 @@ async def serve_raw(runs: int) -> tuple[int, str, SendMessage]:
 
 
 async def send_every_second(send_message: SendMessage, number: int) -> None:
-    """A message a second, beginning anywhere within the first."""
+    """Send a message per second, starting at a random time within the first second."""
     next_send = asyncio.get_running_loop().time() + random.random()
     while True:
         await asyncio.sleep(max(0.0, next_send - asyncio.get_running_loop().time()))
@@ -106,7 +107,7 @@ async def send_every_second(send_message: SendMessage, number: int) -> None:
 
 
 async def main(kind: str, runs: int, missed: int) -> None:
-    """Serves until its input ends."""
+    """Serve until standard input ends."""
     with tempfile.TemporaryDirectory() as place:
         port, key, send_message = await (
             serve_api(runs, missed, Path(place)) if kind == "ours" else serve_raw(runs)

@@ -1,7 +1,7 @@
-"""S3: thousands of event streams at once in one process; S4: catching up after 10,000 missed events.
+"""S3: thousands of parallel event streams in one process; S4: catching up after 10,000 missed events.
 
-Server and readers are processes of their own on the loopback, so that the server is what is measured. The
-installation is not touched.
+Server and clients are separate processes on loopback, to measure only the server. The installation is not
+used.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ MEASURED_SECONDS = 10.0
 MISSED_EVENTS = 10_000
 CATCH_UP_COUNT = 12
 READER_PROCESSES = 2
-"""Processes that read."""
+"""Number of client processes."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class StreamServerProcess:
     key: str
 
     def resident(self) -> int:
-        """Its memory, bytes."""
+        """Return its resident memory in bytes."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
         return 1024 * int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
 
     def tell(self, word: str) -> None:
-        """Says a word to it."""
+        """Send it a command."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{word}\n".encode())
 
@@ -64,7 +64,7 @@ async def _read_line(process: asyncio.subprocess.Process) -> list[str]:
     assert process.stdout is not None
     words = (await asyncio.wait_for(process.stdout.readline(), 120)).decode().split(maxsplit=1)
     if not words:
-        raise RuntimeError("a process of the measurement ended early")
+        raise RuntimeError("a process of the measurement exited early")
     return [word.strip() for word in words]
 
 
@@ -76,7 +76,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 @asynccontextmanager
 async def stream_server(kind: str, missed: int = 0) -> AsyncIterator[StreamServerProcess]:
-    """A server of this kind, until it is left."""
+    """Run a server of this kind during the block."""
     process = await _start("bench.api.stream_server", kind, RUN_COUNT, missed)
     try:
         while len(words := await _read_line(process)) != 2 or not words[0].isdigit():
@@ -87,7 +87,7 @@ async def stream_server(kind: str, missed: int = 0) -> AsyncIterator[StreamServe
 
 
 async def broadcast(kind: str, streams: int, seconds: float) -> tuple[list[float], float, int]:
-    """Milliseconds from a message to each of its readers, KiB of memory per idle stream, streams lost."""
+    """Return the message latencies in ms, KiB of memory per idle stream, and the number of lost streams."""
     async with stream_server(kind) as server:
         before = server.resident()
         streams_per_reader = streams // READER_PROCESSES
@@ -119,7 +119,7 @@ async def broadcast(kind: str, streams: int, seconds: float) -> tuple[list[float
 
 
 async def measure(_installation: MeasuredInstallation, streams: int = STREAM_COUNT) -> list[Finding]:
-    """S3."""
+    """Measure S3."""
     findings = []
     for kind in ("raw", "ours"):
         ages, memory, lost = await broadcast(kind, streams, MEASURED_SECONDS)
@@ -137,7 +137,7 @@ async def measure(_installation: MeasuredInstallation, streams: int = STREAM_COU
 
 
 async def connect_idle(streams: int) -> tuple[float, float]:
-    """Seconds until that many streams are open, KiB of memory for each."""
+    """Return the seconds until that many streams are open, and KiB of memory for each."""
     async with stream_server("ours") as server:
         before, started = server.resident(), time.monotonic()
         streams_per_reader = streams // READER_PROCESSES
@@ -155,12 +155,12 @@ async def connect_idle(streams: int) -> tuple[float, float]:
 
 
 async def catch_up(_installation: MeasuredInstallation) -> list[Finding]:
-    """S4."""
+    """Measure S4."""
     values, exact = [], 0
     async with stream_server("ours", MISSED_EVENTS) as server, aiohttp.ClientSession() as session:
         headers = {"Authorization": f"Bearer {server.key}", "Last-Event-ID": "1"}
         for _ in range(CATCH_UP_COUNT):
-            begun, ids = time.monotonic(), []
+            started, ids = time.monotonic(), []
             async with session.get(
                 f"http://127.0.0.1:{server.port}/v1/runs/run_{RUN_COUNT}/events", headers=headers
             ) as answer:
@@ -169,7 +169,7 @@ async def catch_up(_installation: MeasuredInstallation) -> list[Finding]:
                         ids.append(int(line[4:]))
                         if len(ids) == MISSED_EVENTS:
                             break
-            values.append((time.monotonic() - begun) * 1000)
+            values.append((time.monotonic() - started) * 1000)
             exact += ids == list(range(2, MISSED_EVENTS + 2))
     fact = f"exact {exact} times of {CATCH_UP_COUNT}"
     return [Finding("S4", f"{MISSED_EVENTS} missed events → caught up", "ms", values=values[1:], fact=fact)]

@@ -1,11 +1,11 @@
-"""A control plane of its own with nodes that have no machine: etcd, apiserver, scheduler, controllers, kwok.
+"""Control plane with hollow nodes: etcd, apiserver, scheduler, controllers, kwok.
 
-    async with plane(directory) as found:
-        found.kubeconfig
+    async with control_plane(directory) as hollow:
+        hollow.kubeconfig
 
-The programs are those of the ground (`make up`), which is left alone: nothing of a measurement reaches it,
-and what happens to it disturbs none. All processes listen on the loopback alone and end with their parent;
-all else is in `directory`. Called by the measurements on hollow nodes and by the soak.
+It uses the dev cluster's binaries (`make up`) and is isolated from the dev cluster in both directions. All
+processes listen only on loopback and end with their parent; all other state is in `directory`. Called by the
+measurements on hollow nodes and by the soak.
 """
 
 import asyncio
@@ -38,13 +38,13 @@ CRDS = ("project", "deployment", "run")
 
 @dataclass(frozen=True)
 class HollowControlPlane:
-    """A running one. `processes` by name."""
+    """A running control plane; `processes` by name."""
 
     kubeconfig: Path
     processes: dict[str, MeasurementProcess]
 
     async def connect(self, namespace: str) -> KubeClient:
-        """A connection of the administrator's; the caller closes it."""
+        """Return a client with administrator rights; the caller closes it."""
         settings = client.Configuration()
         await config.load_kube_config(config_file=str(self.kubeconfig), client_configuration=settings)
         settings.connection_pool_maxsize = 64
@@ -53,9 +53,9 @@ class HollowControlPlane:
 
 @contextmanager
 def plane_directory() -> Iterator[Path]:
-    """A directory for a plane, one at a time; what an interruption left there goes first.
+    """Yield the directory of a control plane under a lock, after removing leftovers.
 
-    Raises BlockingIOError while another measurement has it.
+    Raises BlockingIOError while another measurement holds the lock.
     """
     directory = from_environment(os.environ).run / "hollow"
     directory.mkdir(parents=True, exist_ok=True)
@@ -70,11 +70,11 @@ def plane_directory() -> Iterator[Path]:
 
 @asynccontextmanager
 async def control_plane(directory: Path) -> AsyncIterator[HollowControlPlane]:
-    """A plane whose nodes are ready and which knows our kinds. Raises ProcessError, GroundError."""
+    """Run a control plane with ready nodes and the CRDs. Raises ProcessError, DevClusterError."""
     settings = from_environment(os.environ)
     kwok = await asyncio.to_thread(go_build.build, settings, go_build.KWOK, Progress())
     if not (settings.bin / "kube-apiserver").exists():
-        raise FileNotFoundError(f"there is no {settings.bin / 'kube-apiserver'}; run `make up` first")
+        raise FileNotFoundError(f"{settings.bin / 'kube-apiserver'} does not exist; run `make up` first")
     directory.mkdir(parents=True, exist_ok=True)
     hollow = HollowControlPlane(directory / "kubeconfig", {})
     async with AsyncExitStack() as stack:
@@ -147,7 +147,7 @@ def _health_check(url: str) -> Callable[[], Awaitable[bool]]:
 
 
 async def _write_credentials(directory: Path, port: int) -> None:
-    """The key that signs tokens of service accounts, and the administrator's token, which clients bring."""
+    """Write the key that signs service account tokens, and the administrator's token."""
     token = secrets.token_hex(32)
     (directory / "tokens.csv").write_text(f"{token},admin,admin,system:masters\n")
     argv = ["openssl", "genrsa", "-out", str(directory / "sa.key"), "2048"]

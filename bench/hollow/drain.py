@@ -1,6 +1,6 @@
-"""T1 on nodes without a machine: the time until many Runs have ended, against as many Jobs and bare Pods.
+"""T1 on hollow nodes: the time until many Runs have finished, against as many Jobs and bare Pods.
 
-All are asked for at once, eight requests at a time; each works for a second.
+All are requested immediately, eight requests in parallel; each works for one second.
 """
 
 from bench.hollow import load
@@ -14,7 +14,7 @@ ROUNDS = 2
 
 
 async def measure(_ground: object, count: int = RUN_COUNT, rounds: int = ROUNDS) -> list[Finding]:
-    """`rounds` of each in turn, after one that is discarded."""
+    """Measure `rounds` of each kind in turn, after a discarded warm-up."""
     with plane_directory() as directory:
         async with control_plane(directory) as hollow, service(directory, hollow) as hollow_service:
             kube = hollow_service.testbed.kube

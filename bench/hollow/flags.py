@@ -1,7 +1,7 @@
-"""The flags of a control plane on the loopback, as on the ground where it matters. Pure.
+"""Flags of a control plane on loopback, equal to the dev cluster's where it matters. Pure.
 
-Called by `bench.hollow.control_plane`. Limits of requests that Kubernetes' own clients keep by themselves are lifted,
-so that the machine is what limits, for them as for us.
+Called by `bench.hollow.control_plane`. The client-side rate limits of Kubernetes' components are lifted, so
+that only the machine limits them, as it does Crewyard.
 """
 
 import json
@@ -16,7 +16,7 @@ Flags = dict[str, object]
 
 
 def kubeconfig(directory: Path, port: int, token: str) -> str:
-    """The administrator's, with the certificate that the apiserver makes at its start."""
+    """Return the administrator's kubeconfig, with the certificate that the apiserver creates at start."""
     cluster = {
         "server": f"https://{HOST}:{port}",
         "certificate-authority": str(directory / "certs" / "apiserver.crt"),
@@ -34,7 +34,7 @@ def kubeconfig(directory: Path, port: int, token: str) -> str:
 
 
 def etcd(directory: Path, port: int) -> Flags:
-    """On the loopback without certificates: there is nothing real in it."""
+    """Return etcd's flags: on loopback without certificates, as it stores no real data."""
     client, peer = f"http://{HOST}:{port}", f"http://{HOST}:{free_port()}"
     return {
         "data-dir": directory / "etcd",
@@ -51,7 +51,7 @@ def etcd(directory: Path, port: int) -> Flags:
 
 
 def apiserver(directory: Path, store: int, port: int) -> Flags:
-    """With a certificate that it makes itself; `store` is the port of etcd."""
+    """Return the apiserver's flags, with a self-signed certificate; `store` is the port of etcd."""
     return {
         "etcd-servers": f"http://{HOST}:{store}",
         "bind-address": HOST,
@@ -69,7 +69,7 @@ def apiserver(directory: Path, store: int, port: int) -> Flags:
 
 
 def controllers(directory: Path) -> Flags:
-    """kube-controller-manager, each of its controllers under an account of its own, as on the ground."""
+    """Return the flags of kube-controller-manager with one service account per controller."""
     return {
         **_client(directory, "controllers"),
         "service-account-private-key-file": directory / "sa.key",
@@ -78,12 +78,12 @@ def controllers(directory: Path) -> Flags:
 
 
 def scheduler(directory: Path) -> Flags:
-    """kube-scheduler."""
+    """Return the flags of kube-scheduler."""
     return _client(directory, "scheduler")
 
 
 def _client(directory: Path, name: str) -> Flags:
-    """A part that is alone in its work and asks the apiserver as often as it likes."""
+    """Return the flags of a component without leader election and client-side rate limits."""
     return {
         "kubeconfig": directory / "kubeconfig",
         "bind-address": HOST,

@@ -1,4 +1,4 @@
-"""Objects made and ended at a plane: as many at once as are allowed, one after the other, until enough.
+"""Workloads for a control plane: objects created up to a concurrency limit until a count is reached.
 
 Called by the measurements on hollow nodes, for Runs, Jobs and bare Pods alike.
 """
@@ -24,7 +24,7 @@ JOB = Kind("batch", "v1", "jobs", "Job")
 
 @dataclass(frozen=True)
 class KindWorkload:
-    """A kind of which each object is one piece of work: how one is made, and when it has ended."""
+    """A kind whose objects each do one piece of work: how to create one, and when it has finished."""
 
     kind: Kind
     body: Callable[[str], dict[str, Any]]
@@ -33,16 +33,17 @@ class KindWorkload:
 
 @dataclass
 class EndTimes:
-    """When which ended, in monotonic seconds from the begin."""
+    """When each object finished, in monotonic seconds from the start."""
 
     at: list[float] = field(default_factory=list)
     seconds: float = 0.0
-    """Until the last one had."""
+    """Until the last one finished."""
 
     def steady(self, in_flight: int) -> float:
-        """How many ended in a second while as many as were allowed were at work.
+        """Return the finished objects per second at full concurrency.
 
-        The first ones begin all at once and wait for one another; at the last ones, nothing new is begun.
+        Excludes the first objects, which start together and delay each other, and the last ones, when nothing
+        new starts.
         """
         at = sorted(self.at)
         first, last = at[in_flight - 1], at[len(at) - in_flight - 1]
@@ -50,13 +51,13 @@ class EndTimes:
 
 
 def runs(deployment: str, **inputs: Any) -> KindWorkload:
-    """Runs of a deployment; `asked` is their input."""
+    """Return Runs of a deployment; `inputs` is their input."""
     spec = {"deployment": deployment, "input": inputs}
     return KindWorkload(RUN, lambda name: {"metadata": {"name": f"run-{name}"}, "spec": spec}, _run_ended)
 
 
 def jobs(like: dict[str, Any]) -> KindWorkload:
-    """Jobs of one pod like a run's, `like` being that one's spec."""
+    """Return Jobs of one pod like a run's; `like` is that pod's spec."""
     spec = {
         "backoffLimit": 0,
         "template": {"metadata": {"labels": SELF_ENDING_LABELS}, "spec": pod_spec(like)},
@@ -69,7 +70,7 @@ def _run_ended(raw: dict[str, Any]) -> bool:
 
 
 def pods(like: dict[str, Any]) -> KindWorkload:
-    """Bare Pods like a run's."""
+    """Return bare Pods like a run's."""
     spec = pod_spec(like)
     return KindWorkload(
         POD, lambda name: {"metadata": {"name": name, "labels": SELF_ENDING_LABELS}, "spec": spec}, _pod_ended
@@ -81,7 +82,7 @@ def _pod_ended(raw: dict[str, Any]) -> bool:
 
 
 def pod_spec(like: dict[str, Any]) -> dict[str, Any]:
-    """A run's pod without what is for the runner."""
+    """Return a run's pod spec without the parts for the runner."""
     dropped = ("activeDeadlineSeconds", "nodeName", "schedulerName", "serviceAccountName", "serviceAccount")
     crew = {key: value for key, value in like["containers"][0].items() if key not in ("env", "envFrom")}
     spec = {key: value for key, value in like.items() if key not in dropped}
@@ -89,9 +90,9 @@ def pod_spec(like: dict[str, Any]) -> dict[str, Any]:
 
 
 async def run_workload(kube: KubeClient, work: KindWorkload, in_flight: int, count: int) -> EndTimes:
-    """Keeps `in_flight` at work until `count` were made; returns when all have ended.
+    """Keep `in_flight` objects working until `count` were created; return when all have finished.
 
-    Raises TimeoutError where they do not.
+    Raises TimeoutError if they do not finish.
     """
     workload_run = _WorkloadRun(kube, work, count)
     started = time.monotonic()
@@ -147,10 +148,10 @@ class _WorkloadRun:
 
 
 async def delete_all(kube: KubeClient, kind: Kind) -> None:
-    """Deletes all of a kind and waits until their pods are gone too. Raises TimeoutError."""
+    """Delete all objects of a kind and wait until their pods are deleted. Raises TimeoutError."""
     async with asyncio.timeout(FINISH_TIMEOUT_SECONDS):
         while (await kube.list(kind)).items:
-            # In the background: with the owner, the collector takes what it owns.
+            # Background deletion: the garbage collector deletes the dependents.
             body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
             await kube.call("DELETE", kind.path(kube.namespace), body=body)
             await asyncio.sleep(0.5)

@@ -1,7 +1,7 @@
-"""T3: memory of controller and facade, idle and with thousands of Runs alive on nodes without a machine.
+"""T3: memory of controller and API server, idle and with thousands of live Runs on hollow nodes.
 
-What a live Run costs is told between two levels of them, after as many have come and gone, so that what a
-process takes once (modules, connections, its heap's first growth) is not in it.
+The cost of a live Run is the difference between two levels, measured after as many Runs have been created and
+deleted. It thus excludes one-time costs of a process (modules, connections, first heap growth).
 """
 
 import asyncio
@@ -24,7 +24,7 @@ async def _settled_memory(hollow_service: HollowService) -> dict[str, ProcessMem
 
 
 async def _start_live_runs(hollow_service: HollowService, count: int, expected_running: int) -> None:
-    """Makes `count` Runs that stay, and returns once `wanted` are shown as Running."""
+    """Create `count` Runs that keep running; return once `expected_running` Runs are Running."""
     workload = load.runs(hollow_service.testbed.deployment, seconds=LIVE_RUN_SECONDS)
     for number in range(count):
         await hollow_service.testbed.kube.create(RUN, workload.body(f"alive-{expected_running}-{number:05d}"))
@@ -37,7 +37,7 @@ async def _start_live_runs(hollow_service: HollowService, count: int, expected_r
 
 
 async def measure(_ground: object, live: int = LIVE_RUNS) -> list[Finding]:
-    """Idle after the start, idle after `live` Runs have come and gone, then with `live` and twice as many."""
+    """Measure idle, idle after `live` Runs were created and deleted, with `live`, and with twice as many."""
     with plane_directory() as directory:
         async with control_plane(directory) as hollow, service(directory, hollow) as hollow_service:
             at_start = await _settled_memory(hollow_service)
@@ -52,7 +52,7 @@ async def measure(_ground: object, live: int = LIVE_RUNS) -> list[Finding]:
 
 
 def finding(name: str, live: int, at_start: ProcessMemory, levels: list[ProcessMemory]) -> Finding:
-    """What the levels (none, `live`, twice as many alive) show of a process. Pure."""
+    """Return the finding for the levels (none, `live`, twice as many) of a process. Pure."""
     idle, loaded, doubled = levels
     mib = 2**20
     second_run_kib = (doubled.private - loaded.private) / live / 1024

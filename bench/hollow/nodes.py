@@ -1,8 +1,8 @@
-"""Nodes without a machine, and what kwok does with the pods on them. Pure; called by `bench.hollow.control_plane`.
+"""Hollow nodes, and kwok's behaviour for their pods. Pure; called by `bench.hollow.control_plane`.
 
-A pod runs as soon as it has its node. Pods of Jobs and bare ones, labelled `ENDS`, end by themselves after
-`WORK_SECONDS`; those of Runs when `bench.hollow.runner` says so, which works as long; what is told to go is
-gone at once.
+A pod is Running as soon as it is bound. Pods of Jobs and bare pods, labelled `SELF_ENDING_LABELS`, end after
+`WORK_SECONDS`; those of Runs when `bench.hollow.runner` reports so, after the same time. Deleted pods
+disappear immediately.
 """
 
 import json
@@ -13,9 +13,9 @@ NODE_COUNT = 4
 WORK_SECONDS = 1.0
 CAPACITY = {"cpu": "4k", "memory": "16Ti", "ephemeral-storage": "64Ti", "pods": "10k"}
 TOLERATION = {"key": KWOK_NODE_KEY, "operator": "Exists", "effect": "NoSchedule"}
-"""For pods that may go there; nothing else does."""
+"""For the pods of measurements; no other pod may run on these nodes."""
 SELF_ENDING_LABELS = {"hollow": "ends"}
-"""A label of pods that end by themselves."""
+"""Labels of pods that end without a runner."""
 _NOW = "{{ Now | Quote }}"
 _READY = ("Initialized", "Ready", "ContainersReady")
 _CONTAINER = """
@@ -26,7 +26,7 @@ _CONTAINER = """
 
 
 def node(number: int) -> dict[str, Any]:
-    """One node, which kwok makes ready."""
+    """Return one node, which kwok makes ready."""
     name = f"hollow-{number}"
     return {
         "apiVersion": "v1",
@@ -42,7 +42,7 @@ def node(number: int) -> dict[str, Any]:
 
 
 def configuration() -> str:
-    """kwok's configuration: JSON documents, which are YAML too."""
+    """Return kwok's configuration: JSON documents, which are also YAML."""
     options = {
         "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
         "kind": "KwokConfiguration",

@@ -1,4 +1,4 @@
-"""One process of a measurement that is no part of the product: started, waited for, ended with its parent."""
+"""Auxiliary process of a measurement: start, wait until ready, end with its parent."""
 
 import asyncio
 import ctypes
@@ -14,16 +14,16 @@ _LIBC = ctypes.CDLL(None)
 
 
 class ProcessError(Exception):
-    """It ended by itself or did not get ready; the text has its last lines."""
+    """The process exited or did not become ready; the text has its last lines."""
 
 
 def _die_with_parent() -> None:
-    # A measurement that is killed leaves nothing running.
+    # A killed measurement leaves nothing running.
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class MeasurementProcess:
-    """`argv`, with all that it prints in `log`."""
+    """Process with the arguments `argv`; `log` gets all its output."""
 
     def __init__(
         self, name: str, argv: list[str], log: Path, environment: Mapping[str, str] | None = None
@@ -34,13 +34,13 @@ class MeasurementProcess:
 
     @property
     def pid(self) -> int:
-        """Its process. Raises ProcessError where it does not live."""
+        """The live process's id. Raises ProcessError if it has exited."""
         if self._process is None or self._process.returncode is not None:
-            raise ProcessError(f"{self.name} does not run:\n{self.tail()}")
+            raise ProcessError(f"{self.name} is not running:\n{self.tail()}")
         return self._process.pid
 
     async def start(self, ready: Callable[[], Awaitable[bool]] | None = None) -> None:
-        """Starts it and returns once `ready` says so. Raises ProcessError."""
+        """Start the process and wait until `ready` returns true. Raises ProcessError."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
@@ -58,12 +58,12 @@ class MeasurementProcess:
             await asyncio.sleep(0.2)
 
     def tail(self, lines: int = 20) -> str:
-        """The end of what it printed."""
+        """Return the last lines of its output."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
 
     async def end(self) -> None:
-        """SIGTERM, and SIGKILL where it does not heed that."""
+        """Send SIGTERM, and SIGKILL if it does not exit in time."""
         process = self._process
         if process is None or process.returncode is not None:
             return

@@ -1,7 +1,7 @@
-"""T4: Runs a second against Jobs a second on nodes without a machine; T3: what each costs its controller.
+"""T4: Runs per second against Jobs per second on hollow nodes; T3: CPU time of their controllers.
 
-Both with the same number at work at any moment, the same pod, the same second of work, in turn on one plane.
-The facade, etcd, apiserver, scheduler and the process that plays the runners share the machine with both.
+Both have the same concurrency, the same pod and the same second of work, in turn on one control plane. The
+API server, etcd, apiserver, scheduler and the process that simulates the runners share the machine with both.
 """
 
 import asyncio
@@ -19,16 +19,16 @@ from crds.kinds import POD, RUN
 
 OBJECTS_IN_FLIGHT = 50
 OBJECTS_PER_ROUND = 250
-"""In a turn: the first and the last 50 do not count for the rate."""
+"""The first and the last 50 do not count for the rate."""
 ROUND_COUNT = 5
 PEER_PROCESS = "kube-controller-manager"
 ARGO_WORKFLOWS_PER_SECOND = (4.5, 13.5)
-"""Workflows a second that Argo published: as it comes, and tuned."""
+"""Published by Argo: with default settings, and tuned."""
 
 
 @dataclass(frozen=True)
 class RateRound:
-    """One side's turn: `rate` a second; processor time by process, for 1,000 of them."""
+    """One side's turn: `rate` per second; CPU time by process, for 1,000 objects."""
 
     rate: float
     cost: dict[str, float]
@@ -37,7 +37,7 @@ class RateRound:
 async def measure_round(
     hollow_service: HollowService, hollow: HollowControlPlane, work: KindWorkload
 ) -> RateRound:
-    """One turn, cleared away afterwards."""
+    """Run one turn and delete its objects."""
     pids = {**hollow_service.pids(), **{name: process.pid for name, process in hollow.processes.items()}}
     before = {name: cpu_seconds(pid) for name, pid in pids.items()}
     ends = await load.run_workload(hollow_service.testbed.kube, work, OBJECTS_IN_FLIGHT, OBJECTS_PER_ROUND)
@@ -47,7 +47,7 @@ async def measure_round(
 
 
 async def workloads(hollow_service: HollowService) -> tuple[KindWorkload, KindWorkload, dict[str, Any]]:
-    """Jobs and Runs, and the spec of a Run's pod, which the Jobs' are like."""
+    """Return Jobs, Runs, and the spec of a Run's pod, which the Jobs copy."""
     runs = load.runs(hollow_service.testbed.deployment)
     await load.run_workload(hollow_service.testbed.kube, runs, 1, 1)
     pod = (await hollow_service.testbed.kube.list(POD)).items[0]
@@ -56,7 +56,7 @@ async def workloads(hollow_service: HollowService) -> tuple[KindWorkload, KindWo
 
 
 async def measure(_ground: object, rounds: int = ROUND_COUNT) -> list[Finding]:
-    """T4 and T3 of `rounds` pairs, after one that is discarded."""
+    """Measure T4 and T3 in `rounds` pairs, after a discarded warm-up."""
     with plane_directory() as directory:
         async with control_plane(directory) as hollow, service(directory, hollow) as hollow_service:
             jobs, runs, _ = await workloads(hollow_service)
@@ -73,7 +73,7 @@ async def measure(_ground: object, rounds: int = ROUND_COUNT) -> list[Finding]:
 
 
 def findings(pairs: list[tuple[RateRound, RateRound]]) -> list[Finding]:
-    """What the rounds show. Pure."""
+    """Return the findings of the rounds. Pure."""
     ours = [run for _, run in pairs[1:]]
     rate = statistics.median(run.rate for run in ours)
     comparison_with_argo = ", ".join(

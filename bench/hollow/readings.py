@@ -1,6 +1,6 @@
-"""What the kernel tells of a process: processor time, memory, open files, threads.
+"""Kernel statistics of a live process: CPU time, memory, open files, threads.
 
-Called by the measurements on hollow nodes and by the soak; `pid` is a process that lives.
+Called by the measurements on hollow nodes and by the soak.
 """
 
 import os
@@ -14,34 +14,34 @@ _KIB = re.compile(r"^(\w+):\s+(\d+) kB$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class ProcessMemory:
-    """Bytes: all that is in memory, and the part of it that no other process shares."""
+    """Bytes: all resident memory, and the part that no other process shares."""
 
     resident: int
     private: int
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time since the process began, with that of children that have ended."""
+    """Return the CPU time since the process started, including children that have exited."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / _TICKS
 
 
 def memory(pid: int) -> ProcessMemory:
-    """Its memory now."""
+    """Return its current memory."""
     return parse(Path(f"/proc/{pid}/smaps_rollup").read_text())
 
 
 def parse(rollup: str) -> ProcessMemory:
-    """The sums of a `smaps_rollup`. Pure."""
+    """Return the sums of a `smaps_rollup`. Pure."""
     sums = {name: int(amount) * 1024 for name, amount in _KIB.findall(rollup)}
     return ProcessMemory(sums["Rss"], sums["Private_Clean"] + sums["Private_Dirty"])
 
 
 def open_files(pid: int) -> int:
-    """How many descriptors are open."""
+    """Return the number of open descriptors."""
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def threads(pid: int) -> int:
-    """How many threads it has."""
+    """Return the number of threads."""
     return sum(1 for _ in Path(f"/proc/{pid}/task").iterdir())

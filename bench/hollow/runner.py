@@ -1,8 +1,8 @@
-"""The runner of many run pods without a machine: what `runner` says to the facade, and what a kubelet tells.
+"""Runner and kubelet of all run pods on hollow nodes, simulated by one process.
 
-`python -m bench.hollow.runner NAMESPACE` follows the pods of runs. For each that runs it claims the run with
-the pod's own token, says what its input asks for (`seconds` of work, `events` lines), reports a result, and
-marks the pod as ended. Started by `bench.hollow.service`; ends by a signal.
+`python -m bench.hollow.runner NAMESPACE` watches the pods of runs. For each running pod it claims the run
+with the pod's own token, follows the run's input (`seconds` of work, `events` lines), posts a result, and
+marks the pod as ended. Started by `bench.hollow.service`; ends on a signal.
 """
 
 import asyncio
@@ -29,18 +29,18 @@ RUN_POD_SELECTOR = f"{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
 
 
 class ClaimLost(Exception):
-    """The run is not this pod's, or not any more."""
+    """The pod does not own the run, or no longer."""
 
 
 class HollowRunner:
-    """All run pods of a namespace."""
+    """Runner of all run pods of a namespace."""
 
     def __init__(self, kube: KubeClient) -> None:
         self._kube = kube
         self._begun: dict[str, asyncio.Task[None]] = {}
 
     async def follow(self) -> None:
-        """Sees every pod that runs, by list and watch; ends only by being cancelled."""
+        """Handle every running pod, by list and watch; ends only by cancellation."""
         version = ""
         while True:
             try:
@@ -62,7 +62,7 @@ class HollowRunner:
         uid = pod["metadata"]["uid"]
         if pod.get("status", {}).get("phase") == "Running" and uid not in self._begun:
             self._begun[uid] = task = asyncio.ensure_future(self._play(pod))
-            # A pod that has ended is not Running again; the late news of it come within seconds.
+            # An ended pod is never Running again; its late events arrive within seconds.
             task.add_done_callback(
                 lambda _: asyncio.get_running_loop().call_later(60, self._begun.pop, uid, None)
             )
@@ -73,13 +73,13 @@ class HollowRunner:
         }
         code = 0
         try:
-            # As each pod has connections of its own.
+            # Each real pod has its own connections.
             async with aiohttp.ClientSession(timeout=CALL_TIMEOUT) as session:
                 await self._run(session, environment, pod["metadata"]["uid"])
         except ClaimLost:
             code = 77
         except TimeoutError:
-            print(f"{pod['metadata']['name']}: the facade does not answer", flush=True)
+            print(f"{pod['metadata']['name']}: the API server does not respond", flush=True)
             code = 78
         await self._ended(pod, code)
 
@@ -115,14 +115,15 @@ class HollowRunner:
 
     @staticmethod
     def _line(number: int) -> dict[str, Any]:
-        data = {"message": f"line {number} of a crew that is not there", "level": "info"}
+        data = {"message": f"line {number} of a hollow crew", "level": "info"}
         return {"seq": number, "type": "log", "time": format_time(datetime.now(UTC)), "data": data}
 
     async def _call(
         self, session: aiohttp.ClientSession, environment: dict[str, str], endpoint: str, body: dict[str, Any]
     ) -> dict[str, Any]:
-        """One call as the runner makes it, again where it may pass. Raises Gone, TimeoutError."""
-        url = f"{environment['CREWYARD_INTERNAL_URL']}/internal/v1/runs/{environment['CREWYARD_RUN']}/{endpoint}"
+        """Call the API as the runner does; retry temporary errors. Raises ClaimLost, TimeoutError."""
+        runs = f"{environment['CREWYARD_INTERNAL_URL']}/internal/v1/runs"
+        url = f"{runs}/{environment['CREWYARD_RUN']}/{endpoint}"
         headers = {"Authorization": f"Bearer {environment['CREWYARD_TOKEN']}"}
         pause = 0.1
         async with asyncio.timeout(CALL_RETRY_SECONDS):
@@ -141,7 +142,7 @@ class HollowRunner:
                 pause = min(2 * pause, MAX_RETRY_DELAY_SECONDS)
 
     async def _ended(self, pod: dict[str, Any], code: int) -> None:
-        """What the kubelet writes when the runner has ended."""
+        """Write the status that a kubelet writes when the runner has exited."""
         now = format_second(datetime.now(UTC))
         container = pod["spec"]["containers"][0]
         state = {"terminated": {"exitCode": code, "startedAt": now, "finishedAt": now, "reason": "Completed"}}
@@ -162,7 +163,7 @@ class HollowRunner:
 
 
 async def main(namespace: str) -> None:
-    """Plays until it is ended."""
+    """Run until terminated."""
     kube = await KubeClient.connect(namespace, "hollow-runner")
     await HollowRunner(kube).follow()
 

@@ -1,7 +1,7 @@
-"""Crewyard on a plane of its own: facade and controller of this tree, and the process that is all runners.
+"""Crewyard on a separate control plane: API server, controller, and one process for all runners.
 
-    async with service(directory, found_plane) as found:
-        await found.testbed.ask("POST", "/v1/runs", {"deployment": found.testbed.project})
+    async with service(directory, hollow) as hollow_service:
+        await hollow_service.testbed.ask("POST", "/v1/runs", {"deployment": hollow_service.testbed.project})
 
 Called by the measurements on hollow nodes and by the soak.
 """
@@ -28,9 +28,9 @@ from tests.testbed.ports import free_port
 
 NAMESPACE = "hollow"
 CONCURRENT_RUNS = 5000
-"""Runs at once that the project's plan allows: more than any measurement has."""
+"""Limit of the project's plan: more than any measurement needs."""
 INVALID_REGISTRY = "registry.invalid"
-"""Nothing is pulled or pushed: there is no container."""
+"""There are no containers, so nothing is pulled or pushed."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class HollowService:
     runner: MeasurementProcess
 
     def pids(self) -> dict[str, int]:
-        """Of the processes of the product."""
+        """Return the pids of Crewyard's processes."""
         pids = {child.name: child.pid for child in (self.testbed.controller, self.testbed.api)}
         return {name: pid for name, pid in pids.items() if pid is not None}
 
@@ -50,7 +50,7 @@ class HollowService:
 async def service(
     directory: Path, plane: HollowControlPlane, settings: Mapping[str, str] | None = None
 ) -> AsyncIterator[HollowService]:
-    """Both processes, ready, with a project whose deployment is active; `settings` are variables of both."""
+    """Run both processes with a project whose deployment is active; `settings` are variables of both."""
     admin_key = api_keys.generate()
     ports = free_port(), free_port()
     environment = {**_settings(directory, plane, admin_key, *ports), **(settings or {})}

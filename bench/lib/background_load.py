@@ -1,4 +1,4 @@
-"""Work that goes on beside a measurement and has no end of its own. Called by `peak` and `rotations`."""
+"""Endless background work beside a measurement. Called by `watch_peak` and `count_rotations`."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ from typing import Any
 
 @contextlib.asynccontextmanager
 async def background_task(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Does `work` while the block lasts, and ends it; what it raised is let go."""
+    """Run `work` during the block, then cancel it; ignore its exceptions."""
     task = asyncio.ensure_future(work)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Processor time that controller and facade have used so far, by their own metrics. For `bench.runs.drain`."""
+"""CPU time of controller and API server so far, from their metrics. Called by `bench.runs.drain`."""
 
 from bench.lib.installation import MeasuredInstallation
 from bench.runs.writes import metric_sum
@@ -8,7 +8,7 @@ _PORTS = {"controller": 9090, "api": 8080}
 
 
 async def process_cpu_seconds(installation: MeasuredInstallation) -> tuple[float, float]:
-    """Of the controller's process and of the facade's, since each began."""
+    """Return the CPU seconds of the controller and of the API server since their start."""
     values = []
     for name in PROCESSES:
         service = f"/api/v1/namespaces/crewyard-system/services/crewyard-{name}:{_PORTS[name]}"

@@ -1,7 +1,7 @@
-"""The table of docs/figures.md, made of the measurements in bench/measurements: `python -m bench.lib.figures_page` makes it.
+"""The table of docs/figures.md, generated from bench/measurements by `python -m bench.lib.figures_page`.
 
-Each row is a finding as it was measured, with what it should be (`bench.lib.goals`). A unit test holds the page
-to it.
+Each row is a finding as measured, with its goals (`bench.lib.goals`). A unit test checks that the page is
+current.
 """
 
 import re
@@ -25,7 +25,7 @@ _LOAD = re.compile(r"load ([\d.]+)")
 
 
 def row(record: Mapping[str, Any], by: str) -> str:
-    """A finding's row. Pure."""
+    """Return a finding's row. Pure."""
     unit, peer = str(record.get("unit", "")), str(record.get("peer", ""))
     our_text, peer_text, ratio = str(record.get("fact", "")), peer, ""
     if "comparison" in record:
@@ -47,7 +47,7 @@ def row(record: Mapping[str, Any], by: str) -> str:
 
 
 def table(measurements: Iterable[Mapping[str, Any]], order: Sequence[str]) -> str:
-    """All rows, measurements in the order of their names. Pure."""
+    """Return all rows, measurements in the order of their names. Pure."""
     position = {name: number for number, name in enumerate(order)}
     lines = list(HEAD)
     for measurement in sorted(
@@ -61,7 +61,7 @@ def table(measurements: Iterable[Mapping[str, Any]], order: Sequence[str]) -> st
 
 
 def with_table(page: str, new_table: str) -> str:
-    """The page with this table. Raises ValueError where it has no place for one."""
+    """Return the page with this table. Raises ValueError if the page lacks the markers."""
     before, begin, after_begin = page.partition(BEGIN)
     _, end, after = after_begin.partition(END)
     if not begin or not end:
@@ -83,7 +83,7 @@ def _ratio(value: float) -> str:
 
 
 def main() -> None:
-    """Writes the page."""
+    """Write the page."""
     from bench.__main__ import MEASURES
 
     PAGE.write_text(with_table(PAGE.read_text(), table(results.read_all(), list(MEASURES))))

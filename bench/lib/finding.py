@@ -1,4 +1,4 @@
-"""One measured thing: what it is, its unit, its numbers. Made by measurements, written by __main__."""
+"""One measured thing: its name, unit and numbers. Created by measurements, printed by __main__."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,7 +9,7 @@ from bench.lib.statistics import Pair, compare, spread
 
 @dataclass(frozen=True)
 class Finding:
-    """Pairs (peer, ours), or values of ours alone, or a plain fact; `peer` says what ours is held against."""
+    """Pairs (peer, ours), or values of ours alone, or a plain fact; `peer` names the comparison."""
 
     code: str
     what: str
@@ -20,7 +20,7 @@ class Finding:
     fact: str = ""
 
     def line(self) -> str:
-        """For people."""
+        """Return the line for people."""
         parts = [self.fact] if self.fact else []
         if self.pairs:
             parts.append(compare(self.pairs).line(self.unit))
@@ -30,7 +30,7 @@ class Finding:
         return f"{self.code} {self.what}{peer_note}: {'; '.join(parts)}"
 
     def record(self) -> dict[str, Any]:
-        """For the result file, with every number."""
+        """Return the record for the result file, with every number."""
         document = {key: value for key, value in asdict(self).items() if value}
         if self.pairs:
             document["comparison"] = asdict(compare(self.pairs))

@@ -1,7 +1,7 @@
-"""What each figure should be: the numbers this project wants to reach, and whether a finding does.
+"""Goals of the figures, and whether a finding reaches them. Pure.
 
-Pure. A goal is about the ratio of a comparison, a median or p99 of ours, or a number of a finding's fact,
-which a pattern finds there. Called by `bench.lib.figures_page`.
+A goal limits the ratio of a comparison, a median or p99 of ours, or a number in a finding's fact, which a
+pattern extracts. Called by `bench.lib.figures_page`.
 """
 
 import re
@@ -17,37 +17,37 @@ Reader = Callable[[Record], float]
 
 
 def ratio(record: Record) -> float:
-    """Ours by the peer's: the median of the pairs' ratios."""
+    """Return ours / peer: the median of the pairs' ratios."""
     return float(record["comparison"]["ratio"])
 
 
 def p99_ratio(record: Record) -> float:
-    """The p99 of ours by that of the peer, pooled."""
+    """Return the p99 of ours / that of the peer, pooled."""
     comparison = record["comparison"]
     return float(comparison["ours_p99"] / comparison["peer_p99"])
 
 
 def median(record: Record) -> float:
-    """Of ours, in the finding's unit."""
+    """Return the median of ours, in the finding's unit."""
     return float(
         record["comparison"]["ours"] if "comparison" in record else statistics.median(record["values"])
     )
 
 
 def p99(record: Record) -> float:
-    """Of ours, in the finding's unit."""
+    """Return the p99 of ours, in the finding's unit."""
     if "comparison" in record:
         return float(record["comparison"]["ours_p99"])
     return percentile(record["values"], 0.99)
 
 
 def median_difference(record: Record) -> float:
-    """How much ours is above the peer's, at the median of the pairs."""
+    """Return ours - peer, the median over the pairs."""
     return statistics.median(ours - peer for peer, ours in without_warmup(record["pairs"]))
 
 
 def fact_number(pattern: str) -> Reader:
-    """The number that the pattern's first group finds in the fact."""
+    """Return a reader of the number in the pattern's first group in the fact."""
 
     def read(record: Record) -> float:
         match = re.search(pattern, record.get("fact", ""))
@@ -60,7 +60,7 @@ def fact_number(pattern: str) -> Reader:
 
 @dataclass(frozen=True)
 class Goal:
-    """At most, or at least, so much of what `reading` reads; `words` say of what, if not of the ratio."""
+    """An upper bound, or a lower bound, of what `reading` returns; `words` name it if it is not the ratio."""
 
     code: str
     what: str
@@ -71,7 +71,7 @@ class Goal:
     peer: str = ""
 
     def concerns(self, record: Record) -> bool:
-        """Whether it is about this finding: `what` and `peer` are beginnings of its own."""
+        """Return whether it applies to this finding: `what` and `peer` are prefixes of the finding's."""
         return (
             record["code"] == self.code
             and str(record["what"]).startswith(self.what)
@@ -79,20 +79,20 @@ class Goal:
         )
 
     def reached(self, record: Record) -> bool:
-        """Whether the finding's number, as it is printed, is within the bound. Raises ValueError."""
+        """Return whether the finding's number, as printed, is within the bound. Raises ValueError."""
         value = round(self.reading(record), 3)
         return value >= self.bound if self.least else value <= self.bound
 
     def line(self, record: Record) -> str:
-        """For the table."""
+        """Return the text for the table."""
         text = f"{'≥' if self.least else '≤'} {self.bound:g}{f' {self.words}' if self.words else ''}"
         if self.reading in (p99, p99_ratio) and _value_count(record) < MIN_PAIRS_FOR_P99:
-            return f"{text}: not told by so few"
+            return f"{text}: too few values for a p99"
         return text if self.reached(record) else f"**{text}: missed**"
 
 
 def _value_count(record: Record) -> int:
-    """How many values the figure is of."""
+    """Return the number of values behind the figure."""
     return int(record["comparison"]["pairs"] if "comparison" in record else len(record["values"]))
 
 
@@ -147,5 +147,5 @@ GOALS = (
 
 
 def goals_of(record: Record) -> list[str]:
-    """What is wanted of this finding, a line each; empty where there is no goal."""
+    """Return the goals of this finding, one line each; empty if there are none."""
     return [goal.line(record) for goal in GOALS if goal.concerns(record)]

@@ -1,4 +1,4 @@
-"""What measurements share: the installation, a line to its apiserver, a crew that does nothing."""
+"""Shared base of measurements: the installation, an apiserver client, a minimal crew."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -57,32 +57,32 @@ class MeasuredInstallation:
 
     @classmethod
     async def open(cls) -> "MeasuredInstallation":
-        """The installation that `make env` names."""
+        """Connect to the installation that `make env` names."""
         return cls(await Yard.open(), await KubeClient.connect(NAMESPACE, "bench"))
 
     async def close(self) -> None:
-        """Deletes what was made and closes the connections."""
+        """Delete the created projects and close the connections."""
         for project in self.projects:
             await self.testbed.kubectl("delete", "cproj", project, "--ignore-not-found", "--wait=false")
         await self.kube.close()
         await self.testbed.close()
 
     async def project(self, plan: str = "enterprise") -> Workshop:
-        """A new project; it goes at the end."""
+        """Create a project; `close` deletes it."""
         name = f"bench-{secrets.token_hex(3)}"
         await self.testbed.post("/v1/projects", {"name": name, "plan": plan})
         self.projects.append(name)
         return Workshop(self.testbed, name)
 
     async def crew(self) -> Workshop:
-        """The project of the crew above, built once; `deployment` is its id."""
+        """Return the project of the crew above, built once; sets `deployment` to its id."""
         if self._crew is None:
             self._crew = await self.project()
             self.deployment = await self._crew.built({"main.py": CODE})
         return self._crew
 
     async def finished(self, run: str, seconds: float = 300) -> dict[str, Any]:
-        """A run, once it has ended."""
+        """Return a run after it has finished."""
         ended_run: dict[str, Any] = await eventually(
             lambda: self.testbed.get(f"/v1/runs/{run}"),
             lambda body: body["completed_at"] is not None,
@@ -92,5 +92,5 @@ class MeasuredInstallation:
 
     @property
     def object_name(self) -> str:
-        """The Deployment object's name."""
+        """Name of the Deployment object."""
         return self.deployment.replace("_", "-", 1)

@@ -1,4 +1,4 @@
-"""What the machine is, printed beside every figure."""
+"""Description of the machine, printed beside every figure."""
 
 import os
 import platform
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def describe_machine() -> str:
-    """Cores, memory, kernel."""
+    """Return cores, memory, kernel and load."""
     kib = next(line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal"))
     gib = int(kib.split()[1]) / 2**20
     kernel = platform.release().partition("-")[0]

@@ -1,4 +1,4 @@
-"""The peers: bare Pods and Jobs that are like a run's pod in everything but the runner."""
+"""Peers of runs: bare Pods and Jobs equal to a run's pod except for the runner."""
 
 import secrets
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _COPIED_FIELDS = ("resources", "securityContext")
 
 
 async def template(installation: MeasuredInstallation) -> dict[str, Any]:
-    """The spec of a run's pod, for its peers to be like."""
+    """Return the spec of a run's pod, which the peers copy."""
     await installation.crew()
     run = await installation.testbed.post("/v1/runs", {"deployment": installation.deployment})
     name = run["id"].replace("_", "-", 1)
@@ -26,7 +26,7 @@ async def template(installation: MeasuredInstallation) -> dict[str, Any]:
 
 
 def pod_spec(like: Mapping[str, Any], script: str = SCRIPT) -> dict[str, Any]:
-    """The spec of a pod that runs a Python one-liner in the same image under the same limits."""
+    """Return the spec of a pod that runs a Python one-liner in the same image under the same limits."""
     crew = like["containers"][0]
     return {
         "restartPolicy": "Never",
@@ -46,12 +46,12 @@ def pod_spec(like: Mapping[str, Any], script: str = SCRIPT) -> dict[str, Any]:
 
 
 def pod(like: Mapping[str, Any], script: str = SCRIPT) -> dict[str, Any]:
-    """A Pod with that spec and a name of its own."""
+    """Return a Pod with that spec and a new name."""
     return {"metadata": {"name": f"bench-{secrets.token_hex(5)}"}, "spec": pod_spec(like, script)}
 
 
 def job(like: Mapping[str, Any], script: str = SCRIPT) -> dict[str, Any]:
-    """A Job of one such pod."""
+    """Return a Job of one such pod."""
     return {
         "metadata": {"name": f"bench-{secrets.token_hex(5)}"},
         "spec": {"backoffLimit": 0, "template": {"spec": pod_spec(like, script)}},
@@ -59,12 +59,12 @@ def job(like: Mapping[str, Any], script: str = SCRIPT) -> dict[str, Any]:
 
 
 async def log(installation: MeasuredInstallation, name: str, stamps: bool = False) -> str:
-    """What a pod printed, with the container runtime's time stamps if asked for."""
+    """Return a pod's log, with the container runtime's timestamps if `stamps`."""
     return await installation.testbed.kubectl("logs", name, *(["--timestamps"] if stamps else []))
 
 
 async def first_line(installation: MeasuredInstallation, name: str) -> float:
-    """When a pod's first line was written, in epoch seconds, by the container log's nanoseconds."""
+    """Return when the pod's first line was written, in epoch seconds, from the container log."""
     stamp = (await log(installation, name, stamps=True)).split(" ", 1)[0]
     whole, _, fraction = stamp.rstrip("Z").partition(".")
     return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{fraction or 0}")
@@ -73,7 +73,7 @@ async def first_line(installation: MeasuredInstallation, name: str) -> float:
 async def wait_finished(
     installation: MeasuredInstallation, name: str, seconds: float = 120
 ) -> dict[str, Any]:
-    """A pod, once it has ended."""
+    """Return a pod after it has ended."""
     finished_pod: dict[str, Any] = await eventually(
         lambda: installation.kube.get(POD, name),
         lambda body: body is not None and body["status"].get("phase") in ("Succeeded", "Failed"),

@@ -1,6 +1,6 @@
-"""The measurements that the documentation shows, a file of numbers each in bench/measurements. Called by `bench`.
+"""Measurements shown in the documentation, one JSON file each in bench/measurements. Called by `bench`.
 
-`python -m bench --keep NAME` writes it anew, so that all rows of a measurement are of one run.
+`python -m bench --keep NAME` replaces the whole file, so all rows of a measurement are from one run.
 """
 
 import json
@@ -14,14 +14,14 @@ DIGITS = 6
 
 
 def result_file(name: str, count: int | None) -> Path:
-    """Where the numbers of a measurement lie, those of another count apart."""
+    """Return the file of a measurement; another count has a separate file."""
     return DIRECTORY / (f"{name}.json" if count is None else f"{name}-{count}.json")
 
 
 def write(
     name: str, count: int | None, started: datetime, machine: str, findings: Sequence[dict[str, Any]]
 ) -> Path:
-    """Writes them; `machine` is what was told of it before the measurement began. Raises OSError."""
+    """Write the findings; `machine` is the description from before the measurement. Raises OSError."""
     DIRECTORY.mkdir(exist_ok=True)
     file = result_file(name, count)
     command = name if count is None else f"{name}={count}"
@@ -36,12 +36,12 @@ def write(
 
 
 def read_all() -> list[dict[str, Any]]:
-    """All that is kept, in no particular order. Raises OSError, ValueError."""
+    """Return all stored measurements, unordered. Raises OSError, ValueError."""
     return [json.loads(file.read_text()) for file in sorted(DIRECTORY.glob("*.json"))]
 
 
 def _rounded(value: Any) -> Any:
-    """The same with as many digits as say anything."""
+    """Return the value with significant digits only."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):

@@ -1,8 +1,7 @@
-"""Numbers and what may be said about them: medians of pairs, with their spread.
+"""Statistics of measurements: medians of pairs, with their spread. Pure.
 
-Pure. A pair is one measurement of the peer and one of ours, taken one after
-the other; the first pair warms up and is discarded by rule, unless it is the
-only one.
+A pair is one measurement of the peer and one of ours, taken one after the other; the first pair is a warm-up
+and discarded, unless it is the only one.
 """
 
 import math
@@ -12,12 +11,12 @@ from dataclasses import dataclass
 
 Pair = tuple[float, float]
 MIN_PAIRS_FOR_P99 = 100
-"""From so many pairs on, something can be said of the slowest hundredth."""
+"""With fewer pairs no p99 is reported."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What pairs (peer, ours) show, in the unit they were taken in."""
+    """Result of pairs (peer, ours), in their unit."""
 
     pairs: int
     peer: float
@@ -30,7 +29,7 @@ class Comparison:
     discarded: int = 1
 
     def line(self, unit: str) -> str:
-        """For people."""
+        """Return the line for people."""
         if not self.discarded:
             return (
                 f"ours {self.ours:.3g} {unit}, peer {self.peer:.3g} {unit}; ratio {self.ratio:.2f} "
@@ -49,18 +48,18 @@ class Comparison:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` of them lie, by the nearest rank."""
+    """Return the value below which `share` of the values lie, by nearest rank."""
     ranked = sorted(values)
     return ranked[max(0, math.ceil(share * len(ranked)) - 1)]
 
 
 def without_warmup(pairs: Sequence[Pair]) -> Sequence[Pair]:
-    """All pairs but the first, or the only one."""
+    """Return all pairs but the first, or the only one."""
     return pairs[1:] or pairs
 
 
 def compare(pairs: Sequence[Pair]) -> Comparison:
-    """Compares those that are counted. Raises ValueError where there is none."""
+    """Compare the pairs without the warm-up. Raises ValueError if there are none."""
     if not pairs:
         raise ValueError("a comparison needs a pair")
     counted_pairs = without_warmup(pairs)
@@ -80,5 +79,5 @@ def compare(pairs: Sequence[Pair]) -> Comparison:
 
 
 def spread(values: Sequence[float], unit: str) -> str:
-    """Median, least and greatest, for people."""
+    """Return median, minimum and maximum as text."""
     return f"{statistics.median(values):.3g} {unit} ({min(values):.3g} to {max(values):.3g}, n={len(values)})"

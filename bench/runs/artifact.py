@@ -1,9 +1,8 @@
-"""A1: a GiB in the pod → stored, by the runner's own code, against a plain copy to the same store; and back.
+"""A1: upload of 1 GiB by the runner's code, against a plain copy to the same store; and download.
 
-The peer of a directory is a copy and its fsync, once by the kernel alone, and once with a hash of what is
-read, as tools do that copy between stores; of a bucket it is the object-store library's own upload of the
-file, in parts, which hashes nothing. The facade is a process of its own; its memory is what it held at most
-while the GiB went in, and out.
+The peer of a directory is a copy and fsync: once by the kernel alone, and once with a hash of the content, as
+tools that copy between stores compute. The peer of a bucket is the object-store library's multipart upload,
+without a hash. The API server is a separate process; its memory is the peak during upload and download.
 """
 
 import asyncio
@@ -41,7 +40,7 @@ NAME = "large.bin"
 
 
 def resident_mib(pid: int, peak: bool = False) -> float:
-    """MiB that a process holds, or held at most since `forget`."""
+    """Return the resident memory of a process in MiB, or its peak since `reset_peak`."""
     text = Path(f"/proc/{pid}/status").read_text()
     match = re.search(r"VmHWM:\s+(\d+)" if peak else r"VmRSS:\s+(\d+)", text)
     assert match is not None
@@ -49,12 +48,12 @@ def resident_mib(pid: int, peak: bool = False) -> float:
 
 
 def reset_peak(pid: int) -> None:
-    """The greatest amount begins anew."""
+    """Reset the peak memory of a process."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 async def measure(_installation: MeasuredInstallation) -> list[Finding]:
-    """A1, into a directory and into a bucket."""
+    """Measure A1, into a directory and into a bucket."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("CREWYARD_BENCH_DIRECTORY")) as root:
         directory = Path(root)
         (directory / "artifacts").mkdir()
@@ -133,7 +132,7 @@ def _run_client(address: str, key: str) -> RunAPIClient:
 
 
 def _upload_seconds(run_client: RunAPIClient, directory: Path) -> float:
-    """The runner's way: hashed, sent, hashed and stored there, acknowledged."""
+    """Return the seconds of the runner's upload: hash, send, hash and store there, acknowledge."""
     [file], _ = scan(str(directory / "artifacts"))
     started = time.monotonic()
     upload_file(run_client, str(directory / "artifacts"), file, False, lambda _: True)

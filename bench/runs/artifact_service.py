@@ -1,8 +1,8 @@
-"""The facade over a store of its own, without a cluster: the process whose memory A1 looks at.
+"""API server with a separate store and without a cluster, for the memory figures of A1.
 
-python -m bench.runs.artifact_service DIRECTORY BUCKET_URL|- RUN TOKEN_KEY ADMIN_KEY_ID ADMIN_KEY_HASH
+python -m bench.runs.artifact_service DIRECTORY BUCKET_URL or - RUN TOKEN_KEY ADMIN_KEY_ID ADMIN_KEY_HASH
 
-Makes a claimed run, prints its port, and serves until it is ended. Started by `bench.runs.artifact`.
+Creates a claimed run, prints its port, and serves until terminated. Started by `bench.runs.artifact`.
 """
 
 import asyncio
@@ -35,13 +35,13 @@ async def _prepare(store: Store, run: str) -> None:
     spec = {"project": "bench", "deployment": "dep-bench"}
     body = {"metadata": {**metadata, "name": run, "uid": UID}, "spec": spec, "status": {}}
     await store.run_writer.observe(Run(body), datetime.now(UTC))
-    await store.claims.claim(
+    await store.claims.grant(
         run, ClaimRequest(UID, POD, NONCE), {"deployment_id": "dep_bench"}, datetime.now(UTC)
     )
 
 
 async def serve(place: Path, bucket: str | None, run: str, token_key: str, admin: StoredKey) -> None:
-    """Until cancelled."""
+    """Serve until cancelled."""
     store = await Store.open(place, "crews", blobs_url=bucket)
     await _prepare(store, run)
     kube = KubeClient(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
@@ -56,7 +56,7 @@ async def serve(place: Path, bucket: str | None, run: str, token_key: str, admin
 
 
 if __name__ == "__main__":
-    # Nobody reads its output but for the port.
+    # Its only output is the port.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     directory, url, name, key, key_id, digest = sys.argv[1:]
     holder = StoredKey(key_id, digest, "bench", frozenset({"admin"}), None, "enterprise")

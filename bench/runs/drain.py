@@ -1,6 +1,6 @@
-"""T1: the time until many Runs have ended, against as many bare Pods and as many default Jobs.
+"""T1: the time until many Runs have finished, against as many bare Pods and as many default Jobs.
 
-With it, the processor time of our two processes for each Run: it says what a shared machine's clock cannot.
+Also the CPU time of controller and API server per Run, which does not depend on the load of a shared machine.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from crds.objects import Run
 PARALLEL_CREATES = 8
 ROUND_COUNT = 3
 SINGLE_ROUND_COUNT = 500
-"""So many take one round: a quarter of an hour, against which a warming up is nothing."""
+"""From this count on, one round: it takes a quarter of an hour, so a warm-up does not matter."""
 
 
 async def _drain(
@@ -28,7 +28,7 @@ async def _drain(
     bodies: list[dict[str, Any]],
     ended: Callable[[dict[str, Any]], bool],
 ) -> float:
-    """Creates all, eight at a time, and waits by a watch until the last has ended; seconds."""
+    """Create all, eight in parallel, and watch until the last has finished; return the seconds."""
     waiting = {body["metadata"]["name"] for body in bodies}
     slots = asyncio.Semaphore(PARALLEL_CREATES)
     version = (await installation.kube.list(kind)).resource_version
@@ -75,7 +75,7 @@ def _pod_ended(raw: dict[str, Any]) -> bool:
 
 
 async def measure(installation: MeasuredInstallation, count: int = 100) -> list[Finding]:
-    """T1 for `count` of each; the first of the rounds is discarded, where there are several."""
+    """Measure T1 with `count` of each; discard the first round if there are several."""
     pod_spec = await pods.template(installation)
 
     async def of_pods() -> float:

@@ -1,7 +1,7 @@
 """L5: the runner's start → the crew's first line, against `python3 -c` of the same crew in the same image.
 
-Both are told by the crew itself: the clock of the machine less the start of process 1, which the kernel
-counts in hundredths of a second, on both sides alike.
+The crew itself reports both: the machine's clock minus the start of process 1, which the kernel stores in
+hundredths of a second for both.
 """
 
 from bench.lib import pods
@@ -14,7 +14,7 @@ SCRIPT = "import json, main; print(json.dumps(main.since_start())); main.kickoff
 
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """L5."""
+    """Measure L5."""
     pod_spec = await pods.template(installation)
     pairs = []
     for _ in range(PAIR_COUNT):

@@ -1,4 +1,4 @@
-"""Resident memory of controller and facade, read from their own /proc, before and after fifty runs."""
+"""Resident memory of controller and API server, from their /proc, before and after fifty runs."""
 
 from bench.lib.finding import Finding
 from bench.lib.installation import MeasuredInstallation
@@ -8,7 +8,7 @@ RUN_COUNT = 50
 
 
 async def resident_mib(installation: MeasuredInstallation, deployment: str) -> float:
-    """MiB of the process of one of our Deployments."""
+    """Return the MiB of the process of one of Crewyard's Deployments."""
     status = await installation.testbed.kubectl(
         "-n", SYSTEM, "exec", f"deploy/{deployment}", "--", "cat", "/proc/1/status"
     )
@@ -17,7 +17,7 @@ async def resident_mib(installation: MeasuredInstallation, deployment: str) -> f
 
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """Both processes, idle and later."""
+    """Measure both processes, idle and after the runs."""
     await installation.crew()
     services = ("controller", "api")
     idle = [await resident_mib(installation, f"crewyard-{service}") for service in services]

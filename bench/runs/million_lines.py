@@ -1,11 +1,11 @@
-"""S2: a program prints a million lines, over ten rotations of its log and more: lost, doubled, reordered.
+"""S2: a program prints a million lines over ten and more log rotations: lost, duplicated, reordered lines.
 
-Ours is a run of it, read at the API's event stream. The peer is a bare Job of the same image and limits that
-prints the same, read by `kubectl logs -f`. Beside it, what `kubectl logs -f` shows of our own pod: there the
-runner repeats the crew's lines, and leaves some out where the reader does not keep up, which it says itself.
+Ours is a run, read at the API's event stream. The peer is a bare Job of the same image and limits that prints
+the same, read by `kubectl logs -f`. Also shown: `kubectl logs -f` of the run's own pod, where the runner
+repeats the crew's lines and omits some if the reader is too slow, which it reports.
 
-The kubelet looks every ten seconds whether a log has grown beyond 10 MiB. The pace makes 1.6 MB a second of
-the lines with their time stamps, so that every look rotates; on a slower machine every second one.
+The kubelet checks every ten seconds whether a log exceeds 10 MiB. The pace gives 1.6 MB per second including
+timestamps, so every check rotates; on a slower machine every second one.
 """
 
 import asyncio
@@ -25,25 +25,25 @@ from tests.e2e.yard import eventually
 
 LINE_COUNT = 1_000_000
 LINES_PER_SECOND = 8000
-"""Lines a second."""
+"""Pace of the program."""
 _OMITTED_NOTE = re.compile(rb"\[runner\] (\d+) lines are not repeated")
 _LINE = re.compile(rb"(\d{7}) x{160}\n")
 _RUNNER_PREFIXES = (b"[runner] ", b"crewyard: ")
-"""How lines of the runner's own begin."""
+"""Prefixes of the runner's own lines."""
 
 
 @dataclass
 class LogLines:
-    """What a reader of a pod's log was shown."""
+    """Lines of a pod's log as a reader got them."""
 
     numbers: list[int] = field(default_factory=list)
     omitted: int = 0
-    """Lines that the runner said it left out."""
+    """Lines that the runner reported as omitted."""
     damaged: int = 0
-    """Lines that are neither whole nor the runner's."""
+    """Lines that are neither complete nor the runner's."""
 
     def add(self, line: bytes) -> None:
-        """One line with its line feed."""
+        """Add one line with its line feed."""
         if match := _LINE.fullmatch(line):
             self.numbers.append(int(match[1]))
         elif note := _OMITTED_NOTE.match(line):
@@ -53,7 +53,7 @@ class LogLines:
 
 
 def count_defects(numbers: Iterable[int], count: int) -> tuple[int, int, int]:
-    """Of the numbers 0 … count-1 that should have come in order: how many lost, doubled, reordered. Pure."""
+    """Return how many of the ordered numbers 0 … count-1 were lost, duplicated, reordered. Pure."""
     occurred = bytearray(count)
     doubled = reordered = 0
     last = -1
@@ -66,7 +66,7 @@ def count_defects(numbers: Iterable[int], count: int) -> tuple[int, int, int]:
 
 
 async def measure(installation: MeasuredInstallation, count: int = LINE_COUNT) -> list[Finding]:
-    """S2."""
+    """Measure S2."""
     pod_spec = await pods.template(installation)
     job_result = await _job(installation, pod_spec, count)
     run_result, pod_result = await _run(installation, count)
@@ -75,7 +75,7 @@ async def measure(installation: MeasuredInstallation, count: int = LINE_COUNT) -
 
 
 async def _job(installation: MeasuredInstallation, pod_spec: dict[str, Any], count: int) -> str:
-    """What a bare Job's reader had."""
+    """Return the result of a bare Job's reader."""
     job = pods.job(pod_spec, f"import main; main.lines({{'count': {count}, 'pace': {LINES_PER_SECOND}}})")
     name = job["metadata"]["name"]
     await installation.kube.create(JOB, job)
@@ -94,7 +94,7 @@ async def _job(installation: MeasuredInstallation, pod_spec: dict[str, Any], cou
 
 
 async def _run(installation: MeasuredInstallation, count: int) -> tuple[str, str]:
-    """What a run's reader had at the event stream, and one of its pod's log."""
+    """Return the results of a run's event stream reader and of its pod's log reader."""
     inputs = {"count": count, "pace": LINES_PER_SECOND}
     body = {"deployment": installation.deployment, "entrypoint": "main:lines", "input": inputs}
     run = (await installation.testbed.post("/v1/runs", body))["id"]
@@ -127,7 +127,7 @@ def _counts(numbers: Iterable[int], count: int) -> str:
 
 
 async def _kubectl(installation: MeasuredInstallation, name: str) -> LogLines:
-    """What `kubectl logs -f` shows of a pod, to its end."""
+    """Return what `kubectl logs -f` shows of a pod until it ends."""
     await eventually(
         lambda: installation.kube.get(POD, name),
         lambda body: body is not None and body["status"].get("phase") not in (None, "Pending"),

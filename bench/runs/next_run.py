@@ -1,4 +1,4 @@
-"""T5: the end of one Run becomes visible → the next Run's pod appears, both by watches of one process."""
+"""T5: the end of one Run is visible → the next Run's pod exists, both watched by one process."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ CONCURRENT_RUNS = 2
 
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """T5: a queue of short Runs in a project with two places."""
+    """Measure T5: a queue of short Runs in a project with two run slots."""
     workshop = await installation.project("free")
     deployment = await workshop.built({"main.py": CODE})
     ends: list[float] = []

@@ -1,7 +1,7 @@
-"""L4: POST /v1/runs → 201, against the creation of one Run object; both over a kept connection.
+"""L4: POST /v1/runs → 201, against the creation of one Run object; both over a keep-alive connection.
 
-A facade of its own with each store, and no controller: what is accepted waits, and does not disturb the
-measurement. The pauses let the projector see what was made before the next is asked for.
+A separate API server with each store, without a controller: accepted runs stay pending and do not disturb the
+measurement. The pauses let the projector process each object before the next request.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ async def _pair(server: ApiServer, deployment: str) -> tuple[float, float]:
 
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """L4, with both stores."""
+    """Measure L4 with both stores."""
     findings = []
     for store in STORES:
         async with api_server(store) as server:

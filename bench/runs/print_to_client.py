@@ -1,7 +1,7 @@
-"""S1: a line is printed in the crew → a client has it: our event stream against `kubectl logs -f`.
+"""S1: a line printed in the crew → received by a client: our event stream against `kubectl logs -f`.
 
-Both follow the same pod in the same run; a line is the clock of the machine when it was printed, and its age
-is taken when a client has it. Twenty lines a second, so that what is measured is the way and not a queue.
+Both follow the same pod in the same run. A line is the machine's clock at print time; its age is computed on
+arrival. Twenty lines per second, to measure latency and not a queue.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from tests.e2e.yard import eventually
 
 LINE_COUNT = 300
 WARMUP_LINES = 20
-"""Lines at the beginning that do not count: a follower may just be connecting."""
+"""First lines, which do not count: a client may still be connecting."""
 CODE = """import time
 
 
@@ -27,7 +27,7 @@ def kickoff(inputs):
 
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """S1."""
+    """Measure S1."""
     workshop = await installation.project()
     body = {"deployment": await workshop.built({"main.py": CODE}), "input": {"count": LINE_COUNT}}
     run = (await installation.testbed.post("/v1/runs", body))["id"]

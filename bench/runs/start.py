@@ -1,8 +1,8 @@
-"""L1, L3: created → first instruction, and crew's end → terminal status, one at a time. L2: 20 in flight.
+"""L1, L3: created → first instruction, and crew's end → terminal status, sequential. L2: 20 in flight.
 
-`L1=101` takes 101 pairs instead of 21: from 100 counted ones on the slowest hundredth is told, too.
-A pod's first instruction is told by the first line of its log: the runner's, or the Job's program's. All
-objects are created over one kept connection to the apiserver, ours and the peer's.
+`L1=101` takes 101 pairs instead of 21: with 100 counted pairs the p99 is reported, too. A pod's first
+instruction is the first line of its log: the runner's, or the Job's program's. All objects, ours and the
+peer's, are created over one keep-alive connection to the apiserver.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ def _run_body(installation: MeasuredInstallation, entrypoint: str | None = None)
 
 
 async def _job(installation: MeasuredInstallation, pod_spec: dict[str, Any]) -> tuple[float, float]:
-    """Seconds from creation to first line, and from the program's end to Complete."""
+    """Return the seconds from creation to first line, and from the program's end to Complete."""
     body = pods.job(pod_spec)
     name = body["metadata"]["name"]
     created = time.time()
@@ -48,7 +48,7 @@ async def _job(installation: MeasuredInstallation, pod_spec: dict[str, Any]) -> 
 
 
 async def _run(installation: MeasuredInstallation) -> tuple[float, float]:
-    """The same of a Run; its end is seen at the API's event stream."""
+    """Return the same of a Run; its end is observed at the API's event stream."""
     body = _run_body(installation)
     name = body["metadata"]["name"]
     identifier = f"run_{name[4:]}"
@@ -61,7 +61,7 @@ async def _run(installation: MeasuredInstallation) -> tuple[float, float]:
 
 
 async def _terminal_event_time(installation: MeasuredInstallation, identifier: str) -> float:
-    """When the last event of a run arrived; the run need not be known yet."""
+    """Return when the last event of a run arrived; the run may not exist yet."""
     while True:
         try:
             async for message in installation.testbed.stream(f"/v1/runs/{identifier}/events", seconds=60):
@@ -72,7 +72,7 @@ async def _terminal_event_time(installation: MeasuredInstallation, identifier: s
 
 
 def job_finished(raw: dict[str, Any]) -> bool:
-    """Whether a Job has ended, well or not."""
+    """Return whether a Job has finished, successfully or not."""
     return any(
         condition["type"] in ("Complete", "Failed") and condition["status"] == "True"
         for condition in (raw.get("status") or {}).get("conditions", ())
@@ -82,7 +82,7 @@ def job_finished(raw: dict[str, Any]) -> bool:
 async def _wait_seen(
     installation: MeasuredInstallation, kind: Any, name: str, version: str, condition: Any
 ) -> float:
-    """When an object was seen to be `good`, by a watch."""
+    """Return when a watch showed an object that satisfies `condition`."""
     async for event in installation.kube.watch(kind, version, seconds=120):
         if event.type == "MODIFIED" and event.object["metadata"]["name"] == name and condition(event.object):
             return time.time()
@@ -90,7 +90,7 @@ async def _wait_seen(
 
 
 async def one_by_one(installation: MeasuredInstallation, count: int = PAIR_COUNT) -> list[Finding]:
-    """L1 and L3, by `count` pairs."""
+    """Measure L1 and L3 with `count` pairs."""
     pod_spec = await pods.template(installation)
     starts: list[Pair] = []
     ends: list[Pair] = []
@@ -144,7 +144,7 @@ async def _runs_in_flight(installation: MeasuredInstallation) -> float:
 
 
 async def in_flight(installation: MeasuredInstallation) -> list[Finding]:
-    """L2: medians of batches of 20 that are created at once."""
+    """Measure L2: medians of batches of 20 objects created in parallel."""
     pod_spec = await pods.template(installation)
     pairs = [
         (await _jobs_in_flight(installation, pod_spec), await _runs_in_flight(installation))

@@ -1,7 +1,7 @@
-"""T2: writes to the apiserver for one Run by the controller, against those for one Job by Kubernetes' own.
+"""T2: writes to the apiserver per Run by the controller, against those per Job by Kubernetes.
 
-Ours are counted by the controller's metrics. The Job controller's are what the apiserver counts in writes
-of jobs' status, new pods and patches of pods, which nobody else makes while only Jobs run.
+Ours are counted by the controller's metrics. The Job controller's are the apiserver's counts of writes of Job
+status, new pods and patches of pods, which have no other source while only Jobs run.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 def metric_sum(text: str, name: str, **labels: str) -> float:
-    """The sum of a metric's samples that have these labels. Pure."""
+    """Return the sum of a metric's samples with these labels. Pure."""
     total = 0.0
     for metric, inner, value in _LINE.findall(text):
         if metric == name and labels.items() <= dict(_LABEL.findall(inner)).items():
@@ -61,7 +61,7 @@ async def _wait_job_finished(installation: MeasuredInstallation, name: str) -> N
 
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """T2: all admitted at once, then most of them queued."""
+    """Measure T2: all Runs admitted immediately, then most of them queued."""
     pod_spec = await pods.template(installation)
     before = await _controller_writes(installation)
     await _finish_runs(installation, installation.deployment)
@@ -85,6 +85,7 @@ async def measure(installation: MeasuredInstallation) -> list[Finding]:
             "writes for a Run by the controller, Events apart",
             "",
             peer="Kubernetes' for a Job",
-            fact=f"admitted at once {admitted:.2f}, queued {queued:.2f}; peer {peer_writes:.2f} (means of {OBJECT_COUNT})",
+            fact=f"admitted at once {admitted:.2f}, queued {queued:.2f}; "
+            f"peer {peer_writes:.2f} (means of {OBJECT_COUNT})",
         )
     ]

@@ -1,7 +1,7 @@
-"""The peer of builds: a pod with the raw Kaniko executor, its cache in the registry, until it has pushed.
+"""Peer of builds: a pod with the plain Kaniko executor and its cache in the registry.
 
-It reads its context from a commit of a git server of this process, as a pipeline would, in a namespace of
-its own, since where crews live only the controller may make such pods.
+Its context is a commit on a git server of this process, as in a pipeline. It has a separate namespace,
+because only the controller may create such pods where crews run.
 """
 
 import json
@@ -26,7 +26,7 @@ _SECRET = "push"
 
 
 async def installation_settings(testbed: Yard) -> dict[str, str]:
-    """The settings of the installation that builds depend on."""
+    """Return the settings of the installation that builds depend on."""
     config_maps = json.loads(await testbed.kubectl("-n", "crewyard-system", "get", "configmap", "-o", "json"))
     for config_map in config_maps["items"]:
         if config_map["metadata"]["name"].startswith("crewyard-config"):
@@ -35,7 +35,7 @@ async def installation_settings(testbed: Yard) -> dict[str, str]:
 
 
 class KanikoPeer:
-    """Builds of one repository by pods of the raw executor."""
+    """Builds of one repository by pods of the plain executor."""
 
     def __init__(self, testbed: Yard, settings: dict[str, str], server: GitServer) -> None:
         self.testbed = testbed
@@ -47,9 +47,9 @@ class KanikoPeer:
         self._kube: KubeClient | None = None
 
     async def open(self) -> None:
-        """Makes the namespace."""
+        """Create the namespace and the push Secret."""
         await self.testbed.kubectl("create", "namespace", NAMESPACE, check=False)
-        # Of the embedded node's registry; a registry that asks for nothing does not mind.
+        # For the embedded node's registry; a registry without authentication ignores it.
         auth = access.docker_config(from_environment(os.environ), "bench")
         secret = {
             "apiVersion": "v1",
@@ -61,18 +61,18 @@ class KanikoPeer:
         self._kube = await KubeClient.connect(NAMESPACE, "bench")
 
     async def close(self) -> None:
-        """Deletes the namespace with all that is in it."""
+        """Delete the namespace with its content."""
         if self._kube is not None:
             await self._kube.close()
         await self.testbed.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
 
     def watch_peak(self) -> AbstractAsyncContextManager[PeakMemory]:
-        """Follows the memory of its builds; after `open`."""
+        """Watch the peak memory of its builds; call after `open`."""
         assert self._kube is not None
         return watch_peak(self._kube, f"app={self.name}")
 
     async def build(self, files: dict[str, bytes]) -> float:
-        """Seconds from the pod's creation until it has pushed the image. Raises where it failed."""
+        """Return the seconds from the pod's creation to the push of the image. Raises RuntimeError."""
         assert self._kube is not None
         dockerfile = (
             f"FROM {self.base}\nWORKDIR /app\nCOPY requirements.txt /app/\n"

@@ -1,7 +1,7 @@
-"""The greatest memory of pods that run Kaniko, by their cgroups on this machine. For `bench.sources.redeploy`.
+"""Peak memory of pods that run Kaniko, from their cgroups on this machine. For `bench.sources.redeploy`.
 
-The kernel's own peak counts pages of files, which it would give back; so what the processes themselves
-have is read besides, twice a second.
+The kernel's own peak includes reclaimable file pages, so the memory of the processes is also read, twice a
+second.
 """
 
 import asyncio
@@ -28,24 +28,24 @@ _PROCESS_MEMORY_KEYS = ("anon", "total_rss")
 
 @dataclass
 class PeakMemory:
-    """What was seen so far, in bytes."""
+    """Peak so far, in bytes."""
 
     limit: str = "?"
     with_file_pages: int = 0
     processes: int = 0
 
     def describe(self) -> str:
-        """For people."""
+        """Return the text for people."""
         if not self.with_file_pages:
             return "no memory seen from this machine"
         return (
-            f"at most {self.with_file_pages / _MIB:.0f} MiB with pages of files, {self.processes / _MIB:.0f} MiB "
-            f"of processes, limit {self.limit}"
+            f"at most {self.with_file_pages / _MIB:.0f} MiB with pages of files, "
+            f"{self.processes / _MIB:.0f} MiB of processes, limit {self.limit}"
         )
 
 
 def read(group: Path) -> tuple[int, int]:
-    """A cgroup's peak and what its processes have now, bytes; zeros where it is gone."""
+    """Return a cgroup's peak and the current memory of its processes in bytes; zeros if it does not exist."""
     peak_bytes = process_bytes = 0
     for name in _PEAK_FILES:
         with contextlib.suppress(OSError, ValueError):
@@ -60,7 +60,7 @@ def read(group: Path) -> tuple[int, int]:
 
 @contextlib.asynccontextmanager
 async def watch_peak(kube: KubeClient, selector: str) -> AsyncIterator[PeakMemory]:
-    """Follows the pods of a selector that have a container of Kaniko, while the block lasts."""
+    """Watch the pods of a selector that have a Kaniko container during the block."""
     peak = PeakMemory()
     async with background_task(_watch(kube, selector, peak)):
         yield peak
@@ -87,7 +87,7 @@ async def _watch(kube: KubeClient, selector: str, peak: PeakMemory) -> None:
 
 
 def _limit(spec: dict[str, Any]) -> str | None:
-    """Kaniko's memory limit; None where the pod has no Kaniko."""
+    """Return Kaniko's memory limit; None if the pod has no Kaniko container."""
     for container in (*spec.get("initContainers", ()), *spec["containers"]):
         if container["name"] == _CONTAINER:
             return str(container["resources"]["limits"]["memory"])

@@ -1,7 +1,7 @@
-"""G2: projects that are polled without change, against `git ls-remote` once for each of them.
+"""G2: polling of unchanged projects, against one `git ls-remote` for each of them.
 
-By default 200 projects every 12 s, the rate of 1,000 every 60 s; each has a repository of its own, so
-that no two share a listing. The repositories have no branch main: a look ends with the listing.
+The default is 200 projects every 12 s, the rate of 1,000 every 60 s; each has a separate repository, so no
+two share a listing. The repositories have no branch main: a poll ends after the listing.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ PARALLEL_CREATES = 8
 
 
 async def _controller_cpu_seconds(installation: MeasuredInstallation) -> float:
-    """Seconds on a processor of the controller and of all it started."""
+    """Return the CPU seconds of the controller and its children."""
     stat = await installation.testbed.kubectl(
         "-n", SYSTEM, "exec", "deploy/crewyard-controller", "--", "cat", "/proc/1/stat"
     )
@@ -39,7 +39,7 @@ async def _controller_cpu_seconds(installation: MeasuredInstallation) -> float:
 
 
 async def _counts(installation: MeasuredInstallation) -> tuple[float, float]:
-    """Looks at repositories and writes to the apiserver, so far."""
+    """Return the polls of repositories and the writes to the apiserver so far."""
     text = await installation.testbed.kubectl("get", "--raw", CONTROLLER_METRICS_PATH)
     return metric_sum(text, "crewyard_git_poll_total"), metric_sum(text, "crewyard_api_writes_total")
 
@@ -51,7 +51,7 @@ async def _create(installation: MeasuredInstallation, server: GitServer, name: s
 
 
 async def measure(installation: MeasuredInstallation, count: int = PROJECT_COUNT) -> list[Finding]:
-    """Processor time of the controller for as many looks, and of git for one listing each."""
+    """Measure the controller's CPU time for the polls, and git's for one listing each."""
     prefix, interval = f"bench-{secrets.token_hex(3)}", max(1, round(count / POLLS_PER_SECOND))
     names = [f"{prefix}-{number}" for number in range(count)]
     address = os.environ["CREWYARD_HOST_ADDRESS"]
@@ -78,7 +78,8 @@ async def measure(installation: MeasuredInstallation, count: int = PROJECT_COUNT
     )
     fact = (
         f"{count} projects every {interval} s: {share:.1%} of a core, {base:.1%} without them; "
-        f"{sum(poll_round.polls for poll_round in rounds):.0f} looks, {sum(poll_round.writes for poll_round in rounds):.0f} writes"
+        f"{sum(poll_round.polls for poll_round in rounds):.0f} looks, "
+        f"{sum(poll_round.writes for poll_round in rounds):.0f} writes"
     )
     pairs = [(poll_round.listing_seconds, poll_round.seconds_per_poll(base)) for poll_round in rounds]
     peer = "git ls-remote once for each"
@@ -87,7 +88,7 @@ async def measure(installation: MeasuredInstallation, count: int = PROJECT_COUNT
 
 @dataclass(frozen=True)
 class PollRound:
-    """The processor's seconds of one listing by git, and what the controller did in a while."""
+    """CPU seconds of one listing by git, and the controller's activity over `duration` seconds."""
 
     listing_seconds: float
     cpu_seconds: float
@@ -96,7 +97,7 @@ class PollRound:
     writes: float
 
     def seconds_per_poll(self, base: float) -> float:
-        """The processor's seconds of one look, without what the controller takes anyway."""
+        """Return the CPU seconds of one poll, without the controller's base load."""
         return (self.cpu_seconds - base * self.duration) / max(self.polls, 1)
 
 
@@ -113,7 +114,7 @@ async def _round(
 
 
 async def _polled_projects(installation: MeasuredInstallation, prefix: str) -> int:
-    """How many of them were looked at."""
+    """Return how many of the projects have been polled."""
     projects = (await installation.kube.list(PROJECT)).items
     return sum(
         item["metadata"]["name"].startswith(prefix)
@@ -123,7 +124,7 @@ async def _polled_projects(installation: MeasuredInstallation, prefix: str) -> i
 
 
 async def _listings(server: GitServer, names: list[str]) -> float:
-    """Processor seconds of one `git ls-remote`, with what it starts; the server is not counted."""
+    """Return the CPU seconds of one `git ls-remote` and its children, without the server."""
     return sum([await asyncio.to_thread(_listing, server.url(name)) for name in names]) / len(names)
 
 

@@ -1,8 +1,8 @@
-"""G1: push → Deployment object, by webhook, against `git ls-remote` and `kubectl create` by hand.
+"""G1: push → Deployment object, by webhook, against manual `git ls-remote` and `kubectl create`.
 
-Every project has a repository of its own and is pushed to at most every twelve seconds, since builds are
-begun no more often. Its configuration is wrong on purpose, and each pair waits until the pod that finds so
-has ended, so that nothing of one push runs beside the next.
+Every project has a separate repository and gets at most one push every twelve seconds, because builds start
+no more often. Its configuration is invalid on purpose, and each pair waits until the pod that detects this
+has ended, so pushes do not overlap.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ PROJECT_COUNT = 10
 ROUND_COUNT = 2
 PUSH_INTERVAL_SECONDS = 12.0
 POD_REMOVAL_SECONDS = 1.0
-"""Seconds for the kubelet to take the pod down."""
+"""Time for the kubelet to remove the pod."""
 
 
 class DeploymentWatch:
-    """When the Deployment of each commit was first shown by a watch."""
+    """When a watch first showed the Deployment of each commit."""
 
     def __init__(self, installation: MeasuredInstallation) -> None:
         self._installation = installation
@@ -41,7 +41,7 @@ class DeploymentWatch:
         self._new = asyncio.Event()
 
     async def follow(self) -> None:
-        """Watches until it is cancelled."""
+        """Watch until cancelled."""
         listing = await self._installation.kube.list(DEPLOYMENT)
         async for event in self._installation.kube.watch(DEPLOYMENT, listing.resource_version):
             sha = (event.object.get("spec") or {}).get("gitSha")
@@ -50,7 +50,7 @@ class DeploymentWatch:
                 self._new.set()
 
     async def of(self, sha: str, seconds: float = 60) -> float:
-        """When that commit's Deployment was seen."""
+        """Return when that commit's Deployment appeared."""
         async with asyncio.timeout(seconds):
             while sha not in self.at:
                 self._new.clear()
@@ -60,7 +60,7 @@ class DeploymentWatch:
 
 @asynccontextmanager
 async def watch_deployments(installation: MeasuredInstallation) -> AsyncIterator[DeploymentWatch]:
-    """A watch over all Deployments."""
+    """Watch all Deployments during the block."""
     deployment_watch = DeploymentWatch(installation)
     task = asyncio.create_task(deployment_watch.follow())
     await asyncio.sleep(0.5)
@@ -72,7 +72,7 @@ async def watch_deployments(installation: MeasuredInstallation) -> AsyncIterator
 
 
 async def _post_webhook(installation: MeasuredInstallation, project: str, secret: str, sha: str) -> None:
-    """The push, as GitHub tells it."""
+    """Send the push event as GitHub does."""
     event = {
         "ref": "refs/heads/main",
         "after": sha,
@@ -93,7 +93,7 @@ async def _post_webhook(installation: MeasuredInstallation, project: str, secret
 
 
 async def _create_manually(installation: MeasuredInstallation, url: str) -> float:
-    """Seconds of a listing and of an object made with kubectl: of no project, so that nothing follows."""
+    """Return the seconds of a listing and a kubectl create; without a project, so nothing happens next."""
     started = time.monotonic()
     listing = await asyncio.create_subprocess_exec(
         "git", "ls-remote", url, "refs/heads/main", stdout=asyncio.subprocess.PIPE
@@ -112,7 +112,7 @@ def _files(number: int) -> dict[str, str]:
 
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """Pairs of both, a project after the other."""
+    """Measure pairs of both, one project after the other."""
     secret, pairs = secrets.token_hex(16), list[tuple[float, float]]()
     name = f"bench-hook-{secrets.token_hex(3)}"
     await installation.kube.create(SECRET, {"metadata": {"name": name}, "stringData": {"token": secret}})
@@ -142,7 +142,7 @@ async def measure(installation: MeasuredInstallation) -> list[Finding]:
 async def _create_project(
     installation: MeasuredInstallation, server: GitServer, secret: str, deployment_watch: DeploymentWatch
 ) -> tuple[str, Repository]:
-    """A project that follows a repository of its own, once its first Deployment is over."""
+    """Create a project with a new repository; return both after its first Deployment has failed."""
     project = f"bench-{secrets.token_hex(3)}"
     installation.projects.append(project)
     repository = server.create(project)
@@ -156,7 +156,7 @@ async def _create_project(
 
 
 async def _wait_failed(installation: MeasuredInstallation, project: str) -> None:
-    """Waits until the newest Deployment is refused, which all are here, and its pod is taken down."""
+    """Wait until the newest Deployment has failed, as all do here, and its pod is removed."""
     await eventually(
         lambda: installation.testbed.get("/v1/deployments", project=project),
         lambda deployments: bool(deployments) and deployments[0]["status"] == "failed",

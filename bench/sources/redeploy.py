@@ -1,4 +1,4 @@
-"""B1, B2, B3: POST → active of an example, against the raw Kaniko executor with a warm cache."""
+"""B1, B2, B3: POST → active of an example, against the plain Kaniko executor with a warm cache."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ Measure = Callable[[MeasuredInstallation], Awaitable[list[Finding]]]
 
 
 def example_tree(name: str) -> Files:
-    """An example with its dependencies in a requirements.txt, which the peer's Dockerfile reads too."""
+    """Return an example with its dependencies in a requirements.txt, which the peer's Dockerfile reads."""
     files = tree(EXAMPLES / name)
     if "requirements.txt" not in files and "pyproject.toml" in files:
         declared = tomllib.loads(files["pyproject.toml"].decode())["project"]["dependencies"]
@@ -33,19 +33,19 @@ def example_tree(name: str) -> Files:
 
 
 def code_changed(files: Files, number: int) -> Files:
-    """The tree with a change that no dependency knows of. Pure."""
+    """Return the tree with a change that affects no dependency. Pure."""
     return {**files, "release.txt": f"release {number} {secrets.token_hex(4)}\n".encode()}
 
 
 def dependency_added(files: Files, number: int) -> Files:
-    """The tree with one small package more, another version each time. Pure."""
+    """Return the tree with one more small package, of another version each time. Pure."""
     versions = ("3.4", "3.6", "3.7", "3.8", "3.9", "3.10")
     lines = files["requirements.txt"].decode().rstrip("\n")
     return {**files, "requirements.txt": f"{lines}\nidna=={versions[number % len(versions)]}\n".encode()}
 
 
 async def _redeploy_seconds(workshop: Workshop, files: Files) -> float:
-    """Seconds from POST /v1/deployments to active; the upload before it is not counted."""
+    """Return the seconds from POST /v1/deployments to active, without the upload before it."""
     context = await upload(workshop.yard, workshop.project, archive(files))
     body = {"project": workshop.project, "build_context_url": context, "message": "Measure"}
     started = time.monotonic()
@@ -57,7 +57,7 @@ async def _redeploy_seconds(workshop: Workshop, files: Files) -> float:
 
 @contextlib.asynccontextmanager
 async def _kaniko_peer(installation: MeasuredInstallation) -> AsyncIterator[KanikoPeer]:
-    """The peer, with a git server of its own that its builds read."""
+    """Run the peer with a git server for its builds."""
     settings = await installation_settings(installation.testbed)
     with (
         tempfile.TemporaryDirectory() as root,
@@ -74,7 +74,7 @@ async def _kaniko_peer(installation: MeasuredInstallation) -> AsyncIterator[Kani
 async def _measure_pairs(
     installation: MeasuredInstallation, example: str, change: Callable[[Files, int], Files], count: int
 ) -> tuple[list[tuple[float, float]], Workshop, float]:
-    """Pairs (peer, ours) of one kind of change, ours' project and the seconds of its first build."""
+    """Return pairs (peer, ours) of one kind of change, our project, and the seconds of its first build."""
     files = example_tree(example)
     workshop = await installation.project()
     async with _kaniko_peer(installation) as peer:
@@ -88,13 +88,13 @@ async def _measure_pairs(
 
 
 def code_only(example: str, count: int) -> Measure:
-    """B1 and B3 on an example."""
+    """Return the measurement of B1 and B3 on an example."""
 
     async def measure(installation: MeasuredInstallation) -> list[Finding]:
         pairs, workshop, first = await _measure_pairs(installation, example, code_changed, count)
         files = example_tree(example)
         identical = [await _redeploy_seconds(workshop, files) for _ in range(3)]
-        # Packed in another order it is another upload of the same tree, and assembled anew.
+        # Packed in another order it is a different upload of the same tree, and built again.
         orders = (files, dict(reversed(files.items())))
         digests = {await workshop.image(await workshop.built(ordered)) for ordered in orders}
         return [
@@ -114,7 +114,7 @@ def code_only(example: str, count: int) -> Measure:
 
 
 def dependencies(example: str, count: int) -> Measure:
-    """B2 on an example."""
+    """Return the measurement of B2 on an example."""
 
     async def measure(installation: MeasuredInstallation) -> list[Finding]:
         pairs, _, first = await _measure_pairs(installation, example, dependency_added, count)
@@ -139,14 +139,14 @@ def _median_speedup(pairs: list[tuple[float, float]]) -> float:
 async def cold_start(
     installation: MeasuredInstallation, example: str = "crewai", module: str = "crewai"
 ) -> list[Finding]:
-    """The first build of the CrewAI example, its image's pull on a node that lacks it, and its import.
+    """Measure the first build of the CrewAI example, the pull of its image on a fresh node, and its import.
 
-    The peer's first build, too, and the memory of Kaniko on both sides.
+    Also the peer's first build, and the memory of Kaniko on both sides.
     """
     workshop = await installation.project()
     files = code_changed(example_tree(example), 0)
     async with _kaniko_peer(installation) as peer:
-        async with peer.peak() as peer_peak:
+        async with peer.watch_peak() as peer_peak:
             peer_seconds = await peer.build(files)
         async with watch_peak(installation.kube, f"crewyard.dev/project={workshop.project}") as our_peak:
             our_seconds = await _redeploy_seconds(workshop, files)
@@ -184,7 +184,7 @@ async def cold_start(
 
 
 async def _pull_duration(installation: MeasuredInstallation, name: str) -> str:
-    """What the kubelet said of a pod's image."""
+    """Return the pull duration in the kubelet's event."""
     field = f"involvedObject.name={name},reason=Pulled"
     return (
         await installation.testbed.kubectl(

@@ -1,7 +1,7 @@
-"""G3: a rollback until GET shows it, against a bare `kubectl patch`; meanwhile somebody asks 1,000 times a
-second which deployment is active, and is never told of none or two.
+"""G3: rollback until GET shows it, against a bare `kubectl patch`; with and without parallel polling.
 
-A facade and a controller of its own, in a namespace of their own.
+While pollers query the active deployment 1,000 times per second, no response may show none or two. API server
+and controller are separate processes in a separate namespace.
 """
 
 import asyncio
@@ -51,10 +51,10 @@ async def _controller(server: ApiServer) -> AsyncIterator[None]:
 
 
 def _poll(url: str, key: str, stop_file: Path) -> tuple[Counter[int], float]:
-    """How many were active in each answer, and the rate of the answers, until the file is there."""
+    """Return the number of active deployments per response, and the response rate, until the file exists."""
     connection, counts, started = HttpConnection(url, key), Counter[int](), time.perf_counter()
     while not stop_file.exists():
-        # At a pace of its own: PER_SECOND by all pollers together.
+        # POLLS_PER_SECOND is the rate of all pollers together.
         next_poll = started + sum(counts.values()) * POLLER_COUNT / POLLS_PER_SECOND
         time.sleep(max(0.0, next_poll - time.perf_counter()))
         connection.send("/v1/deployments?project=shop", unique_accept())
@@ -88,7 +88,7 @@ async def _rollback_milliseconds(server: ApiServer, deployment: str) -> float:
 
 
 async def _wait_ready(server: ApiServer, deployment: str) -> None:
-    """Returns once the controller has answered a rollback."""
+    """Return when the controller has executed a rollback."""
     async with asyncio.timeout(60):
         while True:
             try:
@@ -99,7 +99,7 @@ async def _wait_ready(server: ApiServer, deployment: str) -> None:
 
 
 async def measure(installation: MeasuredInstallation) -> list[Finding]:
-    """G3: first alone, then polled."""
+    """Measure G3: first without polling, then with it."""
     async with api_server() as server:
         deployments = await server.project("shop", 2)
         async with _controller(server):

@@ -60,8 +60,8 @@ def decide(
     if recorded:
         if requested and requested != recorded:
             raise DevClusterError(
-                f"{VARIABLE} is {requested}, but this state directory belongs to a dev cluster on {recorded}. Set "
-                f"CREWYARD_STATE to another directory, or remove that cluster first: "
+                f"{VARIABLE} is {requested}, but this state directory belongs to a dev cluster on "
+                f"{recorded}. Set CREWYARD_STATE to another directory, or remove that cluster first: "
                 f"make {_DOWN_COMMANDS[recorded]} {VARIABLE}={recorded}"
             )
         return recorded

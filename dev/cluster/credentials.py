@@ -80,6 +80,6 @@ def ensure(
         return
     if created:
         progress.print_line(
-            "The cluster has the hash of an older admin key, so the new key is not valid. To use the new key:  "
+            "The cluster has the hash of an older admin key, so the new key is not valid. To use it: "
             f"kubectl -n {SYSTEM_NAMESPACE} delete secret crewyard-admin-key && make deploy"
         )

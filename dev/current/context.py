@@ -61,8 +61,8 @@ def pin(kubectl: str, file: Path) -> None:
             fresh.unlink()
             raise DevClusterError(
                 f"This state directory belongs to an installation on {pinned[0]} ({pinned[1]}); the "
-                f"current context is {current[0]} ({current[1]}). Switch back, or set CREWYARD_STATE to another "
-                "directory for the other cluster."
+                f"current context is {current[0]} ({current[1]}). Switch back, or set CREWYARD_STATE to "
+                "another directory for the other cluster."
             )
     fresh.replace(file)
 

@@ -101,7 +101,8 @@ class CurrentContextCluster:
             to_keep = [ref for ref in owned if ref not in to_delete]
             text = f"This deletes these objects and nothing else:\n{objects.listing(to_delete)}"
             if to_keep:
-                text += f"\nThis keeps these objects and all data (PURGE=1 deletes them too):\n{objects.listing(to_keep)}"
+                text += "\nThis keeps these objects and all data (PURGE=1 deletes them too):\n"
+                text += objects.listing(to_keep)
             if purge:
                 text += f"\n{objects.PURGE_WARNING}"
             command = self._command("down", context, " PURGE=1" if purge else "")

@@ -65,7 +65,7 @@ def removal_commands(rules: list[str]) -> tuple[list[list[str]], list[str]]:
 
 
 def up() -> None:
-    """Let pods out and their responses in, whatever the machine's forward policy is."""
+    """Let pods out and their responses in, independent of the machine's forward policy."""
     if all(f"-A {chain} -j {target}" in _rules("iptables", table) for table, chain, target in _JUMPS):
         return
     # Replaces the given chains atomically; all others stay unchanged.

@@ -32,7 +32,8 @@ def read_output(argv: Sequence[str], *, seconds: float = 60, stdin: str | None =
         raise CommandFailed(f"{argv[0]} cannot be started: {error}") from error
     if completed.returncode != 0:
         raise CommandFailed(
-            f"{' '.join(argv)} failed with exit code {completed.returncode}: {completed.stderr.strip() or completed.stdout.strip()}"
+            f"{' '.join(argv)} failed with exit code {completed.returncode}: "
+            f"{completed.stderr.strip() or completed.stdout.strip()}"
         )
     return completed.stdout
 

@@ -27,7 +27,8 @@ def token_address(challenge: str) -> str:
     parameters = dict(_PARAMETER.findall(parameters_text))
     if scheme.lower() != "bearer" or not parameters.get("realm"):
         return ""
-    return f"{parameters['realm']}?{urlencode({name: parameters[name] for name in ('service', 'scope') if name in parameters})}"
+    query = {name: parameters[name] for name in ("service", "scope") if name in parameters}
+    return f"{parameters['realm']}?{urlencode(query)}"
 
 
 def token(address: str, basic: str = "") -> str:

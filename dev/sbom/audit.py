@@ -30,7 +30,8 @@ def read(report: Mapping[str, Any]) -> AuditResult:
     """Parse pip-audit's JSON."""
     dependencies = report.get("dependencies", ())
     known = tuple(
-        f"{dependency['name']} {dependency['version']}: {vulnerability['id']}, fixed in {_fix_versions(vulnerability)}"
+        f"{dependency['name']} {dependency['version']}: {vulnerability['id']}, "
+        f"fixed in {_fix_versions(vulnerability)}"
         for dependency in dependencies
         for vulnerability in dependency.get("vulns", ())
     )

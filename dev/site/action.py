@@ -11,7 +11,7 @@ def inputs(action: Mapping[str, Any]) -> str:
     rows = []
     for name, definition in action["inputs"].items():
         needed = (
-            "needed"
+            "required"
             if str(definition.get("required")).lower() == "true"
             else code(definition.get("default") or "")
         )

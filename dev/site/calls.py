@@ -30,7 +30,7 @@ def schemas(document: Mapping[str, Any]) -> str:
     for name, schema in document["components"]["schemas"].items():
         if "properties" not in schema:
             continue
-        always = "Needed." if name in request_objects else "Always there."
+        always = "Required." if name in request_objects else "Always present."
         rows = [
             (
                 code(field),
@@ -121,7 +121,7 @@ def _call(method: str, path: str, item: Mapping[str, Any], document: Mapping[str
     for kind, content in operation.get("requestBody", {}).get("content", {}).items():
         parts.append(f"Body: {code(kind)}, {_type(content['schema'], document)}.\n")
     parts.append("```sh\n" + _example(method, path, item, operation) + "\n```\n")
-    parts.append(table(("answer", "body", ""), _responses(operation, document)))
+    parts.append(table(("response", "body", ""), _responses(operation, document)))
     for status, response in operation["responses"].items():
         example = response.get("content", {}).get("application/json", {}).get("example")
         if status.startswith("2") and example is not None:
@@ -138,7 +138,7 @@ def _parameter(parameter: Mapping[str, Any], document: Mapping[str, Any]) -> tup
     if "default" in schema:
         meaning.append(f"Default {code(schema['default'])}.")
     if parameter.get("required") and parameter["in"] != "path":
-        meaning.append("Needed.")
+        meaning.append("Required.")
     return code(parameter["name"]), parameter["in"], _type(schema, document), " ".join(filter(None, meaning))
 
 

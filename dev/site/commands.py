@@ -66,7 +66,7 @@ def _option(option: click.Option) -> tuple[str, str]:
     default = (
         f" Default {code(option.default)}." if isinstance(option.default, int) and not option.is_flag else ""
     )
-    return names, cell(_help(option)) + (" Needed." if option.required else "") + default
+    return names, cell(_help(option)) + (" Required." if option.required else "") + default
 
 
 def _help(option: click.Option) -> str:

@@ -96,7 +96,7 @@ def _meaning(field: SchemaField) -> str:
     if field.default is not None and not isinstance(field.default, list | dict):
         parts.append(f"Default {code(field.default)}.")
     if field.needed:
-        parts.append("Needed.")
+        parts.append("Required.")
     return " ".join(part for part in parts if part)
 
 

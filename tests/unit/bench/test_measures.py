@@ -55,7 +55,7 @@ def test_what_is_measured():
     assert list(parse([])) == [name for name in MEASURES if name not in LONG_MEASURES]
     assert parse(["T1=500", "L1=101", "L2"]) == {"T1": 500, "L1": 101, "L2": None}
     for wrong in (["L9"], ["L2=3"], ["T1=many"]):
-        with pytest.raises(ValueError, match=r"measurement|number"):
+        with pytest.raises(ValueError, match=r"measurement|count"):
             parse(wrong)
 
 

@@ -153,7 +153,7 @@ def test_down_stops_and_up_starts_again(ground, machine):
     machine.mark("node is there")
     machine.mark("registry is there")
     ground.down(purge=False)
-    assert len(ground.problems()) == 2 and "is stopped" in ground.status()
+    assert len(ground.problems()) == 2 and "stopped" in ground.status()
     ground.up()
     assert ["start", configuration.NODE] in machine.calls("docker")
     assert ["start", configuration.REGISTRY_CONTAINER] in machine.calls("docker")
@@ -191,7 +191,7 @@ def test_another_checkout_leaves_the_cluster_alone(ground, machine, tmp_path):
 
 def test_a_cluster_of_nobodys_is_left_alone(ground, machine):
     machine.mark("node is there")
-    with pytest.raises(DevClusterError, match="container crewyard-control-plane that no state directory"):
+    with pytest.raises(DevClusterError, match="container crewyard-control-plane without a known owner"):
         ground.up()
     assert changes(machine) == []
 
@@ -208,11 +208,11 @@ def test_a_cluster_made_before_owners_were_kept_is_taken_over(ground, machine, t
 
 def test_a_half_made_cluster_says_how_to_begin_again(ground, machine):
     machine.mark("cut")
-    with pytest.raises(DevClusterError, match="kind ended with 130"):
+    with pytest.raises(DevClusterError, match="kind failed with exit code 130"):
         ground.up()
     for _ in range(2):
         with pytest.raises(
-            DevClusterError, match=r"begun and not finished.*make down PURGE=1 CREWYARD_CLUSTER=kind"
+            DevClusterError, match=r"is incomplete.*make down PURGE=1 CREWYARD_CLUSTER=kind"
         ):
             ground.up()
     ground.down(purge=True)
@@ -257,7 +257,7 @@ def test_an_engine_without_privileges_is_no_ground(ground, machine):
     )
     machine.add("docker", Answer(("info",), "linux 28.1.0\n"), refused)
     assert engine.problem() == (
-        "the Docker engine runs no privileged container: docker: Error response: operation not permitted"
+        "the Docker engine cannot run privileged containers: docker: Error response: operation not permitted"
     )
     with pytest.raises(DevClusterError, match="CREWYARD_CLUSTER=embedded"):
         ground.up()
@@ -266,9 +266,9 @@ def test_an_engine_without_privileges_is_no_ground(ground, machine):
 
 def test_no_engine_and_no_docker(machine, monkeypatch):
     machine.add("docker", Answer(("info",), complains="Cannot connect to the Docker daemon", code=1))
-    assert "does not answer: Cannot connect" in (engine.problem() or "")
+    assert "does not respond: Cannot connect" in (engine.problem() or "")
     monkeypatch.setenv("PATH", "/nowhere")
-    assert engine.problem() == "there is no program `docker`"
+    assert engine.problem() == "the program `docker` is not installed"
 
 
 def test_names_are_told_once_and_anew_when_addresses_change():

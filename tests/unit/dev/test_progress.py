@@ -51,7 +51,7 @@ def test_a_commands_error_has_its_words_and_its_last_lines(tmp_path) -> None:  #
 
 
 def test_a_command_that_takes_too_long_is_killed(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    with Progress(io.StringIO()).step("x") as step, pytest.raises(CommandFailed, match="not done within"):
+    with Progress(io.StringIO()).step("x") as step, pytest.raises(CommandFailed, match="did not finish within"):
         command.run(["sleep", "60"], step=step, log=tmp_path / "x.log", seconds=0.5)
     with pytest.raises(CommandFailed, match="did not answer"):
         command.read_output(["sleep", "60"], seconds=0.2)

@@ -75,5 +75,5 @@ def test_what_could_not_be_asked_about_is_no_success():
     assert (nothing.audited, nothing.skipped, audit.code([nothing])) == (0, ("a",), 3)
     assert audit.code([audit.read({"dependencies": [skipped, good]})]) == 0
     found = audit.read({"dependencies": [good, bad]})
-    assert found.vulnerabilities == ("c 2: CVE-1, mended in 3",)
+    assert found.vulnerabilities == ("c 2: CVE-1, fixed in 3",)
     assert audit.code([nothing, found]) == 1

@@ -112,7 +112,7 @@ def test_a_target_is_judged_by_the_cluster_that_its_up_will_choose(tmp_path: Pat
     monkeypatch.setattr(proxy_bypass, "variables", lambda environment: {})
     monkeypatch.setattr(engine, "problem", lambda: None)
     assert command.main(["fit", "campaign"]) == 2
-    assert "embedded node only" in capsys.readouterr().err
+    assert "only on the embedded node" in capsys.readouterr().err
     assert command.main(["fit", "test"]) == 0
     monkeypatch.setattr(engine, "problem", lambda: "there is no program `docker`")
     assert command.main(["fit", "campaign"]) == 0

@@ -39,5 +39,5 @@ def test_a_stream_that_ends() -> None:
     "rest", [b'4\r\n{"a"\r\n0\r\n\r\n', b'4\r\n{"a"\r\n', b'9\r\n{"a"', b"5\r\n{}\n12\r\nzz\r\n"]
 )
 def test_a_stream_that_breaks(rest: bytes) -> None:
-    with pytest.raises(KubeApiError, match="broke"):
+    with pytest.raises(KubeApiError, match="lost"):
         list(Broken(HEAD + rest).lines("/", 1))

@@ -76,7 +76,7 @@ def test_it_waits_for_another_try_without_that_word(plugin, tmp_path, answer):
     answering(tmp_path / "sock", answer, [])
     code, said = called(plugin, "ADD", tmp_path / "sock")
     assert (code, said["code"]) == (1, 11)
-    assert said["msg"].startswith("crewyard fences: ")
+    assert said["msg"].startswith("crewyard network policy enforcer: ")
 
 
 def test_nobody_starts_while_the_enforcer_is_away_and_everybody_ends(plugin, tmp_path):

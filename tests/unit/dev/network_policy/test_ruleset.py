@@ -47,7 +47,7 @@ def item(name: str = "one", **spec: Any) -> dict[str, Any]:
     [
         ({"egress": [{"ports": [{"port": "http"}]}]}, "spec.egress[0].ports"),
         ({"ingress": [{"ports": [{"port": 1, "protocol": "SCTP"}]}]}, "SCTP"),
-        ({"egress": [{"to": [{"ipBlock": {"cidr": "fd00::/8"}}]}]}, "IPv4 only"),
+        ({"egress": [{"to": [{"ipBlock": {"cidr": "fd00::/8"}}]}]}, "only IPv4"),
         (
             {"egress": [{"to": [{"podSelector": {"matchExpressions": [{"key": "a", "operator": "Gt"}]}}]}]},
             "Gt",
