@@ -2,13 +2,13 @@
 
 import ipaddress
 
-from egress.addresses import AddressRefused, Rules, checked
+from egress.addresses import AddressRefused, AddressRules, resolve_allowed
 from egress.git import repository_url
-from egress.git.host_key import Listener
-from egress.git.known_hosts import pinned
+from egress.git.host_key import HostKeyReader
+from egress.git.known_hosts import pinned_keys
 from tests.fuzz.target import Target, as_text, parts, words
 
-RULES = Rules.parse(["10.9.0.0/16"], ["203.0.113.0/24"])
+RULES = AddressRules.parse(["10.9.0.0/16"], ["203.0.113.0/24"])
 _FORBIDDEN = [
     ipaddress.ip_network(one) for one in ("127.0.0.0/8", "169.254.0.0/16", "203.0.113.0/24", "::1/128")
 ]
@@ -17,7 +17,7 @@ _FORBIDDEN = [
 def url(data: bytes) -> None:
     """An address that is read has nothing odd in it; what is shown of one moves no cursor and no secret."""
     text = as_text(data)
-    shown = repository_url.shown(text)
+    shown = repository_url.display_url(text)
     assert shown.isprintable() and len(shown) <= 300
     try:
         place = repository_url.parse(text)
@@ -35,7 +35,7 @@ def address(data: bytes) -> None:
     host, resolved = (as_text(part) for part in parts(data, 2))
     answers = resolved.split("\n")[:8]
     try:
-        allowed = checked(host, 443, RULES, lambda *_: answers)
+        allowed = resolve_allowed(host, 443, RULES, lambda *_: answers)
     except (AddressRefused, OSError, ValueError):
         return
     for text in allowed:
@@ -47,18 +47,18 @@ def address(data: bytes) -> None:
 
 def host_key(data: bytes) -> None:
     """What a server says first, in pieces; the pins that a file holds."""
-    listener, whole = Listener(), Listener()
-    heard = [key for start in range(0, len(data), 7) if (key := listener.hear(data[start : start + 7]))]
-    at_once = whole.hear(data)
+    listener, whole = HostKeyReader(), HostKeyReader()
+    heard = [key for start in range(0, len(data), 7) if (key := listener.feed(data[start : start + 7]))]
+    at_once = whole.feed(data)
     assert len(heard) <= 1
     assert (heard[0] if heard else None) == at_once
     for key in heard:
-        assert key.kind.isprintable() and key.fingerprint.startswith("SHA256:")
+        assert key.algorithm.isprintable() and key.fingerprint.startswith("SHA256:")
 
 
 def known_hosts(data: bytes) -> None:
     """Any text pins keys or none."""
-    for key in pinned(as_text(data), "git.example.com", 2222):
+    for key in pinned_keys(as_text(data), "git.example.com", 2222):
         assert key.blob
 
 

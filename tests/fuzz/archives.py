@@ -7,12 +7,12 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 
-from build.errors import Refused
-from build.settings import Limits
+from build.errors import BuildRefused
+from build.settings import SourceLimits
 from build.source.archive import read_archive
 from tests.fuzz.target import Target
 
-LIMITS = Limits(context_bytes=1 << 20, unpacked_bytes=1 << 20, entries=64, ratio=100)
+LIMITS = SourceLimits(context_bytes=1 << 20, unpacked_bytes=1 << 20, entries=64, ratio=100)
 _NAMES = (
     "main.py",
     "a/b/c.txt",
@@ -33,7 +33,7 @@ def whole(data: bytes) -> None:
     """An archive as it comes. What is taken keeps all limits, whatever its headers say."""
     try:
         tree = read_archive(io.BytesIO(data), len(data), LIMITS)
-    except Refused:
+    except BuildRefused:
         return
     assert len(tree) <= LIMITS.entries and tree.bytes <= LIMITS.unpacked_bytes
     total = 0

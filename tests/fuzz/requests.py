@@ -7,7 +7,7 @@ from typing import Any
 
 import api.v1.schemas
 from api import errors
-from api.auth.unverified import glance
+from api.auth.unverified import parse_unverified
 from api.http import negotiation, ranges, request_body, validation
 from api.streaming.sse import last_event_id
 from api.v1 import idempotency
@@ -45,19 +45,19 @@ def headers(data: bytes) -> None:
     """Each header that is read, as aiohttp gives it."""
     text = as_text(data)
     assert last_event_id(text) >= 0
-    ranges.matches(text, '"0"')
+    ranges.etag_matches(text, '"0"')
     for offered in (["application/json"], ["text/event-stream", "application/json"], ["*/*"]):
         try:
             assert negotiation.choose(text, offered) in offered
         except errors.ApiError as error:
             assert error.status == 406
     try:
-        span = ranges.span(text, 1000)
+        span = ranges.parse_range(text, 1000)
         assert span is None or 0 <= span.start < span.end <= 1000
-    except ranges.Unsatisfiable:
+    except ranges.RangeNotSatisfiable:
         pass
     try:
-        idempotency.use(text, "key", "POST /v1/runs", {"a": 1})
+        idempotency.parse_header(text, "key", "POST /v1/runs", {"a": 1})
     except errors.ApiError as error:
         assert error.status == 400
 
@@ -67,9 +67,9 @@ def credentials(data: bytes) -> None:
     text = as_text(data)
     identifier = api_keys.key_id_of(text)
     assert identifier is None or identifier in text
-    found = glance(text)
+    found = parse_unverified(text)
     if found is not None:
-        found.late(NOW)
+        found.expired(NOW)
     try:
         pod_tokens.verify("k" * 32, text, NOW.timestamp())
     except pod_tokens.TokenInvalid:
@@ -91,16 +91,16 @@ def hook(data: bytes) -> None:
     head, content = parts(data, 2)
     lines = [line.partition(":") for line in as_text(head).split("\n")[:8]]
     shown = {name.strip().title().replace("Github", "GitHub"): value.strip() for name, _, value in lines}
-    proof = signature.shown(shown)
-    if signature.fits(proof, SECRET, DIGEST):
+    proof = signature.parse_proof(shown)
+    if signature.verify(proof, SECRET, DIGEST):
         assert DIGEST.encode() in head or SECRET.encode() in head
-    assert not signature.fits(proof, "", DIGEST)
+    assert not signature.verify(proof, "", DIGEST)
     delivery.identifiers(shown)
     for kind in (delivery.JSON, delivery.FORM):
         said: Any = None
         with contextlib.suppress(ValueError):
-            said = delivery.content(content, kind)
-        found = delivery.read(shown, said)
+            said = delivery.parse_payload(content, kind)
+        found = delivery.parse_delivery(shown, said)
         assert found.number is None or found.number > 0
         json.dumps([found.ref, found.repository, found.default_branch, found.event])
 

@@ -12,7 +12,7 @@ from api.streaming.sse import frame
 from api.v1.artifacts.view import disposition
 from controller.deployment import build_result
 from crds.objects import Pod
-from crewyard.sse import Reader, MessageTooLong
+from crewyard.sse import MessageTooLong, SSEReader
 from runner.pid1.output.channel import parse_line
 from runner.pid1.output.lines import LineSplitter
 from runner.pid1.output.mask import SecretMask
@@ -76,13 +76,13 @@ def stream_of(kind: str, data: dict[str, Any], number: int) -> None:
     raw = frame(kind, data, number)
     ((event, text, identifier),) = messages(raw.decode())
     assert (event, identifier) == (kind, str(number)) and json.loads(text) == json.loads(json.dumps(data))
-    ((message),) = Reader().feed(raw)
+    ((message),) = SSEReader().feed(raw)
     assert (message.type, message.data, message.id) == (event, text, identifier)
 
 
 def client_stream(data: bytes) -> None:
     """A server's stream, in whatever pieces it comes, means the same."""
-    whole, pieces = Reader(), Reader()
+    whole, pieces = SSEReader(), SSEReader()
     try:
         at_once = list(whole.feed(data))
         piecewise = [one for i in range(0, len(data), 3) for one in pieces.feed(data[i : i + 3])]

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from crds.kinds import Kind
-from kube.client import Kube
+from kube.client import KubeClient
 
 _RBAC = "rbac.authorization.k8s.io"
 ACCOUNT = Kind("", "v1", "serviceaccounts", "ServiceAccount")
@@ -18,7 +18,7 @@ RULES = {
 }
 
 
-async def account(kube: Kube, name: str, *scopes: str) -> None:
+async def account(kube: KubeClient, name: str, *scopes: str) -> None:
     """Makes an account that may what these scopes need, and nothing else."""
     rules = [
         {"apiGroups": ["crewyard.dev"], "resources": [RULES[scope][0]], "verbs": RULES[scope][1]}
@@ -41,7 +41,7 @@ async def account(kube: Kube, name: str, *scopes: str) -> None:
                 await asyncio.sleep(0.02)
 
 
-async def _may(kube: Kube, name: str, resource: str, verbs: list[str]) -> bool:
+async def _may(kube: KubeClient, name: str, resource: str, verbs: list[str]) -> bool:
     """Whether the apiserver says that the account may."""
     about = {"namespace": kube.namespace, "group": "crewyard.dev", "resource": resource, "verb": verbs[0]}
     spec = {"user": f"system:serviceaccount:{kube.namespace}:{name}", "resourceAttributes": about}
@@ -53,7 +53,7 @@ async def _may(kube: Kube, name: str, resource: str, verbs: list[str]) -> bool:
     return bool(said["status"]["allowed"])
 
 
-async def token(kube: Kube, name: str, audience: str | None = "crewyard") -> str:
+async def token(kube: KubeClient, name: str, audience: str | None = "crewyard") -> str:
     """A token of the account; for the apiserver itself where no audience is given."""
     path = f"/api/v1/namespaces/{kube.namespace}/serviceaccounts/{name}/token"
     spec: dict[str, Any] = {"expirationSeconds": 600, "audiences": [audience] if audience else None}

@@ -8,19 +8,19 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from api.app import make_app
-from api.auth.api_keys import Key
+from api.auth.api_keys import StoredKey
 from api.config import parse
 from api.store.store import Store
 from crds import api_keys
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.unit.api.described import DESCRIPTION
 
 
-class Yard:
+class ClusterApiTestbed:
     """The facade under test and the apiserver behind it."""
 
-    def __init__(self, client: TestClient, kube: Kube, store: Store, admin: str) -> None:
+    def __init__(self, client: TestClient, kube: KubeClient, store: Store, admin: str) -> None:
         self.client, self.kube, self.store, self.admin = client, kube, store, admin
 
     async def call(self, method: str, path: str, body: Any = None, **more: Any):
@@ -38,11 +38,11 @@ class Yard:
         assert status < 300, found
         return found["data"]
 
-    async def status(self, kind: Kind, name: str, **status: Any) -> None:
+    async def patch_status(self, kind: Kind, name: str, **status: Any) -> None:
         """What the controller would write."""
         await self.kube.patch(kind, name, {"status": status}, "status")
 
-    async def built(self, project: str, name: str, active: bool = True) -> None:
+    async def mark_built(self, project: str, name: str, active: bool = True) -> None:
         """The Deployment is built, and active if so wanted."""
         condition = {
             "type": "Built",
@@ -53,16 +53,16 @@ class Yard:
         }
         image = f"registry.example/x@sha256:{'0' * 64}"
         phase = "Active" if active else "Superseded"
-        await self.status(DEPLOYMENT, name, phase=phase, image=image, conditions=[condition])
+        await self.patch_status(DEPLOYMENT, name, phase=phase, image=image, conditions=[condition])
         if active:
             when = "2026-11-21T10:00:00Z"
-            await self.status(PROJECT, project, activeDeployment=name, activatedAt=when)
+            await self.patch_status(PROJECT, project, activeDeployment=name, activatedAt=when)
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch) -> None:
     """What callers are told of tokens is tried here, not how soon this machine's apiserver tells it."""
-    monkeypatch.setattr("api.auth.kubernetes.ANSWER_SECONDS", 60.0)
+    monkeypatch.setattr("api.auth.kubernetes.REVIEW_TIMEOUT_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -72,20 +72,20 @@ def settings() -> dict[str, str]:
 
 
 @pytest.fixture
-async def yard(tmp_path, kube, settings) -> AsyncIterator[Yard]:
+async def testbed(tmp_path, kube, settings) -> AsyncIterator[ClusterApiTestbed]:
     namespace = kube.namespace
     config = parse(
         {
             "CREWYARD_TOKEN_KEY": secrets.token_hex(16),
             "CREWYARD_NAMESPACE": namespace,
             "CREWYARD_DATA": str(tmp_path),
-            "CREWYARD_PUBLIC_URL": "http://yard.example",
+            "CREWYARD_PUBLIC_URL": "http://crewyard.example",
             **settings,
         }
     )
     store = await Store.open(tmp_path, namespace)
-    drawn = api_keys.draw()
-    admin = Key(drawn.key_id, drawn.hash, "test", frozenset({"admin"}), None, "enterprise")
+    drawn = api_keys.generate()
+    admin = StoredKey(drawn.key_id, drawn.hash, "test", frozenset({"admin"}), None, "enterprise")
     async with TestClient(TestServer(make_app(config, store, kube, {drawn.key_id: admin}))) as client:
-        yield Yard(client, kube, store, drawn.text)
+        yield ClusterApiTestbed(client, kube, store, drawn.text)
     await store.close()

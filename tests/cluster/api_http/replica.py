@@ -123,4 +123,4 @@ _LONG = aiohttp.ClientTimeout(total=30)
 
 def draw() -> Any:
     """An admin key for replicas."""
-    return api_keys.draw()
+    return api_keys.generate()

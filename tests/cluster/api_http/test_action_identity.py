@@ -16,7 +16,7 @@ from tests.actions.service import Service
 from tests.unit.api.auth.issuer import Issuer
 
 REQUEST_TOKEN = "of-this-job"
-AUDIENCE = "https://yard.example"
+AUDIENCE = "https://crewyard.example"
 
 
 class JobRunner(Issuer):
@@ -50,36 +50,36 @@ async def issuer():
 
 @pytest.fixture
 def settings(issuer, monkeypatch):
-    monkeypatch.setattr("api.auth.oidc.LEEWAY", 1.0)
+    monkeypatch.setattr("api.auth.oidc.LEEWAY_SECONDS", 1.0)
     return {"CREWYARD_OIDC_ISSUER": issuer.url, "CREWYARD_OIDC_AUDIENCE": AUDIENCE}
 
 
-async def deployed(yard):
+async def deployed(testbed):
     """A project that lets the workflow run, with an active deployment."""
     entries = [{"repository": "octo/tides", "ref": "refs/heads/main", "scopes": ["run"]}]
-    await yard.data("POST", "/v1/projects", {"name": "crew", "oidc": entries})
-    await yard.kube.create(
+    await testbed.data("POST", "/v1/projects", {"name": "crew", "oidc": entries})
+    await testbed.kube.create(
         DEPLOYMENT,
         {
             "metadata": {"name": "dep-a"},
             "spec": {"project": "crew", "source": {"archive": {"upload": "upl_a", "sha256": "0" * 64}}},
         },
     )
-    await yard.built("crew", "dep-a")
+    await testbed.mark_built("crew", "dep-a")
     async with asyncio.timeout(60):
-        while (await yard.call("GET", "/v1/projects/crew"))[1]["data"]["active_deployment_id"] is None:
+        while (await testbed.call("GET", "/v1/projects/crew"))[1]["data"]["active_deployment_id"] is None:
             await asyncio.sleep(0.05)
 
 
-async def ended(yard, after):
+async def ended(testbed, after):
     """Plays the controller that ends the run that is started, so many seconds after it was."""
     async with asyncio.timeout(60):
-        while not (runs := (await yard.call("GET", "/v1/runs"))[1]["data"]):
+        while not (runs := (await testbed.call("GET", "/v1/runs"))[1]["data"]):
             await asyncio.sleep(0.05)
         name = runs[0]["id"].replace("_", "-", 1)
         await asyncio.sleep(after)
         now = format_second(datetime.now(UTC))
-        await yard.status(RUN, name, phase="Succeeded", project="crew", deployment="dep-a",
+        await testbed.patch_status(RUN, name, phase="Succeeded", project="crew", deployment="dep-a",
                           startTime=now, completionTime=now, durationMs=1)  # fmt: skip
 
 
@@ -90,14 +90,14 @@ def of_the_job(issuer):
     }
 
 
-async def test_a_run_is_followed_beyond_the_life_of_a_token(yard, issuer, tmp_path):
-    await deployed(yard)
+async def test_a_run_is_followed_beyond_the_life_of_a_token(testbed, issuer, tmp_path):
+    await deployed(testbed)
     (tmp_path / "workspace").mkdir()
-    runner = Runner(tmp_path, Service(), str(yard.client.make_url("")).rstrip("/"))
+    runner = Runner(tmp_path, Service(), str(testbed.client.make_url("")).rstrip("/"))
     runner.environment |= of_the_job(issuer)
     given = {"project": "crew", "api_key": "", "oidc_audience": AUDIENCE, "input": "{}"}
     process = await runner.start("run", **given)
-    await ended(yard, 3.5)
+    await ended(testbed, 3.5)
     done = await runner.done(process)
     assert done.code == 0, done.log
     assert done.outputs["status"] == "succeeded"
@@ -105,13 +105,13 @@ async def test_a_run_is_followed_beyond_the_life_of_a_token(yard, issuer, tmp_pa
     assert all(f"::add-mask::{token}" in done.commands for token in issuer.given)
 
 
-async def test_a_workflow_in_act_runs_without_a_key(yard, issuer, tmp_path):
-    await deployed(yard)
+async def test_a_workflow_in_act_runs_without_a_key(testbed, issuer, tmp_path):
+    await deployed(testbed)
     repository_with_crew(tmp_path)
-    url = str(yard.client.make_url("")).rstrip("/")
+    url = str(testbed.client.make_url("")).rstrip("/")
     act = Act(tmp_path, {"CREWYARD_URL": url, "CREWYARD_PROJECT": "crew", "CREWYARD_AUDIENCE": AUDIENCE})
     (code, log), _ = await asyncio.gather(
-        act.run("keyless.yml", variables=of_the_job(issuer)), ended(yard, 0.1)
+        act.run("keyless.yml", variables=of_the_job(issuer)), ended(testbed, 0.1)
     )
     assert code == 0, log
     assert "status=succeeded" in log
@@ -119,10 +119,10 @@ async def test_a_workflow_in_act_runs_without_a_key(yard, issuer, tmp_path):
     assert not any(token in log for token in issuer.given)
 
 
-async def test_a_workflow_without_a_place_in_the_project_is_told_so(yard, issuer, tmp_path):
-    await yard.data("POST", "/v1/projects", {"name": "crew"})
+async def test_a_workflow_without_a_place_in_the_project_is_told_so(testbed, issuer, tmp_path):
+    await testbed.data("POST", "/v1/projects", {"name": "crew"})
     (tmp_path / "workspace").mkdir()
-    runner = Runner(tmp_path, Service(), str(yard.client.make_url("")).rstrip("/"))
+    runner = Runner(tmp_path, Service(), str(testbed.client.make_url("")).rstrip("/"))
     runner.environment |= of_the_job(issuer)
     done = await runner.run(project="crew", api_key="", oidc_audience=AUDIENCE, input="{}")
     assert done.code == 1

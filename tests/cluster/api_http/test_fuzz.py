@@ -34,45 +34,45 @@ CHECKS = (
 MIN_CASES = int(os.environ.get("CREWYARD_FUZZ_CASES", "2000"))
 
 
-async def example(yard) -> None:
+async def example(testbed) -> None:
     """What the document's examples speak of, as objects."""
     project, deployment = examples.PROJECT_NAME, names.name_of(examples.PATH["deployments"])
-    made = await yard.kube.create(PROJECT, {"metadata": {"name": project}, "spec": examples.PROJECT_SPEC})
+    made = await testbed.kube.create(PROJECT, {"metadata": {"name": project}, "spec": examples.PROJECT_SPEC})
     # As the controller, which is not here, would have it: they go with their project, which is deleted, too.
     owner = {"apiVersion": PROJECT.api_version, "kind": PROJECT.name, "name": project}
     owned = {"ownerReferences": [{**owner, "uid": made["metadata"]["uid"]}]}
     spec = {"project": project, "source": {"archive": {"upload": "upl_ab12"}}}
-    await yard.kube.create(DEPLOYMENT, {"metadata": {"name": deployment, **owned}, "spec": spec})
-    await yard.built(project, deployment)
+    await testbed.kube.create(DEPLOYMENT, {"metadata": {"name": deployment, **owned}, "spec": spec})
+    await testbed.mark_built(project, deployment)
     run = names.name_of(examples.PATH["runs"])
-    await yard.kube.create(
+    await testbed.kube.create(
         RUN, {"metadata": {"name": run, **owned}, "spec": {"project": project, "input": {}}}
     )
     when = format_second(datetime.now(UTC))
     status = {"project": project, "deployment": deployment, "startTime": when, "completionTime": when}
-    await yard.status(
+    await testbed.patch_status(
         RUN, run, phase="Succeeded", durationMs=5, result={"outcome": "succeeded", "durationMs": 5}, **status
     )
     async with asyncio.timeout(60):
         while True:
-            found = await yard.call("GET", f"/v1/runs/{examples.PATH['runs']}")
+            found = await testbed.call("GET", f"/v1/runs/{examples.PATH['runs']}")
             if found[0] == 200 and found[1]["data"]["status"] == "succeeded":
                 return
             await asyncio.sleep(0.05)
 
 
-async def test_made_up_requests(yard, tmp_path, monkeypatch):
+async def test_made_up_requests(testbed, tmp_path, monkeypatch):
     # Requests without a key are among them, and more than sixty a minute.
-    monkeypatch.setattr(middleware, "ANONYMOUS_PER_MINUTE", 1_000_000)
-    await example(yard)
+    monkeypatch.setattr(middleware, "ANONYMOUS_REQUESTS_PER_MINUTE", 1_000_000)
+    await example(testbed)
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("schemathesis")),
         "run",
-        str(yard.client.make_url("/openapi.json")),
+        str(testbed.client.make_url("/openapi.json")),
         "--url",
-        str(yard.client.make_url("/")).rstrip("/"),
+        str(testbed.client.make_url("/")).rstrip("/"),
         "--header",
-        f"Authorization: Bearer {yard.admin}",
+        f"Authorization: Bearer {testbed.admin}",
         "--checks",
         ",".join(CHECKS),
         "--phases",

@@ -30,27 +30,27 @@ def signed(
 
 
 @pytest.fixture
-async def hooked(yard):
+async def hooked(testbed):
     """The project crew with a webhook, and others without."""
-    await yard.kube.create(
+    await testbed.kube.create(
         SECRET, {"metadata": {"name": "hook"}, "stringData": {"token": f"{SECRET_TEXT}\n"}}
     )
-    await yard.kube.create(SECRET, {"metadata": {"name": "empty"}, "stringData": {"token": ""}})
+    await testbed.kube.create(SECRET, {"metadata": {"name": "empty"}, "stringData": {"token": ""}})
     git = {"url": URL}
     for name, hook in (("crew", "hook"), ("bare", None), ("empty", "empty"), ("lost", "nowhere")):
         webhook = {"webhook": {"secret_ref": {"name": hook}}} if hook else {}
-        await yard.data("POST", "/v1/projects", {"name": name, "source": {"git": git}, **webhook})
-    return yard
+        await testbed.data("POST", "/v1/projects", {"name": name, "source": {"git": git}, **webhook})
+    return testbed
 
 
-async def deliver(yard, body, headers, project="crew"):
+async def deliver(testbed, body, headers, project="crew"):
     path = f"/v1/hooks/git/{project}"
     # The fixture's key is not needed.
-    return await yard.call("POST", path, data=body, headers={"Authorization": "", **headers})
+    return await testbed.call("POST", path, data=body, headers={"Authorization": "", **headers})
 
 
-async def pushed_at(yard, project="crew"):
-    found = await yard.kube.get(PROJECT, project)
+async def pushed_at(testbed, project="crew"):
+    found = await testbed.kube.get(PROJECT, project)
     return (found["metadata"].get("annotations") or {}).get(ANNOTATION_PUSHED_AT)
 
 

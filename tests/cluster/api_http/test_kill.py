@@ -30,7 +30,7 @@ class Facade:
     """The process, which is killed and comes back at the same place."""
 
     def __init__(self, place, namespace: str) -> None:
-        drawn = api_keys.draw()
+        drawn = api_keys.generate()
         port = free_port()
         record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
         self.url = f"http://127.0.0.1:{port}"

@@ -12,22 +12,22 @@ from kubernetes.aio import client as kubernetes
 from api import errors
 from api.auth import revocation
 from api.auth.kubernetes import KubernetesTokens
-from api.auth.unverified import glance
+from api.auth.unverified import parse_unverified
 from api.services import SERVICES
 from crds.kinds import RUN
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.cluster.api_http.accounts import ACCOUNT, BINDING, account, token
 
 CLUSTER = "/apis/rbac.authorization.k8s.io/v1"
 
 
 async def scopes_of(tokens, text):
-    found = await tokens.caller(text, glance(text), datetime.now(UTC))
+    found = await tokens.caller(text, parse_unverified(text), datetime.now(UTC))
     return None if found is None else set(found.grants.everywhere or ())
 
 
-def tokens_of(yard):
-    return yard.client.server.app[SERVICES].tokens._kubernetes
+def tokens_of(testbed):
+    return testbed.client.server.app[SERVICES].tokens._kubernetes
 
 
 @pytest.mark.parametrize("scope", ["read", "run", "deploy", "admin"])
@@ -44,7 +44,7 @@ async def test_only_tokens_for_us_that_hold_are_taken(kube):
     assert await scopes_of(tokens, await token(kube, "ci", None)) is None
     assert await scopes_of(tokens, good[:-6] + "AAAAAA") is None
     late = datetime.now(UTC) + timedelta(seconds=601)
-    assert await tokens.caller(good, glance(good), late) is None
+    assert await tokens.caller(good, parse_unverified(good), late) is None
     assert await scopes_of(tokens, good) == {"read"}
     assert await scopes_of(KubernetesTokens(kube, "elsewhere"), good) is None
 
@@ -61,7 +61,7 @@ async def test_the_apiserver_is_asked_once_in_ten_seconds(kube, monkeypatch):
     monkeypatch.setattr(kube, "call", call)
     tokens = KubernetesTokens(kube, "crewyard")
     # Of the ten seconds none goes by, however long the machine takes.
-    monkeypatch.setattr(tokens._recent, "_clock", lambda: 0.0)
+    monkeypatch.setattr(tokens._cache, "_clock", lambda: 0.0)
     bad = good[:-6] + "AAAAAA"
     for text in (good, bad):
         await asyncio.gather(*(scopes_of(tokens, text) for _ in range(20)))
@@ -88,7 +88,7 @@ async def test_the_role_we_ship_is_enough(kube):
     settings.host, settings.ssl_ca_cert = kube._api.configuration.host, kube._api.configuration.ssl_ca_cert
     settings.api_key = {"authorization": await token(kube, "facade", None)}
     settings.api_key_prefix = {"authorization": "Bearer"}
-    facade = Kube(kubernetes.ApiClient(settings), kube.namespace)
+    facade = KubeClient(kubernetes.ApiClient(settings), kube.namespace)
     good = await token(kube, "ci")
     try:
         with pytest.raises(errors.ApiError) as refused:
@@ -123,7 +123,7 @@ async def test_an_apiserver_that_does_not_answer_is_503_in_time(kube, monkeypatc
     async def silent(*_, **__):
         await asyncio.sleep(60)
 
-    monkeypatch.setattr("api.auth.kubernetes.ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("api.auth.kubernetes.REVIEW_TIMEOUT_SECONDS", 0.1)
     tokens = KubernetesTokens(kube, "crewyard")
     # It answers again when the namespace is to go.
     with monkeypatch.context() as away, pytest.raises(errors.ApiError) as refused:
@@ -132,33 +132,33 @@ async def test_an_apiserver_that_does_not_answer_is_503_in_time(kube, monkeypatc
     assert refused.value.status == 503
 
 
-async def test_a_stream_ends_with_the_right_to_read(yard, monkeypatch):
-    monkeypatch.setattr(revocation, "LOOK_SECONDS", 0.2)
-    monkeypatch.setattr(tokens_of(yard)._recent, "_seconds", 0.2)
-    await yard.call("POST", "/v1/projects", {"name": "crew"})
-    await yard.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "crew"}})
-    await account(yard.kube, "ci", "read")
-    headers = {"Authorization": f"Bearer {await token(yard.kube, 'ci')}", "Accept": "text/event-stream"}
+async def test_a_stream_ends_with_the_right_to_read(testbed, monkeypatch):
+    monkeypatch.setattr(revocation, "CHECK_SECONDS", 0.2)
+    monkeypatch.setattr(tokens_of(testbed)._cache, "_seconds", 0.2)
+    await testbed.call("POST", "/v1/projects", {"name": "crew"})
+    await testbed.kube.create(RUN, {"metadata": {"name": "run-a"}, "spec": {"project": "crew"}})
+    await account(testbed.kube, "ci", "read")
+    headers = {"Authorization": f"Bearer {await token(testbed.kube, 'ci')}", "Accept": "text/event-stream"}
     # The apiserver itself remembers for ten seconds whose a token is.
     async with asyncio.timeout(120):
-        while (await yard.call("GET", "/v1/runs/run_a"))[0] != 200:
+        while (await testbed.call("GET", "/v1/runs/run_a"))[0] != 200:
             await asyncio.sleep(0.05)
-        async with yard.client.get("/v1/runs/run_a/events", headers=headers) as stream:
+        async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as stream:
             assert stream.status == 200
             await stream.content.readuntil(b"\n\n")
-            await yard.kube.delete(BINDING, "ci")
+            await testbed.kube.delete(BINDING, "ci")
             assert b"run." not in await stream.content.read()
-        status, answer, _ = await yard.call("GET", "/v1/runs/run_a", headers=headers)
+        status, answer, _ = await testbed.call("GET", "/v1/runs/run_a", headers=headers)
         assert (status, answer["error"]["details"]) == (403, {"required_scope": "read", "scopes": []})
-        await yard.kube.delete(ACCOUNT, "ci")
-        while (await yard.call("GET", "/v1/runs/run_a", headers=headers))[0] != 401:
+        await testbed.kube.delete(ACCOUNT, "ci")
+        while (await testbed.call("GET", "/v1/runs/run_a", headers=headers))[0] != 401:
             await asyncio.sleep(0.1)
 
 
-async def test_texts_that_are_no_tokens_for_us_never_reach_the_apiserver(yard, monkeypatch):
-    await account(yard.kube, "ci", "read")
-    good, other = await token(yard.kube, "ci"), await token(yard.kube, "ci", "other")
-    asked, real = [], yard.kube.call
+async def test_texts_that_are_no_tokens_for_us_never_reach_the_apiserver(testbed, monkeypatch):
+    await account(testbed.kube, "ci", "read")
+    good, other = await token(testbed.kube, "ci"), await token(testbed.kube, "ci", "other")
+    asked, real = [], testbed.kube.call
 
     async def call(method, path, *more, **named):
         if path.endswith("tokenreviews"):
@@ -166,9 +166,9 @@ async def test_texts_that_are_no_tokens_for_us_never_reach_the_apiserver(yard, m
         return await real(method, path, *more, **named)
 
     async def status(text):
-        return (await yard.call("GET", "/v1/runs", headers={"Authorization": f"Bearer {text}"}))[0]
+        return (await testbed.call("GET", "/v1/runs", headers={"Authorization": f"Bearer {text}"}))[0]
 
-    monkeypatch.setattr(yard.kube, "call", call)
+    monkeypatch.setattr(testbed.kube, "call", call)
     for text in ("x" * 500, f"{good}.x", good[:-310], other, good.replace(".", ".e", 1)):
         assert await status(text) == 401
     assert asked == []
@@ -178,6 +178,6 @@ async def test_texts_that_are_no_tokens_for_us_never_reach_the_apiserver(yard, m
     assert codes == [401] * 55 + [429] * 5
     assert len(asked) == 1 + 55
     # What was good is asked about again when its ten seconds are over: others cannot lock it out.
-    monkeypatch.setattr(tokens_of(yard)._recent, "_seconds", 0.0)
+    monkeypatch.setattr(tokens_of(testbed)._cache, "_seconds", 0.0)
     assert await status(good) == 200
     assert len(asked) == 1 + 55 + 1

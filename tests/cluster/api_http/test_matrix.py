@@ -10,15 +10,15 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from kubernetes.aio import client as kubernetes
 
-from api.app import client_side
-from api.auth.providers import Tokens
+from api.app import make_client_app
+from api.auth.providers import TokenProviders
 from api.config import parse
 from api.services import SERVICES
 from api.store.store import Store
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.cluster.api_http.accounts import ACCOUNT, account, token
 from tests.unit.api.auth.test_matrix import FOREIGN, OPERATIONS, OWN, foreign, request, tried
-from tests.unit.api.conftest import NOW, Yard, key
+from tests.unit.api.conftest import NOW, ApiTestbed, key
 
 SCOPES = ("read", "run", "deploy", "admin")
 
@@ -30,22 +30,22 @@ async def rows(tmp_path, kube):
         {
             "CREWYARD_TOKEN_KEY": "0" * 32,
             "CREWYARD_DATA": str(tmp_path),
-            "CREWYARD_PUBLIC_URL": "http://yard.example",
+            "CREWYARD_PUBLIC_URL": "http://crewyard.example",
         }
     )
     store = await Store.open(tmp_path, "crews")
     nowhere = kubernetes.Configuration()
     nowhere.host = "http://127.0.0.1:1"
-    unreachable = Kube(kubernetes.ApiClient(nowhere), "crews")
+    unreachable = KubeClient(kubernetes.ApiClient(nowhere), "crews")
     text, record = key("admin")
-    app = client_side(config, store, unreachable, {record.key_id: record}, lambda: NOW)
-    tokens = Tokens.of(config.identity, kube, store.workflows)
+    app = make_client_app(config, store, unreachable, {record.key_id: record}, lambda: NOW)
+    tokens = TokenProviders.from_settings(config.identity, kube, store.workflows)
     app[SERVICES] = dataclasses.replace(app[SERVICES], tokens=tokens)
     async with TestClient(TestServer(app)) as client:
-        yard = Yard(client, store, text, {record.key_id: record}, [NOW])
-        await yard.example()
-        await yard.example(foreign)
-        yield yard
+        testbed = ApiTestbed(client, store, text, {record.key_id: record}, [NOW])
+        await testbed.add_example_objects()
+        await testbed.add_example_objects(foreign)
+        yield testbed
     await unreachable.close()
     await store.close()
 
@@ -68,7 +68,7 @@ async def test_no_operation_is_for_a_bad_token(rows, kube):
     await kube.delete(ACCOUNT, "ci")
     for kind, bearer in bad.items():
         for method, path, _ in OPERATIONS:
-            rows.forget_requests()
+            rows.reset_rate_limits()
             url, body = request(method, path, False)
             status, answer, _ = await rows.call(method, url, body, bearer=bearer)
             assert status == 401, (kind, method, path, answer)

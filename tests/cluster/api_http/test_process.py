@@ -50,7 +50,7 @@ async def test_wrong_settings_end_it_with_their_names(tmp_path, settings, words)
 
 
 async def test_it_ends_its_streams_and_leaves_no_secret_in_its_log(tmp_path, kube):
-    drawn = api_keys.draw()
+    drawn = api_keys.generate()
     record = {"id": drawn.key_id, "hash": drawn.hash, "scopes": ["admin"], "plan": "enterprise"}
     port = free_port()
     process = await started(

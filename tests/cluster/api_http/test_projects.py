@@ -8,34 +8,34 @@ import pytest
 from crds.kinds import PROJECT, SECRET
 
 
-async def test_a_project_is_made_changed_and_deleted(yard):
+async def test_a_project_is_made_changed_and_deleted(testbed):
     body = {
         "name": "crew",
         "plan": "pro",
         "source": {"git": {"url": "https://git.example/x.git", "secret_ref": {"name": "pass"}}},
         "pod": {"node_selector": {"diskType": "ssd"}},
     }
-    status, found, headers = await yard.call("POST", "/v1/projects", body)
+    status, found, headers = await testbed.call("POST", "/v1/projects", body)
     assert (status, headers["Location"]) == (201, "/v1/projects/crew")
     made = found["data"]
     assert made["source"] == body["source"] and made["pod"] == body["pod"]
     assert made["active_deployment_id"] is None and made["created_at"].endswith("Z")
-    stored = await yard.kube.get(PROJECT, "crew")
+    stored = await testbed.kube.get(PROJECT, "crew")
     assert stored["spec"]["source"]["git"]["secretRef"] == {"name": "pass"}
     assert stored["spec"]["pod"]["nodeSelector"] == {"diskType": "ssd"}
-    assert await yard.data("GET", "/v1/projects/crew") == made
+    assert await testbed.data("GET", "/v1/projects/crew") == made
 
-    status, found, _ = await yard.call("POST", "/v1/projects", {"name": "crew"})
+    status, found, _ = await testbed.call("POST", "/v1/projects", {"name": "crew"})
     assert (status, found["error"]["code"]) == (409, "conflict")
 
-    changed = await yard.data("PATCH", "/v1/projects/crew", {"plan": "free", "pod": None})
+    changed = await testbed.data("PATCH", "/v1/projects/crew", {"plan": "free", "pod": None})
     assert (changed["plan"], changed["pod"]) == ("free", None)
     assert changed["source"] == body["source"]
 
-    status, _, _ = await yard.call("DELETE", "/v1/projects/crew")
+    status, _, _ = await testbed.call("DELETE", "/v1/projects/crew")
     assert status == 204
-    assert (await yard.call("GET", "/v1/projects/crew"))[0] == 404
-    assert await yard.kube.get(PROJECT, "crew") is None
+    assert (await testbed.call("GET", "/v1/projects/crew"))[0] == 404
+    assert await testbed.kube.get(PROJECT, "crew") is None
 
 
 @pytest.mark.parametrize(
@@ -51,62 +51,62 @@ async def test_a_project_is_made_changed_and_deleted(yard):
         ({"pod": {"env": [{"name": "PATH", "value": "x"}]}}, "pod.env[0].name", "choose another"),
     ],
 )
-async def test_what_the_apiserver_refuses_is_told_in_the_words_of_the_api(yard, spec, field, word):
-    status, found, _ = await yard.call("POST", "/v1/projects", {"name": "crew", **spec})
+async def test_what_the_apiserver_refuses_is_told_in_the_words_of_the_api(testbed, spec, field, word):
+    status, found, _ = await testbed.call("POST", "/v1/projects", {"name": "crew", **spec})
     assert (status, found["error"]["code"]) == (400, "invalid_request")
     assert found["error"]["details"]["field"] == field
     assert word in found["error"]["message"]
 
 
-async def test_variables_are_kept_in_a_secret_and_never_shown(yard):
-    await yard.data("POST", "/v1/projects", {"name": "crew"})
-    assert await yard.data("GET", "/v1/projects/crew/env") == []
-    status, found, _ = await yard.call(
+async def test_variables_are_kept_in_a_secret_and_never_shown(testbed):
+    await testbed.data("POST", "/v1/projects", {"name": "crew"})
+    assert await testbed.data("GET", "/v1/projects/crew/env") == []
+    status, found, _ = await testbed.call(
         "PUT", "/v1/projects/crew/env", {"variables": {"TIDE": "swordfish", "MOON": "", "OLD": "x"}}
     )
     assert status == 200 and "swordfish" not in str(found)
     assert [item["name"] for item in found["data"]] == ["MOON", "OLD", "TIDE"]
     assert found["pagination"]["total"] == 3
-    secret = await yard.kube.get(SECRET, "crew-env")
+    secret = await testbed.kube.get(SECRET, "crew-env")
     assert base64.b64decode(secret["data"]["TIDE"]) == b"swordfish"
     assert secret["metadata"]["labels"]["crewyard.dev/project"] == "crew"
     assert secret["metadata"]["ownerReferences"][0]["name"] == "crew"
 
     before = {item["name"]: item["updated_at"] for item in found["data"]}
     await asyncio.sleep(1.1)
-    after = await yard.data(
+    after = await testbed.data(
         "PUT", "/v1/projects/crew/env", {"variables": {"TIDE": "swordfish", "MOON": "full"}}
     )
     after = {item["name"]: item["updated_at"] for item in after}
     assert after.keys() == {"TIDE", "MOON"}
     assert after["TIDE"] == before["TIDE"] and after["MOON"] > before["MOON"]
 
-    one = await yard.data("PUT", "/v1/projects/crew/env/STAR", {"value": "north"})
+    one = await testbed.data("PUT", "/v1/projects/crew/env/STAR", {"value": "north"})
     assert one["name"] == "STAR" and set(one) == {"name", "updated_at"}
-    assert (await yard.call("DELETE", "/v1/projects/crew/env/TIDE"))[0] == 204
-    assert (await yard.call("DELETE", "/v1/projects/crew/env/TIDE"))[0] == 204
-    assert [item["name"] for item in await yard.data("GET", "/v1/projects/crew/env")] == ["MOON", "STAR"]
+    assert (await testbed.call("DELETE", "/v1/projects/crew/env/TIDE"))[0] == 204
+    assert (await testbed.call("DELETE", "/v1/projects/crew/env/TIDE"))[0] == 204
+    assert [item["name"] for item in await testbed.data("GET", "/v1/projects/crew/env")] == ["MOON", "STAR"]
 
 
 @pytest.mark.parametrize("name", ["CREWYARD_TOKEN", "PATH", "HOME", "PYTHONPATH", "1ST", "a-b", "A\n", ""])
-async def test_names_that_the_service_needs_are_refused(yard, name):
-    await yard.data("POST", "/v1/projects", {"name": "crew"})
-    status, found, _ = await yard.call("PUT", "/v1/projects/crew/env", {"variables": {name: "swordfish"}})
+async def test_names_that_the_service_needs_are_refused(testbed, name):
+    await testbed.data("POST", "/v1/projects", {"name": "crew"})
+    status, found, _ = await testbed.call("PUT", "/v1/projects/crew/env", {"variables": {name: "swordfish"}})
     assert (status, found["error"]["code"]) == (400, "invalid_request")
     assert found["error"]["details"]["field"] == "variables"
     assert "swordfish" not in str(found)
-    assert await yard.kube.get(SECRET, "crew-env") is None
+    assert await testbed.kube.get(SECRET, "crew-env") is None
 
 
-async def test_writers_at_once_lose_nothing(yard):
-    await yard.data("POST", "/v1/projects", {"name": "crew"})
+async def test_writers_at_once_lose_nothing(testbed):
+    await testbed.data("POST", "/v1/projects", {"name": "crew"})
     names = ["A", "B", "C"]
-    await asyncio.gather(*(yard.data("PUT", f"/v1/projects/crew/env/{n}", {"value": n}) for n in names))
-    assert [item["name"] for item in await yard.data("GET", "/v1/projects/crew/env")] == names
+    await asyncio.gather(*(testbed.data("PUT", f"/v1/projects/crew/env/{n}", {"value": n}) for n in names))
+    assert [item["name"] for item in await testbed.data("GET", "/v1/projects/crew/env")] == names
 
 
-async def test_a_variable_set_with_kubectl_is_there_too(yard):
-    await yard.data("POST", "/v1/projects", {"name": "crew"})
-    await yard.kube.create(SECRET, {"metadata": {"name": "crew-env"}, "stringData": {"TIDE": "high"}})
-    (item,) = await yard.data("GET", "/v1/projects/crew/env")
+async def test_a_variable_set_with_kubectl_is_there_too(testbed):
+    await testbed.data("POST", "/v1/projects", {"name": "crew"})
+    await testbed.kube.create(SECRET, {"metadata": {"name": "crew-env"}, "stringData": {"TIDE": "high"}})
+    (item,) = await testbed.data("GET", "/v1/projects/crew/env")
     assert item["name"] == "TIDE" and item["updated_at"].endswith("Z")

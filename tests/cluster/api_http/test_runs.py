@@ -13,56 +13,58 @@ SOURCE = {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}
 
 
 @pytest.fixture
-async def project(yard):
+async def project(testbed):
     """A project with an active deployment."""
-    await yard.data(
+    await testbed.data(
         "POST", "/v1/projects", {"name": "crew", "source": {"git": {"url": SOURCE["git"]["url"]}}}
     )
-    await yard.kube.create(
+    await testbed.kube.create(
         DEPLOYMENT, {"metadata": {"name": "dep-a"}, "spec": {"project": "crew", "source": SOURCE}}
     )
-    await yard.built("crew", "dep-a")
-    while (await yard.data("GET", "/v1/projects/crew"))["active_deployment_id"] != "dep_a":
+    await testbed.mark_built("crew", "dep-a")
+    while (await testbed.data("GET", "/v1/projects/crew"))["active_deployment_id"] != "dep_a":
         await asyncio.sleep(0.02)
     return "crew"
 
 
-async def test_a_run_of_a_projects_active_deployment(yard, project):
+async def test_a_run_of_a_projects_active_deployment(testbed, project):
     body = {"deployment": project, "input": {"topic": "tides"}, "entrypoint": "main:kickoff", "timeout": "5m"}
-    status, found, headers = await yard.call("POST", "/v1/runs", body)
+    status, found, headers = await testbed.call("POST", "/v1/runs", body)
     assert status == 201, found
     made = found["data"]
     assert set(made) == {"id", "status", "created_at", "deployment_id", "project", "input", "events_url"}
     assert (made["status"], made["deployment_id"], made["project"]) == ("pending", "dep_a", "crew")
     assert made["input"] == {"topic": "tides"}
     assert headers["Location"] == f"/v1/runs/{made['id']}"
-    spec = (await yard.kube.get(RUN, name_of(made["id"])))["spec"]
+    spec = (await testbed.kube.get(RUN, name_of(made["id"])))["spec"]
     assert (spec["deployment"], spec["project"], spec["input"]) == ("dep-a", "crew", {"topic": "tides"})
     assert (spec["entrypoint"], spec["timeout"]) == ("main:kickoff", "5m")
-    assert [item["id"] for item in await yard.data("GET", "/v1/runs?project=crew")] == [made["id"]]
+    assert [item["id"] for item in await testbed.data("GET", "/v1/runs?project=crew")] == [made["id"]]
 
 
-async def test_input_omitted_is_an_empty_object(yard, project):
-    assert (await yard.data("POST", "/v1/runs", {"deployment": "dep_a"}))["input"] == {}
+async def test_input_omitted_is_an_empty_object(testbed, project):
+    assert (await testbed.data("POST", "/v1/runs", {"deployment": "dep_a"}))["input"] == {}
 
 
-async def test_a_repeated_request_makes_one_run(yard, project):
+async def test_a_repeated_request_makes_one_run(testbed, project):
     headers = {"Idempotency-Key": "order-66"}
     bodies = [{"deployment": project, "input": {"a": 1, "b": 2}}] * 5
-    made = await asyncio.gather(*(yard.data("POST", "/v1/runs", b, headers=headers) for b in bodies))
+    made = await asyncio.gather(*(testbed.data("POST", "/v1/runs", b, headers=headers) for b in bodies))
     assert len({run["id"] for run in made}) == 1
-    assert len((await yard.kube.list(RUN)).items) == 1
-    status, found, _ = await yard.call("POST", "/v1/runs", {"deployment": project}, headers=headers)
+    assert len((await testbed.kube.list(RUN)).items) == 1
+    status, found, _ = await testbed.call("POST", "/v1/runs", {"deployment": project}, headers=headers)
     assert (status, found["error"]["code"]) == (409, "conflict")
 
 
-async def test_what_cannot_be_run(yard, project):
-    await yard.data("POST", "/v1/projects", {"name": "idle"})
-    await yard.kube.create(
+async def test_what_cannot_be_run(testbed, project):
+    await testbed.data("POST", "/v1/projects", {"name": "idle"})
+    await testbed.kube.create(
         DEPLOYMENT, {"metadata": {"name": "dep-b"}, "spec": {"project": "crew", "source": SOURCE}}
     )
-    await yard.status(DEPLOYMENT, "dep-b", phase="Failed", error={"reason": "BuildFailed", "message": "no"})
-    while (await yard.call("GET", "/v1/deployments/dep_b"))[1].get("data", {}).get("status") != "failed":
+    await testbed.patch_status(
+        DEPLOYMENT, "dep-b", phase="Failed", error={"reason": "BuildFailed", "message": "no"}
+    )
+    while (await testbed.call("GET", "/v1/deployments/dep_b"))[1].get("data", {}).get("status") != "failed":
         await asyncio.sleep(0.02)
     for deployment, expected, code in (
         ("dep_none", 404, "not_found"),
@@ -70,51 +72,51 @@ async def test_what_cannot_be_run(yard, project):
         ("idle", 409, "conflict"),
         ("dep_b", 409, "conflict"),
     ):
-        status, found, _ = await yard.call("POST", "/v1/runs", {"deployment": deployment})
+        status, found, _ = await testbed.call("POST", "/v1/runs", {"deployment": deployment})
         assert (status, found["error"]["code"]) == (expected, code), deployment
-    assert (await yard.kube.list(RUN)).items == []
+    assert (await testbed.kube.list(RUN)).items == []
 
 
-async def test_cancelling(yard, project):
-    made = await yard.data("POST", "/v1/runs", {"deployment": project})
+async def test_cancelling(testbed, project):
+    made = await testbed.data("POST", "/v1/runs", {"deployment": project})
     path = f"/v1/runs/{made['id']}/cancel"
-    status, found, _ = await yard.call("POST", path, {})
+    status, found, _ = await testbed.call("POST", path, {})
     assert (status, found["data"]["id"]) == (202, made["id"])
-    assert (await yard.kube.get(RUN, name_of(made["id"])))["spec"]["cancel"] is True
-    assert (await yard.call("POST", path))[0] == 202
+    assert (await testbed.kube.get(RUN, name_of(made["id"])))["spec"]["cancel"] is True
+    assert (await testbed.call("POST", path))[0] == 202
     when = format_second(datetime.now(UTC))
-    await yard.status(RUN, name_of(made["id"]), phase="Canceled", completionTime=when)
-    while (await yard.data("GET", f"/v1/runs/{made['id']}"))["status"] != "canceled":
+    await testbed.patch_status(RUN, name_of(made["id"]), phase="Canceled", completionTime=when)
+    while (await testbed.data("GET", f"/v1/runs/{made['id']}"))["status"] != "canceled":
         await asyncio.sleep(0.02)
-    assert (await yard.call("POST", path))[0] == 200
+    assert (await testbed.call("POST", path))[0] == 200
 
-    other = await yard.data("POST", "/v1/runs", {"deployment": project})
-    await yard.status(RUN, name_of(other["id"]), phase="Succeeded", completionTime=when)
+    other = await testbed.data("POST", "/v1/runs", {"deployment": project})
+    await testbed.patch_status(RUN, name_of(other["id"]), phase="Succeeded", completionTime=when)
     while True:
-        status, found, _ = await yard.call("POST", f"/v1/runs/{other['id']}/cancel")
+        status, found, _ = await testbed.call("POST", f"/v1/runs/{other['id']}/cancel")
         if status != 503:
             break
         await asyncio.sleep(0.02)
     assert (status, found["error"]["code"]) == (409, "conflict")
 
 
-async def test_leaving_a_stream_cancels_nothing(yard, project):
-    made = await yard.data("POST", "/v1/runs", {"deployment": project})
-    headers = {"Authorization": f"Bearer {yard.admin}"}
-    async with yard.client.get(f"/v1/runs/{made['id']}/events", headers=headers) as answer:
+async def test_leaving_a_stream_cancels_nothing(testbed, project):
+    made = await testbed.data("POST", "/v1/runs", {"deployment": project})
+    headers = {"Authorization": f"Bearer {testbed.admin}"}
+    async with testbed.client.get(f"/v1/runs/{made['id']}/events", headers=headers) as answer:
         await answer.content.readuntil(b"\n\n")
     await asyncio.sleep(0.2)
-    assert "cancel" not in (await yard.kube.get(RUN, name_of(made["id"])))["spec"]
-    assert (await yard.data("GET", f"/v1/runs/{made['id']}"))["status"] == "pending"
+    assert "cancel" not in (await testbed.kube.get(RUN, name_of(made["id"])))["spec"]
+    assert (await testbed.data("GET", f"/v1/runs/{made['id']}"))["status"] == "pending"
 
 
-async def test_a_run_made_with_kubectl_is_shown_and_goes_with_its_project(yard, project):
-    await yard.kube.create(
+async def test_a_run_made_with_kubectl_is_shown_and_goes_with_its_project(testbed, project):
+    await testbed.kube.create(
         RUN, {"metadata": {"name": "run-mine"}, "spec": {"project": "crew", "input": {"n": 1}}}
     )
-    while (await yard.call("GET", "/v1/runs/run_mine"))[0] != 200:
+    while (await testbed.call("GET", "/v1/runs/run_mine"))[0] != 200:
         await asyncio.sleep(0.02)
-    assert (await yard.data("GET", "/v1/runs/run_mine"))["input"] == {"n": 1}
-    assert (await yard.call("DELETE", "/v1/projects/crew"))[0] == 204
-    assert (await yard.call("GET", "/v1/runs?project=crew"))[1]["data"] == []
-    assert await yard.kube.get(PROJECT, "crew") is None
+    assert (await testbed.data("GET", "/v1/runs/run_mine"))["input"] == {"n": 1}
+    assert (await testbed.call("DELETE", "/v1/projects/crew"))[0] == 204
+    assert (await testbed.call("GET", "/v1/runs?project=crew"))[1]["data"] == []
+    assert await testbed.kube.get(PROJECT, "crew") is None

@@ -40,7 +40,7 @@ def key(*scopes: str, projects: list[str] | None = None, plan: str = "enterprise
     return drawn.text, StoredKey(drawn.key_id, drawn.hash, "test", frozenset(scopes), held, plan, **more)
 
 
-class Yard:
+class ApiTestbed:
     """A facade under test and what is in its store."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Yard:
     ) -> None:
         self.client, self.store, self.admin, self._ring, self.clock = client, store, admin, ring, clock
 
-    def key(self, *scopes: str, **more: Any) -> str:
+    def create_key(self, *scopes: str, **more: Any) -> str:
         """A new key with these scopes."""
         text, record = key(*scopes, **more)
         self._ring[record.key_id] = record
@@ -72,27 +72,27 @@ class Yard:
         assert status == 200, found
         return found
 
-    def forget_requests(self) -> None:
+    def reset_rate_limits(self) -> None:
         """Nobody has called in this minute."""
         self.client.server.app[SERVICES].limiter.__init__()
 
-    async def example(self, renamed: Callable[[str], str] = str) -> None:
+    async def add_example_objects(self, renamed: Callable[[str], str] = str) -> None:
         """What the document's examples speak of: a project with a deployment, a run that ended, its file."""
         names = {part: renamed(value) for part, value in examples.PATH.items()}
         deployment, run = (names[kind].replace("_", "-", 1) for kind in ("deployments", "runs"))
-        await self.project(names["name"], examples.PROJECT_SPEC, activeDeployment=deployment)
-        await self.deployment(deployment, names["name"])
+        await self.add_project(names["name"], examples.PROJECT_SPEC, activeDeployment=deployment)
+        await self.add_deployment(deployment, names["name"])
         held = frozenset({names["name"]})
         await self.store.keys.put(
             KeyRow(names["api-keys"], "0" * 64, "CI", frozenset({"run"}), held, None, self.clock[0])
         )
-        raw = await self.run(run, names["name"], deployment)
-        await self.claim(raw)
-        await self.say(run, "Reading about tides")
-        await self.file(run, names["artifact"], b"# Tides")
-        await self.end(raw, "Succeeded", result={"output": "{}"}, durationMs=5)
+        raw = await self.add_run(run, names["name"], deployment)
+        await self.claim_run(raw)
+        await self.append_log_lines(run, "Reading about tides")
+        await self.add_artifact(run, names["artifact"], b"# Tides")
+        await self.finish_run(raw, "Succeeded", result={"output": "{}"}, durationMs=5)
 
-    async def file(self, run: str, name: str, content: bytes, partial: bool = False) -> None:
+    async def add_artifact(self, run: str, name: str, content: bytes, partial: bool = False) -> None:
         """The pod's file arrives."""
 
         async def chunks() -> AsyncIterator[bytes]:
@@ -104,7 +104,7 @@ class Yard:
             run, name, len(content), stored.sha256, "text/markdown", partial, blob, self.clock[0]
         )
 
-    async def example_call(self, method: str, path: str, **more: Any) -> Any:
+    async def call_example(self, method: str, path: str, **more: Any) -> Any:
         """The call of one operation as the document's examples have it."""
         found = DESCRIPTION.operation(method, path)
         assert found is not None
@@ -114,13 +114,13 @@ class Yard:
         content = found.get("requestBody", {}).get("content", {}).get("application/json", {})
         return await self.call(method, path, content.get("example"), params=query, **more)
 
-    async def project(self, name: str, spec: Any = None, **status: Any) -> str:
+    async def add_project(self, name: str, spec: Any = None, **status: Any) -> str:
         """A Project as the projector saw it; gives its uid."""
         raw = _object(name, spec or {}, status)
         await self.store.projects.observe(objects.Project(raw))
         return raw["metadata"]["uid"]
 
-    async def spec(self, name: str, **more: Any) -> None:
+    async def update_spec(self, name: str, **more: Any) -> None:
         """The Project's spec changes."""
         row = await self.store.projects.get(name)
         assert row is not None
@@ -128,7 +128,7 @@ class Yard:
         raw["metadata"]["uid"] = row.uid
         await self.store.projects.observe(objects.Project(raw))
 
-    async def deployment(
+    async def add_deployment(
         self, name: str, project: str, phase: str = "Active", spec: Any = None, **status: Any
     ) -> dict[str, Any]:
         """A Deployment as the projector saw it; gives its object."""
@@ -141,7 +141,7 @@ class Yard:
         await self.store.deployments.observe(objects.Deployment(raw))
         return raw
 
-    async def run(
+    async def add_run(
         self, name: str, project: str, deployment: str = "dep-a", phase: str = "Pending", **status: Any
     ):
         """A Run as the projector saw it; gives its object."""
@@ -153,14 +153,14 @@ class Yard:
         await self.store.run_writer.observe(objects.Run(raw), self.clock[0])
         return raw
 
-    async def claim(self, raw: Any) -> None:
+    async def claim_run(self, raw: Any) -> None:
         """A pod takes the run."""
         name, uid = raw["metadata"]["name"], raw["metadata"]["uid"]
         answer = {"deployment_id": "dep_a"}
-        await self.store.claims.claim(name, ClaimRequest(uid, "pod", "nonce"), answer, self.clock[0])
+        await self.store.claims.grant(name, ClaimRequest(uid, "pod", "nonce"), answer, self.clock[0])
         self.store.events.notify_state_changed(name)
 
-    async def say(self, run: str, *lines: str) -> None:
+    async def append_log_lines(self, run: str, *lines: str) -> None:
         """The pod's log lines arrive."""
         data = [
             {
@@ -176,7 +176,7 @@ class Yard:
             await log.append([NewEvent(said + n, "log", d) for n, d in enumerate(data, 1)])
         self.store.events.notify_appended(run)
 
-    async def end(self, raw: Any, phase: str, **status: Any) -> None:
+    async def finish_run(self, raw: Any, phase: str, **status: Any) -> None:
         """The run ends."""
         raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
         raw["status"] |= {"phase": phase, "completionTime": format_second(self.clock[0]), **status}
@@ -228,12 +228,12 @@ def settings() -> dict[str, str]:
 
 
 @pytest.fixture
-async def yard(tmp_path, clock, empty, settings) -> AsyncIterator[Yard]:
+async def testbed(tmp_path, clock, empty, settings) -> AsyncIterator[ApiTestbed]:
     config = parse(
         {
             "CREWYARD_TOKEN_KEY": "0123456789abcdef0123456789abcdef",
             "CREWYARD_DATA": str(tmp_path),
-            "CREWYARD_PUBLIC_URL": "http://yard.example",
+            "CREWYARD_PUBLIC_URL": "http://crewyard.example",
             **settings,
         }
     )
@@ -248,6 +248,6 @@ async def yard(tmp_path, clock, empty, settings) -> AsyncIterator[Yard]:
     ring = {record.key_id: record}
     application = facade.make_client_app(config, store, connection, ring, lambda: clock[0])
     async with TestClient(TestServer(application)) as client:
-        yield Yard(client, store, text, ring, clock)
+        yield ApiTestbed(client, store, text, ring, clock)
     await connection.close()
     await store.close()

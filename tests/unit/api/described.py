@@ -100,4 +100,4 @@ class Description:
         assert error is None, f"{where}: {error.json_path}: {error.message}"
 
 
-DESCRIPTION = Description(document(OPERATIONS, "http://yard.example"))
+DESCRIPTION = Description(document(OPERATIONS, "http://crewyard.example"))

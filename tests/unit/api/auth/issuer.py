@@ -10,7 +10,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-AUDIENCE = "http://yard.example"
+AUDIENCE = "http://crewyard.example"
 REPOSITORY = "octo/tides"
 
 

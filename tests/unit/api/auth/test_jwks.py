@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from api.auth import jwks
-from api.auth.jwks import MIN_REFRESH_SECONDS, MAX_STALE_SECONDS, REFRESH_SECONDS, IssuerKeys, parse_keys
+from api.auth.jwks import MAX_STALE_SECONDS, MIN_REFRESH_SECONDS, REFRESH_SECONDS, IssuerKeys, parse_keys
 from tests.unit.api.auth.issuer import public, rsa_key
 
 

@@ -63,11 +63,11 @@ def expected(method: str, path: str, scope: str, held: str, other: bool) -> int 
 
 
 @pytest.fixture
-async def two(yard):
+async def two(testbed):
     """The example's project with all there is, and a foreign one with the same."""
-    await yard.example()
-    await yard.example(foreign)
-    return yard
+    await testbed.add_example_objects()
+    await testbed.add_example_objects(foreign)
+    return testbed
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ HOLDING = {
 @pytest.mark.parametrize("holding", HOLDING)
 async def test_scopes_and_projects(two, holding):
     projects, holds = HOLDING[holding]
-    bearers = {held: two.key(held, projects=projects) for held in SCOPES}
+    bearers = {held: two.create_key(held, projects=projects) for held in SCOPES}
     assert await tried(two, bearers, holds) > 270
 
 
@@ -94,7 +94,7 @@ async def test_scopes_and_projects_of_workflows(two, issuer):
     for held in ("read", "run", "deploy"):
         bearers[held] = issuer.token(NOW, repository=f"octo/{held}")
     entries = [{"repository": f"octo/{held}", "scopes": [held]} for held in bearers]
-    await two.spec(OWN[0], oidc=entries)
+    await two.update_spec(OWN[0], oidc=entries)
     assert await tried(two, bearers, {OWN[0]}) > 200
 
 
@@ -106,7 +106,7 @@ async def tried(two, bearers, holds):
     cells = 0
     for held, bearer in bearers.items():
         for method, path, scope in OPERATIONS:
-            two.forget_requests()
+            two.reset_rate_limits()
             for other in (False, True):
                 url, body = request(method, path, other)
                 unseen = (FOREIGN if other else OWN)[0] not in holds
@@ -127,23 +127,23 @@ async def tried(two, bearers, holds):
 
 
 async def test_lists_show_nothing_of_a_foreign_project(two):
-    bearer = two.key("admin", projects=[OWN[0]])
+    bearer = two.create_key("admin", projects=[OWN[0]])
     for path in ("/v1/projects", "/v1/runs", "/v1/api-keys"):
         text = json.dumps(await two.get(path, bearer=bearer))
         assert OWN[0] in text and not any(name in text for name in FOREIGN), path
 
 
 STATES = {
-    "absent": lambda yard: "",
-    "malformed": lambda yard: "crw_not-a-key",
-    "cut": lambda yard: yard.admin[:-1],
-    "unknown": lambda yard: api_keys.generate().text,
-    "expired": lambda yard: yard.key("admin", expires_at=NOW - timedelta(seconds=1)),
-    "revoked": lambda yard: yard.key("admin", revoked=True),
-    "token of nobody's workflow": lambda yard: yard.issuer.token(NOW),
-    "expired token": lambda yard: yard.issuer.token(NOW - timedelta(hours=1)),
-    "forged token": lambda yard: yard.issuer.token(NOW, key=rsa_key(2048, 1)),
-    "token of an unknown issuer": lambda yard: yard.issuer.token(NOW, iss="https://other.example"),
+    "absent": lambda testbed: "",
+    "malformed": lambda testbed: "crw_not-a-key",
+    "cut": lambda testbed: testbed.admin[:-1],
+    "unknown": lambda testbed: api_keys.generate().text,
+    "expired": lambda testbed: testbed.create_key("admin", expires_at=NOW - timedelta(seconds=1)),
+    "revoked": lambda testbed: testbed.create_key("admin", revoked=True),
+    "token of nobody's workflow": lambda testbed: testbed.issuer.token(NOW),
+    "expired token": lambda testbed: testbed.issuer.token(NOW - timedelta(hours=1)),
+    "forged token": lambda testbed: testbed.issuer.token(NOW, key=rsa_key(2048, 1)),
+    "token of an unknown issuer": lambda testbed: testbed.issuer.token(NOW, iss="https://other.example"),
 }
 
 
@@ -152,7 +152,7 @@ async def test_no_operation_is_for_a_bad_key(two, issuer, state):
     two.issuer = issuer
     bearer, answers = STATES[state](two), set()
     for method, path, _ in OPERATIONS:
-        two.forget_requests()  # Sixty a minute is all that an address without a key gets.
+        two.reset_rate_limits()  # Sixty a minute is all that an address without a key gets.
         url, body = request(method, path, False)
         status, answer, headers = await two.call(method, url, body, bearer=bearer)
         assert status == 401, (method, path, answer)

@@ -10,21 +10,21 @@ from tests.unit.api.conftest import NOW, key
 
 
 @pytest.fixture
-async def two(yard):
+async def two(testbed):
     """Two projects with all there is, and a key for one of them."""
     for name in ("mine", "theirs"):
-        await yard.project(name, activeDeployment=f"dep-{name}")
-        await yard.deployment(f"dep-{name}", name)
-        await yard.run(f"run-{name}", name, f"dep-{name}")
-    return yard.key("read", "run", "deploy", projects=["mine"])
+        await testbed.add_project(name, activeDeployment=f"dep-{name}")
+        await testbed.add_deployment(f"dep-{name}", name)
+        await testbed.add_run(f"run-{name}", name, f"dep-{name}")
+    return testbed.create_key("read", "run", "deploy", projects=["mine"])
 
 
-async def test_a_bound_key_sees_only_its_projects(yard, two):
+async def test_a_bound_key_sees_only_its_projects(testbed, two):
     for path, expected in (("/v1/runs", ["run_mine"]), ("/v1/projects", ["mine"])):
-        found = await yard.get(path, bearer=two)
+        found = await testbed.get(path, bearer=two)
         assert [item.get("id") or item["name"] for item in found["data"]] == expected
         assert found["pagination"]["total"] == 1
-    assert (await yard.get("/v1/runs?deployment=dep_theirs", bearer=two))["data"] == []
+    assert (await testbed.get("/v1/runs?deployment=dep_theirs", bearer=two))["data"] == []
     for path in (
         "/v1/projects/theirs",
         "/v1/projects/theirs/env",
@@ -36,15 +36,15 @@ async def test_a_bound_key_sees_only_its_projects(yard, two):
         "/v1/runs/run_theirs/artifacts",
         "/v1/runs/run_theirs/artifacts/x",
     ):
-        foreign = await yard.call("GET", path, bearer=two)
-        absent = await yard.call("GET", path.replace("theirs", "absent"), bearer=two)
+        foreign = await testbed.call("GET", path, bearer=two)
+        absent = await testbed.call("GET", path.replace("theirs", "absent"), bearer=two)
         assert (foreign[0], absent[0]) == (404, 404), path
         said = foreign[1]["error"]["message"].replace("theirs", "absent")
         assert said == absent[1]["error"]["message"]
 
 
 @pytest.mark.parametrize("name", ["theirs", "absent"])
-async def test_naming_a_foreign_project_is_forbidden_whether_it_is_there_or_not(yard, two, name):
+async def test_naming_a_foreign_project_is_forbidden_whether_it_is_there_or_not(testbed, two, name):
     calls = [
         ("GET", f"/v1/runs?project={name}", None, "project"),
         ("GET", f"/v1/deployments?project={name}", None, "project"),
@@ -54,32 +54,32 @@ async def test_naming_a_foreign_project_is_forbidden_whether_it_is_there_or_not(
         ("POST", "/v1/runs", {"deployment": name}, "deployment"),
     ]
     for method, path, body, field in calls:
-        status, answer, _ = await yard.call(method, path, body, bearer=two)
+        status, answer, _ = await testbed.call(method, path, body, bearer=two)
         assert (status, answer["error"]["details"]["field"]) == (403, field), path
 
 
-async def test_running_a_foreign_deployment_is_not_found(yard, two):
+async def test_running_a_foreign_deployment_is_not_found(testbed, two):
     for identifier in ("dep_theirs", "dep_absent"):
-        status, _, _ = await yard.call("POST", "/v1/runs", {"deployment": identifier}, bearer=two)
+        status, _, _ = await testbed.call("POST", "/v1/runs", {"deployment": identifier}, bearer=two)
         assert status == 404
 
 
-async def test_who_may_only_run_calls_what_was_deployed(yard, two):
+async def test_who_may_only_run_calls_what_was_deployed(testbed, two):
     # `os:environ.copy` would answer with the values of all variables.
     body = {"deployment": "mine", "entrypoint": "os:environ.copy"}
-    runner = yard.key("run", projects=["mine"])
+    runner = testbed.create_key("run", projects=["mine"])
     for deployment in ("mine", "dep_mine"):
-        status, answer, _ = await yard.call(
+        status, answer, _ = await testbed.call(
             "POST", "/v1/runs", {**body, "deployment": deployment}, bearer=runner
         )
         assert (status, answer["error"]["details"]) == (
             403,
             {"field": "entrypoint", "required_scope": "deploy"},
         )
-    assert (await yard.get("/v1/runs"))["data"][0]["id"] == "run_theirs"
+    assert (await testbed.get("/v1/runs"))["data"][0]["id"] == "run_theirs"
     # Without an apiserver nothing is made; the permission is there.
-    for bearer, sent in ((two, body), (yard.admin, body), (runner, {"deployment": "mine"})):
-        assert (await yard.call("POST", "/v1/runs", sent, bearer=bearer))[0] == 503
+    for bearer, sent in ((two, body), (testbed.admin, body), (runner, {"deployment": "mine"})):
+        assert (await testbed.call("POST", "/v1/runs", sent, bearer=bearer))[0] == 503
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ async def test_who_may_only_run_calls_what_was_deployed(yard, two):
         ({"pod": {"image_pull_secrets": [{"name": "z"}]}}, "pod.image_pull_secrets"),
     ],
 )
-async def test_what_gives_permissions_is_for_admin(yard, body, field):
-    status, answer, _ = await yard.call(
-        "POST", "/v1/projects", {"name": "a", **body}, bearer=yard.key("deploy")
+async def test_what_gives_permissions_is_for_admin(testbed, body, field):
+    status, answer, _ = await testbed.call(
+        "POST", "/v1/projects", {"name": "a", **body}, bearer=testbed.create_key("deploy")
     )
     assert (status, answer["error"]["details"]["field"]) == (403, field)
 
@@ -115,48 +115,48 @@ HELD = {
         ({"github": {"repository": "team/b"}}, "github.repository"),
     ],
 )
-async def test_what_a_secret_is_sent_to_is_for_admin(yard, body, field):
-    await yard.project("held", HELD)
-    await yard.project("bare", {"source": {"git": {"url": "https://git.example.com/a"}}})
-    bearer = yard.key("deploy")
-    status, answer, _ = await yard.call("PATCH", "/v1/projects/held", body, bearer=bearer)
+async def test_what_a_secret_is_sent_to_is_for_admin(testbed, body, field):
+    await testbed.add_project("held", HELD)
+    await testbed.add_project("bare", {"source": {"git": {"url": "https://git.example.com/a"}}})
+    bearer = testbed.create_key("deploy")
+    status, answer, _ = await testbed.call("PATCH", "/v1/projects/held", body, bearer=bearer)
     assert (status, answer["error"]["details"]) == (403, {"field": field, "required_scope": "admin"})
     # Without an apiserver nothing is changed; the permission is there.
     allowed = [
-        ("held", body, yard.admin),
+        ("held", body, testbed.admin),
         ("held", {"source": {"git": {"url": "https://git.example.com/a", "path": "b"}}}, bearer),
         ("held", {"github": {"repository": "team/a"}}, bearer),
         ("held", {"source": None}, bearer),
         *([("bare", body, bearer)] if "source" in body else []),
     ]
     for project, sent, key_ in allowed:
-        assert (await yard.call("PATCH", f"/v1/projects/{project}", sent, bearer=key_))[0] == 503, sent
+        assert (await testbed.call("PATCH", f"/v1/projects/{project}", sent, bearer=key_))[0] == 503, sent
 
 
-async def test_a_key_that_expired_or_was_revoked_is_no_key(yard):
-    bearer = yard.key("read", expires_at=NOW + timedelta(minutes=1))
-    assert (await yard.call("GET", "/v1/runs", bearer=bearer))[0] == 200
-    yard.clock[0] += timedelta(minutes=1)
-    assert (await yard.call("GET", "/v1/runs", bearer=bearer))[0] == 401
-    assert (await yard.call("GET", "/v1/runs", bearer=yard.key("read", revoked=True)))[0] == 401
+async def test_a_key_that_expired_or_was_revoked_is_no_key(testbed):
+    bearer = testbed.create_key("read", expires_at=NOW + timedelta(minutes=1))
+    assert (await testbed.call("GET", "/v1/runs", bearer=bearer))[0] == 200
+    testbed.clock[0] += timedelta(minutes=1)
+    assert (await testbed.call("GET", "/v1/runs", bearer=bearer))[0] == 401
+    assert (await testbed.call("GET", "/v1/runs", bearer=testbed.create_key("read", revoked=True)))[0] == 401
 
 
-async def test_the_minute_of_a_key_is_its_own(yard):
-    first, second = yard.key("read", plan="free"), yard.key("read", plan="free")
+async def test_the_minute_of_a_key_is_its_own(testbed):
+    first, second = testbed.create_key("read", plan="free"), testbed.create_key("read", plan="free")
     left = []
     for _ in range(61):
-        status, body, headers = await yard.call("GET", "/v1/projects", bearer=first)
+        status, body, headers = await testbed.call("GET", "/v1/projects", bearer=first)
         left.append(int(headers["X-RateLimit-Remaining"]))
     assert left == [*range(59, -1, -1), 0]
     assert headers["X-RateLimit-Limit"] == "60"
     assert (status, body["error"]["code"]) == (429, "rate_limited")
     assert 1 <= int(headers["Retry-After"]) <= 60
-    assert (await yard.call("GET", "/v1/projects", bearer=second))[0] == 200
-    assert (await yard.call("GET", "/healthz", bearer=""))[0] == 200
+    assert (await testbed.call("GET", "/v1/projects", bearer=second))[0] == 200
+    assert (await testbed.call("GET", "/healthz", bearer=""))[0] == 200
 
 
-async def test_guessing_is_limited_by_address(yard):
-    codes = [(await yard.call("GET", "/v1/runs", bearer=f"crw_{n}"))[0] for n in range(62)]
+async def test_guessing_is_limited_by_address(testbed):
+    codes = [(await testbed.call("GET", "/v1/runs", bearer=f"crw_{n}"))[0] for n in range(62)]
     assert codes == [401] * 60 + [429] * 2
 
 

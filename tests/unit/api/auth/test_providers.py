@@ -16,7 +16,7 @@ from api.config import ApiConfigError, parse
 from tests.unit.api.auth.issuer import AUDIENCE, Issuer, rsa_key
 from tests.unit.api.conftest import NOW
 
-BASE = {"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_PUBLIC_URL": "https://yard.example/"}
+BASE = {"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_PUBLIC_URL": "https://crewyard.example/"}
 UNHURRIED = settings(max_examples=60, deadline=None)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=9),
@@ -35,7 +35,7 @@ JSON = st.recursive(
 def test_what_is_taken_by_default():
     found = parse(BASE).identity
     assert (found.kubernetes_audience, found.oidc_issuer) == ("crewyard", None)
-    assert found.oidc_audience == "https://yard.example"
+    assert found.oidc_audience == "https://crewyard.example"
     assert parse(BASE).rate_limit_url is None
 
 
@@ -43,13 +43,13 @@ def test_what_can_be_set():
     more = {
         "CREWYARD_KUBERNETES_TOKENS": "Off",
         "CREWYARD_OIDC_ISSUER": "https://token.actions.githubusercontent.com",
-        "CREWYARD_OIDC_AUDIENCE": "yard",
+        "CREWYARD_OIDC_AUDIENCE": "testbed",
         "CREWYARD_RATE_LIMIT_URL": "valkey://valkey",
     }
     found = parse({**BASE, **more})
     assert found.identity.kubernetes_audience is None
     assert found.identity.oidc_issuer == more["CREWYARD_OIDC_ISSUER"]
-    assert (found.identity.oidc_audience, found.rate_limit_url) == ("yard", "valkey://valkey")
+    assert (found.identity.oidc_audience, found.rate_limit_url) == ("testbed", "valkey://valkey")
     assert "valkey" not in repr(found), "it may have a password in it"
 
 
@@ -145,8 +145,8 @@ def test_scopes_are_held_by_project(grants, scope, project, wanted):
 
 def test_where_a_scope_is_held():
     both = Grants(None, {"a": frozenset({"admin"}), "b": frozenset({"read"})})
-    assert (both.where("run"), both.where("read")) == ({"a"}, {"a", "b"})
-    assert (Grants(ANY).where("run"), Grants(ANY).where("admin")) == (None, frozenset())
+    assert (both.projects_with("run"), both.projects_with("read")) == ({"a"}, {"a", "b"})
+    assert (Grants(ANY).projects_with("run"), Grants(ANY).projects_with("admin")) == (None, frozenset())
     assert both.projects == {"a", "b"} and Grants(ANY).projects is None
 
 
@@ -177,7 +177,7 @@ async def test_what_many_ask_at_once_is_asked_once_although_one_gives_up():
     await asyncio.sleep(0)
     asked.gate.set()
     assert await asyncio.gather(*waiting[1:]) == ["yes"] * 4
-    assert asked.times == 1 and recent.known("a")
+    assert asked.times == 1 and recent.is_cached("a")
 
 
 async def test_a_flood_of_bad_ones_leaves_the_good_ones_known():
@@ -188,9 +188,9 @@ async def test_a_flood_of_bad_ones_leaves_the_good_ones_known():
     await recent.get("good", asked.about("good"))
     for number in range(20):
         assert await recent.get(f"bad-{number}", asked.about("bad")) is None
-    assert recent.known("good") and recent.known("bad-19") and not recent.known("bad-1")
+    assert recent.is_cached("good") and recent.is_cached("bad-19") and not recent.is_cached("bad-1")
     now[0] = 10.0
-    assert not recent.known("good") and not recent.known("bad-19")
+    assert not recent.is_cached("good") and not recent.is_cached("bad-19")
 
 
 async def test_a_failure_is_not_remembered():
@@ -200,4 +200,4 @@ async def test_a_failure_is_not_remembered():
     for _ in range(2):
         with pytest.raises(ValueError, match="away"):
             await recent.get("a", asked.about("a"))
-    assert asked.times == 2 and not recent.known("a")
+    assert asked.times == 2 and not recent.is_cached("a")

@@ -25,29 +25,29 @@ def entry(*scopes, repository=REPOSITORY, **more):
     return {"repository": repository, "scopes": list(scopes), **more}
 
 
-async def status(yard, bearer, path="/v1/runs", method="GET", body=None):
-    yard.forget_requests()
-    return (await yard.call(method, path, body, bearer=bearer))[0]
+async def status(testbed, bearer, path="/v1/runs", method="GET", body=None):
+    testbed.reset_rate_limits()
+    return (await testbed.call(method, path, body, bearer=bearer))[0]
 
 
-async def test_a_workflow_may_in_each_project_what_its_entries_say(yard, issuer):
+async def test_a_workflow_may_in_each_project_what_its_entries_say(testbed, issuer):
     main = {"ref": "refs/heads/main"}
-    await yard.project("tides", {"oidc": [entry("run"), entry("deploy", **main)]})
-    await yard.project("dunes", {"oidc": [entry("run", repository="OCTO/Tides")]})
-    await yard.project("moons", {"oidc": [entry("run", repository="octo/other")]})
+    await testbed.add_project("tides", {"oidc": [entry("run"), entry("deploy", **main)]})
+    await testbed.add_project("dunes", {"oidc": [entry("run", repository="OCTO/Tides")]})
+    await testbed.add_project("moons", {"oidc": [entry("run", repository="octo/other")]})
     token = issuer.token(NOW)
-    listed = await yard.get("/v1/projects", bearer=token)
+    listed = await testbed.get("/v1/projects", bearer=token)
     assert [item["name"] for item in listed["data"]] == ["dunes", "tides"]
     upload = {"size": 5}
     for project, wanted in (("tides", 201), ("dunes", 403), ("moons", 403)):
-        assert await status(yard, token, "/v1/uploads", "POST", {"project": project, **upload}) == wanted
-    _, answer, _ = await yard.call("POST", "/v1/uploads", {"project": "dunes", **upload}, bearer=token)
+        assert await status(testbed, token, "/v1/uploads", "POST", {"project": project, **upload}) == wanted
+    _, answer, _ = await testbed.call("POST", "/v1/uploads", {"project": "dunes", **upload}, bearer=token)
     assert answer["error"]["details"] == {"required_scope": "deploy", "scopes": ["read", "run"]}
-    assert await status(yard, token, "/v1/projects/moons") == 404
-    assert await status(yard, token, "/v1/projects/dunes/env/A", "PUT", {"value": "x"}) == 403
+    assert await status(testbed, token, "/v1/projects/moons") == 404
+    assert await status(testbed, token, "/v1/projects/dunes/env/A", "PUT", {"value": "x"}) == 403
     branch = issuer.token(NOW, ref="refs/heads/topic")
-    assert await status(yard, branch, "/v1/uploads", "POST", {"project": "tides", **upload}) == 403
-    assert await status(yard, token, "/v1/api-keys") == 403, "no workflow is admin"
+    assert await status(testbed, branch, "/v1/uploads", "POST", {"project": "tides", **upload}) == 403
+    assert await status(testbed, token, "/v1/api-keys") == 403, "no workflow is admin"
 
 
 @pytest.mark.parametrize(
@@ -72,29 +72,29 @@ def test_on_which_references_an_entry_counts(wanted, ref, matches):
     assert entry.matches(workflows.Workflow(REPOSITORY, ref, None)) is matches
 
 
-async def test_an_answer_is_not_given_again_to_who_may_no_longer_ask(yard, issuer, monkeypatch):
+async def test_an_answer_is_not_given_again_to_who_may_no_longer_ask(testbed, issuer, monkeypatch):
     monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
-    await yard.project("tides", {"oidc": [entry("run")]}, activeDeployment="dep-a")
-    await yard.deployment("dep-a", "tides")
-    await yard.run("run-a", "tides")
+    await testbed.add_project("tides", {"oidc": [entry("run")]}, activeDeployment="dep-a")
+    await testbed.add_deployment("dep-a", "tides")
+    await testbed.add_run("run-a", "tides")
     token, body = issuer.token(NOW), {"deployment": "tides"}
     owner = f"workflow:{REPOSITORY}:refs/heads/main"
-    await yard.store.idempotency.put(parse_header("once", owner, "/v1/runs", body), "run-a", NOW)
+    await testbed.store.idempotency.put(parse_header("once", owner, "/v1/runs", body), "run-a", NOW)
     again = {"Idempotency-Key": "once"}
-    code, answer, _ = await yard.call("POST", "/v1/runs", body, bearer=token, headers=again)
+    code, answer, _ = await testbed.call("POST", "/v1/runs", body, bearer=token, headers=again)
     assert (code, answer["data"]["id"]) == (201, "run_a")
-    await yard.spec("tides", oidc=[entry("read")])
-    code, _, _ = await yard.call("POST", "/v1/runs", body, bearer=token, headers=again)
+    await testbed.update_spec("tides", oidc=[entry("read")])
+    code, _, _ = await testbed.call("POST", "/v1/runs", body, bearer=token, headers=again)
     assert code == 403
 
 
-async def test_what_a_project_says_holds_a_moment_later(yard, issuer, monkeypatch):
-    uid = await yard.project("tides", {"oidc": [entry("run")]})
+async def test_what_a_project_says_holds_a_moment_later(testbed, issuer, monkeypatch):
+    uid = await testbed.add_project("tides", {"oidc": [entry("run")]})
     token = issuer.token(NOW)
-    assert await status(yard, token) == 200
+    assert await status(testbed, token) == 200
     monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
-    await yard.store.projects.remove("tides", uid, NOW)
-    assert await status(yard, token) == 401
+    await testbed.store.projects.remove("tides", uid, NOW)
+    assert await status(testbed, token) == 401
 
 
 BAD = {
@@ -107,7 +107,7 @@ BAD = {
     "with a text for exp": lambda i: i.token(NOW, exp="9999999999"),
     "other issuer": lambda i: i.token(NOW, iss="https://other.example"),
     "issuer with a slash": lambda i: i.token(NOW, iss=f"{i.url}/"),
-    "other audience": lambda i: i.token(NOW, aud="http://yard.example/"),
+    "other audience": lambda i: i.token(NOW, aud="http://crewyard.example/"),
     "several audiences": lambda i: i.token(NOW, aud=[AUDIENCE, "other"]),
     "without audience": lambda i: i.token(NOW, aud=None),
     "other repository": lambda i: i.token(NOW, repository="octo/others"),
@@ -137,10 +137,10 @@ def _changed(token):
 
 
 @pytest.mark.parametrize("kind", BAD)
-async def test_every_bad_token_is_refused_alike(yard, issuer, kind):
-    await yard.project("tides", {"oidc": [entry("run")]})
-    code, answer, headers = await yard.call("GET", "/v1/runs", bearer=BAD[kind](issuer))
-    unknown, other, _ = await yard.call("GET", "/v1/runs", bearer="crw_unknown")
+async def test_every_bad_token_is_refused_alike(testbed, issuer, kind):
+    await testbed.add_project("tides", {"oidc": [entry("run")]})
+    code, answer, headers = await testbed.call("GET", "/v1/runs", bearer=BAD[kind](issuer))
+    unknown, other, _ = await testbed.call("GET", "/v1/runs", bearer="crw_unknown")
     assert (code, answer) == (unknown, other) and code == 401
     assert headers["X-RateLimit-Limit"] == "60"
 
@@ -155,44 +155,44 @@ async def test_every_bad_token_is_refused_alike(yard, issuer, kind):
         {"kid": "two", "algorithm": "ES256", "key": "ec"},
     ],
 )
-async def test_a_good_token_is_taken(yard, issuer, more):
-    await yard.project("tides", {"oidc": [entry("run", ref="refs/heads/main")]})
+async def test_a_good_token_is_taken(testbed, issuer, more):
+    await testbed.add_project("tides", {"oidc": [entry("run", ref="refs/heads/main")]})
     if more.get("key"):
         more = {**more, "key": ec_key()}
-    assert await status(yard, issuer.token(NOW, **more)) == 200
-    assert await status(yard, issuer.token(NOW - timedelta(seconds=329), **more)) == 200
+    assert await status(testbed, issuer.token(NOW, **more)) == 200
+    assert await status(testbed, issuer.token(NOW - timedelta(seconds=329), **more)) == 200
 
 
-async def test_a_stream_ends_with_its_workflows_place_in_the_project(yard, issuer, monkeypatch):
+async def test_a_stream_ends_with_its_workflows_place_in_the_project(testbed, issuer, monkeypatch):
     monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
     monkeypatch.setattr("api.auth.revocation.CHECK_SECONDS", 0.05)
-    uid = await yard.project("tides", {"oidc": [entry("run")]})
-    await yard.project("dunes", {"oidc": [entry("run")]})
-    await yard.claim(await yard.run("run-a", "dunes"))
+    uid = await testbed.add_project("tides", {"oidc": [entry("run")]})
+    await testbed.add_project("dunes", {"oidc": [entry("run")]})
+    await testbed.claim_run(await testbed.add_run("run-a", "dunes"))
     headers = {"Authorization": f"Bearer {issuer.token(NOW)}", "Accept": "text/event-stream"}
-    async with yard.client.get("/v1/runs/run_a/events", headers=headers) as answer:
+    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer:
         assert answer.status == 200
         await answer.content.readuntil(b"\n\n")
-        await yard.store.projects.remove("tides", uid, NOW)
+        await testbed.store.projects.remove("tides", uid, NOW)
         assert b"run.completed" not in await asyncio.wait_for(answer.content.read(), 60)
-    async with yard.client.get("/v1/runs/run_a/events", headers=headers) as answer:
+    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer:
         assert answer.status == 200, "what it still holds can be followed anew"
 
 
-async def test_requests_of_a_repository_count_together(yard, issuer):
-    await yard.project("tides", {"oidc": [entry("run")]})
+async def test_requests_of_a_repository_count_together(testbed, issuer):
+    await testbed.add_project("tides", {"oidc": [entry("run")]})
     left = []
     for ref in ("refs/heads/a", "refs/heads/b"):
-        _, _, headers = await yard.call("GET", "/v1/runs", bearer=issuer.token(NOW, ref=ref))
+        _, _, headers = await testbed.call("GET", "/v1/runs", bearer=issuer.token(NOW, ref=ref))
         left.append(int(headers["X-RateLimit-Remaining"]))
     assert left == [59, 58]
 
 
-async def test_an_issuer_that_is_away_is_503_and_asked_ever_more_seldom(issuer, yard):
+async def test_an_issuer_that_is_away_is_503_and_asked_ever_more_seldom(issuer, testbed):
     issuer.broken = web.Response(status=500)
-    await yard.project("tides", {"oidc": [entry("run")]})
+    await testbed.add_project("tides", {"oidc": [entry("run")]})
     for _ in range(3):
-        code, answer, headers = await yard.call("GET", "/v1/runs", bearer=issuer.token(NOW))
+        code, answer, headers = await testbed.call("GET", "/v1/runs", bearer=issuer.token(NOW))
         assert (code, answer["error"]["code"]) == (503, "unavailable")
         assert headers["Retry-After"] and headers["X-RateLimit-Limit"]
     assert len(issuer.asked) == 1

@@ -17,7 +17,7 @@ HERE = "127.0.0.2"
 
 
 @pytest.fixture
-async def port(yard):
+async def port(testbed):
     """Another server, which the installation fetches from; gives its port."""
 
     async def serve(request: web.Request) -> web.Response:
@@ -29,34 +29,36 @@ async def port(yard):
     await runner.setup()
     found = free_port()
     await web.TCPSite(runner, HERE, found).start()
-    services = yard.client.server.app[SERVICES]
+    services = testbed.client.server.app[SERVICES]
     config = dataclasses.replace(
         services.config,
         context_hosts=f"{HERE}:{found}",
         net_allow=(f"{HERE}/32",),
         limits=InstallationLimits(context_bytes=1000),
     )
-    object.__setattr__(services, "contexts", ContextFetcher(config, yard.store))
-    await yard.project("crew")
+    object.__setattr__(services, "context_fetcher", ContextFetcher(config, testbed.store))
+    await testbed.add_project("crew")
     yield found
     await runner.cleanup()
 
 
-async def post(yard, url, **more):
-    return await yard.call("POST", "/v1/deployments", {"project": "crew", "build_context_url": url, **more})
+async def post(testbed, url, **more):
+    return await testbed.call(
+        "POST", "/v1/deployments", {"project": "crew", "build_context_url": url, **more}
+    )
 
 
-async def kept(yard):
-    async with yard.store.database.read() as connection:
+async def kept(testbed):
+    async with testbed.store.database.read() as connection:
         return (await connection.execute(select(uploads))).all()
 
 
-async def test_it_is_kept_as_an_upload_before_the_object_is_made(yard, port):
-    status, _, _ = await post(yard, f"http://{HERE}:{port}/archive?size=1000")
+async def test_it_is_kept_as_an_upload_before_the_object_is_made(testbed, port):
+    status, _, _ = await post(testbed, f"http://{HERE}:{port}/archive?size=1000")
     assert status == 503  # There is no apiserver here to make the object at.
-    (row,) = await kept(yard)
-    assert (row.project, row.size, row.stored_at) == ("crew", 1000, yard.clock[0])
-    assert b"".join([part async for part in yard.store.blobs.read(row.blob)]) == b"x" * 1000
+    (row,) = await kept(testbed)
+    assert (row.project, row.size, row.stored_at) == ("crew", 1000, testbed.clock[0])
+    assert b"".join([part async for part in testbed.store.blobs.read(row.blob)]) == b"x" * 1000
 
 
 @pytest.mark.parametrize(
@@ -64,41 +66,41 @@ async def test_it_is_kept_as_an_upload_before_the_object_is_made(yard, port):
     [
         ("http://{at}/archive?size=1001", 413, "more than 1000 bytes"),
         ("http://{at}/archive?size=0", 400, "0 bytes"),
-        ("http://{at}/absent", 400, "answered with 404"),
+        ("http://{at}/absent", 400, "got status 404"),
         (
             "http://elsewhere.example/archive",
             400,
-            "elsewhere.example:80, which this installation does not fetch",
+            "elsewhere.example:80, which is not in CREWYARD_CONTEXT_HOSTS",
         ),
         ("http://user:word@{at}/archive", 400, "must not contain a user or a password"),
         ("file:///etc/passwd", 400, "must begin with https://"),
     ],
 )
-async def test_what_cannot_be_fetched_names_the_field_and_the_next_step(yard, port, url, status, words):
-    got, answer, _ = await post(yard, url.format(at=f"{HERE}:{port}"))
+async def test_what_cannot_be_fetched_names_the_field_and_the_next_step(testbed, port, url, status, words):
+    got, answer, _ = await post(testbed, url.format(at=f"{HERE}:{port}"))
     assert (got, answer["error"]["details"]["field"]) == (status, "build_context_url")
     assert words in answer["error"]["message"] and "word@" not in answer["error"]["message"]
     if status == 400:
         assert "POST /v1/uploads" in answer["error"]["message"]
-    assert await kept(yard) == []
+    assert await kept(testbed) == []
 
 
-async def test_a_followed_project_is_not_fetched_for(yard, port):
-    await yard.project("followed", {"source": {"git": {"url": "https://git.example/x"}}})
+async def test_a_followed_project_is_not_fetched_for(testbed, port):
+    await testbed.add_project("followed", {"source": {"git": {"url": "https://git.example/x"}}})
     url = f"http://{HERE}:{port}/archive?size=9"
-    status, answer, _ = await yard.call(
+    status, answer, _ = await testbed.call(
         "POST", "/v1/deployments", {"project": "followed", "build_context_url": url}
     )
     assert (status, answer["error"]["details"]["field"]) == (409, "build_context_url")
-    assert await kept(yard) == []
+    assert await kept(testbed) == []
 
 
-async def test_only_a_few_are_fetched_at_once(yard, port, monkeypatch):
+async def test_only_a_few_are_fetched_at_once(testbed, port, monkeypatch):
     monkeypatch.setattr(upload, "SLOT_TIMEOUT_SECONDS", 0.05)
-    contexts = yard.client.server.app[SERVICES].context_fetcher
+    fetcher = testbed.client.server.app[SERVICES].context_fetcher
     for _ in range(upload.MAX_PARALLEL_FETCHES):
-        await contexts._turns.acquire()
-    status, _, headers = await post(yard, f"http://{HERE}:{port}/archive?size=9")
+        await fetcher._slots.acquire()
+    status, _, headers = await post(testbed, f"http://{HERE}:{port}/archive?size=9")
     assert status == 503 and headers["Retry-After"]
-    contexts._turns.release()
-    assert (await post(yard, f"http://{HERE}:{port}/archive?size=2000"))[0] == 413
+    fetcher._slots.release()
+    assert (await post(testbed, f"http://{HERE}:{port}/archive?size=2000"))[0] == 413

@@ -103,7 +103,9 @@ def test_where_redirects_lead():
     begin = parse_url("https://github.com/a/b?x", HOSTS)
     assert resolve_redirect(begin, "c", HOSTS).url == "https://github.com/a/c"
     assert resolve_redirect(begin, "/c?y", HOSTS).url == "https://github.com/c?y"
-    assert resolve_redirect(begin, "//files.example.com:8443/c", HOSTS).url == "https://files.example.com:8443/c"
+    assert (
+        resolve_redirect(begin, "//files.example.com:8443/c", HOSTS).url == "https://files.example.com:8443/c"
+    )
     with pytest.raises(ContextUrlRefused, match="from https to http"):
         resolve_redirect(begin, "http://github.com/", HOSTS)
     with pytest.raises(ContextUrlRefused):

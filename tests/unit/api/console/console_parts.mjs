@@ -47,9 +47,9 @@ const PARTS = {
       } });
       return { ok: true, status: 200, body };
     };
-    const { follow } = await load("api.js");
+    const { followStream } = await load("api.js");
     const told = [];
-    await follow("/v1/runs/x/events", new AbortController().signal, (message) => told.push(message.id), ({ type }) => type === "run.completed");
+    await followStream("/v1/runs/x/events", new AbortController().signal, (message) => told.push(message.id), ({ type }) => type === "run.completed");
     assert.deepEqual([told, asked], [["1", "2"], [undefined, "1"]]);
   },
 
@@ -57,18 +57,18 @@ const PARTS = {
   async files() {
     const asked = [];
     globalThis.fetch = async (path, { headers }) => { asked.push(headers.Range); return { ok: true, blob: async () => "b" }; };
-    const { blob, random } = await load("api.js");
-    await blob("/a", 5);
-    await blob("/b", 0);
+    const { fetchBlob, randomHex } = await load("api.js");
+    await fetchBlob("/a", 5);
+    await fetchBlob("/b", 0);
     assert.deepEqual(asked, ["bytes=0-", undefined]);
-    assert(/^[0-9a-f]{32}$/.test(random()));
+    assert(/^[0-9a-f]{32}$/.test(randomHex()));
   },
 
   // A million events leave room for the rest of the machine.
   async timeline() {
     const { Timeline } = await load("timeline.js");
     const timeline = new Timeline();
-    timeline.plan = () => {};
+    timeline.schedule = () => {};
     Element.prototype.remove = function remove() { timeline.element.children.splice(1, 1); };
     const given = 200000;
     for (let number = 1; number <= given; number += 1) timeline.add({ type: "log", data: { message: String(number) } });
@@ -76,17 +76,17 @@ const PARTS = {
     const lines = timeline.element.children.slice(1).flatMap((block) => block.children);
     assert(lines.length <= 20000 && lines.length > 19000);
     assert.equal(lines.at(-1).children[1].children[0], String(given));
-    assert.equal(timeline.left + lines.length, given);
-    assert(timeline.note.textContent.includes(String(timeline.left)));
+    assert.equal(timeline.dropped + lines.length, given);
+    assert(timeline.note.textContent.includes(String(timeline.dropped)));
   },
 
   async address() {
-    const { present, route } = await load("router.js");
+    const { currentRoute, route } = await load("router.js");
     route("/projects/:name", () => {});
     globalThis.location = { hash: "#/projects/%E0%A4%A" };
-    assert.equal(present(), undefined);
+    assert.equal(currentRoute(), undefined);
     globalThis.location = { hash: "#/projects/a%2Fb" };
-    assert.equal(present().parameters.name, "a/b");
+    assert.equal(currentRoute().parameters.name, "a/b");
   },
 };
 

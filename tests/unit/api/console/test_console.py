@@ -9,32 +9,32 @@ import pytest
 from api import console
 
 
-async def fetched(yard, path, **headers):
-    async with yard.client.get(path, allow_redirects=False, headers=headers) as answer:
+async def fetched(testbed, path, **headers):
+    async with testbed.client.get(path, allow_redirects=False, headers=headers) as answer:
         return answer.status, await answer.read(), answer.headers
 
 
-async def test_the_addresses_of_people_lead_to_it(yard):
+async def test_the_addresses_of_people_lead_to_it(testbed):
     for path in ("/", "/console"):
-        status, _, headers = await fetched(yard, path)
+        status, _, headers = await fetched(testbed, path)
         assert (status, headers["Location"]) == (302, "/console/")
-    status, _, headers = await yard.call("GET", "/console/", bearer="")
+    status, _, headers = await testbed.call("GET", "/console/", bearer="")
     assert status == 200
     assert headers["Content-Type"] == "text/html; charset=utf-8"
-    again = await yard.call("GET", "/console/", bearer="", headers={"If-None-Match": headers["ETag"]})
+    again = await testbed.call("GET", "/console/", bearer="", headers={"If-None-Match": headers["ETag"]})
     assert (again[0], again[1]) == (304, b"")
 
 
-async def test_nothing_comes_from_elsewhere_and_nothing_else_is_served(yard):
+async def test_nothing_comes_from_elsewhere_and_nothing_else_is_served(testbed):
     for name in console.load():
-        status, body, headers = await fetched(yard, f"/console/{name}")
+        status, body, headers = await fetched(testbed, f"/console/{name}")
         assert status == 200
         policy = headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert not re.search(rb"https?://(?!www\.w3\.org|git\.example\.com)", body), name
     for name in ("__init__.py", "..%2fapp.py", "none.js"):
-        assert (await fetched(yard, f"/console/{name}"))[0] == 404
+        assert (await fetched(testbed, f"/console/{name}"))[0] == 404
 
 
 def test_no_text_is_read_as_html():

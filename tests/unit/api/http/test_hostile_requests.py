@@ -90,11 +90,11 @@ def body_of(chance: random.Random, depth: int = 2):
     return {chance.choice(names): body_of(chance, depth - 1) for _ in range(chance.randint(0, 4))}
 
 
-async def test_thousands_of_odd_requests(yard):
-    await yard.project("crew", activeDeployment="dep-a")
-    await yard.deployment("dep-a", "crew")
-    raw = await yard.run("run-a", "crew")
-    await yard.end(raw, "Failed", error={"reason": "X", "message": "y"})
+async def test_thousands_of_odd_requests(testbed):
+    await testbed.add_project("crew", activeDeployment="dep-a")
+    await testbed.add_deployment("dep-a", "crew")
+    raw = await testbed.add_run("run-a", "crew")
+    await testbed.finish_run(raw, "Failed", error={"reason": "X", "message": "y"})
     chance = random.Random(7)
     seen: dict[int, int] = {}
     for _ in range(1500):
@@ -107,7 +107,7 @@ async def test_thousands_of_odd_requests(yard):
         if method in ("POST", "PUT", "PATCH"):
             more["body"] = body_of(chance)
         url = URL(path_of(endpoint.path.replace(":(?s:.+)", ""), chance), encoded=True)
-        status, answer, sent = await yard.call(method, url, **more)
+        status, answer, sent = await testbed.call(method, url, **more)
         seen[status] = seen.get(status, 0) + 1
         # Without an apiserver, what would change an object is unavailable; nothing may fail.
         assert status != 500 and status != 429, (method, url, more, answer)

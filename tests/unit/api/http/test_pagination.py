@@ -10,97 +10,101 @@ RUN = {"id", "deployment_id", "project", "status", "created_at", "completed_at",
 DEPLOYMENT = {"id", "project", "status", "message", "created_at", "activated_at"}
 
 
-async def test_a_run_has_exactly_the_keys_of_the_specification(yard):
-    await yard.project("crew")
-    await yard.deployment("dep-a", "crew")
-    raw = await yard.run("run-a", "crew")
-    await yard.claim(raw)
-    listed = await yard.get("/v1/runs")
+async def test_a_run_has_exactly_the_keys_of_the_specification(testbed):
+    await testbed.add_project("crew")
+    await testbed.add_deployment("dep-a", "crew")
+    raw = await testbed.add_run("run-a", "crew")
+    await testbed.claim_run(raw)
+    listed = await testbed.get("/v1/runs")
     assert listed["pagination"] == {"total": 1, "page": 1, "per_page": 20, "has_more": False}
     assert set(listed["data"][0]) == RUN
     assert listed["data"][0]["completed_at"] is None and listed["data"][0]["duration_ms"] is None
-    single = (await yard.get("/v1/runs/run_a"))["data"]
+    single = (await testbed.get("/v1/runs/run_a"))["data"]
     assert set(single) == RUN | {"input", "events_url", "started_at"}
     assert single["id"] == "run_a" and single["deployment_id"] == "dep_a"
     assert single["input"] == {"topic": "tides"}
-    assert single["events_url"] == "http://yard.example/v1/runs/run_a/events"
+    assert single["events_url"] == "http://crewyard.example/v1/runs/run_a/events"
 
-    yard.clock[0] += timedelta(seconds=3)
+    testbed.clock[0] += timedelta(seconds=3)
     result = {"outcome": "succeeded", "durationMs": 2500, "output": '{"answer": 42}'}
-    await yard.end(raw, "Succeeded", durationMs=2500, result=result)
-    done = (await yard.get("/v1/runs/run_a"))["data"]
+    await testbed.finish_run(raw, "Succeeded", durationMs=2500, result=result)
+    done = (await testbed.get("/v1/runs/run_a"))["data"]
     assert set(done) == set(single) | {"output"}
     assert (done["status"], done["output"], done["duration_ms"]) == ("succeeded", {"answer": 42}, 2500)
     assert done["completed_at"] == "2026-11-21T10:00:03Z"
 
 
-async def test_a_failed_run_says_why(yard):
-    await yard.project("crew")
-    raw = await yard.run("run-a", "crew")
-    await yard.end(raw, "Failed", error={"reason": "CrewError", "message": "ValueError: no tide"})
-    shown = (await yard.get("/v1/runs/run_a"))["data"]
+async def test_a_failed_run_says_why(testbed):
+    await testbed.add_project("crew")
+    raw = await testbed.add_run("run-a", "crew")
+    await testbed.finish_run(raw, "Failed", error={"reason": "CrewError", "message": "ValueError: no tide"})
+    shown = (await testbed.get("/v1/runs/run_a"))["data"]
     assert shown["error"] == {"reason": "CrewError", "message": "ValueError: no tide"}
     assert "output" not in shown
 
 
-async def test_deployments_have_exactly_the_keys_of_the_specification(yard):
-    await yard.project("crew", activeDeployment="dep-b", activatedAt="2026-11-21T10:00:05Z")
+async def test_deployments_have_exactly_the_keys_of_the_specification(testbed):
+    await testbed.add_project("crew", activeDeployment="dep-b", activatedAt="2026-11-21T10:00:05Z")
     activated = {"activatedAt": "2026-11-21T10:00:01Z"}
-    await yard.deployment("dep-a", "crew", spec={"message": "Begin", "gitSha": "a" * 40}, **activated)
-    await yard.deployment("dep-b", "crew")
-    await yard.deployment("dep-c", "crew", "Failed", error={"reason": "BuildFailed", "message": "no wheel"})
-    await yard.deployment("dep-d", "crew", "Building")
-    listed = (await yard.get("/v1/deployments?project=crew"))["data"]
+    await testbed.add_deployment("dep-a", "crew", spec={"message": "Begin", "gitSha": "a" * 40}, **activated)
+    await testbed.add_deployment("dep-b", "crew")
+    await testbed.add_deployment(
+        "dep-c", "crew", "Failed", error={"reason": "BuildFailed", "message": "no wheel"}
+    )
+    await testbed.add_deployment("dep-d", "crew", "Building")
+    listed = (await testbed.get("/v1/deployments?project=crew"))["data"]
     assert [item["id"] for item in listed] == ["dep_d", "dep_c", "dep_b", "dep_a"]
     assert [item["status"] for item in listed] == ["building", "failed", "active", "superseded"]
     assert [set(item) for item in listed] == [DEPLOYMENT, DEPLOYMENT | {"error"}, DEPLOYMENT, DEPLOYMENT]
     assert listed[1]["error"] == {"reason": "BuildFailed", "message": "no wheel"}
     assert listed[3]["message"] == "Begin" and listed[3]["activated_at"] == "2026-11-21T10:00:01Z"
-    single = (await yard.get("/v1/deployments/dep_a"))["data"]
+    single = (await testbed.get("/v1/deployments/dep_a"))["data"]
     assert set(single) == DEPLOYMENT | {"git_sha", "build_logs_url"}
-    assert single["build_logs_url"] == "http://yard.example/v1/deployments/dep_a/logs"
+    assert single["build_logs_url"] == "http://crewyard.example/v1/deployments/dep_a/logs"
     assert single["git_sha"] == "a" * 40
-    of_status = await yard.get("/v1/deployments?project=crew&status=active")
+    of_status = await testbed.get("/v1/deployments?project=crew&status=active")
     assert [item["id"] for item in of_status["data"]] == ["dep_b"]
     assert of_status["pagination"]["total"] == 1
 
 
-async def test_a_project_shows_its_spec_in_snake_case(yard):
+async def test_a_project_shows_its_spec_in_snake_case(testbed):
     git = {"url": "https://git.example/x.git", "secretRef": {"name": "pass"}, "ref": {"branch": "main"}}
     spec = {"source": {"git": git}, "pod": {"nodeSelector": {"diskType": "ssd"}}, "plan": "pro"}
     ready = {"type": "Ready", "status": "False", "reason": "GitNotFound", "message": "look at the address"}
-    await yard.project("crew", spec, activeDeployment="dep-a", conditions=[ready])
-    shown = (await yard.get("/v1/projects/crew"))["data"]
+    await testbed.add_project("crew", spec, activeDeployment="dep-a", conditions=[ready])
+    shown = (await testbed.get("/v1/projects/crew"))["data"]
     assert shown["source"]["git"]["secret_ref"] == {"name": "pass"}
     assert shown["pod"] == {"node_selector": {"diskType": "ssd"}}
     assert (shown["plan"], shown["active_deployment_id"], shown["run"]) == ("pro", "dep_a", None)
     assert shown["ready"] == {"status": False, "reason": "GitNotFound", "message": "look at the address"}
-    assert (await yard.get("/v1/projects"))["data"] == [shown]
+    assert (await testbed.get("/v1/projects"))["data"] == [shown]
 
 
-async def test_pages_partition_the_list_newest_first(yard):
-    await yard.project("crew")
+async def test_pages_partition_the_list_newest_first(testbed):
+    await testbed.add_project("crew")
     for number in range(7):
-        await yard.run(f"run-{number}", "crew")
+        await testbed.add_run(f"run-{number}", "crew")
     seen = []
     for page in (1, 2, 3):
-        found = await yard.get(f"/v1/runs?per_page=3&page={page}")
+        found = await testbed.get(f"/v1/runs?per_page=3&page={page}")
         seen += [item["id"] for item in found["data"]]
         assert found["pagination"] == {"total": 7, "page": page, "per_page": 3, "has_more": page < 3}
     assert seen == [f"run_{number}" for number in reversed(range(7))]
-    beyond = await yard.get("/v1/runs?page=1000000")
+    beyond = await testbed.get("/v1/runs?page=1000000")
     assert beyond["data"] == [] and beyond["pagination"]["has_more"] is False
 
 
-async def test_filters_narrow_a_list(yard):
-    await yard.project("one")
-    await yard.project("two")
-    await yard.run("run-a", "one", "dep-a")
-    await yard.run("run-b", "two", "dep-b")
-    await yard.end(await yard.run("run-c", "two", "dep-c"), "Failed", error={"reason": "X", "message": "y"})
+async def test_filters_narrow_a_list(testbed):
+    await testbed.add_project("one")
+    await testbed.add_project("two")
+    await testbed.add_run("run-a", "one", "dep-a")
+    await testbed.add_run("run-b", "two", "dep-b")
+    await testbed.finish_run(
+        await testbed.add_run("run-c", "two", "dep-c"), "Failed", error={"reason": "X", "message": "y"}
+    )
 
     async def ids(query):
-        return [item["id"] for item in (await yard.get(f"/v1/runs?{query}"))["data"]]
+        return [item["id"] for item in (await testbed.get(f"/v1/runs?{query}"))["data"]]
 
     assert await ids("project=two") == ["run_c", "run_b"]
     assert await ids("project=two&status=failed") == ["run_c"]
@@ -123,8 +127,8 @@ NOBODYS = [
 
 
 @pytest.mark.parametrize("path", NOBODYS)
-async def test_ids_that_are_none_are_not_found(yard, path):
-    status, body, _ = await yard.call("GET", path)
+async def test_ids_that_are_none_are_not_found(testbed, path):
+    status, body, _ = await testbed.call("GET", path)
     assert (status, body["error"]["code"]) == (404, "not_found")
 
 
@@ -140,23 +144,23 @@ async def test_ids_that_are_none_are_not_found(yard, path):
     ],
 )
 def test_the_pages_around_a_page_are_linked(number, total, names):
-    page = PageRequest(number, 10, "http://yard.example/v1/runs", {"project": "a", "status": None})
+    page = PageRequest(number, 10, "http://crewyard.example/v1/runs", {"project": "a", "status": None})
     expected = [
-        f'<http://yard.example/v1/runs?project=a&page={n}&per_page=10>; rel="{rel}"'
+        f'<http://crewyard.example/v1/runs?project=a&page={n}&per_page=10>; rel="{rel}"'
         for rel, n in names.items()
     ]
     assert page.links(total) == ", ".join(expected)
 
 
-async def test_following_next_meets_every_item_once(yard):
-    await yard.project("crew")
+async def test_following_next_meets_every_item_once(testbed):
+    await testbed.add_project("crew")
     for number in range(5):
-        await yard.run(f"run-{number}", "crew")
+        await testbed.add_run(f"run-{number}", "crew")
     path, met = "/v1/runs?project=crew&per_page=2", []
     while path:
-        status, body, headers = await yard.call("GET", path)
+        status, body, headers = await testbed.call("GET", path)
         assert status == 200
         met += [item["id"] for item in body["data"]]
         links = {part.split("; ")[1]: part.split("; ")[0] for part in headers["Link"].split(", ")}
-        path = links.get('rel="next"', "").strip("<>").removeprefix("http://yard.example")
+        path = links.get('rel="next"', "").strip("<>").removeprefix("http://crewyard.example")
     assert met == [f"run_{number}" for number in range(4, -1, -1)]

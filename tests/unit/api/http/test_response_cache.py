@@ -27,8 +27,8 @@ def test_what_is_kept_is_bounded():
     assert told.get(1, "large") is None
 
 
-async def test_a_change_is_seen_by_the_next_question(yard):
-    await yard.project("shop")
+async def test_a_change_is_seen_by_the_next_question(testbed):
+    await testbed.add_project("shop")
     for path in (
         "/v1/runs",
         "/v1/runs?status=pending",
@@ -36,40 +36,42 @@ async def test_a_change_is_seen_by_the_next_question(yard):
         "/v1/projects",
         "/v1/deployments/dep_a",
     ):
-        await yard.call("GET", path)
-    raw = await yard.run("run-1", "shop")
+        await testbed.call("GET", path)
+    raw = await testbed.add_run("run-1", "shop")
     for _ in range(2):
-        assert [run["status"] for run in (await yard.get("/v1/runs"))["data"]] == ["pending"]
-        assert (await yard.get("/v1/runs/run_1"))["data"]["status"] == "pending"
-    await yard.end(raw, "Succeeded", durationMs=5)
-    assert [run["status"] for run in (await yard.get("/v1/runs"))["data"]] == ["succeeded"]
-    assert (await yard.get("/v1/runs?status=pending"))["data"] == []
-    assert (await yard.get("/v1/runs/run_1"))["data"]["status"] == "succeeded"
+        assert [run["status"] for run in (await testbed.get("/v1/runs"))["data"]] == ["pending"]
+        assert (await testbed.get("/v1/runs/run_1"))["data"]["status"] == "pending"
+    await testbed.finish_run(raw, "Succeeded", durationMs=5)
+    assert [run["status"] for run in (await testbed.get("/v1/runs"))["data"]] == ["succeeded"]
+    assert (await testbed.get("/v1/runs?status=pending"))["data"] == []
+    assert (await testbed.get("/v1/runs/run_1"))["data"]["status"] == "succeeded"
 
 
-async def test_the_same_answer_again_is_the_same_to_the_byte_but_for_the_headers_of_the_call(yard):
-    await yard.project("shop")
-    await yard.run("run-1", "shop")
-    (_, first, before), (_, again, after) = [await yard.call("GET", "/v1/runs?per_page=1") for _ in range(2)]
+async def test_the_same_answer_again_is_the_same_to_the_byte_but_for_the_headers_of_the_call(testbed):
+    await testbed.add_project("shop")
+    await testbed.add_run("run-1", "shop")
+    (_, first, before), (_, again, after) = [
+        await testbed.call("GET", "/v1/runs?per_page=1") for _ in range(2)
+    ]
     assert first == again
     for name in ("Link", "Content-Type", "Content-Length", "X-Content-Type-Options"):
         assert before[name] == after[name]
     assert before["X-Request-Id"] != after["X-Request-Id"]
-    status, body, headers = await yard.call("HEAD", "/v1/runs?per_page=1")
+    status, body, headers = await testbed.call("HEAD", "/v1/runs?per_page=1")
     assert (status, body) == (200, b"")
     assert headers["Content-Length"] == before["Content-Length"]
 
 
-async def test_nobody_is_given_the_answer_of_another_key(yard):
-    await yard.project("shop")
-    await yard.project("shed")
-    await yard.run("run-1", "shop")
-    await yard.run("run-2", "shed")
-    one, other = yard.key("read", projects=["shop"]), yard.key("run", projects=["shed"])
+async def test_nobody_is_given_the_answer_of_another_key(testbed):
+    await testbed.add_project("shop")
+    await testbed.add_project("shed")
+    await testbed.add_run("run-1", "shop")
+    await testbed.add_run("run-2", "shed")
+    one, other = testbed.create_key("read", projects=["shop"]), testbed.create_key("run", projects=["shed"])
     for _ in range(2):
-        assert [run["id"] for run in (await yard.get("/v1/runs", bearer=one))["data"]] == ["run_1"]
-        assert [run["id"] for run in (await yard.get("/v1/runs", bearer=other))["data"]] == ["run_2"]
-        assert (await yard.call("GET", "/v1/runs/run_1", bearer=one))[0] == 200
-        assert (await yard.call("GET", "/v1/runs/run_1", bearer=other))[0] == 404
-    assert len((await yard.get("/v1/runs"))["data"]) == 2
-    assert (await yard.call("GET", "/v1/runs", headers={"Accept": "text/csv"}))[0] == 406
+        assert [run["id"] for run in (await testbed.get("/v1/runs", bearer=one))["data"]] == ["run_1"]
+        assert [run["id"] for run in (await testbed.get("/v1/runs", bearer=other))["data"]] == ["run_2"]
+        assert (await testbed.call("GET", "/v1/runs/run_1", bearer=one))[0] == 200
+        assert (await testbed.call("GET", "/v1/runs/run_1", bearer=other))[0] == 404
+    assert len((await testbed.get("/v1/runs"))["data"]) == 2
+    assert (await testbed.call("GET", "/v1/runs", headers={"Accept": "text/csv"}))[0] == 406

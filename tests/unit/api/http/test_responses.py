@@ -25,17 +25,17 @@ def is_error(body, code):
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_every_v1_answer_carries_the_rate_limit_and_a_request_id(yard, path):
-    for bearer in (yard.admin, "", "crw_wrong"):
-        _, _, headers = await yard.call("GET", path, bearer=bearer)
+async def test_every_v1_answer_carries_the_rate_limit_and_a_request_id(testbed, path):
+    for bearer in (testbed.admin, "", "crw_wrong"):
+        _, _, headers = await testbed.call("GET", path, bearer=bearer)
         assert int(headers["X-RateLimit-Limit"]) > 0
         assert int(headers["X-RateLimit-Remaining"]) >= 0
         assert int(headers["X-RateLimit-Reset"]) > 1_700_000_000
         assert headers["X-Request-Id"].startswith("req_")
 
 
-async def test_the_rate_limit_is_on_every_v1_answer_whatever_its_status(yard, monkeypatch):
-    await yard.example()
+async def test_the_rate_limit_is_on_every_v1_answer_whatever_its_status(testbed, monkeypatch):
+    await testbed.add_example_objects()
     seen, events = set(), f"/v1/runs/{examples.PATH['runs']}/events"
     stream, over = {"Accept": "text/event-stream"}, {"Last-Event-ID": "3"}
     calls = [
@@ -44,17 +44,17 @@ async def test_the_rate_limit_is_on_every_v1_answer_whatever_its_status(yard, mo
         ("GET", "/v1/runs", {"Accept": "image/png"}), ("POST", "/v1/runs", {"Content-Type": "text/plain"}),
         ("GET", events, stream), ("GET", events, {**stream, **over}), ("OPTIONS", "/v1/runs", {}),
     ]  # fmt: skip
-    for bearer in (yard.admin, "crw_wrong", yard.key("read", projects=["other"])):
+    for bearer in (testbed.admin, "crw_wrong", testbed.create_key("read", projects=["other"])):
         for method, path, headers in calls:
             given = {**headers, "Authorization": f"Bearer {bearer}"}
             body = b"x" if "Content-Type" in headers else None
-            async with yard.client.request(method, path, headers=given, data=body) as answer:
+            async with testbed.client.request(method, path, headers=given, data=body) as answer:
                 seen.add(answer.status)
                 await answer.read()
                 for name in ("Limit", "Remaining", "Reset"):
                     assert int(answer.headers[f"X-RateLimit-{name}"]) >= 0, (method, path, answer.status)
-    monkeypatch.setattr(yard.store.keys, "get", _away)
-    async with yard.client.get("/v1/runs") as answer:
+    monkeypatch.setattr(testbed.store.keys, "get", _away)
+    async with testbed.client.get("/v1/runs") as answer:
         assert answer.status == 503 and answer.headers["X-RateLimit-Limit"] == "60"
     assert seen >= {200, 204, 400, 401, 403, 404, 405, 406, 415}
 
@@ -76,31 +76,31 @@ async def _away(*_):
         "Token y",
     ],
 )
-async def test_every_bad_key_gets_the_same_answer(yard, header):
+async def test_every_bad_key_gets_the_same_answer(testbed, header):
     answers = []
     for given in (header, None):
         headers = {} if given is None else {"Authorization": given}
-        status, body, sent = await yard.call("GET", "/v1/runs", bearer="", headers=headers)
+        status, body, sent = await testbed.call("GET", "/v1/runs", bearer="", headers=headers)
         answers.append((status, body, sent["WWW-Authenticate"]))
     assert answers[0] == answers[1]
     is_error(answers[0][1], "unauthorized")
 
 
-async def test_an_unknown_path_and_a_wrong_method(yard):
-    status, body, _ = await yard.call("GET", "/v1/nowhere")
+async def test_an_unknown_path_and_a_wrong_method(testbed):
+    status, body, _ = await testbed.call("GET", "/v1/nowhere")
     assert status == 404
     is_error(body, "not_found")
-    status, body, _ = await yard.call("GET", "/elsewhere", bearer="")
+    status, body, _ = await testbed.call("GET", "/elsewhere", bearer="")
     assert status == 404
     is_error(body, "not_found")
-    status, body, headers = await yard.call("DELETE", "/v1/runs")
+    status, body, headers = await testbed.call("DELETE", "/v1/runs")
     assert status == 405
     assert is_error(body, "method_not_allowed")["allowed"] == ["GET", "HEAD", "POST"]
     assert headers["Allow"] == "GET, HEAD, POST"
 
 
-async def test_a_body_must_be_declared_as_json(yard):
-    status, body, _ = await yard.call("POST", "/v1/projects", data="name=a")
+async def test_a_body_must_be_declared_as_json(testbed):
+    status, body, _ = await testbed.call("POST", "/v1/projects", data="name=a")
     assert status == 415
     is_error(body, "unsupported_media_type")
 
@@ -120,8 +120,8 @@ async def test_a_body_must_be_declared_as_json(yard):
         (b'{"name": ' + b"1" * 5000 + b"}", "JSON"),
     ],
 )
-async def test_what_is_not_json_is_refused(yard, raw, word):
-    status, body, _ = await yard.call(
+async def test_what_is_not_json_is_refused(testbed, raw, word):
+    status, body, _ = await testbed.call(
         "POST", "/v1/projects", data=raw, headers={"Content-Type": "application/json"}
     )
     assert status == 400
@@ -129,13 +129,13 @@ async def test_what_is_not_json_is_refused(yard, raw, word):
     assert word in body["error"]["message"]
 
 
-async def test_a_body_that_is_too_large(yard):
-    status, body, _ = await yard.call(
+async def test_a_body_that_is_too_large(testbed):
+    status, body, _ = await testbed.call(
         "POST", "/v1/runs", {"deployment": "a", "input": {"x": "y" * (1 << 22)}}
     )
     assert status == 413
     is_error(body, "payload_too_large")
-    status, body, _ = await yard.call(
+    status, body, _ = await testbed.call(
         "POST", "/v1/runs", {"deployment": "a", "input": {"x": "y" * (1 << 20)}}
     )
     assert status == 413
@@ -163,14 +163,14 @@ async def test_a_body_that_is_too_large(yard):
         ("/v1/projects/a?x=1", "x"),
     ],
 )
-async def test_a_wrong_parameter_is_named_and_never_clamped(yard, path, field):
-    status, body, _ = await yard.call("GET", path)
+async def test_a_wrong_parameter_is_named_and_never_clamped(testbed, path, field):
+    status, body, _ = await testbed.call("GET", path)
     assert status == 400
     assert is_error(body, "invalid_request")["field"] == field
 
 
-async def test_a_misspelt_parameter_gets_a_suggestion(yard):
-    _, body, _ = await yard.call("GET", "/v1/runs?stauts=failed")
+async def test_a_misspelt_parameter_gets_a_suggestion(testbed):
+    _, body, _ = await testbed.call("GET", "/v1/runs?stauts=failed")
     assert "did you mean status?" in body["error"]["message"]
 
 
@@ -200,53 +200,53 @@ async def test_a_misspelt_parameter_gets_a_suggestion(yard):
         ("/v1/runs", {"deployment": "a", "inputs": {}}, "inputs"),
     ],
 )
-async def test_a_wrong_body_is_named_by_its_field(yard, path, body, field):
-    status, answer, _ = await yard.call("POST", path, body)
+async def test_a_wrong_body_is_named_by_its_field(testbed, path, body, field):
+    status, answer, _ = await testbed.call("POST", path, body)
     assert status == 400
     assert is_error(answer, "invalid_request")["field"] == field
 
 
-async def test_an_answer_that_cannot_be_given(yard):
-    status, body, _ = await yard.call("GET", "/v1/runs", headers={"Accept": "text/html"})
+async def test_an_answer_that_cannot_be_given(testbed):
+    status, body, _ = await testbed.call("GET", "/v1/runs", headers={"Accept": "text/html"})
     assert status == 406
     assert is_error(body, "not_acceptable")["available"] == ["application/json"]
 
 
-async def test_the_apiserver_is_away(yard):
-    status, body, headers = await yard.call("POST", "/v1/projects", {"name": "a"})
+async def test_the_apiserver_is_away(testbed):
+    status, body, headers = await testbed.call("POST", "/v1/projects", {"name": "a"})
     assert (status, headers["Retry-After"]) == (503, "2")
     is_error(body, "unavailable")
 
 
-async def test_the_store_is_away(yard, tmp_path):
-    await yard.store.close()
+async def test_the_store_is_away(testbed, tmp_path):
+    await testbed.store.close()
     for file in tmp_path.glob("index.sqlite3*"):
         file.unlink()
     (tmp_path / "index.sqlite3").mkdir()
-    status, body, headers = await yard.call("GET", "/v1/runs")
+    status, body, headers = await testbed.call("GET", "/v1/runs")
     assert (status, headers["Retry-After"]) == (503, "2")
     is_error(body, "unavailable")
-    status, _, _ = await yard.call("GET", "/readyz", bearer="")
+    status, _, _ = await testbed.call("GET", "/readyz", bearer="")
     assert status == 503
-    status, _, _ = await yard.call("GET", "/healthz", bearer="")
+    status, _, _ = await testbed.call("GET", "/healthz", bearer="")
     assert status == 200
 
 
-async def test_our_own_failure_tells_nothing_but_its_id(yard, monkeypatch):
+async def test_our_own_failure_tells_nothing_but_its_id(testbed, monkeypatch):
     async def broken(*_, **__):
         raise RuntimeError("the password is swordfish")
 
-    monkeypatch.setattr(yard.store.runs, "page", broken)
-    status, body, headers = await yard.call("GET", "/v1/runs", headers={"X-Request-Id": "mine-1"})
+    monkeypatch.setattr(testbed.store.runs, "page", broken)
+    status, body, headers = await testbed.call("GET", "/v1/runs", headers={"X-Request-Id": "mine-1"})
     assert status == 500
     assert is_error(body, "internal_error") == {"request_id": "mine-1"}
     assert headers["X-Request-Id"] == "mine-1"
     assert "swordfish" not in str(body)
 
 
-async def test_metrics_count_by_route_and_never_by_name(yard):
-    await yard.call("GET", "/v1/runs/run_secret")
-    status, text, _ = await yard.call("GET", "/metrics", bearer="")
+async def test_metrics_count_by_route_and_never_by_name(testbed):
+    await testbed.call("GET", "/v1/runs/run_secret")
+    status, text, _ = await testbed.call("GET", "/metrics", bearer="")
     assert status == 200
     assert b'crewyard_http_requests_total{code="404",method="GET",route="/v1/runs/{id}"} 1.0' in text
     assert b"run_secret" not in text
@@ -267,11 +267,11 @@ async def test_it_is_ready_once_it_has_caught_up_or_the_cluster_stays_away(tmp_p
     await store.close()
 
 
-async def spoken(yard, *lines: str, body: bytes = b"") -> list[str]:
+async def spoken(testbed, *lines: str, body: bytes = b"") -> list[str]:
     """The first lines that come back for a request written by hand; the body follows once it is asked for."""
-    url = yard.client.make_url("/")
+    url = testbed.client.make_url("/")
     reader, writer = await asyncio.open_connection(url.host, url.port)
-    writer.write("\r\n".join([*lines, "Host: yard", "Connection: close", "", ""]).encode())
+    writer.write("\r\n".join([*lines, "Host: testbed", "Connection: close", "", ""]).encode())
     first = [(await asyncio.wait_for(reader.readline(), 60)).decode().strip()]
     if first[0].startswith("HTTP/1.1 100"):
         await reader.readline()
@@ -281,31 +281,31 @@ async def spoken(yard, *lines: str, body: bytes = b"") -> list[str]:
     return first
 
 
-async def test_a_body_is_asked_for_only_once_the_caller_may_send_it(yard):
+async def test_a_body_is_asked_for_only_once_the_caller_may_send_it(testbed):
     body = b'{"name": "Bad_Name"}'
     head = ["POST /v1/projects HTTP/1.1", "Content-Type: application/json", "Expect: 100-continue"]
     length = f"Content-Length: {len(body)}"
-    key = f"Authorization: Bearer {yard.admin}"
-    assert await spoken(yard, *head, length) == ["HTTP/1.1 401 Unauthorized"]
-    assert await spoken(yard, *head, key, "Content-Length: 99999999") == [
+    key = f"Authorization: Bearer {testbed.admin}"
+    assert await spoken(testbed, *head, length) == ["HTTP/1.1 401 Unauthorized"]
+    assert await spoken(testbed, *head, key, "Content-Length: 99999999") == [
         "HTTP/1.1 413 Request Entity Too Large"
     ]
-    assert await spoken(yard, *head, key, length, body=body) == [
+    assert await spoken(testbed, *head, key, length, body=body) == [
         "HTTP/1.1 100 Continue",
         "HTTP/1.1 400 Bad Request",
     ]
 
 
-async def test_what_is_no_http_is_refused_and_not_logged(yard, caplog):
+async def test_what_is_no_http_is_refused_and_not_logged(testbed, caplog):
     caplog.handler.addFilter(filter_malformed_requests)
-    assert (await spoken(yard, "GET /v1/runs HTTP/1.1", "X-Odd: \x00"))[0].endswith("400 Bad Request")
-    assert (await spoken(yard, "GET /v1/runs HTTP/1.1", "X-Long: " + "a" * 20_000))[0].endswith(
+    assert (await spoken(testbed, "GET /v1/runs HTTP/1.1", "X-Odd: \x00"))[0].endswith("400 Bad Request")
+    assert (await spoken(testbed, "GET /v1/runs HTTP/1.1", "X-Long: " + "a" * 20_000))[0].endswith(
         "400 Bad Request"
     )
     assert caplog.records == []
-    assert (await spoken(yard, "GET /healthz HTTP/1.1"))[0] == "HTTP/1.1 200 OK"
+    assert (await spoken(testbed, "GET /healthz HTTP/1.1"))[0] == "HTTP/1.1 200 OK"
 
 
-async def test_an_unknown_expectation_changes_nothing(yard):
-    status, _, headers = await yard.call("GET", "/v1/runs", headers={"Expect": "miracles"})
+async def test_an_unknown_expectation_changes_nothing(testbed):
+    status, _, headers = await testbed.call("GET", "/v1/runs", headers={"Expect": "miracles"})
     assert status == 200 and headers["X-RateLimit-Limit"]

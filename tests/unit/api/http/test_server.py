@@ -20,57 +20,57 @@ POST = f"POST /v1/projects HTTP/1.1\r\n{FIELDS}Content-Type: application/json\r\
 GET = f"GET /v1/projects HTTP/1.1\r\n{FIELDS}"
 
 
-class Door:
-    """A listener with our connections, and somebody ordinary who calls beside the others."""
+class ServerTestbed:
+    """A server with limited connections, and a well-behaved client beside the others."""
 
     def __init__(self, site: server.BoundedSite, port: int, key: str, session: aiohttp.ClientSession) -> None:
         self.open, self.port, self.key, self._session = site.connections, port, key, session
 
-    async def ordinary(self) -> None:
-        """An ordinary request is answered."""
+    async def check_ordinary_request(self) -> None:
+        """Check that a well-behaved client gets a response."""
         async with self._session.get("/v1/projects") as answer:
             assert answer.status == 200
 
     async def connect(self, head: str, sent: bytes = b""):
-        """A connection that sends this much of a request."""
+        """Open a connection and send this part of a request."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
         writer.write(head.format(key=self.key).encode() + sent)
         await writer.drain()
         return reader, writer
 
-    async def alone(self) -> None:
-        """Only the ordinary caller's connection is left."""
+    async def wait_for_closed(self) -> None:
+        """Wait until only the connection of the well-behaved client is open."""
         async with asyncio.timeout(60):
             while len(self.open) > 1:
                 await asyncio.sleep(0.02)
 
 
 def descriptors() -> int:
-    """How many files this process has open."""
+    """Return the number of open files of this process."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @pytest.fixture
-async def door(yard, monkeypatch):
+async def server_testbed(testbed, monkeypatch):
     monkeypatch.setattr(server, "HEAD_TIMEOUT_SECONDS", 0.4)
     monkeypatch.setattr(server, "SWEEP_SECONDS", 0.1)
     monkeypatch.setattr(body, "BODY_TIMEOUT_SECONDS", 0.5)
     server.raise_file_limit()
-    site = server.BoundedSite(yard.client.server.runner, "127.0.0.1", 0, 3000)
+    site = server.BoundedSite(testbed.client.server.runner, "127.0.0.1", 0, 3000)
     await site.start()
     port = int(site.name.rsplit(":", 1)[1])
-    headers = {"Authorization": f"Bearer {yard.admin}"}
+    headers = {"Authorization": f"Bearer {testbed.admin}"}
     async with (
         aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers) as session,
         asyncio.timeout(180),
     ):
-        found = Door(site, port, yard.admin, session)
-        await found.ordinary()
+        found = ServerTestbed(site, port, testbed.admin, session)
+        await found.check_ordinary_request()
         await asyncio.sleep(0)
         files, tasks = descriptors(), len(asyncio.all_tasks())
         yield found
-        await found.alone()
-        await found.ordinary()
+        await found.wait_for_closed()
+        await found.check_ordinary_request()
         # Whatever they did, they leave nothing open here.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(20):
@@ -80,26 +80,26 @@ async def door(yard, monkeypatch):
         assert len(asyncio.all_tasks()) <= tasks
 
 
-async def test_a_thousand_heads_that_never_end_keep_nobody_out(door):
-    slow = [await door.connect("GET / HTTP/1.1\r\nX-Slow: ") for _ in range(1000)]
-    await door.ordinary()
+async def test_a_thousand_heads_that_never_end_keep_nobody_out(server_testbed):
+    slow = [await server_testbed.connect("GET / HTTP/1.1\r\nX-Slow: ") for _ in range(1000)]
+    await server_testbed.check_ordinary_request()
     for reader, writer in slow:
         assert await reader.read() == b""
         writer.close()
 
 
-async def test_who_waits_longest_makes_room(door):
-    door.open._most = 50
-    idle = [await door.connect("") for _ in range(200)]
-    await door.ordinary()
-    assert len(door.open) <= 50
+async def test_who_waits_longest_makes_room(server_testbed):
+    server_testbed.open._limit = 50
+    idle = [await server_testbed.connect("") for _ in range(200)]
+    await server_testbed.check_ordinary_request()
+    assert len(server_testbed.open) <= 50
     for _, writer in idle:
         writer.close()
 
 
-async def test_a_head_that_drips_or_swells_is_cut(door):
+async def test_a_head_that_drips_or_swells_is_cut(server_testbed):
     async def drip(piece: bytes, pause: float) -> None:
-        reader, writer = await door.connect("GET / HTTP/1.1\r\n")
+        reader, writer = await server_testbed.connect("GET / HTTP/1.1\r\n")
         try:
             while not reader.at_eof():
                 writer.write(piece)
@@ -110,10 +110,12 @@ async def test_a_head_that_drips_or_swells_is_cut(door):
         writer.close()
 
     fields = b"".join(b"X-%d: %s\r\n" % (n, b"x" * 8000) for n in range(20))
-    await asyncio.gather(drip(b"x", 0.05), drip(fields, 0.05), door.ordinary())
+    await asyncio.gather(drip(b"x", 0.05), drip(fields, 0.05), server_testbed.check_ordinary_request())
 
 
-async def test_a_large_body_that_comes_at_once_is_taken_also_where_the_loop_was_held_up(door, monkeypatch):
+async def test_a_large_body_that_comes_at_once_is_taken_also_where_the_loop_was_held_up(
+    server_testbed, monkeypatch
+):
     taken = server.ClientConnection.data_received
 
     def held_up(self, data: bytes) -> None:
@@ -123,7 +125,7 @@ async def test_a_large_body_that_comes_at_once_is_taken_also_where_the_loop_was_
 
     monkeypatch.setattr(server.ClientConnection, "data_received", held_up)
     body = json.dumps({"name": "tides", "description": "x" * 100_000}).encode()
-    reader, writer = await door.connect(POST + f"Content-Length: {len(body)}\r\n\r\n", body)
+    reader, writer = await server_testbed.connect(POST + f"Content-Length: {len(body)}\r\n\r\n", body)
     assert (await reader.readuntil(b"\r\n")).startswith(b"HTTP/1.1 4")
     writer.close()
 
@@ -168,15 +170,15 @@ ODD = {
 
 
 @pytest.mark.parametrize("case", ODD)
-async def test_odd_requests_get_their_answer(door, case):
+async def test_odd_requests_get_their_answer(server_testbed, case):
     head, sent, status = ODD[case]
-    reader, writer = await door.connect(head)
+    reader, writer = await server_testbed.connect(head)
     try:
         writer.write(sent)
         await writer.drain()
     except ConnectionError:
         pass
-    await door.ordinary()
+    await server_testbed.check_ordinary_request()
     line = await reader.readline()
     assert line.split()[1] == str(status).encode()
     writer.close()
@@ -192,7 +194,7 @@ UNPACKED = {
 
 
 @pytest.mark.parametrize("case", UNPACKED)
-async def test_what_is_sent_compressed_is_not_unpacked(door, monkeypatch, case):
+async def test_what_is_sent_compressed_is_not_unpacked(server_testbed, monkeypatch, case):
     unpacked = []
     taken = http_parser.DeflateBuffer.feed_data
 
@@ -203,34 +205,36 @@ async def test_what_is_sent_compressed_is_not_unpacked(door, monkeypatch, case):
     monkeypatch.setattr(http_parser.DeflateBuffer, "feed_data", seen)
     head, status = UNPACKED[case]
     bomb = gzip.compress(b" " * 1_000_000, 9)
-    reader, writer = await door.connect(
+    reader, writer = await server_testbed.connect(
         f"{head}Content-Encoding: gzip\r\nContent-Length: {len(bomb)}\r\n\r\n"
     )
     writer.write(bomb)
     assert (await reader.readline()).split()[1] == str(status).encode()
     # What is left of the body is read away after the answer.
-    await door.ordinary()
+    await server_testbed.check_ordinary_request()
     writer.close()
-    await door.alone()
+    await server_testbed.wait_for_closed()
     assert unpacked == []
 
 
-async def test_a_body_that_drips_is_ended(door):
-    reader, writer = await door.connect(POST + CHUNKS + "\r\n")
+async def test_a_body_that_drips_is_ended(server_testbed):
+    reader, writer = await server_testbed.connect(POST + CHUNKS + "\r\n")
     for _ in range(20):
         writer.write(b"1\r\n \r\n")
         await asyncio.sleep(0.05)
     assert b" 408 " in await reader.readline()
-    await door.ordinary()
+    await server_testbed.check_ordinary_request()
     writer.close()
 
 
-async def test_requests_in_a_row_are_answered_in_their_order(door):
+async def test_requests_in_a_row_are_answered_in_their_order(server_testbed):
     # More than are taken in at once; the rest waits in the connection, not in memory.
-    reader, writer = await door.connect((GET + "X-Request-Id: {{n}}\r\n\r\n").replace("{{n}}", "first"))
-    rows = "".join(GET.format(key=door.key) + f"X-Request-Id: row-{n}\r\n\r\n" for n in range(500))
+    reader, writer = await server_testbed.connect(
+        (GET + "X-Request-Id: {{n}}\r\n\r\n").replace("{{n}}", "first")
+    )
+    rows = "".join(GET.format(key=server_testbed.key) + f"X-Request-Id: row-{n}\r\n\r\n" for n in range(500))
     writer.write(rows.encode())
-    await door.ordinary()
+    await server_testbed.check_ordinary_request()
     seen = []
     while len(seen) < 501:
         line = await reader.readline()
@@ -240,11 +244,11 @@ async def test_requests_in_a_row_are_answered_in_their_order(door):
     writer.close()
 
 
-async def test_half_closed_connections_end(door):
+async def test_half_closed_connections_end(server_testbed):
     for head, sent in ((GET, b"\r\n"), (GET, b""), (POST + CHUNKS + "\r\n", b"5\r\n{"), ("", b"")):
-        reader, writer = await door.connect(head, sent)
+        reader, writer = await server_testbed.connect(head, sent)
         writer.write_eof()
         async with asyncio.timeout(60):
             await reader.read()
-        await door.ordinary()
+        await server_testbed.check_ordinary_request()
         writer.close()

@@ -19,20 +19,20 @@ OPERATION = [(method, path) for method, path, _ in DESCRIPTION.operations()]
 
 
 def test_it_is_an_openapi_document():
-    validate(json.loads(json.dumps(document(OPERATIONS, "https://yard.example"))))
+    validate(json.loads(json.dumps(document(OPERATIONS, "https://crewyard.example"))))
 
 
-async def test_it_is_served_and_names_every_route(yard):
-    served = await yard.get("/openapi.json", bearer="")
+async def test_it_is_served_and_names_every_route(testbed):
+    served = await testbed.get("/openapi.json", bearer="")
     assert served == DESCRIPTION.whole
     routed = {
         (route.method, (route.resource.canonical if route.resource else "").replace(":(?s:.+)", ""))
-        for route in yard.client.server.app.router.routes()
+        for route in testbed.client.server.app.router.routes()
         if route.method != "*" and route.resource.canonical not in routes.PARTS
     }
     assert {(method, path) for method, path in OPERATION} == routed
-    _, _, headers = await yard.call("GET", "/openapi.json", bearer="")
-    again = await yard.call("GET", "/openapi.json", bearer="", headers={"If-None-Match": headers["ETag"]})
+    _, _, headers = await testbed.call("GET", "/openapi.json", bearer="")
+    again = await testbed.call("GET", "/openapi.json", bearer="", headers={"If-None-Match": headers["ETag"]})
     assert (again[0], again[1]) == (304, b"")
 
 
@@ -62,11 +62,11 @@ def test_every_example_fits_its_schema():
     assert seen > 200
 
 
-async def test_every_example_runs(yard):
+async def test_every_example_runs(testbed):
     """Without an apiserver, what would change an object is unavailable; everything else is answered."""
-    await yard.example()
+    await testbed.add_example_objects()
     for method, path in OPERATION:
-        status, body, _ = await yard.example_call(method, path)
+        status, body, _ = await testbed.call_example(method, path)
         if path == "/v1/uploads/{id}/content":
             assert status == 403  # Its address is signed anew each time.
         elif path.startswith("/v1/hooks/"):
@@ -88,8 +88,8 @@ def test_a_name_stands_for_one_thing():
     assert operation_id("Read the log of a run") == "read_log_run"
 
 
-async def test_the_page_for_people_loads_nothing_from_elsewhere(yard):
-    status, body, headers = await yard.call("GET", "/docs", bearer="")
+async def test_the_page_for_people_loads_nothing_from_elsewhere(testbed):
+    status, body, headers = await testbed.call("GET", "/docs", bearer="")
     text, policy = body.decode(), headers["Content-Security-Policy"]
     assert status == 200 and policy.startswith("default-src 'none'; ") and "unsafe" not in policy
     assert not re.search(r"(src|href)=.?(https?:)?//|@import|\burl\(|innerHTML|\beval\b|\son\w+=", text)

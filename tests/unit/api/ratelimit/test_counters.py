@@ -44,8 +44,8 @@ async def test_replicas_share_a_window(two):
     assert [allowance.exceeded for allowance in seen] == [False] * 5 + [True] * 2
     assert max(one.reset for one in seen) - min(one.reset for one in seen) <= 1
     assert (await two[0].count("key:b", 5)).remaining == 4
-    assert (await two[1].look("key:a", 5)).exceeded
-    assert not (await two[1].look("key:b", 5)).exceeded
+    assert (await two[1].peek("key:a", 5)).exceeded
+    assert not (await two[1].peek("key:b", 5)).exceeded
 
 
 async def test_of_many_at_once_no_more_than_the_limit_pass(two):

@@ -57,7 +57,7 @@ async def read(script: Path, url: str, key: str, *types: str):
     )
 
 
-async def tell(yard, first: int, values: list[object]) -> None:
+async def tell(testbed, first: int, values: list[object]) -> None:
     """What a runner posts: JSON, whose escapes may say what no UTF-8 can."""
     kinds = ("agent.completed", "log")
     said = [
@@ -65,19 +65,22 @@ async def tell(yard, first: int, values: list[object]) -> None:
         for n, value in enumerate(values)
     ]
     posted = json.loads(json.dumps({"events": said}))
-    async with yard.store.events.open_writer("run-a") as log:
-        assert await log.append(parse_events("run-a", posted, yard.clock[0], 65536)) == first + len(values) - 1
-    yard.store.events.notify_appended("run-a")
+    async with testbed.store.events.open_writer("run-a") as log:
+        assert (
+            await log.append(parse_events("run-a", posted, testbed.clock[0], 65536))
+            == first + len(values) - 1
+        )
+    testbed.store.events.notify_appended("run-a")
 
 
-async def test_what_is_put_in_comes_out(yard, reader, monkeypatch):
+async def test_what_is_put_in_comes_out(testbed, reader, monkeypatch):
     monkeypatch.setattr(connection, "PREAMBLE", b"retry: 20\n\n")
-    await yard.project("crew")
-    raw = await yard.run("run-a", "crew")
-    await yard.claim(raw)
-    url = str(yard.client.make_url("/v1/runs/run_a/events"))
+    await testbed.add_project("crew")
+    raw = await testbed.add_run("run-a", "crew")
+    await testbed.claim_run(raw)
+    url = str(testbed.client.make_url("/v1/runs/run_a/events"))
     ends = ["run.started", "run.completed", "run.failed", "log", "artifact", "agent.completed"]
-    key = yard.key("read")
+    key = testbed.create_key("read")
     process = await read(reader, url, key, *ends)
     seen = []
 
@@ -85,21 +88,23 @@ async def test_what_is_put_in_comes_out(yard, reader, monkeypatch):
         while len(seen) < count:
             seen.append(json.loads(await process.stdout.readline()))
 
-    streams = yard.client.server.app[SERVICES].streams
+    streams = testbed.client.server.app[SERVICES].streams
     async with asyncio.timeout(240):
         for number, value in enumerate(HOSTILE):
-            await tell(yard, number + 1, [value])
+            await tell(testbed, number + 1, [value])
             if number % 4 == 3:
                 # The stream ends in the midst, as when the service is replaced; it resumes by itself.
                 await until(number + 2)
                 for holder in streams.credentials():
                     streams.end_streams(holder)
-        await tell(yard, len(HOSTILE) + 1, [{name: name} for name in HOSTILE[:-4]])
+        await tell(testbed, len(HOSTILE) + 1, [{name: name} for name in HOSTILE[:-4]])
         for name in NAMES:
-            async with yard.store.events.open_writer("run-a") as log:
-                await log.append_artifact(NAMES.index(name) + 1, {"run_id": "run_a", "timestamp": "", "name": name})
+            async with testbed.store.events.open_writer("run-a") as log:
+                await log.append_artifact(
+                    NAMES.index(name) + 1, {"run_id": "run_a", "timestamp": "", "name": name}
+                )
         result = {"outcome": "succeeded", "durationMs": 1, "output": json.dumps(HOSTILE[:10])}
-        await yard.end(raw, "Succeeded", durationMs=1, result=result)
+        await testbed.finish_run(raw, "Succeeded", durationMs=1, result=result)
         while "closed" not in (seen[-1] if seen else {}):
             await until(len(seen) + 1)
         await process.wait()

@@ -17,16 +17,16 @@ from api.v1.deployments import build_log_lines
 from tests.unit.api.v1.test_events import messages
 
 
-async def begin(yard):
-    await yard.project("crew")
-    raw = await yard.run("run-a", "crew")
-    await yard.claim(raw)
+async def begin(testbed):
+    await testbed.add_project("crew")
+    raw = await testbed.add_run("run-a", "crew")
+    await testbed.claim_run(raw)
     return raw
 
 
-async def end(yard, raw):
+async def end(testbed, raw):
     result = {"outcome": "succeeded", "durationMs": 1, "output": "null"}
-    await yard.end(raw, "Succeeded", durationMs=1, result=result)
+    await testbed.finish_run(raw, "Succeeded", durationMs=1, result=result)
 
 
 class Raw:
@@ -36,13 +36,13 @@ class Raw:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def open(cls, yard, path: str, last: str = "", version: str = "1.1") -> "Raw":
-        host, port = yard.client.server.host, yard.client.server.port
+    async def open(cls, testbed, path: str, last: str = "", version: str = "1.1") -> "Raw":
+        host, port = testbed.client.server.host, testbed.client.server.port
         reader, writer = await asyncio.open_connection(host, port, limit=1024)
         resumed = f"Last-Event-ID: {last}\r\n" if last else ""
         writer.write(
             f"GET {path} HTTP/{version}\r\nHost: x\r\nAccept: text/event-stream\r\n{resumed}"
-            f"Authorization: Bearer {yard.admin}\r\n\r\n".encode()
+            f"Authorization: Bearer {testbed.admin}\r\n\r\n".encode()
         )
         return cls(reader, writer)
 
@@ -62,51 +62,53 @@ class Raw:
         return messages(text[: text.rfind(b"\n\n") + 2])
 
 
-async def all_of(yard, path: str, last: str = "") -> list[dict]:
+async def all_of(testbed, path: str, last: str = "") -> list[dict]:
     headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
-    _, raw, _ = await yard.call("GET", path, headers=headers)
+    _, raw, _ = await testbed.call("GET", path, headers=headers)
     return messages(raw) if raw else []
 
 
 EVENTS = "/v1/runs/run_a/events"
 
 
-async def test_one_that_does_not_read_is_cut_and_resumes_while_others_read_on(yard, monkeypatch):
+async def test_one_that_does_not_read_is_cut_and_resumes_while_others_read_on(testbed, monkeypatch):
     monkeypatch.setattr(
         connection, "SEND_TIMEOUT_SECONDS", 3.0
     )  # in which whoever reads does so, on a busy machine too
-    raw = await begin(yard)
-    stuck = [await Raw.open(yard, EVENTS) for _ in range(5)]
-    brisk = asyncio.create_task(all_of(yard, EVENTS))
+    raw = await begin(testbed)
+    stuck = [await Raw.open(testbed, EVENTS) for _ in range(5)]
+    brisk = asyncio.create_task(all_of(testbed, EVENTS))
     async with asyncio.timeout(120):
         for _ in range(30):
-            await yard.say("run-a", *("x" * 30_000 for _ in range(10)))
+            await testbed.append_log_lines("run-a", *("x" * 30_000 for _ in range(10)))
             # Each is a burst to five that do not read: what waits for them is bounded.
-            for open_ in yard.client.server.app[SERVICES].streams._open.values():
+            for open_ in testbed.client.server.app[SERVICES].streams._open.values():
                 transport = open_.stream._transport
                 assert not transport or transport.get_write_buffer_size() <= 2 * connection.MAX_BUFFER_BYTES
-        await end(yard, raw)
+        await end(testbed, raw)
         whole = await brisk
         assert [message["id"] for message in whole] == [str(n) for n in range(1, 303)]
-        while b"crewyard_sse_clients 0.0" not in (await yard.call("GET", "/metrics"))[1]:
+        while b"crewyard_sse_clients 0.0" not in (await testbed.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.05)
         for one in stuck:
             seen = await one.rest()
             assert seen == whole[: len(seen)] and len(seen) < len(whole)
-            assert await all_of(yard, EVENTS, seen[-1]["id"]) == whole[len(seen) :]
+            assert await all_of(testbed, EVENTS, seen[-1]["id"]) == whole[len(seen) :]
 
 
-async def test_a_live_run_is_the_same_from_every_position(yard):
-    raw = await begin(yard)
-    whole = asyncio.create_task(all_of(yard, EVENTS))
+async def test_a_live_run_is_the_same_from_every_position(testbed):
+    raw = await begin(testbed)
+    whole = asyncio.create_task(all_of(testbed, EVENTS))
     async with asyncio.timeout(120):
         joined = []
         for number in range(12):
-            await yard.say("run-a", *(f"{number}.{n}" for n in range(number % 3 + 1)))
+            await testbed.append_log_lines("run-a", *(f"{number}.{n}" for n in range(number % 3 + 1)))
             last = 1 + sum(n % 3 + 1 for n in range(number + 1))
-            joined += [(at, asyncio.create_task(all_of(yard, EVENTS, str(at)))) for at in range(1, last + 1)]
+            joined += [
+                (at, asyncio.create_task(all_of(testbed, EVENTS, str(at)))) for at in range(1, last + 1)
+            ]
             await asyncio.sleep(0)
-        await end(yard, raw)
+        await end(testbed, raw)
         found = await whole
         assert [message["id"] for message in found] == [str(n) for n in range(1, len(found) + 1)]
         assert [m["event"] for m in found if m["event"].startswith("run.")] == [
@@ -117,17 +119,17 @@ async def test_a_live_run_is_the_same_from_every_position(yard):
             assert await others == found[position:]
 
 
-async def test_many_who_join_and_leave_at_any_time_miss_nothing(yard):
-    raw = await begin(yard)
+async def test_many_who_join_and_leave_at_any_time_miss_nothing(testbed):
+    raw = await begin(testbed)
     chance = random.Random(3)
     done = False
 
     async def reader(seed: int) -> list[dict]:
         own, seen = random.Random(seed), []
-        headers = {"Authorization": f"Bearer {yard.admin}"}
+        headers = {"Authorization": f"Bearer {testbed.admin}"}
         while True:
             last = {"Last-Event-ID": seen[-1]["id"]} if seen else {}
-            async with yard.client.get(EVENTS, headers={**headers, **last}) as answer:
+            async with testbed.client.get(EVENTS, headers={**headers, **last}) as answer:
                 if answer.status == 204:
                     return seen
                 for _ in range(own.randint(1, 40)):
@@ -144,57 +146,57 @@ async def test_many_who_join_and_leave_at_any_time_miss_nothing(yard):
     async with asyncio.timeout(120):
         readers = [asyncio.create_task(reader(seed)) for seed in range(10)]
         while not done:
-            await yard.say("run-a", *("line" for _ in range(chance.randint(1, 30))))
+            await testbed.append_log_lines("run-a", *("line" for _ in range(chance.randint(1, 30))))
             await asyncio.sleep(chance.random() / 100)
-            done = (await yard.store.events.seq("run-a")) > 600
-        await end(yard, raw)
+            done = (await testbed.store.events.seq("run-a")) > 600
+        await end(testbed, raw)
         found = await asyncio.gather(*readers)
     assert [message["id"] for message in found[0]] == [str(n) for n in range(1, len(found[0]) + 1)]
     assert all(one == found[0] for one in found)
     assert found[0][-1]["event"] == "run.completed"
-    assert not yard.client.server.app[SERVICES].feeds._feeds
+    assert not testbed.client.server.app[SERVICES].feeds._feeds
 
 
-async def test_readers_of_the_old_protocol_get_it_without_chunks(yard):
-    raw = await begin(yard)
-    old = await Raw.open(yard, EVENTS, version="1.0")
+async def test_readers_of_the_old_protocol_get_it_without_chunks(testbed):
+    raw = await begin(testbed)
+    old = await Raw.open(testbed, EVENTS, version="1.0")
     async with asyncio.timeout(60):
         await old.reader.readuntil(b"retry: 2000\n\n")
-        await yard.say("run-a", "one")
-        await end(yard, raw)
+        await testbed.append_log_lines("run-a", "one")
+        await end(testbed, raw)
         found = messages(await old.reader.read(-1))
     assert [message["id"] for message in found] == ["1", "2", "3"]
     old.writer.close()
 
 
-async def test_a_reader_that_left_is_noticed(yard, monkeypatch):
+async def test_a_reader_that_left_is_noticed(testbed, monkeypatch):
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.1)
-    await begin(yard)
-    gone = await Raw.open(yard, EVENTS)
+    await begin(testbed)
+    gone = await Raw.open(testbed, EVENTS)
     await gone.reader.readuntil(b"\n\n")
     gone.writer.transport.abort()
     async with asyncio.timeout(60):
-        while b"crewyard_sse_clients 0.0" not in (await yard.call("GET", "/metrics"))[1]:
+        while b"crewyard_sse_clients 0.0" not in (await testbed.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.02)
-    assert not yard.client.server.app[SERVICES].feeds._feeds
+    assert not testbed.client.server.app[SERVICES].feeds._feeds
 
 
 LOGS = "/v1/deployments/dep_a/logs"
 
 
-async def build(yard, texts):
-    await yard.project("crew")
-    await yard.deployment("dep-a", "crew", "Building")
+async def build(testbed, texts):
+    await testbed.add_project("crew")
+    await testbed.add_deployment("dep-a", "crew", "Building")
     chunks = [Chunk(n, text) for n, text in enumerate(texts, 1)]
-    await yard.store.build_logs.append("dep-a", "pod", "assemble", chunks)
+    await testbed.store.build_logs.append("dep-a", "pod", "assemble", chunks)
 
 
-async def test_a_build_log_resumes_after_exactly_every_line(yard):
+async def test_a_build_log_resumes_after_exactly_every_line(testbed):
     text = "one\ntwo\n\nthree and a " + "long " * 30_000 + "line\nfour\rstill four\n\u2028\nno end"
     cuts = sorted({0, 5, 6, 7, 8, 20, 70_000, 140_000, len(text) - 3, len(text)})
-    await build(yard, [text[a:b] for a, b in itertools.pairwise(cuts)])
-    await yard.deployment("dep-a", "crew", "Failed", error={"reason": "RegistryPush", "message": "no"})
-    whole = await all_of(yard, LOGS)
+    await build(testbed, [text[a:b] for a, b in itertools.pairwise(cuts)])
+    await testbed.add_deployment("dep-a", "crew", "Failed", error={"reason": "RegistryPush", "message": "no"})
+    whole = await all_of(testbed, LOGS)
     assert whole[-1]["id"] == "end"
     said = "".join(
         m["data"]["message"] + ("" if m["data"].get("continues") else "\n")
@@ -203,24 +205,26 @@ async def test_a_build_log_resumes_after_exactly_every_line(yard):
     )
     assert said == text + "\n"
     for position, message in enumerate(whole[:-1]):
-        assert await all_of(yard, LOGS, message["id"]) == whole[position + 1 :]
+        assert await all_of(testbed, LOGS, message["id"]) == whole[position + 1 :]
     for foreign in ("0.99999999", "77.0", "elsewhere", "5"):
-        found = await all_of(yard, LOGS, foreign)
+        found = await all_of(testbed, LOGS, foreign)
         assert found[-1]["id"] == "end" and found[-2]["data"] == {"message": "no end"}
 
 
-async def test_who_does_not_read_a_build_log_is_cut_and_resumes(yard, monkeypatch):
+async def test_who_does_not_read_a_build_log_is_cut_and_resumes(testbed, monkeypatch):
     monkeypatch.setattr(connection, "SEND_TIMEOUT_SECONDS", 0.5)
-    await build(yard, [f"{n} " + "x" * 50_000 + "\n" for n in range(400)])
-    stuck = await Raw.open(yard, LOGS)
+    await build(testbed, [f"{n} " + "x" * 50_000 + "\n" for n in range(400)])
+    stuck = await Raw.open(testbed, LOGS)
     async with asyncio.timeout(60):
         # The first line is there once the stream is open, which may be cut before anybody sees it counted.
         assert b" 200 " in await stuck.reader.readline()
-        while b"crewyard_sse_clients 0.0" not in (await yard.call("GET", "/metrics"))[1]:
+        while b"crewyard_sse_clients 0.0" not in (await testbed.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.02)
         seen = await stuck.rest()
-        await yard.deployment("dep-a", "crew", "Failed", error={"reason": "RegistryPush", "message": "no"})
-        rest = await all_of(yard, LOGS, seen[-1]["id"])
+        await testbed.add_deployment(
+            "dep-a", "crew", "Failed", error={"reason": "RegistryPush", "message": "no"}
+        )
+        rest = await all_of(testbed, LOGS, seen[-1]["id"])
     numbers = [int(m["data"]["message"].split()[0]) for m in [*seen, *rest] if m["event"] == "log"]
     assert numbers == list(range(400)) and rest
 
@@ -235,8 +239,8 @@ def test_lines_from_every_place_are_the_rest(text, cuts, page, longest):
     edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     chunks = [text[a:b] for a, b in itertools.pairwise(edges)]
 
-    def read(place):
-        lines = build_log_lines.BuildLogSplitter(place)
+    def read(position):
+        lines = build_log_lines.BuildLogSplitter(position)
         found = []
         while lines.start < len(chunks):
             stop = min(len(chunks), lines.start + page)
@@ -248,18 +252,24 @@ def test_lines_from_every_place_are_the_rest(text, cuts, page, longest):
         whole = read(build_log_lines.START)
         assert "".join(line.text + "\n" * (not line.continues) for line in whole) in (text, text + "\n")
         for number, line in enumerate(whole):
-            assert build_log_lines.parse_position(line.place.id) == line.place
-            assert [one.text for one in read(line.place)] == [one.text for one in whole[number + 1 :]]
+            assert build_log_lines.parse_position(line.position.id) == line.position
+            assert [other.text for other in read(line.position)] == [
+                other.text for other in whole[number + 1 :]
+            ]
 
 
 @given(sizes=st.lists(st.integers(1, 50_000), max_size=12), before=st.integers(0, 5))
-def test_pieces_are_the_messages_in_order(sizes, before):
+def test_batches_contain_the_messages_in_order(sizes, before):
     made = [bytes([97 + n]) * size for n, size in enumerate(sizes)]
     found = list(frames.batches(made, before))
-    assert b"".join(piece.plain for piece in found) == b"".join(made)
-    assert [piece.previous_id for piece in found] == [before, *(piece.last_id for piece in found)][: len(found)]
-    assert all(len(p.plain) <= frames.BATCH_BYTES or p.last == p.before + 1 for p in found)
-    assert not found or found[-1].last == before + len(made)
+    assert b"".join(batch.text for batch in found) == b"".join(made)
+    assert [batch.previous_id for batch in found] == [before, *(batch.last_id for batch in found)][
+        : len(found)
+    ]
+    assert all(
+        len(batch.text) <= frames.BATCH_BYTES or batch.last_id == batch.previous_id + 1 for batch in found
+    )
+    assert not found or found[-1].last_id == before + len(made)
 
 
 def test_data_is_one_line_whatever_is_in_it():
@@ -269,18 +279,18 @@ def test_data_is_one_line_whatever_is_in_it():
     assert json.loads(raw.split(b"data: ")[1]) == hostile
 
 
-async def test_streams_leave_connections_to_all_others(yard, monkeypatch):
-    raw = await begin(yard)
-    monkeypatch.setattr(yard.client.server.app[SERVICES].streams, "_limit", 1)
+async def test_streams_leave_connections_to_all_others(testbed, monkeypatch):
+    raw = await begin(testbed)
+    monkeypatch.setattr(testbed.client.server.app[SERVICES].streams, "_limit", 1)
     path, accept = "/v1/runs/run_a/events", {"Accept": "text/event-stream"}
-    headers = {**accept, "Authorization": f"Bearer {yard.admin}"}
-    async with yard.client.get(path, headers=headers) as first:
+    headers = {**accept, "Authorization": f"Bearer {testbed.admin}"}
+    async with testbed.client.get(path, headers=headers) as first:
         await first.content.readuntil(b"\n\n")
-        status, answer, more = await yard.call("GET", path, headers=accept)
+        status, answer, more = await testbed.call("GET", path, headers=accept)
         assert (status, answer["error"]["code"]) == (503, "unavailable")
         assert more["Retry-After"]
-        await yard.get("/v1/runs/run_a")
-        await end(yard, raw)
+        await testbed.get("/v1/runs/run_a")
+        await end(testbed, raw)
         await first.read()
-    async with yard.client.get(path, headers=headers) as again:
+    async with testbed.client.get(path, headers=headers) as again:
         assert b"run.completed" in await again.read()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from multidict import CIMultiDict
 
 from api.webhooks.body import DeliveryBody
-from api.webhooks.delivery import FORM, JSON, parse_payload, identifiers, parse_delivery
+from api.webhooks.delivery import FORM, JSON, identifiers, parse_delivery, parse_payload
 from api.webhooks.outcome import decide
 from api.webhooks.replay_protection import delivery_keys
 from api.webhooks.signature import DeliveryProof
@@ -49,10 +49,31 @@ MERGED = {"object_attributes": {"action": "merge", "iid": 7}, "project": GITLAB[
         ("X-GitHub-Event", "push", GITHUB, {"ref": {"branch": "next"}}, "none", "refs/heads/next"),
         ("X-GitHub-Event", "push", TAG, {}, "none", "refs/heads/main"),
         ("X-GitHub-Event", "push", GITHUB, {"ref": {"tag": "main"}}, "none", "refs/tags/main"),
-        ("X-GitHub-Event", "push", GITHUB, {"ref": {"commit": "a" * 40}}, "none", "pins the project to a commit"),
+        (
+            "X-GitHub-Event",
+            "push",
+            GITHUB,
+            {"ref": {"commit": "a" * 40}},
+            "none",
+            "pins the project to a commit",
+        ),
         ("X-GitHub-Event", "push", GITHUB, {"suspend": True}, "none", "suspend"),
-        ("X-GitHub-Event", "push", GITHUB, {"url": "https://x/other/research"}, "none", "does not follow the repository"),
-        ("X-GitHub-Event", "push", GITHUB, {"url": "https://x/ateam/research"}, "none", "does not follow the repository"),
+        (
+            "X-GitHub-Event",
+            "push",
+            GITHUB,
+            {"url": "https://x/other/research"},
+            "none",
+            "does not follow the repository",
+        ),
+        (
+            "X-GitHub-Event",
+            "push",
+            GITHUB,
+            {"url": "https://x/ateam/research"},
+            "none",
+            "does not follow the repository",
+        ),
         ("X-GitHub-Event", "push", GITHUB, {"url": "ssh://git@x:22/Team/Research"}, "look", "polled now"),
         ("X-GitHub-Event", "push", GITHUB, {"url": "http://x/gitea/team/research"}, "look", "polled now"),
         ("X-GitHub-Event", "issues", GITHUB, {}, "none", "issues"),

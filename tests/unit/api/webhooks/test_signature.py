@@ -7,7 +7,7 @@ import random
 import pytest
 from multidict import CIMultiDict
 
-from api.webhooks.signature import verify, parse_proof
+from api.webhooks.signature import parse_proof, verify
 
 SECRET = "It's a Secret to Everybody"
 BODY = b'{"ref": "refs/heads/main", "repository": {"full_name": "team/research"}}'
