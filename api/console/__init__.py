@@ -1,7 +1,6 @@
-"""The console: a page of modules that call the API with the key of who signed in. Served as it is.
+"""The console: static files whose JavaScript calls the API with the key of the user. Called by `api.console.routes`.
 
-Called by `api.console.routes`. Nothing comes from elsewhere, and the policy says so; trusted types make
-sure that no text is ever read as HTML.
+Content-Security-Policy allows no resources from other origins, and trusted types forbid parsing text as HTML.
 """
 
 import hashlib
@@ -17,22 +16,22 @@ POLICY = (
 
 
 @dataclass(frozen=True)
-class File:
-    """A file's bytes, its media type, and its entity tag."""
+class StaticFile:
+    """Content, media type and ETag of a file."""
 
     body: bytes
     content_type: str
-    tag: str
+    etag: str
 
 
-def load() -> dict[str, File]:
-    """All files by name."""
+def load_files() -> dict[str, StaticFile]:
+    """Return all files by name."""
     return {
-        path.name: File(body := path.read_bytes(), _TYPES[path.suffix], _tag(body))
+        path.name: StaticFile(body := path.read_bytes(), _TYPES[path.suffix], _etag(body))
         for path in sorted(_HERE.iterdir())
         if path.suffix in _TYPES
     }
 
 
-def _tag(body: bytes) -> str:
+def _etag(body: bytes) -> str:
     return f'"{hashlib.sha256(body).hexdigest()[:32]}"'

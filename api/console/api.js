@@ -1,101 +1,101 @@
-// The calls of the API. Errors are ApiError; a 401 ends the session.
+// API client. Errors are ApiError; a 401 ends the session.
 
-import { end, key } from "./session.js";
+import { removeKey, key } from "./session.js";
 import { messages } from "./stream.js";
 
 export class ApiError extends Error {
   constructor(status, body) {
-    super(body?.error?.message ?? `the service answered ${status}`);
+    super(body?.error?.message ?? `the service returned ${status}`);
     this.status = status;
     this.code = body?.error?.code ?? "unknown";
     this.details = body?.error?.details ?? {};
   }
 }
 
-async function send(method, path, { body, headers, signal, accept = "application/json", bearer = key() } = {}) {
-  const given = { Authorization: `Bearer ${bearer}`, Accept: accept, ...headers };
-  if (method !== "GET") given["Content-Type"] = "application/json";
+async function request(method, path, { body, headers, signal, accept = "application/json", bearer = key() } = {}) {
+  const requestHeaders = { Authorization: `Bearer ${bearer}`, Accept: accept, ...headers };
+  if (method !== "GET") requestHeaders["Content-Type"] = "application/json";
   const response = await fetch(path, {
-    method, headers: given, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
+    method, headers: requestHeaders, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
     body: method === "GET" || body === undefined ? undefined : JSON.stringify(body),
   });
   if (response.ok) return response;
-  const told = await response.json().catch(() => null);
+  const errorBody = await response.json().catch(() => null);
   if (response.status === 401 && bearer === key()) {
-    end();
+    removeKey();
     dispatchEvent(new Event("signed-out"));
   }
-  throw new ApiError(response.status, told);
+  throw new ApiError(response.status, errorBody);
 }
 
 function query(values) {
-  const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return given.length ? `?${new URLSearchParams(given)}` : "";
+  const entries = Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  return entries.length ? `?${new URLSearchParams(entries)}` : "";
 }
 
-/** The `data` of a GET. */
+/** Return the `data` of a GET. */
 export async function get(path, values = {}, signal) {
-  return (await (await send("GET", path + query(values), { signal })).json()).data;
+  return (await (await request("GET", path + query(values), { signal })).json()).data;
 }
 
-/** Returns if a key holds; throws ApiError. */
-export async function prove(bearer) {
-  await send("GET", "/v1/projects?per_page=1", { bearer });
+/** Return if the key is valid, else throw ApiError. */
+export async function checkKey(bearer) {
+  await request("GET", "/v1/projects?per_page=1", { bearer });
 }
 
-/** A page of a list: {data, pagination}. */
+/** Return a page of a list: {data, pagination}. */
 export async function list(path, values = {}, signal) {
-  return (await send("GET", path + query(values), { signal })).json();
+  return (await request("GET", path + query(values), { signal })).json();
 }
 
-/** The `data` of a POST, PUT or PATCH; null where there is none. */
+/** Return the `data` of a POST, PUT, PATCH or DELETE; null after 204. */
 export async function change(method, path, body, headers) {
-  const response = await send(method, path, { body, headers });
+  const response = await request(method, path, { body, headers });
   return response.status === 204 ? null : (await response.json()).data;
 }
 
-/** The bytes of an artifact of that size as a Blob. */
-export async function blob(path, size, signal) {
-  // A range is never answered by the address of another host, where the page's policy does not let it read.
+/** Return the bytes of an artifact of that size as a Blob. */
+export async function fetchBlob(path, size, signal) {
+  // The API never redirects a range request to the bucket, which the page's CSP does not allow.
   const headers = size > 0 ? { Range: "bytes=0-" } : {};
-  return (await send("GET", path, { signal, headers, accept: "*/*" })).blob();
+  return (await request("GET", path, { signal, headers, accept: "*/*" })).blob();
 }
 
-/** A text that nobody guesses, also where the page came without encryption. */
-export function random() {
+/** Return 128 random bits in hexadecimal; works without HTTPS too, unlike crypto.randomUUID. */
+export function randomHex() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-const PAUSES = [500, 1000, 2000, 4000, 8000, 15000];
-// The service gives a sign of life every 15 s. A connection of a laptop that slept is dead, and does not say so.
-const SILENCE = 45000;
-// A proxy that ends every connection after some time is no failure.
-const SOON = 10000;
+const RETRY_DELAYS_MS = [500, 1000, 2000, 4000, 8000, 15000];
+// The service sends a heartbeat every 15 s. After a laptop sleeps, its connection is dead without an error.
+const SILENCE_TIMEOUT_MS = 45000;
+// A connection that lived this long counts as success: proxies may limit the duration of connections.
+const STABLE_AFTER_MS = 10000;
 
 /**
- * Follows a stream: `told({type, id, data})` for each message, each once, until `last(message)`.
- * What breaks off is opened again behind the last message, with growing pauses.
+ * Follow an event stream: call `onMessage({type, id, data})` once for each message until `isLast(message)`.
+ * Reconnect after the last message, with exponential back-off.
  */
-export async function follow(path, signal, told, last) {
+export async function followStream(path, signal, onMessage, isLast) {
   let id = "";
   for (let failures = 0; ; failures += 1) {
-    const opened = performance.now(), own = new AbortController(), leave = () => own.abort();
+    const openedAt = performance.now(), controller = new AbortController(), abort = () => controller.abort();
     let timer, silent = false;
-    const alive = () => {
+    const resetTimer = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => { silent = true; own.abort(); }, SILENCE);
+      timer = setTimeout(() => { silent = true; controller.abort(); }, SILENCE_TIMEOUT_MS);
     };
-    signal.addEventListener("abort", leave);
-    alive();
+    signal.addEventListener("abort", abort);
+    resetTimer();
     try {
       const headers = id ? { "Last-Event-ID": id } : {};
-      const response = await send("GET", path, { headers, signal: own.signal, accept: "text/event-stream" });
+      const response = await request("GET", path, { headers, signal: controller.signal, accept: "text/event-stream" });
       if (response.status === 204) return;
-      for await (const message of messages(response.body, id, alive)) {
+      for await (const message of messages(response.body, id, resetTimer)) {
         failures = 0;
         id = message.id;
-        told({ ...message, data: JSON.parse(message.data) });
-        if (last(message)) return;
+        onMessage({ ...message, data: JSON.parse(message.data) });
+        if (isLast(message)) return;
       }
     } catch (error) {
       if (signal.aborted) return;
@@ -103,10 +103,10 @@ export async function follow(path, signal, told, last) {
       if (failures > 20) throw error;
     } finally {
       clearTimeout(timer);
-      signal.removeEventListener("abort", leave);
+      signal.removeEventListener("abort", abort);
     }
-    if (!silent && performance.now() - opened > SOON) failures = 0;
+    if (!silent && performance.now() - openedAt > STABLE_AFTER_MS) failures = 0;
     if (signal.aborted) return;
-    await new Promise((done) => { setTimeout(done, PAUSES[Math.min(failures, PAUSES.length - 1)]); });
+    await new Promise((done) => { setTimeout(done, RETRY_DELAYS_MS[Math.min(failures, RETRY_DELAYS_MS.length - 1)]); });
   }
 }

@@ -1,38 +1,38 @@
-// The files of a run, with a look into those that can be shown.
+// The artifacts of a run, with previews.
 
-import { blob, list } from "./api.js";
-import { fill, h, problem, say, table } from "./dom.js";
+import { fetchBlob, list } from "./api.js";
+import { fill, h, errorBox, notify, table } from "./dom.js";
 import { size } from "./format.js";
-import { preview, shows } from "./preview.js";
+import { preview, canPreview } from "./preview.js";
 
-export async function artifacts(place, path, signal) {
+export async function artifacts(container, path, signal) {
   const { data, pagination } = await list(`${path}/artifacts`, { per_page: 100 }, signal);
-  // What is being looked at stays where the list is read again.
-  const view = place.querySelector(".look") ?? h("div", { class: "look" });
+  // Keep an open preview when the list is refreshed.
+  const view = container.querySelector(".preview") ?? h("div", { class: "preview" });
   const address = (row) => `${path}/artifacts/${row.name.split("/").map(encodeURIComponent).join("/")}`;
-  const look = async (row) => {
+  const showPreview = async (row) => {
     fill(view, h("p", { class: "quiet" }, "…"));
     try {
-      fill(view, h("h2", {}, row.name), await preview(await blob(address(row), row.size, signal), row));
+      fill(view, h("h2", {}, row.name), await preview(await fetchBlob(address(row), row.size, signal), row));
     } catch (error) {
-      fill(view, problem(error.message));
+      fill(view, errorBox(error.message));
     }
   };
-  const save = async (row) => {
+  const download = async (row) => {
     try {
-      const url = URL.createObjectURL(await blob(address(row), row.size, signal));
+      const url = URL.createObjectURL(await fetchBlob(address(row), row.size, signal));
       h("a", { href: url, download: row.name.split("/").at(-1) }).click();
       setTimeout(() => URL.revokeObjectURL(url), 60000);
     } catch (error) {
-      say(`${row.name}: ${error.message}`);
+      notify(`${row.name}: ${error.message}`);
     }
   };
-  fill(place, table([
+  fill(container, table([
     ["Name", (row) => row.name, "code"],
     ["Size", (row) => size(row.size)],
     ["Type", (row) => row.content_type.split(";")[0]],
-    ["", (row) => h("span", { class: "row" }, shows(row) && h("button", { onclick: () => look(row) }, "Look"),
-      h("button", { onclick: () => save(row) }, "Download"))],
+    ["", (row) => h("span", { class: "row" }, canPreview(row) && h("button", { onclick: () => showPreview(row) }, "Preview"),
+      h("button", { onclick: () => download(row) }, "Download"))],
     ["", (row) => (row.partial ? h("span", { class: "canceled" }, "partial") : "")],
-  ], data, "There are no artifacts."), pagination.has_more && h("p", { class: "quiet" }, `${pagination.total} in all; the first 100 are shown`), view);
+  ], data, "No artifacts."), pagination.has_more && h("p", { class: "quiet" }, `Showing the first 100 of ${pagination.total}.`), view);
 }

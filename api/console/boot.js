@@ -1,40 +1,40 @@
-// Before everything else: a page whose files did not all come is loaded once more, and then says so.
+// Runs first: reload the page once if a file fails to load, then show an error.
 
 (() => {
-  const AGAIN = "loaded-again";
-  const PATIENCE = 15000;
-  let given = false, said = null;
+  const RELOADED_KEY = "loaded-again";
+  const LOAD_TIMEOUT_MS = 15000;
+  let handled = false, message = null;
 
-  function missing() {
-    if (given || document.documentElement.dataset.ready) return;
-    given = true;
-    if (!sessionStorage.getItem(AGAIN)) {
-      sessionStorage.setItem(AGAIN, "yes");
+  function onMissing() {
+    if (handled || document.documentElement.dataset.ready) return;
+    handled = true;
+    if (!sessionStorage.getItem(RELOADED_KEY)) {
+      sessionStorage.setItem(RELOADED_KEY, "yes");
       location.reload();
       return;
     }
-    sessionStorage.removeItem(AGAIN);
-    if (document.readyState === "loading") addEventListener("DOMContentLoaded", say);
-    else say();
+    sessionStorage.removeItem(RELOADED_KEY);
+    if (document.readyState === "loading") addEventListener("DOMContentLoaded", showMessage);
+    else showMessage();
   }
 
-  function say() {
-    said = document.createElement("p");
-    said.setAttribute("role", "alert");
-    said.textContent = "Parts of this page did not arrive. Load it again; if that does not help, the service or "
-      + "what lies between cannot be reached.";
-    document.getElementById("main").append(said);
+  function showMessage() {
+    message = document.createElement("p");
+    message.setAttribute("role", "alert");
+    message.textContent = "Parts of this page failed to load. Reload it; if that does not help, the service or "
+      + "a proxy is unreachable.";
+    document.getElementById("main").append(message);
   }
 
-  // Of a module that fails, or of one it needs, the element tells; such events do not bubble.
+  // A failed module or import fires `error` on its script element; such events do not bubble.
   addEventListener("error", (event) => {
-    if (event.target instanceof HTMLElement) missing();
+    if (event.target instanceof HTMLElement) onMissing();
   }, true);
-  addEventListener("load", () => setTimeout(missing, PATIENCE));
-  setTimeout(missing, 2 * PATIENCE);
+  addEventListener("load", () => setTimeout(onMissing, LOAD_TIMEOUT_MS));
+  setTimeout(onMissing, 2 * LOAD_TIMEOUT_MS);
   addEventListener("ready", () => {
     document.documentElement.dataset.ready = "yes";
-    said?.remove();
-    sessionStorage.removeItem(AGAIN);
+    message?.remove();
+    sessionStorage.removeItem(RELOADED_KEY);
   }, { once: true });
 })();

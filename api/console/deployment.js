@@ -1,62 +1,62 @@
-// One deployment: its state, its build log as it is written, and roll back.
+// A deployment: its status, its live build log, and rollback.
 
-import { change, follow, get } from "./api.js";
-import { chip, facts, fill, h, problem, readOn, say } from "./dom.js";
+import { change, followStream, get } from "./api.js";
+import { statusBadge, definitionList, fill, h, errorBox, docsLink, notify } from "./dom.js";
 import { ago } from "./format.js";
 import { newRun } from "./project.js";
-import { to } from "./router.js";
+import { linkTo } from "./router.js";
 
-export async function deployment(place, { id }, _query, signal) {
+export async function deployment(container, { id }, _query, signal) {
   document.title = `${id} · Crewyard`;
   const path = `/v1/deployments/${encodeURIComponent(id)}`;
-  const head = h("div");
+  const header = h("div");
   const log = h("pre", { class: "log", tabindex: 0, "aria-label": "Build log" });
-  const update = async () => fill(head, ...shown(await get(path, {}, signal), path, update));
+  const update = async () => fill(header, ...summary(await get(path, {}, signal), path, update));
   await update();
-  fill(place, head, h("h2", {}, "Build log"), log);
-  let lines = [], waiting = false;
-  const write = () => {
-    waiting = false;
-    const down = log.scrollTop + log.clientHeight >= log.scrollHeight - 30;
+  fill(container, header, h("h2", {}, "Build log"), log);
+  let lines = [], scheduled = false;
+  const flush = () => {
+    scheduled = false;
+    const atBottom = log.scrollTop + log.clientHeight >= log.scrollHeight - 30;
     log.append(lines.join(""));
     lines = [];
-    if (down) log.scrollTop = log.scrollHeight;
+    if (atBottom) log.scrollTop = log.scrollHeight;
   };
-  await follow(`${path}/logs`, signal, ({ type, data }) => {
+  await followStream(`${path}/logs`, signal, ({ type, data }) => {
     if (type !== "log") return;
     lines.push(data.message + (data.continues ? "" : "\n"));
-    if (!waiting) {
-      waiting = true;
-      requestAnimationFrame(write);
+    if (!scheduled) {
+      scheduled = true;
+      requestAnimationFrame(flush);
     }
   }, (message) => message.type === "end");
   if (!signal.aborted) await update();
 }
 
-function shown(found, path, update) {
-  const { status, error } = found;
-  const back = h("button", { onclick: async () => {
-    back.disabled = true;
+function summary(details, path, update) {
+  const { status, error } = details;
+  const rollbackButton = h("button", { onclick: async () => {
+    rollbackButton.disabled = true;
     try {
       await change("POST", `${path}/rollback`);
-      say(`${found.id} is active.`);
+      notify(`${details.id} is active.`);
       await update();
     } catch (failure) {
-      say(failure.message);
-      back.disabled = false;
+      notify(failure.message);
+      rollbackButton.disabled = false;
     }
-  } }, "Roll back to it");
+  } }, "Roll back");
   return [
-    h("div", { class: "spread" }, h("h1", {}, found.id), h("div", { class: "row" }, chip(status), status === "superseded" && back)),
-    facts([
-      ["Project", h("a", { href: to("projects", found.project) }, found.project)],
-      ["Message", found.message || null],
-      ["Commit", found.git_sha && h("code", {}, found.git_sha)],
-      ["Created", ago(found.created_at)],
-      ["Active since", found.activated_at && ago(found.activated_at)],
-      ["Place in the queue", found.queue_position],
+    h("div", { class: "spread" }, h("h1", {}, details.id), h("div", { class: "row" }, statusBadge(status), status === "superseded" && rollbackButton)),
+    definitionList([
+      ["Project", h("a", { href: linkTo("projects", details.project) }, details.project)],
+      ["Message", details.message || null],
+      ["Commit", details.git_sha && h("code", {}, details.git_sha)],
+      ["Created", ago(details.created_at)],
+      ["Active since", details.activated_at && ago(details.activated_at)],
+      ["Queue position", details.queue_position],
     ]),
-    error && problem(error.reason, error.message, error.hint, readOn(error)),
-    (status === "active" || status === "superseded") && h("details", {}, h("summary", {}, "Run it"), newRun(found.id)),
+    error && errorBox(error.reason, error.message, error.hint, docsLink(error)),
+    (status === "active" || status === "superseded") && h("details", {}, h("summary", {}, "New run"), newRun(details.id)),
   ];
 }

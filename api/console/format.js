@@ -1,6 +1,6 @@
-// Numbers and moments as people read them.
+// Formats numbers and times.
 
-/** How long ago a moment of the API was. */
+/** Format the time since a timestamp of the API. */
 export function ago(text) {
   if (!text) return "–";
   const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(text)) / 1000));
@@ -9,7 +9,7 @@ export function ago(text) {
   return seconds < 172800 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86400)} days ago`;
 }
 
-/** A duration of the API. */
+/** Format a duration of the API. */
 export function duration(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return "–";
   const seconds = milliseconds / 1000;
@@ -18,7 +18,7 @@ export function duration(milliseconds) {
   return minutes < 60 ? `${minutes} min ${Math.floor(seconds % 60)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** A number of bytes. */
+/** Format a number of bytes. */
 export function size(bytes) {
   let amount = bytes;
   for (const unit of ["B", "KiB", "MiB", "GiB"]) {
@@ -28,19 +28,19 @@ export function size(bytes) {
   return "";
 }
 
-/** The time of day of a moment. */
-export function clock(text) {
-  const moment = new Date(text);
-  return Number.isNaN(moment.getTime()) ? "" : moment.toLocaleTimeString([], { hour12: false });
+/** Format the time of day of a timestamp. */
+export function timeOfDay(text) {
+  const time = new Date(text);
+  return Number.isNaN(time.getTime()) ? "" : time.toLocaleTimeString([], { hour12: false });
 }
 
-/** Any value on one line, cut where it is long. */
-export function short(value, most = 300) {
+/** Format any value on one line, truncated. */
+export function shorten(value, maxLength = 300) {
   const text = (typeof value === "string" ? value : JSON.stringify(value) ?? "").replace(/\s+/g, " ").trim();
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  return text.length > maxLength ? `${text.slice(0, maxLength - 1)}…` : text;
 }
 
-/** Any value as text to be read. */
-export function whole(value) {
+/** Format any value as indented text. */
+export function formatValue(value) {
   return typeof value === "string" ? value : JSON.stringify(value, null, 2);
 }

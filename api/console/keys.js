@@ -1,18 +1,18 @@
 // Settings → API keys: list, create (shown once), revoke.
 
 import { change, list } from "./api.js";
-import { fill, h, problem, say, table } from "./dom.js";
+import { fill, h, errorBox, notify, table } from "./dom.js";
 import { ago } from "./format.js";
 import { pages } from "./projects.js";
 
 const SCOPES = ["read", "run", "deploy", "admin"];
 
-export async function keys(place, parameters, query, signal, fresh = null) {
+export async function keys(container, parameters, query, signal, createdKey = null) {
   document.title = "API keys · Crewyard";
   const { data, pagination } = await list("/v1/api-keys", { page: query.page, per_page: 100 }, signal);
-  const again = (key) => keys(place, parameters, query, signal, key);
-  const made = h("div", { id: "newkey" }, fresh && shown(fresh));
-  fill(place, h("h1", {}, "API keys"), made, table([
+  const reload = (key) => keys(container, parameters, query, signal, key);
+  const keyBox = h("div", { id: "newkey" }, createdKey && newKeyBox(createdKey));
+  fill(container, h("h1", {}, "API keys"), keyBox, table([
     ["Name", (row) => row.name],
     ["Id", (row) => row.id, "code"],
     ["Scopes", (row) => row.scopes.join(", ")],
@@ -20,20 +20,20 @@ export async function keys(place, parameters, query, signal, fresh = null) {
     ["Last used", (row) => (row.last_used_at ? ago(row.last_used_at) : "never")],
     ["Expires", (row) => row.expires_at ?? "never"],
     ["", (row) => h("button", { class: "danger", "aria-label": `Revoke ${row.name}`, onclick: async () => {
-      if (!confirm(`Revoke ${row.name}? What uses it stops working at once.`)) return;
+      if (!confirm(`Revoke ${row.name}? Clients that use it stop working immediately.`)) return;
       try {
         await change("DELETE", `/v1/api-keys/${encodeURIComponent(row.id)}`);
-        say(`${row.name} is revoked.`);
-        await again();
+        notify(`${row.name} was revoked.`);
+        await reload();
       } catch (error) {
-        say(error.message);
+        notify(error.message);
       }
     } }, "Revoke")],
-  ], data, "There are no API keys but the installation's own."), pages(pagination, "#/settings/api-keys"), creation(made, again));
+  ], data, "No API keys besides those set by the installation."), pages(pagination, "#/settings/api-keys"), createForm(keyBox, reload));
 }
 
-function creation(made, again) {
-  const said = h("div");
+function createForm(keyBox, reload) {
+  const errorArea = h("div");
   const name = h("input", { id: "keyname", required: true, maxlength: 100, placeholder: "CI of the crew" });
   const projects = h("input", { id: "keyprojects", placeholder: "all", size: 40 });
   const scopes = SCOPES.map((scope) => [scope, h("input", { type: "checkbox", checked: scope === "read" })]);
@@ -41,30 +41,30 @@ function creation(made, again) {
   return h("form", { class: "box", onsubmit: async (event) => {
     event.preventDefault();
     button.disabled = true;
-    const only = projects.value.split(/[\s,]+/).filter(Boolean);
+    const projectNames = projects.value.split(/[\s,]+/).filter(Boolean);
     try {
       const key = await change("POST", "/v1/api-keys", {
-        name: name.value, scopes: scopes.filter(([, box]) => box.checked).map(([scope]) => scope), ...(only.length ? { projects: only } : {}) });
-      // First of all: the list may fail, and the key is told this once.
-      fill(made, shown(key));
-      await again(key);
+        name: name.value, scopes: scopes.filter(([, box]) => box.checked).map(([scope]) => scope), ...(projectNames.length ? { projects: projectNames } : {}) });
+      // Show the key before reloading the list, which may fail: the API returns the key only once.
+      fill(keyBox, newKeyBox(key));
+      await reload(key);
     } catch (error) {
-      fill(said, problem(error.message, error.details?.field));
+      fill(errorArea, errorBox(error.message, error.details?.field));
     } finally {
       button.disabled = false;
     }
   } }, h("h2", {}, "Create API key"), h("label", { for: "keyname" }, "Name"), name,
     h("label", {}, "Scopes"), h("div", { class: "row" }, scopes.map(([scope, box]) => h("label", { class: "check" }, box, scope))),
     h("label", { for: "keyprojects" }, "Only for these projects"), projects,
-    h("p", {}, button), said);
+    h("p", {}, button), errorArea);
 }
 
-function shown(key) {
-  return h("div", { class: "box", role: "alert" }, h("b", {}, `${key.name}: keep the key now, it is not shown again.`),
+function newKeyBox(key) {
+  return h("div", { class: "box", role: "alert" }, h("b", {}, `${key.name}: copy the key now, it is not shown again.`),
     h("p", { class: "secret" }, key.key),
-    // Browsers give the clipboard to encrypted pages alone.
+    // The clipboard is available over HTTPS only.
     navigator.clipboard && h("button", { onclick: async () => {
       await navigator.clipboard.writeText(key.key);
-      say("Copied.");
+      notify("Copied.");
     } }, "Copy"));
 }

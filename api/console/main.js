@@ -1,9 +1,9 @@
-// The console: puts views, session and navigation together.
+// Entry point of the console: views, session and navigation.
 
 import { ApiError } from "./api.js";
-import { fill, h, problem } from "./dom.js";
-import { present, route, to } from "./router.js";
-import { end, key } from "./session.js";
+import { fill, h, errorBox } from "./dom.js";
+import { currentRoute, route, linkTo } from "./router.js";
+import { removeKey, key } from "./session.js";
 import { deployment } from "./deployment.js";
 import { keys } from "./keys.js";
 import { project } from "./project.js";
@@ -26,11 +26,11 @@ let stop = new AbortController();
 
 function navigation(path) {
   const link = (text, hash) => h("a", { href: hash, "aria-current": path.startsWith(hash.slice(1)) ? "page" : null }, text);
-  fill(top_, h("a", { class: "name", href: to("projects") }, "Crewyard"),
+  fill(top_, h("a", { class: "name", href: linkTo("projects") }, "Crewyard"),
     h("nav", { class: "row", "aria-label": "Main" }, link("Projects", "#/projects"), link("Runs", "#/runs"),
       link("Settings", "#/settings/api-keys")),
     h("span", { class: "end" }, h("a", { href: "/docs" }, "API"),
-      h("button", { onclick: () => { end(); show(); } }, "Sign out")));
+      h("button", { onclick: () => { removeKey(); show(); } }, "Sign out")));
 }
 
 async function show() {
@@ -40,27 +40,27 @@ async function show() {
   top_.hidden = !key();
   if (!key()) {
     document.title = "Sign in · Crewyard";
-    document.getElementById("said").textContent = "";
+    document.getElementById("notification").textContent = "";
     fill(main, signIn(show));
     return;
   }
-  const found = present();
-  if (!found) {
-    fill(main, problem("There is no such page.", h("a", { href: "#/projects" }, "To the projects")));
+  const match = currentRoute();
+  if (!match) {
+    fill(main, errorBox("Page not found.", h("a", { href: "#/projects" }, "Show projects")));
     return;
   }
-  navigation(found.path);
-  const place = h("div", { "aria-busy": "true" }, h("p", { class: "quiet" }, "…"));
-  fill(main, place);
+  navigation(match.path);
+  const container = h("div", { "aria-busy": "true" }, h("p", { class: "quiet" }, "…"));
+  fill(main, container);
   try {
-    await found.view(place, found.parameters, found.query, signal);
+    await match.view(container, match.parameters, match.query, signal);
   } catch (error) {
     if (signal.aborted) return;
     const known = error instanceof ApiError;
-    fill(place, problem(known ? error.message : "The service cannot be reached.",
+    fill(container, errorBox(known ? error.message : "The service is unreachable.",
       known ? error.code : String(error), h("button", { onclick: show }, "Try again")));
   } finally {
-    place.removeAttribute("aria-busy");
+    container.removeAttribute("aria-busy");
   }
 }
 

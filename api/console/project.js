@@ -1,75 +1,75 @@
-// One project: its deployments, runs, variables and usage, and a new run.
+// A project: its deployments, runs, variables and usage, and the form of a new run.
 
-import { ApiError, change, get, list, random } from "./api.js";
-import { chip, fill, h, problem, say, table } from "./dom.js";
+import { ApiError, change, get, list, randomHex } from "./api.js";
+import { statusBadge, fill, h, errorBox, notify, table } from "./dom.js";
 import { ago } from "./format.js";
 import { pages, ready } from "./projects.js";
-import { to } from "./router.js";
+import { linkTo } from "./router.js";
 import { table as runTable } from "./runs.js";
 import { usage } from "./usage.js";
 import { variables } from "./variables.js";
 
 const TABS = [["deployments", "Deployments"], ["runs", "Runs"], ["variables", "Variables"], ["usage", "Usage"]];
 
-export async function project(place, { name, tab = "deployments" }, query, signal) {
+export async function project(container, { name, tab = "deployments" }, query, signal) {
   document.title = `${name} · Crewyard`;
-  const found = await get(`/v1/projects/${encodeURIComponent(name)}`, {}, signal);
+  const details = await get(`/v1/projects/${encodeURIComponent(name)}`, {}, signal);
   const body = h("div");
-  const active = found.active_deployment_id;
-  fill(place, h("h1", {}, name), h("p", { class: "row quiet" }, found.plan, "·", ready(found), "·",
-    active ? h("a", { href: to("deployments", active) }, active) : "nothing is active yet"),
-    found.ready.status === false && problem(found.ready.reason, found.ready.message),
+  const active = details.active_deployment_id;
+  fill(container, h("h1", {}, name), h("p", { class: "row quiet" }, details.plan, "·", ready(details), "·",
+    active ? h("a", { href: linkTo("deployments", active) }, active) : "no active deployment yet"),
+    details.ready.status === false && errorBox(details.ready.reason, details.ready.message),
     h("nav", { class: "tabs", "aria-label": "Project" }, TABS.map(([id, title]) =>
-      h("a", { href: to("projects", name, id), "aria-current": id === tab ? "page" : null }, title))), body);
+      h("a", { href: linkTo("projects", name, id), "aria-current": id === tab ? "page" : null }, title))), body);
   const views = { deployments, runs, variables, usage };
   await (views[tab] ?? deployments)(body, name, query, signal, active);
 }
 
-async function deployments(place, name, query, signal) {
+async function deployments(container, name, query, signal) {
   const { data, pagination } = await list("/v1/deployments", { project: name, page: query.page, per_page: 30 }, signal);
-  fill(place, table([
-    ["Deployment", (row) => h("a", { href: to("deployments", row.id) }, row.id), "code"],
-    ["Status", (row) => chip(row.status)],
+  fill(container, table([
+    ["Deployment", (row) => h("a", { href: linkTo("deployments", row.id) }, row.id), "code"],
+    ["Status", (row) => statusBadge(row.status)],
     ["Message", (row) => row.message],
     ["Created", (row) => ago(row.created_at)],
     ["Active since", (row) => (row.activated_at ? ago(row.activated_at) : null)],
-  ], data, "There is no deployment yet. Push a commit, or: crewyard deploy"), pages(pagination, to("projects", name, "deployments")));
+  ], data, "No deployments yet. Push a commit, or run: crewyard deploy"), pages(pagination, linkTo("projects", name, "deployments")));
 }
 
-async function runs(place, name, query, signal, active) {
+async function runs(container, name, query, signal, active) {
   const { data, pagination } = await list("/v1/runs", { project: name, status: query.status, page: query.page, per_page: 30 }, signal);
-  fill(place, active ? newRun(name) : null, runTable(data), pages(pagination, to("projects", name, "runs")));
+  fill(container, active ? newRun(name) : null, runTable(data), pages(pagination, linkTo("projects", name, "runs")));
 }
 
-/** The form that starts a run of `target`, with `input` to begin with. */
+/** Create the form that starts a run of `target`, with the initial `input`. */
 export function newRun(target, input = {}) {
-  const said = h("div");
+  const errorArea = h("div");
   const text = h("textarea", { id: "input", spellcheck: "false" }, JSON.stringify(input, null, 2));
   const button = h("button", { class: "main" }, "Start run");
-  let sent = null;
+  let lastRequest = null;
   return h("form", { class: "box", onsubmit: async (event) => {
     event.preventDefault();
-    let given;
+    let parsedInput;
     try {
-      given = JSON.parse(text.value || "{}");
+      parsedInput = JSON.parse(text.value || "{}");
     } catch (error) {
-      fill(said, problem("The input is not JSON.", String(error.message)));
+      fill(errorArea, errorBox("The input is not JSON.", String(error.message)));
       return;
     }
     button.disabled = true;
-    // The same again after an answer that did not arrive is the same run.
-    if (sent?.text !== text.value) sent = { text: text.value, key: random() };
+    // Retrying the same input after a lost response must not start a second run.
+    if (lastRequest?.text !== text.value) lastRequest = { text: text.value, key: randomHex() };
     try {
-      const made = await change("POST", "/v1/runs", { deployment: target, input: given }, { "Idempotency-Key": sent.key });
-      sent = null;
-      say(`${made.id} is ${made.status}.`);
-      location.hash = to("runs", made.id);
+      const run = await change("POST", "/v1/runs", { deployment: target, input: parsedInput }, { "Idempotency-Key": lastRequest.key });
+      lastRequest = null;
+      notify(`${run.id} is ${run.status}.`);
+      location.hash = linkTo("runs", run.id);
     } catch (error) {
-      if (error instanceof ApiError && error.status < 500) sent = null;
-      fill(said, problem(error.message, error.details?.field));
+      if (error instanceof ApiError && error.status < 500) lastRequest = null;
+      fill(errorArea, errorBox(error.message, error.details?.field));
     } finally {
       button.disabled = false;
     }
-  } }, h("label", { for: "input" }, "Input, a JSON object"), text, h("p", {}, button), said);
+  } }, h("label", { for: "input" }, "Input, a JSON object"), text, h("p", {}, button), errorArea);
 }
 

@@ -1,30 +1,30 @@
-// Which view the address asks for. Addresses hold names and ids, never a secret.
+// Routes the URL hash to views. URLs contain names and ids, never a secret.
 
 const ROUTES = [];
 
-/** Adds a view: `#/projects/:name` → view({name}, query, signal). */
+/** Add a route: `#/projects/:name` → view(container, {name}, query, signal). */
 export function route(pattern, view) {
   const names = [];
   const text = pattern.replace(/:(\w+)/g, (_, name) => { names.push(name); return "([^/?]+)"; });
   ROUTES.push({ expression: new RegExp(`^${text}$`), names, view });
 }
 
-/** The address of a view. */
-export function to(...parts) {
+/** Return the URL of a view. */
+export function linkTo(...parts) {
   return `#/${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** The view of the present address, with its parameters; undefined where there is none. */
-export function present() {
+/** Return the view of the current URL with its parameters, or undefined. */
+export function currentRoute() {
   const [path, text = ""] = (location.hash.slice(1) || "/projects").split("?");
   for (const { expression, names, view } of ROUTES) {
-    const found = expression.exec(path);
-    if (found) {
+    const match = expression.exec(path);
+    if (match) {
       let parameters;
       try {
-        parameters = Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1])]));
+        parameters = Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(match[index + 1])]));
       } catch {
-        return undefined; // A lone % is no address.
+        return undefined; // Malformed percent-encoding.
       }
       return { view, parameters, query: Object.fromEntries(new URLSearchParams(text)), path };
     }
@@ -32,9 +32,9 @@ export function present() {
   return undefined;
 }
 
-/** Changes what follows `?` in the address, and with it the view. */
-export function refine(values) {
+/** Set the query in the URL, which updates the view. */
+export function setQuery(values) {
   const [path] = location.hash.split("?");
-  const given = Object.entries(values).filter(([, value]) => value !== "" && value !== undefined && value !== null);
-  location.hash = `${path}${given.length ? `?${new URLSearchParams(given)}` : ""}`;
+  const entries = Object.entries(values).filter(([, value]) => value !== "" && value !== undefined && value !== null);
+  location.hash = `${path}${entries.length ? `?${new URLSearchParams(entries)}` : ""}`;
 }

@@ -1,30 +1,30 @@
-"""`/console/`: the console's files. The address alone asks for no key; what they show does."""
+"""Routes of the console's static files under `/console/`, without authentication. Called by `api.app`."""
 
 from aiohttp import web
 
 from api import console, errors
-from api.http.operation import Answer, Open
+from api.http.operation import PublicOperation, ResponseSpec
 
-OPEN = (
-    Open(
+PUBLIC_OPERATIONS = (
+    PublicOperation(
         "GET",
         "/console/",
         "Open the console",
-        "A page for people: projects, deployments, runs and keys. It asks for an API key.",
+        "A web page with projects, deployments, runs and keys. It asks for an API key.",
         (
-            Answer(
+            ResponseSpec(
                 200,
                 "The page.",
                 {"text/html": {"type": "string"}},
                 headers=("ETag", "Content-Security-Policy", "Cache-Control"),
             ),
-            Answer(304, "The caller has it.", headers=("ETag",)),
+            ResponseSpec(304, "Not modified.", headers=("ETag",)),
         ),
         head=True,
     ),
 )
-PARTS = frozenset({"/", "/console", "/console/{file}"})
-"""Paths that are no calls: what leads to the page, and what it is made of."""
+NON_OPERATION_PATHS = frozenset({"/", "/console", "/console/{file}"})
+"""Paths that are not API operations: redirects to the page, and its files."""
 _HEADERS = {
     "Content-Security-Policy": console.POLICY,
     "Cache-Control": "no-cache",
@@ -33,23 +33,23 @@ _HEADERS = {
 }
 
 
-def mount(app: web.Application) -> None:
-    """Reads the files once and serves them; `/` leads there."""
-    files = console.load()
+def add_routes(app: web.Application) -> None:
+    """Read the files once and serve them; redirect `/` to them."""
+    files = console.load_files()
 
     async def get(request: web.Request) -> web.StreamResponse:
         file = files.get(request.match_info.get("file") or "index.html")
         if file is None:
-            raise errors.not_found("the console has no such file")
-        headers = {**_HEADERS, "ETag": file.tag}
-        if request.headers.get("If-None-Match") == file.tag:
+            raise errors.not_found("console file not found")
+        headers = {**_HEADERS, "ETag": file.etag}
+        if request.headers.get("If-None-Match") == file.etag:
             return web.Response(status=304, headers=headers)
         return web.Response(body=file.body, content_type=file.content_type, charset="utf-8", headers=headers)
 
-    async def lead(_: web.Request) -> web.StreamResponse:
+    async def redirect(_: web.Request) -> web.StreamResponse:
         return web.Response(status=302, headers={"Location": "/console/"})
 
-    app.router.add_get("/", lead)
-    app.router.add_get("/console", lead)
+    app.router.add_get("/", redirect)
+    app.router.add_get("/console", redirect)
     app.router.add_get("/console/", get)
     app.router.add_get("/console/{file}", get)

@@ -1,18 +1,18 @@
-// The API key: kept for this tab, until it is closed or signed out. Never in an address, never on disk.
+// The API key in sessionStorage: kept in this tab until it is closed or signed out. Never in a URL.
 
 const NAME = "crewyard.key";
 
-/** The key, or null. */
+/** Return the key, or null. */
 export function key() {
   return sessionStorage.getItem(NAME);
 }
 
-/** Keeps a key. */
-export function begin(text) {
+/** Store a key. */
+export function saveKey(text) {
   sessionStorage.setItem(NAME, text);
 }
 
-/** Forgets the key. */
-export function end() {
+/** Remove the key. */
+export function removeKey() {
   sessionStorage.removeItem(NAME);
 }

@@ -1,29 +1,29 @@
-// Signing in with an API key.
+// Sign-in with an API key.
 
-import { ApiError, prove } from "./api.js";
-import { fill, h, problem } from "./dom.js";
-import { begin } from "./session.js";
+import { ApiError, checkKey } from "./api.js";
+import { fill, h, errorBox } from "./dom.js";
+import { saveKey } from "./session.js";
 
-/** The form; `done` is called once a key holds. */
+/** Create the form; call `done` after a key was verified. */
 export function signIn(done) {
-  const said = h("div");
+  const errorArea = h("div");
   const field = h("input", { type: "password", id: "key", autocomplete: "off", spellcheck: "false", required: true, autofocus: true });
   const button = h("button", { class: "main" }, "Sign in");
   const form = h("form", { class: "box signin", onsubmit: async (event) => {
     event.preventDefault();
     button.disabled = true;
     try {
-      await prove(field.value.trim());
-      begin(field.value.trim());
+      await checkKey(field.value.trim());
+      saveKey(field.value.trim());
       done();
     } catch (error) {
-      const wrong = error instanceof ApiError && error.status === 401;
-      fill(said, problem(wrong ? "This key does not hold." : error.message,
-        wrong ? "It is unknown, expired or revoked; ask for another one." : null));
+      const isInvalidKey = error instanceof ApiError && error.status === 401;
+      fill(errorArea, errorBox(isInvalidKey ? "Invalid API key." : error.message,
+        isInvalidKey ? "It is unknown, expired or revoked; ask an administrator for a new one." : null));
     } finally {
       button.disabled = false;
     }
-  } }, h("h1", {}, "Crewyard"), h("label", { for: "key" }, "API key"), h("div", { class: "row" }, field, button), said,
-    h("p", { class: "quiet" }, "It is kept in this tab alone, until you sign out or close it."));
+  } }, h("h1", {}, "Crewyard"), h("label", { for: "key" }, "API key"), h("div", { class: "row" }, field, button), errorArea,
+    h("p", { class: "quiet" }, "The key is stored only in this tab, until you sign out or close it."));
   return form;
 }

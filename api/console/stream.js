@@ -1,30 +1,30 @@
-// Server-Sent Events of a fetch: EventSource cannot send an Authorization header.
+// Parser of server-sent events for fetch: EventSource cannot send an Authorization header.
 
-/** The messages of a body, in order: {type, id, data}; `alive` is called whenever something comes. */
-export async function* messages(body, id = "", alive = () => {}) {
+/** Yield the messages of a body in order: {type, id, data}. Call `onChunk` for each chunk received. */
+export async function* messages(body, id = "", onChunk = () => {}) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "", type = "", data = [], last = id;
+  let text = "", type = "", data = [], lastId = id;
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      alive();
+      onChunk();
       text += value;
       const lines = text.split("\n");
       text = lines.pop();
       for (const line of lines) {
         if (line === "") {
-          if (data.length) yield { type: type || "message", id: last, data: data.join("\n") };
+          if (data.length) yield { type: type || "message", id: lastId, data: data.join("\n") };
           type = "";
           data = [];
           continue;
         }
         const colon = line.indexOf(":");
-        const name = colon < 0 ? line : line.slice(0, colon);
-        const rest = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
-        if (name === "data") data.push(rest);
-        else if (name === "event") type = rest;
-        else if (name === "id") last = rest;
+        const field = colon < 0 ? line : line.slice(0, colon);
+        const fieldValue = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+        if (field === "data") data.push(fieldValue);
+        else if (field === "event") type = fieldValue;
+        else if (field === "id") lastId = fieldValue;
       }
     }
   } finally {

@@ -1,34 +1,34 @@
-// A project's environment variables: names come back, values never.
+// The environment variables of a project. Values are write-only.
 
 import { change, list } from "./api.js";
-import { fill, h, problem, say, table } from "./dom.js";
+import { fill, h, errorBox, notify, table } from "./dom.js";
 import { ago } from "./format.js";
 
-export async function variables(place, name, query, signal) {
+export async function variables(container, name, query, signal) {
   const path = `/v1/projects/${encodeURIComponent(name)}/env`;
   const { data } = await list(path, { per_page: 100 }, signal);
-  const again = () => variables(place, name, query, signal);
-  const said = h("div");
-  const attempt = async (work, done) => {
+  const reload = () => variables(container, name, query, signal);
+  const errorArea = h("div");
+  const attempt = async (work, doneMessage) => {
     try {
       await work();
-      say(done);
-      await again();
+      notify(doneMessage);
+      await reload();
     } catch (error) {
-      fill(said, problem(error.message, error.details?.field));
+      fill(errorArea, errorBox(error.message, error.details?.field));
     }
   };
-  const title = h("input", { id: "variable", required: true, pattern: "[A-Za-z_][A-Za-z0-9_]*", placeholder: "OPENAI_API_KEY" });
+  const nameField = h("input", { id: "variable", required: true, pattern: "[A-Za-z_][A-Za-z0-9_]*", placeholder: "OPENAI_API_KEY" });
   const value = h("input", { id: "value", type: "password", autocomplete: "off" });
-  fill(place, table([
+  fill(container, table([
     ["Name", (row) => row.name, "code"],
     ["Updated", (row) => ago(row.updated_at)],
     ["", (row) => h("button", { class: "danger", "aria-label": `Remove ${row.name}`, onclick: () => {
-      if (confirm(`Remove ${row.name}?`)) attempt(() => change("DELETE", `${path}/${encodeURIComponent(row.name)}`), `${row.name} is removed.`);
+      if (confirm(`Remove ${row.name}?`)) attempt(() => change("DELETE", `${path}/${encodeURIComponent(row.name)}`), `${row.name} was removed.`);
     } }, "Remove")],
-  ], data, "There are no variables."), h("form", { class: "box", onsubmit: (event) => {
+  ], data, "No variables."), h("form", { class: "box", onsubmit: (event) => {
     event.preventDefault();
-    attempt(() => change("PUT", `${path}/${encodeURIComponent(title.value)}`, { value: value.value }), `${title.value} is set.`);
-  } }, h("label", { for: "variable" }, "Name"), title, h("label", { for: "value" }, "Value; it is never shown again"), value,
-    h("p", {}, h("button", { class: "main" }, "Set variable")), said));
+    attempt(() => change("PUT", `${path}/${encodeURIComponent(nameField.value)}`, { value: value.value }), `${nameField.value} is set.`);
+  } }, h("label", { for: "variable" }, "Name"), nameField, h("label", { for: "value" }, "Value (never shown again)"), value,
+    h("p", {}, h("button", { class: "main" }, "Set variable")), errorArea));
 }

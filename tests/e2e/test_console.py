@@ -53,7 +53,7 @@ async def test_a_wrong_key_is_told_and_a_right_one_is_kept_in_the_tab_alone(page
     await page.goto(URL)
     await page.get_by_label("API key").fill("crw_wrong")
     await page.get_by_role("button", name="Sign in").click()
-    await expect(page.get_by_role("alert")).to_contain_text("does not hold")
+    await expect(page.get_by_role("alert")).to_contain_text("Invalid API key")
     await sign_in(page)
     await expect(page.get_by_role("heading", name="Projects")).to_be_visible()
     kept = await page.evaluate("() => [JSON.stringify(localStorage), document.cookie, location.href].join()")
@@ -81,7 +81,7 @@ async def test_a_page_whose_file_does_not_come_is_loaded_once_more_and_then_says
         await expect(page.get_by_label("API key")).to_be_visible()
         assert await page.evaluate("() => sessionStorage.length") == 0
     else:
-        await expect(page.get_by_role("alert")).to_contain_text("did not arrive")
+        await expect(page.get_by_role("alert")).to_contain_text("failed to load")
         await page.reload()
         await expect(page.get_by_label("API key")).to_be_visible()
 
@@ -89,7 +89,7 @@ async def test_a_page_whose_file_does_not_come_is_loaded_once_more_and_then_says
 async def test_a_run_is_started_followed_and_its_artifacts_are_looked_at(page, crew):
     await sign_in(page, f"#/deployments/{crew.deployment}")
     await expect(page.get_by_label("Build log")).to_contain_text("image ")
-    await page.get_by_text("Run it").click()
+    await page.get_by_text("New run").click()
     made = await crew.yard.post(
         "/v1/runs", {"deployment": crew.deployment, "entrypoint": "files:page", "input": {"a": 1}}
     )
@@ -97,7 +97,7 @@ async def test_a_run_is_started_followed_and_its_artifacts_are_looked_at(page, c
     await expect(page.get_by_label("Events")).to_contain_text("completed after")
     await expect(page.get_by_text("succeeded").first).to_be_visible()
     row = page.get_by_role("row").filter(has_text="page.md")
-    await row.get_by_role("button", name="Look").click()
+    await row.get_by_role("button", name="Preview").click()
     await expect(page.locator(".shown")).to_contain_text("A heading")
     assert await page.locator(".shown script, .shown img").count() == 0
     assert await page.evaluate("() => window.stolen === undefined")

@@ -26,7 +26,7 @@ async def test_the_addresses_of_people_lead_to_it(testbed):
 
 
 async def test_nothing_comes_from_elsewhere_and_nothing_else_is_served(testbed):
-    for name in console.load():
+    for name in console.load_files():
         status, body, headers = await fetched(testbed, f"/console/{name}")
         assert status == 200
         policy = headers["Content-Security-Policy"]
@@ -38,7 +38,7 @@ async def test_nothing_comes_from_elsewhere_and_nothing_else_is_served(testbed):
 
 
 def test_no_text_is_read_as_html():
-    for name, file in console.load().items():
+    for name, file in console.load_files().items():
         assert not re.search(rb"(inner|outer)HTML|insertAdjacentHTML|document\.write|eval\(", file.body), name
         assert b"localStorage" not in file.body
 
