@@ -1,1 +1,1 @@
-"""What the facade keeps: the index, event logs, build logs and blobs."""
+"""Stored data of the API server: the index, event logs, build logs and blobs."""

@@ -1,12 +1,12 @@
-"""What the store refuses, by what the caller should answer."""
+"""Errors of the store, each with the HTTP status it maps to."""
 
 
 class StoreUnavailable(Exception):
     """The store cannot answer now (locked, disk full, closed): 503 with Retry-After. Nothing was changed."""
 
 
-class Refused(Exception):
-    """The store refuses this for good. `field` names what is wrong, where it is one thing."""
+class StoreRefused(Exception):
+    """The store rejects the request permanently. `field` names the wrong field, if it is a single one."""
 
     def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message)
@@ -14,25 +14,25 @@ class Refused(Exception):
         self.field = field
 
 
-class Missing(Refused):
-    """What was named is not there (404)."""
+class Missing(StoreRefused):
+    """The named record does not exist (404)."""
 
 
-class Taken(Refused):
-    """It was done before, with something else (409)."""
+class StoreConflict(StoreRefused):
+    """The same operation was done before with other data (409)."""
 
 
-class TooLarge(Refused):
+class TooLarge(StoreRefused):
     """More bytes than allowed (413)."""
 
 
-class Mismatch(Refused):
-    """The bytes are not those that were announced: size or sha256 differ (400, or 422 for pods)."""
+class Mismatch(StoreRefused):
+    """The bytes differ from the announced size or sha256 (400; 422 for pods)."""
 
 
-class Full(Exception):
-    """A project's uploads have `held` of at most `most` bytes, and no room for this one (429)."""
+class UploadQuotaExceeded(Exception):
+    """A project's uploads use `used` of at most `limit` bytes; this one does not fit (429)."""
 
-    def __init__(self, held: int, most: int) -> None:
-        super().__init__(f"{held} of {most} bytes are in use")
-        self.held, self.most = held, most
+    def __init__(self, used: int, limit: int) -> None:
+        super().__init__(f"{used} of {limit} bytes are in use")
+        self.used, self.limit = used, limit

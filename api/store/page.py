@@ -1,4 +1,4 @@
-"""A page of a list and the count of the whole, as every list of the facade is answered."""
+"""A page of rows with the total count; every list of the API returns one."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -10,5 +10,6 @@ Row = TypeVar("Row")
 class Page(Generic[Row]):
     """The rows of one page, newest first; `total` counts all that match, read in the same transaction."""
 
+    """The rows of one page, newest first; `total` counts all matching rows, read in the same transaction."""
     items: tuple[Row, ...]
     total: int

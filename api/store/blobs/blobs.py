@@ -1,7 +1,7 @@
 """Bytes by key: artifacts and uploads, in a directory or a bucket, through the object-store library.
 
-Called by the pods' routes, the routes of uploads and artifacts. A key is a
-relative path made by us, never a name a client gave.
+Called by the pods' routes and by the routes of uploads and artifacts. A key is a relative path that the
+server makes, never a name from a client.
 """
 
 import asyncio
@@ -16,33 +16,33 @@ from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
 from api.store.blobs import file_reader
-from api.store.blobs.verified_stream import Check, moving
+from api.store.blobs.verified_stream import VerifiedStream, wait_for_transfer
 from api.store.errors import Missing, StoreUnavailable
 
-READ = 256 * 1024
-FIRST_SECONDS = 4.0
-"""Until the first byte of an answer."""
-SLOWEST = 1024 * 1024
-"""Bytes a second that a store takes at least; one that is slower cannot answer."""
-NEXT_SECONDS = 20.0
-"""Until the next bytes; a whole answer takes as long as its reader."""
-TOGETHER = 2
-"""Parts that are sent at once."""
-LISTED = 1000
-"""Blobs told of at once."""
+READ_CHUNK_BYTES = 256 * 1024
+FIRST_BYTE_TIMEOUT_SECONDS = 4.0
+"""Limit until the first byte of a response."""
+MIN_BYTES_PER_SECOND = 1024 * 1024
+"""The slowest write rate that is accepted; a slower store counts as unavailable."""
+NEXT_BYTES_TIMEOUT_SECONDS = 20.0
+"""Limit until the next bytes; a whole response takes as long as its reader."""
+MAX_PARALLEL_PARTS = 2
+"""Parts sent in parallel."""
+BLOBS_PER_PAGE = 1000
+"""Blobs per page of a listing."""
 
 
 @dataclass(frozen=True)
-class Stored:
-    """What was stored: bytes counted and hashed on the way."""
+class StoredBlob:
+    """Size and hash of a stored blob, computed from the bytes as they were sent."""
 
     size: int
     sha256: str
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A blob that is there."""
+class ListedBlob:
+    """An existing blob."""
 
     key: str
     size: int
@@ -52,9 +52,9 @@ class Listed:
 class Blobs:
     """The blobs of one installation; the namespace is the first part of every key.
 
-    `durable` is called with the key of what was written, in a thread, before it is acknowledged, `tidy` with
-    a moment, in a thread, to delete what was begun and not written to since then. `directory` is where the
-    blobs are files.
+    The server calls `sync` in a thread with each written key before it acknowledges the write, and
+    `delete_stale_parts` in a thread with a time, to delete partial files not written since then.
+    `directory` is set if the blobs are files.
     """
 
     def __init__(
@@ -62,45 +62,50 @@ class Blobs:
         writing: ObjectStore,
         reading: ObjectStore,
         part: int,
-        durable: Callable[[str], None] | None = None,
-        tidy: Callable[[datetime], int] | None = None,
+        sync: Callable[[str], None] | None = None,
+        delete_stale_parts: Callable[[datetime], int] | None = None,
         directory: Path | None = None,
     ) -> None:
         self._writing = writing
         self._reading = reading
         self._part = part
-        self._durable = durable
-        self._tidy = tidy
+        self._sync = sync
+        self._delete_stale_parts = delete_stale_parts
         self._directory = directory
 
-    async def put(self, key: str, chunks: AsyncIterator[bytes], size: int, sha256: str | None) -> Stored:
-        """Stores exactly `size` bytes durably. Raises TooLarge, Mismatch; then nothing is kept.
+    async def put(self, key: str, chunks: AsyncIterator[bytes], size: int, sha256: str | None) -> StoredBlob:
+        """Store exactly `size` bytes durably. Raises TooLarge or Mismatch, then nothing is stored.
 
-        Nobody reads a part of them: they are there once all have arrived and were found right.
+        Readers see the blob only once all bytes have arrived and were verified.
         """
-        check = Check(chunks, size, sha256)
+        stream = VerifiedStream(chunks, size, sha256)
         try:
-            if self._durable is None and size <= self._part:
-                whole = b"".join([chunk async for chunk in check.pass_on()])
-                sending = obstore.put_async(self._writing, key, whole, use_multipart=False)
+            if self._sync is None and size <= self._part:
+                data = b"".join([chunk async for chunk in stream.verified_chunks()])
+                sending = obstore.put_async(self._writing, key, data, use_multipart=False)
             else:
                 sending = obstore.put_async(
                     self._writing,
                     key,
-                    check.pass_on(),
+                    stream.verified_chunks(),
                     use_multipart=True,
                     chunk_size=self._part,
-                    max_concurrency=TOGETHER,
+                    max_concurrency=MAX_PARALLEL_PARTS,
                 )
-            await moving(sending, check, FIRST_SECONDS + TOGETHER * min(size, self._part) / SLOWEST)
-            if self._durable is not None:
-                await asyncio.to_thread(self._durable, key)
+            await wait_for_transfer(
+                sending,
+                stream,
+                FIRST_BYTE_TIMEOUT_SECONDS
+                + MAX_PARALLEL_PARTS * min(size, self._part) / MIN_BYTES_PER_SECOND,
+            )
+            if self._sync is not None:
+                await asyncio.to_thread(self._sync, key)
         except (BaseError, OSError) as error:
-            raise StoreUnavailable(f"the object store cannot keep it: {first_line(error)}") from error
-        return Stored(check.seen, check.digest)
+            raise StoreUnavailable(f"the object store cannot store this: {first_line(error)}") from error
+        return StoredBlob(stream.received_bytes, stream.digest)
 
     async def read(self, key: str, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """The bytes from `start` up to, not including, `end`, in chunks. Raises Missing."""
+        """Yield the bytes from `start` up to, not including, `end`, in chunks. Raises Missing."""
         if end is not None and end <= start:
             return
         try:
@@ -115,54 +120,58 @@ class Blobs:
     async def _chunks(self, key: str, start: int, end: int | None) -> AsyncGenerator[bytes, None]:
         if self._directory is not None:
             path = self._directory / key
-            async with aclosing(file_reader.chunks(path, start, end, READ, NEXT_SECONDS)) as pieces:
+            async with aclosing(
+                file_reader.chunks(path, start, end, READ_CHUNK_BYTES, NEXT_BYTES_TIMEOUT_SECONDS)
+            ) as pieces:
                 async for piece in pieces:
                     yield piece
             return
-        async with asyncio.timeout(FIRST_SECONDS):
+        async with asyncio.timeout(FIRST_BYTE_TIMEOUT_SECONDS):
             if end is not None:
-                found = await obstore.get_async(self._reading, key, options={"range": (start, end)})
+                response = await obstore.get_async(self._reading, key, options={"range": (start, end)})
             elif start:
-                found = await obstore.get_async(self._reading, key, options={"range": {"offset": start}})
+                response = await obstore.get_async(self._reading, key, options={"range": {"offset": start}})
             else:
-                found = await obstore.get_async(self._reading, key)
-        chunks = aiter(found.stream(min_chunk_size=READ))
+                response = await obstore.get_async(self._reading, key)
+        chunks = aiter(response.stream(min_chunk_size=READ_CHUNK_BYTES))
         while True:
-            async with asyncio.timeout(NEXT_SECONDS):
+            async with asyncio.timeout(NEXT_BYTES_TIMEOUT_SECONDS):
                 chunk = await anext(chunks, None)
             if chunk is None:
                 return
             yield bytes(chunk)
 
-    async def below(self, folder: str) -> AsyncIterator[list[Listed]]:
-        """All blobs below a folder, in no order, a thousand at a time."""
+    async def list_folder(self, folder: str) -> AsyncIterator[list[ListedBlob]]:
+        """Yield all blobs below a folder, unordered, a thousand at a time."""
         try:
-            chunks = aiter(obstore.list(self._reading, folder, chunk_size=LISTED))
+            chunks = aiter(obstore.list(self._reading, folder, chunk_size=BLOBS_PER_PAGE))
             while True:
-                async with asyncio.timeout(NEXT_SECONDS):
+                async with asyncio.timeout(NEXT_BYTES_TIMEOUT_SECONDS):
                     chunk = await anext(chunks, None)
                 if chunk is None:
                     return
-                yield [Listed(found["path"], found["size"], found["last_modified"]) for found in chunk]
+                yield [ListedBlob(blob["path"], blob["size"], blob["last_modified"]) for blob in chunk]
         except (BaseError, OSError) as error:
             raise StoreUnavailable(f"the object store cannot list: {first_line(error)}") from error
 
-    async def tidy(self, before: datetime) -> int:
-        """Deletes what a killed process left of blobs that never became whole; gives how many.
+    async def delete_stale_parts(self, before: datetime) -> int:
+        """Delete partial files that a killed process left behind; return how many.
 
-        A bucket does that by itself, by a rule of its own.
+        A bucket does this itself, by its own lifecycle rule.
         """
-        if self._tidy is None:
+        if self._delete_stale_parts is None:
             return 0
         try:
-            return await asyncio.to_thread(self._tidy, before)
+            return await asyncio.to_thread(self._delete_stale_parts, before)
         except OSError as error:
-            raise StoreUnavailable(f"the object store cannot be tidied: {first_line(error)}") from error
+            raise StoreUnavailable(
+                f"the object store cannot delete stale parts: {first_line(error)}"
+            ) from error
 
     async def size(self, key: str) -> int:
-        """How many bytes are stored. Raises Missing."""
+        """Return the size of a blob in bytes. Raises Missing."""
         try:
-            async with asyncio.timeout(FIRST_SECONDS):
+            async with asyncio.timeout(FIRST_BYTE_TIMEOUT_SECONDS):
                 return int((await obstore.head_async(self._reading, key))["size"])
         except FileNotFoundError as error:
             raise Missing("the bytes are not there") from error
@@ -170,21 +179,21 @@ class Blobs:
             raise StoreUnavailable(f"the object store cannot answer: {first_line(error)}") from error
 
     async def copy(self, key: str, to: str) -> None:
-        """Stores the same bytes under another key, durably, replacing what is there. Raises Missing."""
+        """Store the same bytes durably under another key, replacing its blob. Raises Missing."""
         try:
-            async with asyncio.timeout(NEXT_SECONDS):
+            async with asyncio.timeout(NEXT_BYTES_TIMEOUT_SECONDS):
                 await obstore.copy_async(self._writing, key, to, overwrite=True)
-            if self._durable is not None:
-                await asyncio.to_thread(self._durable, to)
+            if self._sync is not None:
+                await asyncio.to_thread(self._sync, to)
         except FileNotFoundError as error:
             raise Missing("the bytes are not there") from error
         except (BaseError, OSError) as error:
             raise StoreUnavailable(f"the object store cannot copy: {first_line(error)}") from error
 
     async def delete(self, key: str) -> None:
-        """Removes a blob; no error where it is gone."""
+        """Delete a blob; a missing blob is not an error."""
         try:
-            async with asyncio.timeout(FIRST_SECONDS):
+            async with asyncio.timeout(FIRST_BYTE_TIMEOUT_SECONDS):
                 await obstore.delete_async(self._writing, key)
         except FileNotFoundError:
             return
@@ -193,5 +202,5 @@ class Blobs:
 
 
 def first_line(error: Exception) -> str:
-    """What the library says, without its inner state."""
+    """Return the first line of the library's message, without its internal state."""
     return (str(error).splitlines() or [error.__class__.__name__])[0]

@@ -1,7 +1,6 @@
-"""The bytes of a file in pieces, read in threads. Called by `api.store.blobs.blobs` for blobs in a directory.
+"""Chunked reader of a file, in threads. Called by `api.store.blobs.blobs` for blobs in a directory.
 
-The library for object stores reads files too, 8 KiB at a time with a change of thread for each: at a tenth of
-the speed.
+The object-store library reads files too, but 8 KiB at a time with a thread switch for each: ten times slower.
 """
 
 import asyncio
@@ -11,48 +10,48 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-Read = TypeVar("Read")
-READERS = 8
-"""Threads that read; those of a disk that hangs are all taken, and nothing else waits for them."""
-_pool = ThreadPoolExecutor(READERS, "file-chunks")
+Result = TypeVar("Result")
+READER_THREADS = 8
+"""Threads that read. A hanging disk blocks only these."""
+_pool = ThreadPoolExecutor(READER_THREADS, "file-chunks")
 
 
 async def chunks(
     path: Path, start: int, end: int | None, size: int, seconds: float
 ) -> AsyncGenerator[bytes, None]:
-    """From `start` up to, not including, `end` or the file's end, at most `size` bytes a piece.
+    """Yield the bytes from `start` up to, not including, `end` or the end of file, at most `size` per chunk.
 
-    The file is that of the beginning, whatever becomes of its name. Raises OSError, FileNotFoundError among
-    them, and TimeoutError where one piece takes longer than `seconds`.
+    Keeps reading the file it opened, even if its name is deleted or replaced. Raises OSError (including
+    FileNotFoundError), and TimeoutError if one chunk takes longer than `seconds`.
     """
-    last: Future[Any] = _pool.submit(_opened, path)
-    file: FileIO = await _within(seconds, last)
+    last: Future[Any] = _pool.submit(_open, path)
+    file: FileIO = await _wait(seconds, last)
 
-    async def work(what: Callable[..., Read], argument: int) -> Read:
+    async def run(function: Callable[..., Result], argument: int) -> Result:
         nonlocal last
-        last = asked = _pool.submit(what, argument)
-        return await _within(seconds, asked)
+        last = future = _pool.submit(function, argument)
+        return await _wait(seconds, future)
 
     try:
         if start:
-            await work(file.seek, start)
-        left = None if end is None else end - start
-        while left is None or left > 0:
-            piece = await work(file.read, size if left is None else min(size, left))
+            await run(file.seek, start)
+        remaining = None if end is None else end - start
+        while remaining is None or remaining > 0:
+            piece = await run(file.read, size if remaining is None else min(size, remaining))
             if not piece:
                 return
-            if left is not None:
-                left -= len(piece)
+            if remaining is not None:
+                remaining -= len(piece)
             yield piece
     finally:
-        # Nobody waits for it, and a read that hangs comes first.
+        # Closed without waiting, after the last read: that one may hang.
         last.add_done_callback(lambda _: _pool.submit(file.close))
 
 
-def _opened(path: Path) -> FileIO:
+def _open(path: Path) -> FileIO:
     return path.open("rb", 0)
 
 
-async def _within(seconds: float, asked: Future[Read]) -> Read:
+async def _wait(seconds: float, future: Future[Result]) -> Result:
     async with asyncio.timeout(seconds):
-        return await asyncio.wrap_future(asked)
+        return await asyncio.wrap_future(future)

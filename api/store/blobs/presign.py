@@ -1,8 +1,8 @@
-"""Addresses at which a client reaches one object of a bucket itself: S3's pre-signed requests (version 4).
+"""Presigned URLs for single objects of a bucket: S3 requests, signature version 4.
 
-Pure. Made by `api.config`, used by the routes of uploads and artifacts. Written here because the
-object-store library signs neither headers nor the answer's: the length and the hash of an upload would be
-anybody's, and a crew's file would be shown by browsers instead of stored.
+Pure. Made by `api.config`, used by the routes of uploads and artifacts. Implemented here because the
+object-store library signs neither request nor response headers: a client could then upload any length and
+hash, and browsers would show a crew's file instead of saving it.
 """
 
 import base64
@@ -14,21 +14,21 @@ from datetime import UTC, datetime
 from urllib.parse import quote, urlsplit
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
-LONGEST = 7 * 24 * 3600
-"""Seconds that S3 lets an address hold."""
+MAX_EXPIRY_SECONDS = 7 * 24 * 3600
+"""The longest expiry that S3 accepts."""
 
 
 @dataclass(frozen=True)
-class Signed:
-    """A request that its address permits, with the headers that belong to it."""
+class PresignedRequest:
+    """A presigned request: its URL and the headers that the client must send."""
 
     url: str
     headers: Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Signer:
-    """Signs for the objects below `prefix` of a bucket; `endpoint` is how clients reach the store."""
+class UrlSigner:
+    """Signer for objects below `prefix` of a bucket; `endpoint` is the store's URL as clients reach it."""
 
     endpoint: str
     bucket: str
@@ -37,19 +37,19 @@ class Signer:
     access_key: str
     secret_key: str = field(repr=False)
     session_token: str = field(default="", repr=False)
-    files: bool = False
-    """Whether artifacts are read at such addresses too, and not uploads alone written."""
+    direct_downloads: bool = False
+    """Whether clients also download artifacts through presigned URLs, not only upload."""
 
-    def put(self, key: str, size: int, sha256: str | None, now: datetime, seconds: int) -> Signed:
-        """Storing exactly `size` bytes, with this SHA-256 (hex) where it is known. The store checks both."""
+    def put(self, key: str, size: int, sha256: str | None, now: datetime, seconds: int) -> PresignedRequest:
+        """Sign an upload of exactly `size` bytes, with this SHA-256 (hex) if known. The store checks both."""
         headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
         if sha256 is not None:
             headers["x-amz-checksum-sha256"] = base64.b64encode(bytes.fromhex(sha256)).decode()
-        return Signed(self._url("PUT", key, headers, {}, now, seconds), headers)
+        return PresignedRequest(self._url("PUT", key, headers, {}, now, seconds), headers)
 
-    def get(self, key: str, answer: Mapping[str, str], now: datetime, seconds: int) -> str:
-        """Reading the object; `answer` are headers of the store's answer (Content-Type and the like)."""
-        query = {f"response-{name.lower()}": value for name, value in answer.items()}
+    def get(self, key: str, response_headers: Mapping[str, str], now: datetime, seconds: int) -> str:
+        """Sign a download; `response_headers` are headers of the store's response (Content-Type, …)."""
+        query = {f"response-{name.lower()}": value for name, value in response_headers.items()}
         return self._url("GET", key, {}, query, now, seconds)
 
     def _url(
@@ -62,23 +62,24 @@ class Signer:
         seconds: int,
     ) -> str:
         parts = urlsplit(self.endpoint)
-        whole = "/".join(part for part in (self.bucket, self.prefix, key) if part)
-        path = f"{parts.path.rstrip('/')}/{quote(whole, safe='/-_.~')}"
+        object_path = "/".join(part for part in (self.bucket, self.prefix, key) if part)
+        path = f"{parts.path.rstrip('/')}/{quote(object_path, safe='/-_.~')}"
         moment = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
         scope = f"{moment[:8]}/{self.region}/s3/aws4_request"
         signed = {"host": parts.netloc, **{name.lower(): value for name, value in headers.items()}}
         names = ";".join(sorted(signed))
-        told = {
+        parameters = {
             **query,
             "X-Amz-Algorithm": _ALGORITHM,
             "X-Amz-Credential": f"{self.access_key}/{scope}",
             "X-Amz-Date": moment,
-            "X-Amz-Expires": str(max(1, min(seconds, LONGEST))),
+            "X-Amz-Expires": str(max(1, min(seconds, MAX_EXPIRY_SECONDS))),
             "X-Amz-SignedHeaders": names,
             **({"X-Amz-Security-Token": self.session_token} if self.session_token else {}),
         }
         canonical = "&".join(
-            f"{quote(name, safe='-_.~')}={quote(told[name], safe='-_.~')}" for name in sorted(told)
+            f"{quote(name, safe='-_.~')}={quote(parameters[name], safe='-_.~')}"
+            for name in sorted(parameters)
         )
         lines = [
             method,
@@ -100,20 +101,20 @@ class Signer:
         return key.hex()
 
 
-def signer(environ: Mapping[str, str], bucket_url: str | None, endpoint: str) -> Signer:
-    """The signer of a bucket. Raises ValueError where it has no address or no key to sign with."""
-    parts, place = urlsplit(endpoint), urlsplit(bucket_url or "")
+def make_signer(environ: Mapping[str, str], bucket_url: str | None, endpoint: str) -> UrlSigner:
+    """Return the signer of a bucket. Raises ValueError if it has no URL or no key to sign with."""
+    parts, bucket = urlsplit(endpoint), urlsplit(bucket_url or "")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ValueError("must be the http:// or https:// address of the S3 endpoint as clients reach it")
-    if place.scheme != "s3":
-        raise ValueError("needs CREWYARD_BLOBS_URL=s3://bucket/prefix: nothing else can sign addresses")
+        raise ValueError("must be the http:// or https:// URL of the S3 endpoint as clients reach it")
+    if bucket.scheme != "s3":
+        raise ValueError("needs CREWYARD_BLOBS_URL=s3://bucket/prefix: other stores cannot presign URLs")
     access, secret = environ.get("AWS_ACCESS_KEY_ID", ""), environ.get("AWS_SECRET_ACCESS_KEY", "")
     if not access or not secret:
-        raise ValueError("needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to sign addresses with")
-    return Signer(
+        raise ValueError("needs AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to sign URLs")
+    return UrlSigner(
         endpoint=endpoint.rstrip("/"),
-        bucket=place.netloc,
-        prefix=place.path.strip("/"),
+        bucket=bucket.netloc,
+        prefix=bucket.path.strip("/"),
         region=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or "us-east-1",
         access_key=access,
         secret_key=secret,
@@ -121,18 +122,18 @@ def signer(environ: Mapping[str, str], bucket_url: str | None, endpoint: str) ->
     )
 
 
-def parse_signer(environ: Mapping[str, str], wrong: list[str]) -> Signer | None:
-    """The signer that the environment asks for, if it does; adds to `wrong` what is wrong."""
-    endpoint, files = environ.get("CREWYARD_BLOBS_PUBLIC_URL", ""), environ.get("CREWYARD_BLOBS_DIRECT", "")
-    if files.lower() not in ("", "true", "false"):
-        wrong.append("CREWYARD_BLOBS_DIRECT: must be true or false")
+def parse_signer(environ: Mapping[str, str], problems: list[str]) -> UrlSigner | None:
+    """Return the signer that the environment configures, or None; add each mistake to `problems`."""
+    endpoint, direct = environ.get("CREWYARD_BLOBS_PUBLIC_URL", ""), environ.get("CREWYARD_BLOBS_DIRECT", "")
+    if direct.lower() not in ("", "true", "false"):
+        problems.append("CREWYARD_BLOBS_DIRECT: must be true or false")
     if not endpoint:
-        if files.lower() == "true":
-            wrong.append("CREWYARD_BLOBS_DIRECT: needs CREWYARD_BLOBS_PUBLIC_URL, the bucket's address")
+        if direct.lower() == "true":
+            problems.append("CREWYARD_BLOBS_DIRECT: needs CREWYARD_BLOBS_PUBLIC_URL, the bucket's address")
         return None
     try:
-        made = signer(environ, environ.get("CREWYARD_BLOBS_URL", "").rstrip("/"), endpoint)
+        made = make_signer(environ, environ.get("CREWYARD_BLOBS_URL", "").rstrip("/"), endpoint)
     except ValueError as error:
-        wrong.append(f"CREWYARD_BLOBS_PUBLIC_URL: {error}")
+        problems.append(f"CREWYARD_BLOBS_PUBLIC_URL: {error}")
         return None
-    return replace(made, files=files.lower() == "true")
+    return replace(made, direct_downloads=direct.lower() == "true")

@@ -1,6 +1,6 @@
-"""Files in which blobs are written until they are whole, left by a process that was killed.
+"""Partial blob files left by a killed process.
 
-The object-store library gives them the blob's name with `#` and a number, and never lists them. Called by
+The object-store library gives them the blob's name with `#` and a number and never lists them. Called by
 `api.store.blobs.blobs`. Blocks.
 """
 
@@ -9,19 +9,19 @@ import re
 from datetime import datetime
 from pathlib import Path
 
-_STAGED = re.compile(r".+#[0-9]+")
+_STALE_PART = re.compile(r".+#[0-9]+")
 
 
-def remove_staged(directory: Path, before: datetime) -> int:
-    """Deletes those that nobody wrote to since `before`; gives how many. Raises OSError."""
-    done = 0
+def delete_stale_parts(directory: Path, before: datetime) -> int:
+    """Delete those not written since `before`; return how many. Raises OSError."""
+    deleted = 0
     for folder, _, names in os.walk(directory):
-        for name in filter(_STAGED.fullmatch, names):
+        for name in filter(_STALE_PART.fullmatch, names):
             path = Path(folder, name)
             try:
                 if path.stat().st_mtime < before.timestamp():
                     path.unlink()
-                    done += 1
+                    deleted += 1
             except FileNotFoundError:
                 continue
-    return done
+    return deleted

@@ -1,4 +1,4 @@
-"""Bytes on their way into the store of blobs: counted, hashed, seen to move. Called by `api.store.blobs.blobs`."""
+"""Blob upload stream that counts, hashes and detects stalls. Called by `api.store.blobs.blobs`."""
 
 import asyncio
 import hashlib
@@ -7,72 +7,74 @@ from collections.abc import AsyncIterator, Awaitable
 
 from api.store.errors import Mismatch, TooLarge
 
-PIECE = 1024 * 1024
-"""What is handed on at once: each step into the object-store library costs as much as hashing 100 KiB."""
-LOOK = 0.2
-"""Seconds between two looks whether a transfer moves."""
+PIECE_BYTES = 1024 * 1024
+"""Bytes per step: each step into the object-store library costs as much as hashing 100 KiB."""
+PROGRESS_CHECK_SECONDS = 0.2
+"""Seconds between two checks for a stalled transfer."""
 
 
-class Check:
-    """Counts and hashes the bytes that pass, and stops the transfer where they cannot be right."""
+class VerifiedStream:
+    """A stream that counts and hashes its bytes and aborts the transfer once they cannot match."""
 
     def __init__(self, chunks: AsyncIterator[bytes], size: int, sha256: str | None) -> None:
         self._chunks = chunks
         self._size = size
         self._sha256 = sha256
         self._hash = hashlib.sha256()
-        self.seen = 0
-        self._moved: float | None = None
+        self.received_bytes = 0
+        self._idle_since: float | None = None
 
-    def idle(self, now: float) -> float:
-        """For how long the store has neither asked for more nor been given any; 0 while we wait for bytes."""
-        return 0.0 if self._moved is None else now - self._moved
+    def idle_seconds(self, now: float) -> float:
+        """Return for how long the store has not moved any bytes; 0 while waiting for the client."""
+        return 0.0 if self._idle_since is None else now - self._idle_since
 
-    async def pass_on(self) -> AsyncIterator[bytes]:
-        """The bytes, in larger pieces than they come. Raises TooLarge, Mismatch."""
+    async def verified_chunks(self) -> AsyncIterator[bytes]:
+        """Yield the bytes, in larger pieces than they arrive. Raises TooLarge, Mismatch."""
         async for piece in self._pieces():
-            # Beside the store's work, and not in the way of other requests.
+            # Hashed in a thread, in parallel with the store's work, to keep the event loop free.
             hashed = asyncio.ensure_future(asyncio.to_thread(self._hash.update, piece))
-            self._moved = time.monotonic()
+            self._idle_since = time.monotonic()
             try:
                 yield piece
             finally:
                 await hashed
-            self._moved = None
-        self._moved = time.monotonic()
-        if self.seen != self._size:
-            raise Mismatch(f"{self.seen} bytes arrived, {self._size} were announced; send it again", "size")
+            self._idle_since = None
+        self._idle_since = time.monotonic()
+        if self.received_bytes != self._size:
+            raise Mismatch(
+                f"{self.received_bytes} bytes arrived, {self._size} were announced; send it again", "size"
+            )
         if self._sha256 is not None and self.digest != self._sha256.lower():
-            raise Mismatch(f"the sha256 of what arrived is {self.digest}; send it again", "sha256")
+            raise Mismatch(f"the sha256 of the received bytes is {self.digest}; send it again", "sha256")
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        waiting, held = [], 0
+        pending, size = [], 0
         async for chunk in self._chunks:
-            self.seen += len(chunk)
-            if self.seen > self._size:
+            self.received_bytes += len(chunk)
+            if self.received_bytes > self._size:
                 raise TooLarge(f"more than the announced {self._size} bytes arrived", "size")
-            waiting.append(chunk)
-            held += len(chunk)
-            if held >= PIECE:
-                yield b"".join(waiting)
-                waiting, held = [], 0
-        if waiting:
-            yield b"".join(waiting)
+            pending.append(chunk)
+            size += len(chunk)
+            if size >= PIECE_BYTES:
+                yield b"".join(pending)
+                pending, size = [], 0
+        if pending:
+            yield b"".join(pending)
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of what has passed, in hex."""
+        """The SHA-256 of the bytes so far, in hex."""
         return self._hash.hexdigest()
 
 
-async def moving(sending: Awaitable[object], check: Check, seconds: float) -> None:
-    """Waits for a transfer as long as it moves. Raises TimeoutError where the store stands for `seconds`."""
+async def wait_for_transfer(sending: Awaitable[object], stream: VerifiedStream, seconds: float) -> None:
+    """Wait for a transfer while it makes progress. Raises TimeoutError if the store stalls for `seconds`."""
     task = asyncio.ensure_future(sending)
     try:
         while not task.done():
-            await asyncio.wait((task,), timeout=LOOK)
-            if not task.done() and check.idle(time.monotonic()) > seconds:
-                raise TimeoutError(f"nothing was taken for {seconds:.0f} s")
+            await asyncio.wait((task,), timeout=PROGRESS_CHECK_SECONDS)
+            if not task.done() and stream.idle_seconds(time.monotonic()) > seconds:
+                raise TimeoutError(f"the store took no bytes for {seconds:.0f} s")
         await task
     finally:
         task.cancel()

@@ -1,1 +1,1 @@
-"""The index, one noun a file; each class runs its own transactions over `api.store.sql.database`."""
+"""Tables of the index, one per module; each class runs its own transactions over `api.store.sql.database`."""

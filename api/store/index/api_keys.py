@@ -1,4 +1,4 @@
-"""API keys as rows: only hashes. Called by authentication and by the routes of keys."""
+"""Table of API keys, which stores only hashes. Called by authentication and by the routes of keys."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -8,14 +8,14 @@ from typing import Any
 from sqlalchemy import Row, select, update
 
 from api.store.sql.database import Database
-from api.store.sql.notifier import Signals
+from api.store.sql.notifier import Notifier
 from api.store.sql.schema import api_keys
 from api.store.sql.upsert import insert
 
 
 @dataclass(frozen=True)
 class KeyRow:
-    """A key: `projects` None means all; `scopes` of read, run, deploy, admin."""
+    """An API key: `projects` None means all; `scopes` of read, run, deploy, admin."""
 
     id: str
     hash: str
@@ -28,37 +28,37 @@ class KeyRow:
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
 
-    def within(self, projects: frozenset[str] | None) -> bool:
-        """Whether the key is for no other projects than these; None stands for all."""
+    def is_within(self, projects: frozenset[str] | None) -> bool:
+        """Return whether the key covers no other projects than these; None means all."""
         return projects is None or (self.projects is not None and self.projects <= projects)
 
 
-_WHOLE = [api_keys.c[field.name] for field in fields(KeyRow)]
+_COLUMNS = [api_keys.c[field.name] for field in fields(KeyRow)]
 
 
-AT_ONCE = 500
-"""Keys asked for in one statement."""
-_RING = "keys"
+KEYS_PER_QUERY = 500
+"""Keys per statement."""
+_NOTIFY_KEY = "keys"
 
 
-class Keys:
-    """The table of keys of one namespace. `signals` rings, in every replica, when one is revoked."""
+class ApiKeys:
+    """The API keys of one namespace. Revoking a key fires `notifier`, in every replica."""
 
-    def __init__(self, database: Database, namespace: str, signals: Signals) -> None:
+    def __init__(self, database: Database, namespace: str, notifier: Notifier) -> None:
         self._database = database
         self._namespace = namespace
-        self._signals = signals
+        self._notifier = notifier
         self._used: dict[str, datetime] = {}
 
     async def get(self, key_id: str) -> KeyRow | None:
-        """One key, also a revoked or expired one, or None: always exactly one look-up."""
-        query = select(*_WHOLE).where(api_keys.c.namespace == self._namespace, api_keys.c.id == key_id)
+        """Return one key, even a revoked or expired one, or None; always exactly one lookup."""
+        query = select(*_COLUMNS).where(api_keys.c.namespace == self._namespace, api_keys.c.id == key_id)
         async with self._database.brief_read() as connection:
             row = (await connection.execute(query)).one_or_none()
         return _row(row) if row else None
 
     async def put(self, key: KeyRow) -> None:
-        """Stores a key, replacing one of the same id."""
+        """Store a key, replacing one of the same id."""
         values = {field.name: getattr(key, field.name) for field in fields(key)}
         values["scopes"] = sorted(key.scopes)
         values["projects"] = None if key.projects is None else sorted(key.projects)
@@ -70,52 +70,52 @@ class Keys:
             )
 
     async def all(self) -> tuple[KeyRow, ...]:
-        """All keys that are not revoked, also expired ones, newest first, with their last use."""
+        """Return all keys that are not revoked, even expired ones, newest first, with their last use."""
         query = (
-            select(*_WHOLE)
+            select(*_COLUMNS)
             .where(api_keys.c.namespace == self._namespace, api_keys.c.revoked_at.is_(None))
             .order_by(api_keys.c.created_at.desc(), api_keys.c.id)
         )
         async with self._database.read() as connection:
-            found = [_row(row) for row in await connection.execute(query)]
-        return tuple(replace(row, last_used_at=self._used.get(row.id) or row.last_used_at) for row in found)
+            rows = [_row(row) for row in await connection.execute(query)]
+        return tuple(replace(row, last_used_at=self._used.get(row.id) or row.last_used_at) for row in rows)
 
     async def revoke(self, key_id: str, now: datetime) -> None:
-        """The key holds no longer. Its row stays, so that its id is never that of another one."""
+        """Revoke a key. Its row stays, to prevent reuse of its id."""
         here = (api_keys.c.namespace == self._namespace, api_keys.c.id == key_id)
         async with self._database.write() as connection:
             await connection.execute(
                 update(api_keys).where(*here, api_keys.c.revoked_at.is_(None)).values(revoked_at=now)
             )
-        self._signals.ring(_RING)
+        self._notifier.notify(_NOTIFY_KEY)
 
     async def revoked(self, ids: Sequence[str]) -> list[str]:
-        """Those of the keys that are revoked."""
-        found: list[str] = []
-        for begin in range(0, len(ids), AT_ONCE):
+        """Return those of the keys that are revoked."""
+        revoked: list[str] = []
+        for start in range(0, len(ids), KEYS_PER_QUERY):
             query = select(api_keys.c.id).where(
                 api_keys.c.namespace == self._namespace,
-                api_keys.c.id.in_(ids[begin : begin + AT_ONCE]),
+                api_keys.c.id.in_(ids[start : start + KEYS_PER_QUERY]),
                 api_keys.c.revoked_at.is_not(None),
             )
             async with self._database.read() as connection:
-                found += (await connection.execute(query)).scalars()
-        return found
+                revoked += (await connection.execute(query)).scalars()
+        return revoked
 
     def mark(self) -> int:
-        """The present moment, to be taken before looking and given to `wait`."""
-        return self._signals.mark
+        """Return the current position; take it before reading and pass it to `wait`."""
+        return self._notifier.mark
 
     async def wait(self, mark: int, timeout: float) -> None:
-        """Returns at once if a key was revoked since `mark`, else when one is, or after `timeout` seconds."""
-        await self._signals.wait(_RING, mark, timeout)
+        """Return as soon as a key has been revoked since `mark`, or after `timeout` seconds."""
+        await self._notifier.wait(_NOTIFY_KEY, mark, timeout)
 
-    def used(self, key_id: str, now: datetime) -> None:
-        """Remembers a use; `write_uses` stores it. Only for good keys, so there are not many."""
+    def record_use(self, key_id: str, now: datetime) -> None:
+        """Record a use in memory; `flush_uses` stores it. Called for valid keys only, so these are few."""
         self._used[key_id] = now
 
-    async def write_uses(self) -> None:
-        """Stores the uses since the last time, many in one transaction."""
+    async def flush_uses(self) -> None:
+        """Store the uses since the last call, all in one transaction."""
         uses = dict(self._used)
         if not uses:
             return
@@ -133,11 +133,11 @@ class Keys:
 
 def _row(row: Row[Any]) -> KeyRow:
     values = dict(row._mapping)
-    held = values["projects"]
+    projects = values["projects"]
     return KeyRow(
         **{
             **values,
             "scopes": frozenset(values["scopes"]),
-            "projects": None if held is None else frozenset(held),
+            "projects": None if projects is None else frozenset(projects),
         }
     )

@@ -1,4 +1,4 @@
-"""Artifacts as rows, the latest version per name. Called by the pods' routes and those of artifacts."""
+"""Table of artifacts, the latest version per name. Called by the pods' routes and the routes of artifacts."""
 
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -12,18 +12,18 @@ from api.store.sql.schema import artifacts, runs
 from api.store.sql.upsert import insert
 from crds.reasons import RunReason
 
-_OWN_ENDS = (
+_CREW_FAILURES = (
     RunReason.CREW_ERROR,
     RunReason.IMPORT_ERROR,
     RunReason.ENTRYPOINT_NOT_FOUND,
     RunReason.ARTIFACTS_LOST,
 )
-"""Failures with which a crew ended by itself: its files are as it left them."""
+"""Failures that end a crew itself: its files are as it left them, not partial."""
 
 
 @dataclass(frozen=True)
 class ArtifactRow:
-    """A stored file of a run. `sha256` in hex serves as ETag; `blob` is its key in `Store.blobs`.
+    """A stored file of a run. `sha256` (hex) serves as ETag; `blob` is its key in `Store.blobs`.
 
     `version` counts the stored versions of all files of the run, from 1.
     """
@@ -40,18 +40,18 @@ class ArtifactRow:
 
 
 @dataclass(frozen=True)
-class Held:
-    """What a run has stored."""
+class ArtifactTotals:
+    """Number and total size of a run's artifacts."""
 
     count: int
     bytes: int
 
 
-_WHOLE = [artifacts.c[field.name] for field in fields(ArtifactRow)]
+_COLUMNS = [artifacts.c[field.name] for field in fields(ArtifactRow)]
 
 
 class Artifacts:
-    """The table of artifacts of one namespace."""
+    """The artifacts of one namespace."""
 
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
@@ -61,14 +61,14 @@ class Artifacts:
         return artifacts.c.namespace == self._namespace, artifacts.c.run == run
 
     async def get(self, run: str, name: str) -> ArtifactRow | None:
-        """One artifact of a run (object name), or None."""
+        """Return one artifact of a run (object name), or None."""
         query = self._select(run).where(artifacts.c.name == name)
         async with self._database.read() as connection:
             row = (await connection.execute(query)).one_or_none()
         return _row(row) if row else None
 
     async def page(self, run: str, offset: int, limit: int) -> Page[ArtifactRow]:
-        """A page of a run's artifacts, newest first. All are partial where the run did not end by itself."""
+        """Return a page of a run's artifacts, newest first; all are partial if the crew was cut short."""
         query = self._select(run).order_by(artifacts.c.version.desc()).offset(offset).limit(limit)
         async with self._database.read() as connection:
             count = select(func.count()).select_from(artifacts).where(*self._of(run))
@@ -76,17 +76,17 @@ class Artifacts:
             rows = (await connection.execute(query)).all()
         return Page(tuple(_row(row) for row in rows), total)
 
-    async def held(self, run: str, without: str | None = None) -> Held:
-        """How many files of how many bytes a run has, not counting the one named `without`."""
+    async def totals(self, run: str, excluding: str | None = None) -> ArtifactTotals:
+        """Return number and bytes of a run's artifacts, without the one named `excluding`."""
         query = select(func.count(), func.coalesce(func.sum(artifacts.c.size), 0)).where(*self._of(run))
-        if without is not None:
-            query = query.where(artifacts.c.name != without)
+        if excluding is not None:
+            query = query.where(artifacts.c.name != excluding)
         async with self._database.read() as connection:
             count, size = (await connection.execute(query)).one()
-        return Held(int(count), int(size))
+        return ArtifactTotals(int(count), int(size))
 
-    async def uses(self, run: str, blob: str) -> bool:
-        """Whether any of a run's artifacts has these bytes."""
+    async def is_blob_used(self, run: str, blob: str) -> bool:
+        """Return whether any artifact of a run uses this blob."""
         query = select(artifacts.c.name).where(*self._of(run), artifacts.c.blob == blob).limit(1)
         async with self._database.read() as connection:
             return (await connection.execute(query)).one_or_none() is not None
@@ -102,14 +102,14 @@ class Artifacts:
         blob: str,
         now: datetime,
     ) -> ArtifactRow:
-        """Records a stored version as the latest. The same bytes again give the version recorded before."""
+        """Record a stored version as the latest. The same bytes again return the version recorded before."""
         key = {"namespace": self._namespace, "run": run, "name": name}
         async with self._database.write() as connection:
-            found = (
-                await connection.execute(select(*_WHOLE).where(*self._of(run), artifacts.c.name == name))
+            previous = (
+                await connection.execute(select(*_COLUMNS).where(*self._of(run), artifacts.c.name == name))
             ).one_or_none()
-            if found and found.sha256 == sha256 and found.partial == partial:
-                return _row(found)
+            if previous and previous.sha256 == sha256 and previous.partial == partial:
+                return _row(previous)
             last = select(func.coalesce(func.max(artifacts.c.version), 0)).where(*self._of(run))
             values = {
                 "version": int((await connection.execute(last)).scalar_one()) + 1,
@@ -129,13 +129,13 @@ class Artifacts:
 
     def _select(self, run: str) -> Any:
         reason = func.coalesce(runs.c.error["reason"].as_string(), "")
-        by_itself = (runs.c.status == "succeeded") | reason.in_([str(own) for own in _OWN_ENDS])
+        by_itself = (runs.c.status == "succeeded") | reason.in_([str(own) for own in _CREW_FAILURES])
         unfinished = runs.c.completed_at.is_not(None) & ~by_itself
         columns = [
             (artifacts.c.partial | func.coalesce(unfinished, False)).label("partial")
             if column.name == "partial"
             else column
-            for column in _WHOLE
+            for column in _COLUMNS
         ]
         joined = (runs.c.namespace == artifacts.c.namespace) & (runs.c.name == artifacts.c.run)
         return select(*columns).select_from(artifacts.outerjoin(runs, joined)).where(*self._of(run))

@@ -1,4 +1,4 @@
-"""When a build ended and how long it took. Pure. Called by `api.maintenance.accounting` and by `departure`."""
+"""End and duration of a build. Pure. Called by `api.maintenance.accounting` and `delete_deployment`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from typing import Any
 from crds import conditions
 from crds.times import parse_time
 
-BUILT = ("active", "failed", "superseded")
-"""What a Deployment is whose build has ended."""
+FINISHED_PHASES = ("active", "failed", "superseded")
+"""Phases of a Deployment with a finished build."""
 
 
 @dataclass(frozen=True)
 class EndedBuild:
-    """A deployment that is still to be accounted; `building_at` None: nothing was built."""
+    """A deployment to be accounted; `building_at` None: it was not built."""
 
     name: str
     building_at: datetime | None
@@ -22,17 +22,21 @@ class EndedBuild:
 
 
 def ended_at(build: EndedBuild) -> datetime:
-    """When a build ended: when the condition Built last changed, or else the last of all conditions."""
+    """Return the end of a build: the last change of the condition Built, or else of any condition."""
     built = conditions.find(build.conditions, conditions.BUILT)
-    told = [built] if built else list(build.conditions)
-    times = [parse_time(str(one["lastTransitionTime"])) for one in told if one.get("lastTransitionTime")]
+    relevant = [built] if built else list(build.conditions)
+    times = [
+        parse_time(str(condition["lastTransitionTime"]))
+        for condition in relevant
+        if condition.get("lastTransitionTime")
+    ]
     return max(times, default=build.building_at or _LONG_AGO)
 
 
 def build_ms(build: EndedBuild, ended: datetime) -> int:
-    """How long it was built, waiting not included; 0 where an image was there already."""
-    begun = build.building_at
-    return 0 if begun is None else max(0, (ended - begun) // timedelta(milliseconds=1))
+    """Return the duration of a build in ms, without the time in the queue; 0 if the image existed already."""
+    started = build.building_at
+    return 0 if started is None else max(0, (ended - started) // timedelta(milliseconds=1))
 
 
 _LONG_AGO = parse_time("1970-01-01T00:00:00Z")

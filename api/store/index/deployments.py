@@ -1,4 +1,4 @@
-"""Deployments as rows. Called by the projector, the routes of deployments and those that accept runs."""
+"""Table of deployments. Called by the projector, the routes of deployments and run creation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy import Row, and_, bindparam, case, func, or_, select, update
 
-from api.store.index.deletion.delete_deployment import depart
+from api.store.index.deletion.delete_deployment import delete_deployment
 from api.store.index.deletion.delete_project import is_removed
 from api.store.page import Page
 from api.store.sql.columns import moment
 from api.store.sql.database import Database, next_ord
-from api.store.sql.notifier import Signals
+from api.store.sql.notifier import Notifier
 from api.store.sql.schema import deployments, projects
 from crds import conditions, objects
 from crds.kinds import PROJECT
@@ -20,7 +20,7 @@ from crds.reasons import STATUS_OF_PHASE
 from crds.times import parse_time
 
 QUEUED = "Queued"
-"""The reason of Ready while it waits for a place to be built in."""
+"""The reason of Ready while the deployment waits for a build slot."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class DeploymentRow:
     """A Deployment, by its object name (`dep-…`).
 
     `status` is pending, building, active, failed or superseded, derived from the Project's activeDeployment
-    in the same query, so that no reader sees none or two active. `activated_at` is None if it never was.
+    in the same query: readers always see exactly one active one. `activated_at` is None if it never was.
     """
 
     name: str
@@ -48,7 +48,7 @@ class DeploymentRow:
 
     @property
     def message(self) -> str | None:
-        """The commit's subject, or what it was created with."""
+        """The commit's subject, or the message it was created with."""
         return self.spec.get("message")
 
     @property
@@ -58,9 +58,9 @@ class DeploymentRow:
 
 
 _ACTIVE = projects.c.active == deployments.c.name
-# The two objects are watched apart: an activation that the Project's row does not know yet is shown as what
-# it was before, not as one that another has overtaken.
-_AHEAD = and_(
+# The two objects are watched separately: an activation that the Project's row does not include yet is shown
+# as the state before it, not as superseded.
+_ACTIVATION_PENDING = and_(
     projects.c.uid.is_not(None),
     deployments.c.activation == 0,
     deployments.c.activated_at.is_not(None),
@@ -68,7 +68,7 @@ _AHEAD = and_(
 )
 _STATUS = case(
     (_ACTIVE, "active"),
-    (and_(deployments.c.phase == "active", _AHEAD), "building"),
+    (and_(deployments.c.phase == "active", _ACTIVATION_PENDING), "building"),
     (deployments.c.phase == "active", "superseded"),
     else_=deployments.c.phase,
 )
@@ -84,8 +84,8 @@ _COLUMNS = [
     for field in fields(DeploymentRow)
 ]
 
-# What belonged to an earlier project of the same name is not shown, also before it is collected.
-_SHOWN = (
+# Deployments of an earlier project of the same name are hidden, even before they are garbage collected.
+_VISIBLE = (
     select(*_COLUMNS)
     .select_from(
         deployments.outerjoin(
@@ -102,7 +102,7 @@ _SHOWN = (
         ),
     )
 )
-_ONE = _SHOWN.where(deployments.c.name == bindparam("name"))
+_BY_NAME = _VISIBLE.where(deployments.c.name == bindparam("name"))
 
 
 def _row(row: Row[Any]) -> DeploymentRow:
@@ -111,25 +111,25 @@ def _row(row: Row[Any]) -> DeploymentRow:
 
 
 class Deployments:
-    """The table of deployments of one namespace. `signals` rings at every change."""
+    """The deployments of one namespace. `notifier` fires at every change."""
 
-    def __init__(self, database: Database, namespace: str, signals: Signals) -> None:
+    def __init__(self, database: Database, namespace: str, notifier: Notifier) -> None:
         self._database = database
         self._namespace = namespace
-        self._signals = signals
+        self._notifier = notifier
 
     async def get(self, name: str) -> DeploymentRow | None:
-        """One deployment by object name, or None."""
+        """Return one deployment by object name, or None."""
         here = {"namespace": self._namespace, "name": name}
         async with self._database.brief_read() as connection:
-            row = (await connection.execute(_ONE, here)).one_or_none()
+            row = (await connection.execute(_BY_NAME, here)).one_or_none()
         return _row(row) if row else None
 
     async def page(
         self, project: str, offset: int, limit: int, status: str | None = None
     ) -> Page[DeploymentRow]:
-        """A page of a project's deployments, newest first, of one status if given. Unknown project: empty."""
-        query = _SHOWN.where(deployments.c.project == project)
+        """Return a page of a project's deployments, newest first, optionally of one status. May be empty."""
+        query = _VISIBLE.where(deployments.c.project == project)
         if status is not None:
             query = query.where(_STATUS.in_([status]))
         async with self._database.brief_read() as connection:
@@ -141,11 +141,11 @@ class Deployments:
         return Page(tuple(_row(row) for row in rows), total)
 
     async def queue_position(self, row: DeploymentRow) -> int | None:
-        """How many stand in the queue of builds up to this one; None where it does not stand there.
+        """Return a deployment's position in the build queue, from 1; None if it is not in the queue.
 
-        Computed from the rows when it is read: stored, each step of the queue would be written to all.
+        Computed on each read: stored, each step of the queue would write to all its rows.
         """
-        if row.status != "pending" or _waits_for(row) != QUEUED:
+        if row.status != "pending" or _ready_reason(row) != QUEUED:
             return None
         earlier = or_(
             deployments.c.created_at < row.created_at,
@@ -157,7 +157,7 @@ class Deployments:
             .where(
                 deployments.c.namespace == self._namespace,
                 deployments.c.phase == "pending",
-                # Ready comes first in what the controller writes.
+                # The controller writes Ready as the first condition.
                 deployments.c.conditions[0]["reason"].as_string() == QUEUED,
                 earlier,
             )
@@ -165,8 +165,8 @@ class Deployments:
         async with self._database.read() as connection:
             return int((await connection.execute(query)).scalar_one()) + 1
 
-    async def known(self) -> dict[str, tuple[str, int]]:
-        """uid and last seen resourceVersion, by name, of all rows."""
+    async def resource_versions(self) -> dict[str, tuple[str, int]]:
+        """Return uid and last seen resourceVersion, by name, of all rows."""
         query = select(deployments.c.name, deployments.c.uid, deployments.c.version).where(
             deployments.c.namespace == self._namespace
         )
@@ -174,7 +174,7 @@ class Deployments:
             return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
 
     async def observe(self, deployment: objects.Deployment) -> None:
-        """The row becomes what the object says, unless a newer version of it is known already."""
+        """Update the row from the object, unless the row is newer."""
         version = int(deployment.resource_version or 0)
         owner = deployment.owner_uid(PROJECT)
         values = _values(deployment, version, owner)
@@ -186,12 +186,14 @@ class Deployments:
             if (row and row.version >= version) or await is_removed(connection, self._namespace, owner):
                 return
             if row and row.uid != deployment.uid:
-                await depart(connection, self._namespace, deployment.name, row.uid, datetime.now(UTC))
+                await delete_deployment(
+                    connection, self._namespace, deployment.name, row.uid, datetime.now(UTC)
+                )
                 row = None
             if values["phase"] == "building":
-                # The first time it is seen to build; waiting for its turn is no use of anything.
-                begun = moment(datetime.now(UTC))
-                values["building_at"] = func.coalesce(deployments.c.building_at, begun) if row else begun
+                # The first time it is seen building; time in the queue is not accounted.
+                started = moment(datetime.now(UTC))
+                values["building_at"] = func.coalesce(deployments.c.building_at, started) if row else started
             if row:
                 await connection.execute(update(deployments).where(here).values(**values))
             else:
@@ -203,27 +205,25 @@ class Deployments:
                         **values,
                     )
                 )
-        self._signals.ring("deployments")
+        self._notifier.notify("deployments")
 
     async def remove(self, name: str, uid: str) -> None:
-        """The object is gone: the row goes, and its build log after it."""
+        """Delete the row of a deleted object, and its build log afterwards."""
         async with self._database.write() as connection:
-            await depart(connection, self._namespace, name, uid, datetime.now(UTC))
-        self._signals.ring("deployments")
+            await delete_deployment(connection, self._namespace, name, uid, datetime.now(UTC))
+        self._notifier.notify("deployments")
 
     def mark(self) -> int:
-        """The present moment, to be taken before looking and given to `wait`."""
-        return self._signals.mark
+        """Return the current position; take it before reading and pass it to `wait`."""
+        return self._notifier.mark
 
     async def wait(self, mark: int, timeout: float) -> None:
-        """Returns at once if any deployment or project changed since `mark`, else when one does, or after
-        `timeout` seconds.
-        """
-        await self._signals.wait("deployments", mark, timeout)
+        """Return as soon as a deployment or project has changed since `mark`, or after `timeout` seconds."""
+        await self._notifier.wait("deployments", mark, timeout)
 
 
-def _waits_for(row: DeploymentRow) -> str | None:
-    """The reason of Ready."""
+def _ready_reason(row: DeploymentRow) -> str | None:
+    """Return the reason of the condition Ready."""
     ready = conditions.find(row.conditions, conditions.READY)
     return str(ready.get("reason")) if ready else None
 

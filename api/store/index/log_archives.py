@@ -1,4 +1,4 @@
-"""Sealed logs as rows: where the events of an ended run are once they are one blob.
+"""Table of archives: the blobs of sealed event logs.
 
 Called by `api.store.logs.event_archive`, which seals and reads them, and by `api.maintenance.seal_logs`.
 """
@@ -16,7 +16,7 @@ from api.store.sql.upsert import insert
 
 @dataclass(frozen=True)
 class ArchiveRow:
-    """A sealed log: the key of its blob, its bytes, and of each block how many lines and bytes it has."""
+    """A sealed log: the key of its blob, its bytes, and the number of lines and bytes of each block."""
 
     blob: str
     size: int
@@ -24,22 +24,22 @@ class ArchiveRow:
 
 
 @dataclass(frozen=True)
-class Unsealed:
-    """An ended run whose log is to be sealed, and how many events are in it."""
+class UnsealedRun:
+    """An ended run with a log to seal, and the number of events in it."""
 
     run: str
-    said: int
+    record_count: int
 
 
-class Archives:
-    """The table of archives of one namespace."""
+class LogArchives:
+    """The archives of one namespace."""
 
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
         self._namespace = namespace
 
     async def find(self, run: str) -> ArchiveRow | None:
-        """The archive of a run's log, or None."""
+        """Return the archive of a run's log, or None."""
         query = select(archives.c.blob, archives.c.size, archives.c.blocks).where(
             archives.c.namespace == self._namespace, archives.c.run == run
         )
@@ -47,8 +47,10 @@ class Archives:
             row = (await connection.execute(query)).one_or_none()
         return ArchiveRow(**row._mapping) if row else None
 
-    async def unsealed(self, ended_before: datetime, limit: int, but: Collection[str] = ()) -> list[Unsealed]:
-        """Runs that ended and were accounted, whose log is not sealed, oldest first; `but` not these."""
+    async def unsealed(
+        self, ended_before: datetime, limit: int, excluded: Collection[str] = ()
+    ) -> list[UnsealedRun]:
+        """Return ended and accounted runs whose log is not sealed, oldest first, without `excluded`."""
         query = (
             select(runs.c.name, runs.c.terminal_id, claims.c.run)
             .outerjoin(claims, (claims.c.namespace == runs.c.namespace) & (claims.c.run == runs.c.name))
@@ -62,19 +64,19 @@ class Archives:
             .order_by(runs.c.completed_at)
             .limit(limit)
         )
-        if but:
-            query = query.where(runs.c.name.not_in(but))
+        if excluded:
+            query = query.where(runs.c.name.not_in(excluded))
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
-        return [Unsealed(name, last - 2 if claimed else 0) for name, last, claimed in rows]
+        return [UnsealedRun(name, last - 2 if claimed else 0) for name, last, claimed in rows]
 
     async def seal(self, run: str, archive: ArchiveRow | None) -> None:
-        """From now on the run's events are in its archive, the first that was made; None: it said nothing."""
+        """Mark a run as sealed; its first archive is kept. None: the run has no events."""
         here = (runs.c.namespace == self._namespace, runs.c.name == run)
         async with self._database.write() as connection:
             changed = update(runs).where(*here).values(sealed=True).returning(runs.c.name)
-            known = (await connection.execute(changed)).one_or_none()
-            if known and archive:
+            updated = (await connection.execute(changed)).one_or_none()
+            if updated and archive:
                 first = insert(connection, archives).values(
                     namespace=self._namespace,
                     run=run,
@@ -86,7 +88,7 @@ class Archives:
                 await connection.execute(first.on_conflict_do_nothing())
 
     async def uncleared(self, limit: int) -> list[str]:
-        """Runs whose log is sealed and not yet deleted."""
+        """Return runs whose log is sealed and not yet deleted."""
         query = (
             select(archives.c.run)
             .where(archives.c.namespace == self._namespace, archives.c.cleared.is_(False))
@@ -95,8 +97,8 @@ class Archives:
         async with self._database.read() as connection:
             return list((await connection.execute(query)).scalars())
 
-    async def cleared(self, run: str) -> None:
-        """The log is deleted; its archive is all there is."""
+    async def mark_cleared(self, run: str) -> None:
+        """Record that the log is deleted and only its archive remains."""
         async with self._database.write() as connection:
             await connection.execute(
                 update(archives)

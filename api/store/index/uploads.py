@@ -1,4 +1,4 @@
-"""Uploads as rows: announced, then stored once. Called by the routes of uploads and by `Store.receive`."""
+"""Table of uploads: announced, then stored once. Called by the routes of uploads and by `Store.receive`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import delete, func, or_, select, update
 
-from api.store.errors import Full
+from api.store.errors import UploadQuotaExceeded
 from api.store.index.deletion import tombstones
 from api.store.sql.database import Database
 from api.store.sql.schema import deployments, uploads
@@ -18,7 +18,7 @@ UNBOUNDED = 1 << 62
 
 @dataclass(frozen=True)
 class UploadRow:
-    """An announced upload (`upl_…`). `sha256` in hex: announced, or computed once stored."""
+    """An announced upload (`upl_…`). `sha256` (hex): announced, or computed when stored."""
 
     id: str
     project: str
@@ -29,16 +29,16 @@ class UploadRow:
     stored_at: datetime | None
     blob: str
 
-    def place(self, attempt: str) -> str:
-        """The blob of one attempt to store the bytes, which only becomes the upload's if it is the first."""
+    def attempt_key(self, attempt: str) -> str:
+        """Return the blob of one attempt to store the bytes; the upload keeps that of the first to finish."""
         return f"{self.blob}/{attempt}"
 
 
-_WHOLE = [uploads.c[field.name] for field in fields(UploadRow)]
+_COLUMNS = [uploads.c[field.name] for field in fields(UploadRow)]
 
 
 class Uploads:
-    """The table of uploads of one namespace."""
+    """The uploads of one namespace."""
 
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
@@ -51,11 +51,11 @@ class Uploads:
         sha256: str | None,
         now: datetime,
         expires_at: datetime,
-        most: int = UNBOUNDED,
+        max_bytes: int = UNBOUNDED,
     ) -> UploadRow:
-        """Announces an upload of exactly `size` bytes.
+        """Announce an upload of exactly `size` bytes.
 
-        Raises Full where the project's uploads, which are kept for a while, would have more than `most`.
+        Raises UploadQuotaExceeded if the project's stored and announced uploads would exceed `max_bytes`.
         """
         name = PREFIX + ulid.new()
         row = UploadRow(
@@ -69,43 +69,45 @@ class Uploads:
             blob=f"{self._namespace}/uploads/{name}",
         )
         values = {field.name: getattr(row, field.name) for field in fields(row)}
-        kept = select(func.coalesce(func.sum(uploads.c.size), 0)).where(
+        counted = select(func.coalesce(func.sum(uploads.c.size), 0)).where(
             uploads.c.namespace == self._namespace,
             uploads.c.project == project,
-            # What was announced, and never sent, takes no room once nothing can be sent any more.
+            # An announced upload that was never sent counts until it expires.
             or_(uploads.c.stored_at.is_not(None), uploads.c.expires_at > now),
         )
         async with self._database.write() as connection:
-            held = int((await connection.execute(kept)).scalar_one())
-            if held + size > most:
-                raise Full(held, most)
+            used = int((await connection.execute(counted)).scalar_one())
+            if used + size > max_bytes:
+                raise UploadQuotaExceeded(used, max_bytes)
             await connection.execute(uploads.insert().values(namespace=self._namespace, **values))
         return row
 
     async def get(self, upload: str) -> UploadRow | None:
-        """One upload, or None."""
-        query = select(*_WHOLE).where(uploads.c.namespace == self._namespace, uploads.c.id == upload)
+        """Return one upload, or None."""
+        query = select(*_COLUMNS).where(uploads.c.namespace == self._namespace, uploads.c.id == upload)
         async with self._database.brief_read() as connection:
             row = (await connection.execute(query)).one_or_none()
         return UploadRow(**row._mapping) if row else None
 
-    async def spend(self, expired_before: datetime, limit: int) -> list[UploadRow]:
-        """Uploads whose address expired before and that no build waits for; they count as never sent now."""
+    async def expire(self, expired_before: datetime, limit: int) -> list[UploadRow]:
+        """Mark expired uploads that no build waits for as not stored; return up to `limit` of them."""
         waiting = select(deployments.c.spec).where(
             deployments.c.namespace == self._namespace,
             deployments.c.accounted.is_(False),
             deployments.c.phase.in_(("pending", "building")),
         )
-        old = (uploads.c.namespace == self._namespace, uploads.c.expires_at < expired_before)
+        expired = (uploads.c.namespace == self._namespace, uploads.c.expires_at < expired_before)
         async with self._database.read() as connection:
-            if not (await connection.execute(select(uploads.c.id).where(*old).limit(1))).all():
+            if not (await connection.execute(select(uploads.c.id).where(*expired).limit(1))).all():
                 return []
         async with self._database.write() as connection:
             specs = (await connection.execute(waiting)).scalars()
             needed = [str(((spec.get("source") or {}).get("archive") or {}).get("upload")) for spec in specs]
-            query = select(*_WHOLE).where(*old, uploads.c.id.not_in(needed)).order_by(uploads.c.expires_at)
+            query = (
+                select(*_COLUMNS).where(*expired, uploads.c.id.not_in(needed)).order_by(uploads.c.expires_at)
+            )
             rows = [UploadRow(**row._mapping) for row in await connection.execute(query.limit(limit))]
-            # A deployment that is asked for now is told that the bytes are gone, before they are.
+            # A deployment requested from now on is refused before the bytes are deleted.
             await connection.execute(
                 update(uploads)
                 .where(uploads.c.namespace == self._namespace, uploads.c.id.in_([row.id for row in rows]))
@@ -114,28 +116,28 @@ class Uploads:
         return rows
 
     async def remove(self, ids: Sequence[str]) -> None:
-        """Deletes rows, once their bytes are gone."""
+        """Delete rows whose bytes are deleted."""
         async with self._database.write() as connection:
             await connection.execute(
                 delete(uploads).where(uploads.c.namespace == self._namespace, uploads.c.id.in_(ids))
             )
 
-    async def known(self, ids: Sequence[str]) -> set[str]:
-        """Which of these uploads there are."""
+    async def existing(self, ids: Sequence[str]) -> set[str]:
+        """Return which of these uploads exist."""
         query = select(uploads.c.id).where(uploads.c.namespace == self._namespace, uploads.c.id.in_(ids))
         async with self._database.read() as connection:
             return set((await connection.execute(query)).scalars())
 
-    async def stored(self, upload: str, sha256: str, blob: str, now: datetime) -> bool:
-        """Records where the bytes are; whether this did it.
+    async def mark_stored(self, upload: str, sha256: str, blob: str, now: datetime) -> bool:
+        """Record the blob of an upload; return whether this call did it.
 
-        It did not if others were there first, or the project is gone that they were sent for.
+        It did not if another attempt was first, or if the project was deleted.
         """
         here = (uploads.c.namespace == self._namespace, uploads.c.id == upload)
         async with self._database.write() as connection:
-            done = await connection.execute(
+            updated = await connection.execute(
                 update(uploads)
                 .where(*here, uploads.c.expires_at > tombstones.LONG_AGO, uploads.c.stored_at.is_(None))
                 .values(sha256=sha256, blob=blob, stored_at=now)
             )
-        return done.rowcount == 1
+        return updated.rowcount == 1

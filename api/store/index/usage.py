@@ -1,7 +1,7 @@
-"""Usage of projects by UTC day. Called by `api.maintenance.accounting`, which fills it, and by the routes of usage.
+"""Usage of projects by UTC day. Written by `api.maintenance.accounting`, read by the routes of usage.
 
-What a run used counts on the day it ended, a build on the day it ended. Each is accounted once: the mark on
-its row and the sum change in one transaction.
+A run and a build count on the day they ended. Each is accounted once: the mark on its row and the sum change
+in one transaction.
 """
 
 from dataclasses import asdict, dataclass, fields
@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Table, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.index.build_times import BUILT, EndedBuild
+from api.store.index.build_times import FINISHED_PHASES, EndedBuild
 from api.store.index.runs.runs import ENDED
 from api.store.sql.database import Database
 from api.store.sql.schema import artifacts, deployments, projects, runs, usage_days
@@ -20,7 +20,7 @@ from api.store.sql.upsert import insert
 
 @dataclass(frozen=True)
 class Measures:
-    """What was used: milliseconds, bytes, tokens."""
+    """Amounts used: counts, milliseconds, bytes, tokens."""
 
     runs: int = 0
     run_ms: int = 0
@@ -35,21 +35,21 @@ class Measures:
 
 @dataclass(frozen=True)
 class EndedRun:
-    """A run that is still to be accounted; `claimed`: it may have said something."""
+    """A run to be accounted; `claimed`: it may have events."""
 
     name: str
     claimed: bool
 
 
 class Usage:
-    """The table of usage of one namespace."""
+    """The usage of one namespace."""
 
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
         self._namespace = namespace
 
     async def days(self, project_uid: str, first: date, last: date) -> dict[date, Measures]:
-        """What was used on each day of a range; days without use are not in it."""
+        """Return the usage on each day of a range, without the days that have none."""
         columns = [usage_days.c[f.name] for f in fields(Measures)]
         query = select(usage_days.c.day, *columns).where(
             usage_days.c.namespace == self._namespace,
@@ -61,7 +61,7 @@ class Usage:
         return {date.fromisoformat(day): Measures(*values) for day, *values in rows}
 
     async def ended_runs(self, limit: int) -> list[EndedRun]:
-        """Runs that have ended and are not accounted."""
+        """Return up to `limit` ended runs that are not accounted."""
         query = (
             select(runs.c.name, runs.c.started_at)
             .where(runs.c.namespace == self._namespace, runs.c.accounted.is_(False), runs.c.status.in_(ENDED))
@@ -71,31 +71,31 @@ class Usage:
             return [EndedRun(name, started is not None) for name, started in await connection.execute(query)]
 
     async def account_run(self, name: str, prompt_tokens: int, completion_tokens: int) -> None:
-        """Adds what a run used to its project's day, unless that was done."""
+        """Add a run's usage to its project's day, unless it is accounted already."""
         async with self._database.write() as connection:
             row = await self._mark(connection, runs, name)
             if row is None or row.hidden or row.completed_at is None:
                 return
-            held = select(func.coalesce(func.sum(artifacts.c.size), 0)).where(
+            artifact_bytes = select(func.coalesce(func.sum(artifacts.c.size), 0)).where(
                 artifacts.c.namespace == self._namespace, artifacts.c.run == name
             )
             used = Measures(
                 runs=1,
                 run_ms=row.duration_ms or 0,
-                artifact_bytes=int((await connection.execute(held)).scalar_one()),
+                artifact_bytes=int((await connection.execute(artifact_bytes)).scalar_one()),
                 prompt_tokens=prompt_tokens,
                 completion_tokens=completion_tokens,
             )
-            await add(connection, self._namespace, row, row.completed_at, used)
+            await add_usage(connection, self._namespace, row, row.completed_at, used)
 
     async def ended_builds(self, limit: int) -> list[EndedBuild]:
-        """Deployments whose build has ended and is not accounted."""
+        """Return up to `limit` deployments with a finished build that is not accounted."""
         query = (
             select(deployments.c.name, deployments.c.building_at, deployments.c.conditions)
             .where(
                 deployments.c.namespace == self._namespace,
                 deployments.c.accounted.is_(False),
-                deployments.c.phase.in_(BUILT),
+                deployments.c.phase.in_(FINISHED_PHASES),
             )
             .limit(limit)
         )
@@ -103,14 +103,14 @@ class Usage:
             return [EndedBuild(a, b, tuple(c)) for a, b, c in await connection.execute(query)]
 
     async def account_build(self, name: str, ended_at: datetime, build_ms: int) -> None:
-        """Adds a build's time to its project's day, unless that was done."""
+        """Add a build's time to its project's day, unless it is accounted already."""
         async with self._database.write() as connection:
             row = await self._mark(connection, deployments, name)
             if row is not None:
-                await add(connection, self._namespace, row, ended_at, Measures(build_ms=build_ms))
+                await add_usage(connection, self._namespace, row, ended_at, Measures(build_ms=build_ms))
 
     async def _mark(self, connection: AsyncConnection, table: Table, name: str) -> Any:
-        """The row that is marked now; None where it was before, or is gone."""
+        """Mark a row as accounted and return it; None if it was marked before, or is deleted."""
         marked = (
             update(table)
             .where(table.c.namespace == self._namespace, table.c.name == name, table.c.accounted.is_(False))
@@ -120,8 +120,10 @@ class Usage:
         return (await connection.execute(marked)).one_or_none()
 
 
-async def add(connection: AsyncConnection, namespace: str, row: Any, at: datetime, used: Measures) -> None:
-    """Adds to the day of the project that a run's or a deployment's row is of, within a transaction."""
+async def add_usage(
+    connection: AsyncConnection, namespace: str, row: Any, at: datetime, used: Measures
+) -> None:
+    """Add to the day of the project that owns a run's or deployment's row, within a transaction."""
     uid = row.project_uid
     if uid is None:
         query = select(projects.c.uid).where(

@@ -1,7 +1,6 @@
-"""Build logs: text per deployment, in the order it arrived.
+"""Build logs: text per deployment, in order of arrival.
 
-Called by the pods' routes and the follower of Kaniko's log, which append, and by
-the routes of logs, which read and follow.
+Appended to by the pods' routes and the follower of Kaniko's log; read and followed by the routes of logs.
 """
 
 from abc import ABC, abstractmethod
@@ -11,26 +10,26 @@ from pathlib import Path
 
 import structlog
 
-from api.store.logs.journal import Damaged, Journal, Record
-from api.store.logs.open_journals import Shelf, off
-from api.store.logs.repair import BuildMending, mend_files
-from api.store.sql.notifier import Signals
+from api.store.logs.journal import Journal, JournalDamaged, Record
+from api.store.logs.open_journals import OpenJournals, run_in_thread
+from api.store.logs.repair import BuildLogRepair, repair_files
+from api.store.sql.notifier import Notifier
 
 logger = structlog.get_logger()
 
 MAX_RECORDS = 200_000
-"""Chunks kept of one deployment; what follows is dropped, once with a line that says so."""
+"""Chunks stored per deployment; later ones are dropped, and one line in the log says so."""
 DROPPED = "… the build log is too long; the rest was dropped\n"
 
 
 def key_of(deployment: str, uid: str) -> str:
-    """The name of a Deployment's log: one that is made again under the same name begins another."""
+    """Return the name of a Deployment's log; a new Deployment of the same name gets a new log."""
     return f"{deployment}.{uid}"
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece of a container's log: `seq` counts from 1 per pod and container."""
+    """A piece of a container's log; `seq` counts from 1 per pod and container."""
 
     seq: int
     text: str
@@ -38,21 +37,21 @@ class Chunk:
 
 @dataclass(frozen=True)
 class LogPage:
-    """Text after a position. `next` is where to read on; `mark` is for `BuildLogs.wait`."""
+    """Text after a position. `next` is the position to continue at; `mark` is for `BuildLogs.wait`."""
 
     text: str
     next: int
     mark: int
 
 
-class _Book:
-    """A journal of chunks that knows the last number of each container."""
+class BuildJournal:
+    """A journal of chunks with the last chunk number of each container."""
 
     def __init__(self, directory: Path) -> None:
         try:
             self._open(directory)
-        except Damaged as error:
-            lost = mend_files(directory, BuildMending)
+        except JournalDamaged as error:
+            lost = repair_files(directory, BuildLogRepair)
             logger.error(
                 "a damaged build log was mended", deployment=directory.name, lost=lost, error=str(error)
             )
@@ -71,82 +70,82 @@ class _Book:
 class BuildLogs(ABC):
     """The build logs of one namespace."""
 
-    def __init__(self, signals: Signals) -> None:
-        self._signals = signals
+    def __init__(self, notifier: Notifier) -> None:
+        self._notifier = notifier
 
     @abstractmethod
     async def append(self, deployment: str, pod: str, container: str, chunks: Sequence[Chunk]) -> int:
-        """Appends numbered chunks, each once; gives the greatest number stored for this container.
+        """Append numbered chunks, each once; return the greatest number stored for this container.
 
-        A chunk beyond a gap is not stored: the answer tells the sender where to go on.
+        A chunk after a gap is not stored: the returned number tells the sender where to continue.
         """
 
     async def read(self, deployment: str, start: int = 0, limit: int = 1000) -> LogPage:
-        """Up to `limit` chunks from `start` (0, or an earlier `next`). An unknown one is empty."""
-        mark = self._signals.mark
+        """Return up to `limit` chunks from `start` (0, or an earlier `next`). An unknown log is empty."""
+        mark = self._notifier.mark
         records = await self._read(deployment, start, limit)
         return LogPage("".join(record["t"] for record in records), start + len(records), mark)
 
     async def key(self, deployment: str, uid: str) -> str:
-        """The log to read and to go on with; one that was begun before has the Deployment's name alone."""
+        """Return the key of the log to read and continue; older logs have the Deployment's name alone."""
         name = key_of(deployment, uid)
-        for known in (name, deployment):
-            if (await self.read(known, 0, 1)).next:
-                return known
+        for key in (name, deployment):
+            if (await self.read(key, 0, 1)).next:
+                return key
         return name
 
     async def wait(self, deployment: str, mark: int, timeout: float) -> None:
-        """Returns at once if something was appended since `mark`, else when it is or after `timeout` s."""
-        await self._signals.wait(deployment, mark, timeout)
+        """Return as soon as a chunk has been appended since `mark`, or after `timeout` seconds."""
+        await self._notifier.wait(deployment, mark, timeout)
 
     @abstractmethod
     async def remove(self, deployment: str) -> None:
-        """Deletes a deployment's log."""
+        """Delete a deployment's log."""
 
     @abstractmethod
     async def _read(self, deployment: str, after: int, limit: int) -> list[Record]: ...
 
 
 class FileBuildLogs(BuildLogs):
-    """Build logs as segment files in one directory, which this process has for itself."""
+    """Build logs as segment files in one directory, owned by this process."""
 
-    def __init__(self, directory: Path, signals: Signals) -> None:
-        super().__init__(signals)
-        self._shelf = Shelf(directory, _Book)
+    def __init__(self, directory: Path, notifier: Notifier) -> None:
+        super().__init__(notifier)
+        self._journals = OpenJournals(directory, BuildJournal)
 
     async def append(self, deployment: str, pod: str, container: str, chunks: Sequence[Chunk]) -> int:
-        """As `BuildLogs.append`."""
-        async with self._shelf.hold(deployment) as book:
-            known = book.last.get((pod, container), 0)
-            last, fresh = following(pod, container, chunks, known, MAX_RECORDS - book.journal.last)
+        """Implement `BuildLogs.append`."""
+        async with self._journals.lock(deployment) as build:
+            stored = build.last.get((pod, container), 0)
+            last, fresh = new_chunks(pod, container, chunks, stored, MAX_RECORDS - build.journal.last)
             if fresh:
-                await off(lambda: book.journal.append(fresh))
-            book.last[pod, container] = last
+                await run_in_thread(lambda: build.journal.append(fresh))
+            build.last[pod, container] = last
         if fresh:
-            self._signals.ring(deployment)
+            self._notifier.notify(deployment)
         return last
 
     async def _read(self, deployment: str, after: int, limit: int) -> list[Record]:
-        book = await self._shelf.open(deployment)
+        build = await self._journals.open(deployment)
         try:
-            return await off(lambda: book.journal.read(after, limit))
-        except Damaged:
-            # Opened anew, it is mended.
-            await self._shelf.drop(deployment)
-            again = await self._shelf.open(deployment)
-            return await off(lambda: again.journal.read(after, limit))
+            return await run_in_thread(lambda: build.journal.read(after, limit))
+        except JournalDamaged:
+            # Opening it again repairs it.
+            await self._journals.evict(deployment)
+            reopened = await self._journals.open(deployment)
+            return await run_in_thread(lambda: reopened.journal.read(after, limit))
 
     async def remove(self, deployment: str) -> None:
-        """As `BuildLogs.remove`."""
-        async with self._shelf.hold(deployment) as book:
-            await off(book.journal.remove)
-            await self._shelf.drop(deployment)
+        """Implement `BuildLogs.remove`."""
+        async with self._journals.lock(deployment) as build:
+            await run_in_thread(build.journal.remove)
+            await self._journals.evict(deployment)
 
 
-def following(
+def new_chunks(
     pod: str, container: str, chunks: Sequence[Chunk], last: int, room: int
 ) -> tuple[int, list[Record]]:
-    """The greatest number that follows `last` without a gap, and the records that are new and have room."""
+    """Return the last number reached from `last` without a gap, and the new records that fit in `room`."""
     fresh: list[Record] = []
     for chunk in chunks:
         if chunk.seq == last + 1:

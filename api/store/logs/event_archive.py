@@ -1,8 +1,8 @@
-"""The logs of runs, of which the ended ones become one compressed blob each. Opened by `api.store.store`.
+"""Event logs of runs; those of ended runs become one compressed blob each. Opened by `api.store.store`.
 
-Sealing is repeatable: the blob, then the row that names it, then the deletion of the log. Readers look for
-the row first, and once more where the log they began to read is gone meanwhile; so they see each event once,
-whenever the switch comes.
+Sealing is repeatable: it writes the blob, then the row that names it, then deletes the log. Readers look for
+the row first, and once more if the log they started to read is gone; so they see each event once, whenever
+the switch happens.
 """
 
 import asyncio
@@ -15,157 +15,161 @@ import structlog
 
 from api.store.blobs.blobs import Blobs
 from api.store.errors import StoreUnavailable
-from api.store.index.log_archives import ArchiveRow, Archives
+from api.store.index.log_archives import ArchiveRow, LogArchives
 from api.store.logs import gzip_blocks
-from api.store.logs.event_logs import EventLogs, Held
-from api.store.logs.gzip_blocks import Block, Packer
-from api.store.logs.journal import READ_BYTES, Record, record
-from api.store.logs.repair import Mending
+from api.store.logs.event_logs import EventLogs, EventLogWriter
+from api.store.logs.gzip_blocks import BlockPacker, LogBlock
+from api.store.logs.journal import MAX_READ_BYTES, Record, record
+from api.store.logs.repair import LogRepair
 
 logger = structlog.get_logger()
 
-REMEMBERED = 500
-"""Archives whose rows are remembered; a row of many blocks is read anew each time."""
-MAX_BLOCKS = 200
-BATCH = 1000
+MAX_CACHED_ARCHIVES = 500
+"""Archives with cached rows; a row with more than MAX_CACHED_BLOCKS blocks is read each time."""
+MAX_CACHED_BLOCKS = 200
+LINES_PER_READ = 1000
 
 
-class Overtaken(Exception):
-    """Another one has sealed the log meanwhile."""
+class AlreadySealed(Exception):
+    """Another call has sealed the log meanwhile."""
 
 
 class ArchivedEventLogs(EventLogs):
-    """Logs as they are written, and archives of those that are sealed."""
+    """Logs that are still written, and archives of sealed ones."""
 
-    def __init__(self, logs: EventLogs, rows: Archives, blobs: Blobs, namespace: str) -> None:
+    def __init__(self, logs: EventLogs, rows: LogArchives, blobs: Blobs, namespace: str) -> None:
         self._logs = logs
         self._rows = rows
         self._blobs = blobs
         self._namespace = namespace
-        self._known: OrderedDict[str, ArchiveRow] = OrderedDict()
+        self._cached_rows: OrderedDict[str, ArchiveRow] = OrderedDict()
 
-    def hold(self, run: str) -> AbstractAsyncContextManager[Held]:
-        """As `EventLogs.hold`."""
-        return self._logs.hold(run)
+    def open_writer(self, run: str) -> AbstractAsyncContextManager[EventLogWriter]:
+        """Implement `EventLogs.open_writer`."""
+        return self._logs.open_writer(run)
 
     async def seq(self, run: str) -> int:
-        """As `EventLogs.seq`; of a run that has not ended."""
+        """Implement `EventLogs.seq`, for a run that has not ended."""
         return await self._logs.seq(run)
 
-    async def read(self, run: str, after: int, limit: int, said: int | None) -> tuple[int, list[Record]]:
-        """As `EventLogs.read`."""
-        if said is None:
+    async def read(
+        self, run: str, after: int, limit: int, record_count: int | None
+    ) -> tuple[int, list[Record]]:
+        """Implement `EventLogs.read`."""
+        if record_count is None:
             return await self._logs.read(run, after, limit, None)
-        count = min(limit, said - after)
+        count = min(limit, record_count - after)
         if count <= 0:
-            return said, []
+            return record_count, []
         archive = await self._find(run)
         if archive is None:
             try:
-                found = await self._logs.read(run, after, limit, said)
+                page = await self._logs.read(run, after, limit, record_count)
             except StoreUnavailable:
                 archive = await self._find(run)
                 if archive is None:
                     raise
             else:
-                archive = None if found[1] else await self._find(run)
+                archive = None if page[1] else await self._find(run)
                 if archive is None:
-                    return found
-        return said, await self._unpacked(run, archive, after, count)
+                    return page
+        return record_count, await self._read_archive(run, archive, after, count)
 
     async def lines(self, run: str, after: int, limit: int) -> list[bytes]:
-        """As `EventLogs.lines`, of a log that has no archive."""
+        """Implement `EventLogs.lines`, for a log without an archive."""
         return await self._logs.lines(run, after, limit)
 
     async def clear(self, run: str) -> bool:
-        """As `EventLogs.clear`."""
+        """Implement `EventLogs.clear`."""
         return await self._logs.clear(run)
 
-    async def forget(self, run: str) -> None:
-        """As `EventLogs.forget`."""
-        self._known.pop(run, None)
-        await self._logs.forget(run)
+    async def delete(self, run: str) -> None:
+        """Implement `EventLogs.delete`."""
+        self._cached_rows.pop(run, None)
+        await self._logs.delete(run)
 
     async def tokens(self, run: str) -> tuple[int, int]:
-        """As `EventLogs.tokens`, of a log that has no archive: what is not accounted is not sealed."""
+        """Implement `EventLogs.tokens`, for a log without an archive: only accounted logs are sealed."""
         return await self._logs.tokens(run)
 
-    async def seal(self, run: str, said: int) -> int:
-        """Makes the archive of an ended run's log of `said` events; gives its bytes. May be repeated.
+    async def seal(self, run: str, record_count: int) -> int:
+        """Archive an ended run's log of `record_count` events; return the archive's bytes. Idempotent.
 
-        Passes over the log twice, a block in memory at a time: the store of blobs wants to know the size
-        first. Raises StoreUnavailable.
+        Reads the log twice, one block in memory at a time, since the blob store needs the size first. Raises
+        StoreUnavailable.
         """
-        if said <= 0:
+        if record_count <= 0:
             await self._rows.seal(run, None)
             return 0
         blocks, size, digest = [], 0, hashlib.sha256()
         try:
-            async for block in self._blocks(run, said):
+            async for block in self._blocks(run, record_count):
                 blocks.append((block.count, len(block.data)))
                 size += len(block.data)
                 digest.update(block.data)
             sha256 = digest.hexdigest()
             archive = ArchiveRow(f"{folder(self._namespace, run)}/events/{sha256}.gz", size, blocks)
-            await self._blobs.put(archive.blob, self._data(run, said), size, sha256)
-        except Overtaken:
+            await self._blobs.put(archive.blob, self._data(run, record_count), size, sha256)
+        except AlreadySealed:
             return 0
         await self._rows.seal(run, archive)
         return size
 
-    async def _data(self, run: str, said: int) -> AsyncIterator[bytes]:
-        async for block in self._blocks(run, said):
+    async def _data(self, run: str, record_count: int) -> AsyncIterator[bytes]:
+        async for block in self._blocks(run, record_count):
             yield block.data
 
-    async def _blocks(self, run: str, said: int) -> AsyncIterator[Block]:
-        packer, after = Packer(), 0
-        while after < said:
-            lines = await self._logs.lines(run, after, min(BATCH, said - after))
+    async def _blocks(self, run: str, record_count: int) -> AsyncIterator[LogBlock]:
+        packer, after = BlockPacker(), 0
+        while after < record_count:
+            lines = await self._logs.lines(run, after, min(LINES_PER_READ, record_count - after))
             if not lines:
-                lines = await self._missing(run, said - after)
+                lines = await self._gap_lines(run, record_count - after)
             after += len(lines)
-            for block in await asyncio.to_thread(packer.take, lines):
+            for block in await asyncio.to_thread(packer.add, lines):
                 yield block
-        for block in await asyncio.to_thread(packer.rest):
+        for block in await asyncio.to_thread(packer.flush):
             yield block
 
-    async def _missing(self, run: str, count: int) -> list[bytes]:
-        """What stands for the end of a log that is not there. Raises Overtaken."""
+    async def _gap_lines(self, run: str, count: int) -> list[bytes]:
+        """Return the lines that replace the missing end of a log. Raises AlreadySealed."""
         if await self._rows.find(run):
-            raise Overtaken
+            raise AlreadySealed
         logger.error("an event log is shorter than it was", run=run, lost=count)
-        return Mending(run).gap(count)
+        return LogRepair(run).gap(count)
 
     async def _find(self, run: str) -> ArchiveRow | None:
-        known = self._known.get(run)
-        if known:
-            self._known.move_to_end(run)
-            return known
-        found = await self._rows.find(run)
-        if found and len(found.blocks) <= MAX_BLOCKS:
-            self._known[run] = found
-            if len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
-        return found
+        cached = self._cached_rows.get(run)
+        if cached:
+            self._cached_rows.move_to_end(run)
+            return cached
+        row = await self._rows.find(run)
+        if row and len(row.blocks) <= MAX_CACHED_BLOCKS:
+            self._cached_rows[run] = row
+            if len(self._cached_rows) > MAX_CACHED_ARCHIVES:
+                self._cached_rows.popitem(last=False)
+        return row
 
-    async def _unpacked(self, run: str, archive: ArchiveRow, after: int, count: int) -> list[Record]:
-        found: list[Record] = []
-        room = READ_BYTES
+    async def _read_archive(self, run: str, archive: ArchiveRow, after: int, count: int) -> list[Record]:
+        records: list[Record] = []
+        room = MAX_READ_BYTES
         for span in gzip_blocks.spans(archive.blocks, after):
-            if len(found) >= count or room <= 0:
+            if len(records) >= count or room <= 0:
                 break
             data = b"".join([part async for part in self._blobs.read(archive.blob, span.start, span.end)])
             skip = max(0, after - span.before)
             try:
-                lines = (await asyncio.to_thread(gzip_blocks.unpack, data))[skip : skip + count - len(found)]
+                lines = (await asyncio.to_thread(gzip_blocks.unpack, data))[
+                    skip : skip + count - len(records)
+                ]
             except ValueError as error:
                 raise StoreUnavailable(f"{archive.blob} cannot be read: {error}") from error
             for line in lines:
                 room -= len(line)
-                found.append(record(line))
-        return found
+                records.append(record(line))
+        return records
 
 
 def folder(namespace: str, run: str) -> str:
-    """Where all blobs of a run are."""
+    """Return the key prefix of all blobs of a run."""
     return f"{namespace}/runs/{run}"

@@ -1,8 +1,8 @@
-"""One run's log of what it said, without the first and the last event, which are derived.
+"""The event log of one run, without its first and last event, which are derived.
 
-A record is `{"t": type, "d": data}` with `"s"`, the runner's own number, or `"v"`,
-the number of a stored artifact's version: both make a repeated call append
-nothing. Blocking; held by `api.store.logs.event_logs`, one writer at a time.
+A record is `{"t": type, "d": data}` with `"s"`, the runner's number, or `"v"`, the version number of a stored
+artifact: both make repeated appends idempotent. Blocking; opened by `api.store.logs.event_logs`, one writer
+at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,21 +12,21 @@ from typing import Any
 
 import structlog
 
-from api.store.logs.journal import Damaged, Journal, Record
-from api.store.logs.repair import mend_files
+from api.store.logs.journal import Journal, JournalDamaged, Record
+from api.store.logs.repair import repair_files
 
 logger = structlog.get_logger()
 
-LOOK = 1000
-MOST_LEFT_OUT = 1000
-"""Versions between two that the log tells of: more than a run has files are never on their way."""
+SCAN_BATCH = 1000
+MAX_MISSING_VERSIONS = 1000
+"""Most versions that may be missing between two in the log; a run never has more files in transit."""
 MAX_TOKENS = 10**9
-"""Of one event; what a crew says is not to spoil the sum."""
+"""Per event, so that a crew cannot distort the sum."""
 
 
 @dataclass(frozen=True)
-class Said:
-    """An event as the runner numbered it; `data` is complete."""
+class NewEvent:
+    """An event with the runner's number; `data` is complete."""
 
     seq: int
     type: str
@@ -34,23 +34,23 @@ class Said:
 
 
 @dataclass
-class Versions:
-    """Which versions of artifacts a log tells of: all up to the last, but those that are left out.
+class ArtifactVersions:
+    """The artifact versions in a log: all up to the last one, except the missing ones.
 
-    Files are stored several at once. Of one whose row was written, but not its event, the event comes when
-    it is sent again, and others may have come before it.
+    Files are stored in parallel. If a file's row was written but not its event, the event follows when the
+    runner repeats the call; events of later versions may precede it.
     """
 
     last: int = 0
-    left_out: set[int] = field(default_factory=set)
+    missing: set[int] = field(default_factory=set)
 
     def __contains__(self, version: int) -> bool:
-        return version <= self.last and version not in self.left_out
+        return version <= self.last and version not in self.missing
 
     def add(self, version: int) -> None:
-        """The log tells of it now."""
-        self.left_out.update(range(max(self.last + 1, version - MOST_LEFT_OUT), version))
-        self.left_out.discard(version)
+        """Add a version that the log now contains."""
+        self.missing.update(range(max(self.last + 1, version - MAX_MISSING_VERSIONS), version))
+        self.missing.discard(version)
         self.last = max(self.last, version)
 
 
@@ -58,26 +58,26 @@ class EventLog:
     """The journal of one run and the greatest numbers in it."""
 
     def __init__(self, directory: Path) -> None:
-        """Opens the log; one that is damaged is mended first, as far as it can be."""
+        """Open the log; repair a damaged one first, as far as possible."""
         self._directory = directory
         try:
             self._open(directory)
-        except Damaged as error:
-            lost = mend_files(directory)
-            logger.error("a damaged event log was mended", run=directory.name, lost=lost, error=str(error))
+        except JournalDamaged as error:
+            lost = repair_files(directory)
+            logger.error("a damaged event log was repaired", run=directory.name, lost=lost, error=str(error))
             self._open(directory)
 
     def _open(self, directory: Path) -> None:
         self._journal = Journal(directory)
         self.seq = 0
-        self._versions = Versions()
-        # Numbers only grow, so the newest record of what was said has the greatest: look from the end. The
-        # last artifact may be far back, and what lies between is not worth parsing.
-        for stored in self._journal.marked(b'{"v":'):
-            self._versions.add(stored.get("v", 0))
+        self._versions = ArtifactVersions()
+        # Numbers only grow, so the newest event record has the greatest: search from the end. The last
+        # artifact may be far back, and the records in between need no parsing.
+        for record in self._journal.records_containing(b'{"v":'):
+            self._versions.add(record.get("v", 0))
         stop = self._journal.last
         while stop > 0 and not self.seq:
-            start = max(0, stop - LOOK)
+            start = max(0, stop - SCAN_BATCH)
             after = start
             while after < stop:
                 records = self._journal.read(after, stop - after)
@@ -88,56 +88,56 @@ class EventLog:
 
     @property
     def version(self) -> int:
-        """The greatest version of an artifact in it."""
+        """The greatest artifact version in the log."""
         return self._versions.last
 
     @property
     def last(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return self._journal.last
 
-    def say(self, events: Sequence[Said]) -> int:
-        """Appends what is new and follows without a gap. Gives the greatest number stored."""
-        fresh = following(events, self.seq)
+    def append(self, events: Sequence[NewEvent]) -> int:
+        """Append the new events that follow without a gap; return the greatest number stored."""
+        fresh = new_records(events, self.seq)
         self._journal.append(fresh)
         self.seq += len(fresh)
         return self.seq
 
-    def stored(self, version: int, data: Mapping[str, Any]) -> None:
-        """Appends the event of an artifact's version, unless it is there."""
+    def append_artifact(self, version: int, data: Mapping[str, Any]) -> None:
+        """Append the event of an artifact's version, unless the log contains it."""
         if version not in self._versions:
             self._journal.append([{"v": version, "t": "artifact", "d": dict(data)}])
             self._versions.add(version)
 
     def read(self, after: int, limit: int) -> list[Record]:
-        """Up to `limit` records after the first `after` ones. Raises Damaged."""
+        """Return up to `limit` records after the first `after` ones. Raises JournalDamaged."""
         return self._journal.read(after, limit)
 
     def recent(self, after: int, limit: int) -> list[Record] | None:
-        """As `read`, without blocking; None where it is not remembered."""
+        """Same as `read`, without blocking; None if the records are not in memory."""
         return self._journal.recent(after, limit)
 
     def lines(self, after: int, limit: int) -> list[bytes]:
-        """As `read`, as they are on the disk."""
+        """Same as `read`, as bytes on disk."""
         return self._journal.lines(after, limit)
 
     def tokens(self) -> tuple[int, int]:
-        """The prompt and completion tokens of all `usage` events."""
+        """Return the prompt and completion tokens of all `usage` events."""
         prompt = completion = 0
-        for record in self._journal.marked(b'"t":"usage"'):
+        for record in self._journal.records_containing(b'"t":"usage"'):
             more = count_tokens(record)
             prompt, completion = prompt + more[0], completion + more[1]
         return prompt, completion
 
     def remove(self) -> None:
-        """Deletes the log."""
-        for left in self._directory.glob("*.new"):
-            left.unlink()
+        """Delete the log."""
+        for unfinished in self._directory.glob("*.new"):
+            unfinished.unlink()
         self._journal.remove()
 
 
-def following(events: Sequence[Said], seq: int) -> list[Record]:
-    """The records of those events that follow the number `seq` without a gap."""
+def new_records(events: Sequence[NewEvent], seq: int) -> list[Record]:
+    """Return records for the events that follow the number `seq` without a gap."""
     fresh: list[Record] = []
     for event in events:
         if event.seq == seq + 1:
@@ -147,7 +147,7 @@ def following(events: Sequence[Said], seq: int) -> list[Record]:
 
 
 def count_tokens(record: Record) -> tuple[int, int]:
-    """The prompt and completion tokens of a `usage` event; 0 for others, and for what is no count."""
+    """Return the prompt and completion tokens of a `usage` event; 0 for other events and invalid counts."""
     if record["t"] != "usage":
         return 0, 0
     return _count(record["d"].get("prompt_tokens")), _count(record["d"].get("completion_tokens"))

@@ -1,6 +1,6 @@
-"""The logs of runs, wherever they are kept: in files or in PostgreSQL. Called by `api.store.logs.events`.
+"""Event logs of runs, in files or in PostgreSQL. Called by `api.store.logs.events`.
 
-One holds a run's log at a time, in the whole installation: who appends, and who ends the run.
+A run's log has one writer at a time in the whole installation: the one that appends, or that ends the run.
 """
 
 from abc import ABC, abstractmethod
@@ -13,75 +13,77 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.errors import StoreUnavailable
-from api.store.logs.event_log import EventLog, Said
-from api.store.logs.journal import Damaged, Record, record
-from api.store.logs.open_journals import Shelf, off
-from api.store.logs.repair import mend_files
+from api.store.logs.event_log import EventLog, NewEvent
+from api.store.logs.journal import JournalDamaged, Record, record
+from api.store.logs.open_journals import OpenJournals, run_in_thread
+from api.store.logs.repair import repair_files
 
 logger = structlog.get_logger()
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-class Held(ABC):
-    """A run's log, while nobody else holds it. What it takes is kept once `hold` is left."""
+class EventLogWriter(ABC):
+    """Exclusive write access to a run's log. Records are durable once `open_writer` exits."""
 
     @property
     @abstractmethod
     def seq(self) -> int:
-        """The greatest of the runner's own numbers in it."""
+        """The greatest of the runner's numbers in the log."""
 
     @abstractmethod
-    async def say(self, events: Sequence[Said]) -> int:
-        """Appends what is new and follows without a gap. Gives the greatest number stored.
+    async def append(self, events: Sequence[NewEvent]) -> int:
+        """Append the new events that follow without a gap; return the greatest number stored.
 
         Raises StoreUnavailable.
         """
 
     @abstractmethod
-    async def stored(self, version: int, data: Mapping[str, Any]) -> None:
-        """Appends the event of an artifact's version, unless it is there. Raises StoreUnavailable."""
+    async def append_artifact(self, version: int, data: Mapping[str, Any]) -> None:
+        """Append the event of an artifact's version, unless the log contains it. Raises StoreUnavailable."""
 
     @abstractmethod
     async def seal(self, connection: AsyncConnection) -> int:
-        """How many records there are, and will be once this transaction of the index is committed."""
+        """Return the final number of records, once this transaction of the index commits."""
 
 
 class EventLogs(ABC):
-    """The logs of all runs of one namespace."""
+    """The event logs of one namespace."""
 
     @abstractmethod
-    def hold(self, run: str) -> AbstractAsyncContextManager[Held]:
-        """The run's log, to write to. Raises StoreUnavailable."""
+    def open_writer(self, run: str) -> AbstractAsyncContextManager[EventLogWriter]:
+        """Open a run's log for writing. Raises StoreUnavailable."""
 
     @abstractmethod
     async def seq(self, run: str) -> int:
-        """The greatest of the runner's own numbers in a run's log."""
+        """Return the greatest of the runner's numbers in a run's log."""
 
     @abstractmethod
-    async def read(self, run: str, after: int, limit: int, said: int | None) -> tuple[int, list[Record]]:
-        """How many records there are, and up to `limit` of them after the first `after` ones.
+    async def read(
+        self, run: str, after: int, limit: int, record_count: int | None
+    ) -> tuple[int, list[Record]]:
+        """Return the number of records, and up to `limit` of them after the first `after` ones.
 
-        `said`: how many there are, where that is known because the run has ended.
+        `record_count`: the number of records, if it is known because the run has ended.
         """
 
     @abstractmethod
     async def lines(self, run: str, after: int, limit: int) -> list[bytes]:
-        """As `read`, of a log that is sealed: whole lines of JSON, as they go into an archive."""
+        """Same as `read`, for a sealed log: whole JSON lines, as an archive stores them."""
 
     @abstractmethod
     async def clear(self, run: str) -> bool:
-        """Deletes a piece of a log that is sealed; gives whether nothing is left. May be repeated."""
+        """Delete a part of a sealed log; return whether nothing is left. Idempotent."""
 
     @abstractmethod
-    async def forget(self, run: str) -> None:
-        """Deletes the rest, after `clear`: that there was a log."""
+    async def delete(self, run: str) -> None:
+        """Delete what remains after `clear`: the entry of the log itself."""
 
     @abstractmethod
     async def tokens(self, run: str) -> tuple[int, int]:
-        """The prompt and completion tokens of all `usage` events."""
+        """Return the prompt and completion tokens of all `usage` events."""
 
 
-class _HeldFile(Held):
+class _FileEventLogWriter(EventLogWriter):
     def __init__(self, log: EventLog) -> None:
         self._log = log
 
@@ -89,82 +91,84 @@ class _HeldFile(Held):
     def seq(self) -> int:
         return self._log.seq
 
-    async def say(self, events: Sequence[Said]) -> int:
-        return await off(lambda: self._log.say(events))
+    async def append(self, events: Sequence[NewEvent]) -> int:
+        return await run_in_thread(lambda: self._log.append(events))
 
-    async def stored(self, version: int, data: Mapping[str, Any]) -> None:
-        await off(lambda: self._log.stored(version, data))
+    async def append_artifact(self, version: int, data: Mapping[str, Any]) -> None:
+        await run_in_thread(lambda: self._log.append_artifact(version, data))
 
     async def seal(self, connection: AsyncConnection) -> int:
-        # Nobody else has the directory: holding it until the commit is enough.
+        # This process owns the directory: holding the lock until the commit is enough.
         return self._log.last
 
 
 class FileEventLogs(EventLogs):
-    """Logs as segment files in one directory, which this process has for itself."""
+    """Event logs as segment files in one directory, owned by this process."""
 
     def __init__(self, directory: Path) -> None:
-        self._shelf = Shelf(directory, EventLog)
+        self._journals = OpenJournals(directory, EventLog)
 
     @asynccontextmanager
-    async def hold(self, run: str) -> AsyncIterator[Held]:
-        """As `EventLogs.hold`."""
-        async with self._shelf.hold(run) as log:
-            yield _HeldFile(log)
+    async def open_writer(self, run: str) -> AsyncIterator[EventLogWriter]:
+        """Implement `EventLogs.open_writer`."""
+        async with self._journals.lock(run) as log:
+            yield _FileEventLogWriter(log)
 
     async def seq(self, run: str) -> int:
-        """As `EventLogs.seq`."""
-        return (await self._shelf.open(run)).seq
+        """Implement `EventLogs.seq`."""
+        return (await self._journals.open(run)).seq
 
-    async def read(self, run: str, after: int, limit: int, said: int | None) -> tuple[int, list[Record]]:
-        """As `EventLogs.read`."""
-        log = await self._shelf.open(run)
-        last = log.last if said is None else said
+    async def read(
+        self, run: str, after: int, limit: int, record_count: int | None
+    ) -> tuple[int, list[Record]]:
+        """Implement `EventLogs.read`."""
+        log = await self._journals.open(run)
+        last = log.last if record_count is None else record_count
         count = min(limit, last - after)
         if count <= 0:
             return last, []
         recent = log.recent(after, count)
         if recent is None:
-            recent = await self._mended(run, lambda log: log.read(after, count))
+            recent = await self._with_repair(run, lambda log: log.read(after, count))
         return last, recent
 
     async def lines(self, run: str, after: int, limit: int) -> list[bytes]:
-        """As `EventLogs.lines`."""
-        return await self._mended(run, lambda log: whole(log.lines(after, limit)))
+        """Implement `EventLogs.lines`."""
+        return await self._with_repair(run, lambda log: check_records(log.lines(after, limit)))
 
     async def clear(self, run: str) -> bool:
-        """As `EventLogs.clear`."""
-        async with self._shelf.hold(run) as log:
-            await off(log.remove)
-            await self._shelf.drop(run)
+        """Implement `EventLogs.clear`."""
+        async with self._journals.lock(run) as log:
+            await run_in_thread(log.remove)
+            await self._journals.evict(run)
         return True
 
-    async def forget(self, run: str) -> None:
-        """As `EventLogs.forget`."""
+    async def delete(self, run: str) -> None:
+        """Implement `EventLogs.delete`: `clear` has deleted everything."""
 
     async def tokens(self, run: str) -> tuple[int, int]:
-        """As `EventLogs.tokens`."""
-        return await self._mended(run, lambda log: log.tokens())
+        """Implement `EventLogs.tokens`."""
+        return await self._with_repair(run, lambda log: log.tokens())
 
-    async def _mended(self, run: str, work: Callable[[EventLog], Found]) -> Found:
-        """What `work` gives; where the log turns out to be damaged, once it is mended."""
-        log = await self._shelf.open(run)
+    async def _with_repair(self, run: str, work: Callable[[EventLog], Result]) -> Result:
+        """Return the result of `work`; if the log is damaged, repair it and retry once."""
+        log = await self._journals.open(run)
         try:
-            return await off(lambda: work(log))
-        except Damaged:
-            async with self._shelf.hold(run):
-                lost = await off(lambda: mend_files(self._shelf.place(run)))
-                await self._shelf.drop(run)
-        logger.error("a damaged event log was mended", run=run, lost=lost)
-        again = await self._shelf.open(run)
+            return await run_in_thread(lambda: work(log))
+        except JournalDamaged:
+            async with self._journals.lock(run):
+                lost = await run_in_thread(lambda: repair_files(self._journals.directory(run)))
+                await self._journals.evict(run)
+        logger.error("a damaged event log was repaired", run=run, lost=lost)
+        repaired = await self._journals.open(run)
         try:
-            return await off(lambda: work(again))
-        except Damaged as error:
+            return await run_in_thread(lambda: work(repaired))
+        except JournalDamaged as error:
             raise StoreUnavailable(f"the log of {run} is damaged") from error
 
 
-def whole(lines: list[bytes]) -> list[bytes]:
-    """The lines, all of which are records. Raises Damaged."""
+def check_records(lines: list[bytes]) -> list[bytes]:
+    """Return the lines, after checking that all are records. Raises JournalDamaged."""
     for line in lines:
         record(line)
     return lines

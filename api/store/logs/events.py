@@ -1,7 +1,7 @@
-"""The events of runs, as readers see them. Called by the event stream, run logs and the pods' routes.
+"""Events of runs as readers see them. Called by the event stream, run logs and the pods' routes.
 
-A replay is exactly: run.started (id 1, from the claim), what the run said, and one terminal event (from the
-row, the last id + 1). A run that was never claimed has its terminal event alone, with id 1.
+A replay consists of run.started (id 1, from the claim), the runner's events, and one terminal event (from the
+row, the last id + 1). A run that was never claimed has only its terminal event, with id 1.
 """
 
 from collections import OrderedDict
@@ -14,20 +14,20 @@ from typing import Any
 from sqlalchemy import select
 
 from api.store.errors import Missing
-from api.store.logs.event_logs import EventLogs, Held
+from api.store.logs.event_logs import EventLogs, EventLogWriter
 from api.store.logs.journal import Record
 from api.store.sql.database import Database
-from api.store.sql.notifier import Signals
+from api.store.sql.notifier import Notifier
 from api.store.sql.schema import claims, runs
 from crds import names
 from crds.times import format_time
 
-HEADS = 1000
+MAX_CACHED_BOUNDS = 1000
 
 
 @dataclass(frozen=True)
 class Event:
-    """One event. `data` holds `run_id` and `timestamp` already; `id` counts from 1 without gaps."""
+    """One event. `data` includes `run_id` and `timestamp`; `id` counts from 1 without gaps."""
 
     id: int
     type: str
@@ -36,9 +36,9 @@ class Event:
 
 @dataclass(frozen=True)
 class EventPage:
-    """Events after a position. `ended`: nothing will ever follow these. `mark` is for `Events.wait`.
+    """Events after a position. `ended`: no more events follow. `mark` is for `Events.wait`.
 
-    `total` is the greatest id there is now.
+    `total` is the greatest current id.
     """
 
     events: tuple[Event, ...]
@@ -48,96 +48,96 @@ class EventPage:
 
 
 @dataclass(frozen=True)
-class Head:
-    """What the index knows of a run's events: its first one, if it was claimed, and its last, if it ended."""
+class EventBounds:
+    """The events that the index stores: the first one, if the run was claimed; the last one, if it ended."""
 
     started: Event | None
     terminal: Event | None
 
 
-def replay(head: Head, records: list[Record], after: int, limit: int) -> list[Event]:
-    """The events with ids above `after`, at most `limit`; `records` begin after `said_after(after)`."""
-    found: list[Event] = []
-    if head.started:
+def replay(bounds: EventBounds, records: list[Record], after: int, limit: int) -> list[Event]:
+    """Return at most `limit` events with ids above `after`; `records` start after `records_before(after)`."""
+    events: list[Event] = []
+    if bounds.started:
         if after == 0:
-            found.append(head.started)
+            events.append(bounds.started)
         first = max(after, 1) + 1
-        found.extend(Event(first + index, record["t"], record["d"]) for index, record in enumerate(records))
-    reached = found[-1].id if found else after
-    if head.terminal and reached == head.terminal.id - 1:
-        found.append(head.terminal)
-    return found[:limit]
+        events.extend(Event(first + index, record["t"], record["d"]) for index, record in enumerate(records))
+    reached = events[-1].id if events else after
+    if bounds.terminal and reached == bounds.terminal.id - 1:
+        events.append(bounds.terminal)
+    return events[:limit]
 
 
-def said_after(after: int) -> int:
-    """How many records precede the event that follows id `after`: record n is event n + 1."""
+def records_before(after: int) -> int:
+    """Return how many records precede the event that follows id `after`: record n is event n + 1."""
     return max(after - 1, 0)
 
 
 class Events:
     """The events of all runs of one namespace."""
 
-    def __init__(self, database: Database, namespace: str, logs: EventLogs, signals: Signals) -> None:
+    def __init__(self, database: Database, namespace: str, logs: EventLogs, notifier: Notifier) -> None:
         self._database = database
         self._namespace = namespace
-        self._heads: OrderedDict[str, Head] = OrderedDict()
+        self._bounds: OrderedDict[str, EventBounds] = OrderedDict()
         self._logs = logs
-        self._signals = signals
+        self._notifier = notifier
 
-    def hold(self, run: str) -> AbstractAsyncContextManager[Held]:
-        """The run's log, to write to: nobody else holds it meanwhile. Raises StoreUnavailable."""
-        return self._logs.hold(run)
+    def open_writer(self, run: str) -> AbstractAsyncContextManager[EventLogWriter]:
+        """Open a run's log for writing, exclusively. Raises StoreUnavailable."""
+        return self._logs.open_writer(run)
 
     async def seq(self, run: str) -> int:
-        """The greatest of the runner's own numbers that is stored."""
+        """Return the greatest of the runner's numbers that is stored."""
         return await self._logs.seq(run)
 
     async def read(self, run: str, after: int, limit: int) -> EventPage:
-        """Up to `limit` events with ids above `after`. Raises Missing for an unknown run."""
-        mark = self._signals.mark
-        # The head first: where it tells the end, the log is complete; where not, the end is told next time.
-        head = await self._head(run, mark)
-        if head.started is None:
+        """Return up to `limit` events with ids above `after`. Raises Missing for an unknown run."""
+        mark = self._notifier.mark
+        # Bounds first: if they include the end, the log is complete; if not, the next read returns the end.
+        bounds = await self._read_bounds(run, mark)
+        if bounds.started is None:
             total = 0
             records: list[Record] = []
         else:
-            told = head.terminal.id - 2 if head.terminal else None
-            said, records = await self._logs.read(run, said_after(after), limit, told)
-            total = 1 + said
-        events = replay(head, records, after, limit)
-        if head.terminal:
-            total = head.terminal.id
+            final_count = bounds.terminal.id - 2 if bounds.terminal else None
+            record_count, records = await self._logs.read(run, records_before(after), limit, final_count)
+            total = 1 + record_count
+        events = replay(bounds, records, after, limit)
+        if bounds.terminal:
+            total = bounds.terminal.id
         last = events[-1].id if events else after
-        return EventPage(tuple(events), head.terminal is not None and last >= head.terminal.id, mark, total)
+        return EventPage(
+            tuple(events), bounds.terminal is not None and last >= bounds.terminal.id, mark, total
+        )
 
     async def tokens(self, run: str) -> tuple[int, int]:
-        """The prompt and completion tokens that a run told of."""
+        """Return the prompt and completion tokens that a run reported."""
         return await self._logs.tokens(run)
 
-    def listen(self, run: str, mark: int, heard: Callable[[], None]) -> None:
-        """Calls `heard` whenever something happened to the run, at once if it did since `mark`.
+    def listen(self, run: str, mark: int, callback: Callable[[], None]) -> None:
+        """Call `callback` at every change of the run, and immediately if it has changed since `mark`.
 
-        One listens to a run at a time (`api.streaming.fanout`), until `unlisten`.
+        A run has one listener at a time (`api.streaming.fanout`), until `unlisten`.
         """
-        self._signals.listen(run, heard)
-        if self._signals.since(run, mark):
-            heard()
+        self._notifier.listen(run, callback)
+        if self._notifier.changed_since(run, mark):
+            callback()
 
     def unlisten(self, run: str) -> None:
-        """Ends what `listen` began."""
-        self._signals.unlisten(run)
+        """Undo `listen`."""
+        self._notifier.unlisten(run)
 
     async def wait(self, run: str, mark: int, timeout: float) -> None:
-        """Returns at once if something happened to the run since `mark`, else when it does or after
-        `timeout` seconds.
-        """
-        await self._signals.wait(run, mark, timeout)
+        """Return as soon as the run has changed since `mark`, or after `timeout` seconds."""
+        await self._notifier.wait(run, mark, timeout)
 
-    async def _head(self, run: str, mark: int) -> Head:
-        known = self._heads.get(run)
-        if known:
-            self._heads.move_to_end(run)
-            return known
+    async def _read_bounds(self, run: str, mark: int) -> EventBounds:
+        cached = self._bounds.get(run)
+        if cached:
+            self._bounds.move_to_end(run)
+            return cached
         query = (
             select(runs.c.terminal, runs.c.terminal_id, claims.c.granted_at, claims.c.answer)
             .outerjoin(claims, (claims.c.namespace == runs.c.namespace) & (claims.c.run == runs.c.name))
@@ -147,32 +147,34 @@ class Events:
             row = (await connection.execute(query)).one_or_none()
         if row is None:
             raise Missing(f"there is no run {names.id_of(run)}", "run")
-        head = Head(
+        bounds = EventBounds(
             started=None if row.granted_at is None else started(run, row.granted_at, row.answer),
             terminal=None
             if row.terminal is None
             else Event(row.terminal_id, row.terminal["type"], row.terminal["data"]),
         )
-        # What changed while we read is read again by the next one; what another replica may change, too.
-        if (self._signals.alone or head.terminal) and not self._signals.since(f"head/{run}", mark):
-            self._heads[run] = head
-            if len(self._heads) > HEADS:
-                self._heads.popitem(last=False)
-        return head
+        # Not cached if it changed during the read, or if another replica may change it.
+        if (self._notifier.single_process or bounds.terminal) and not self._notifier.changed_since(
+            f"head/{run}", mark
+        ):
+            self._bounds[run] = bounds
+            if len(self._bounds) > MAX_CACHED_BOUNDS:
+                self._bounds.popitem(last=False)
+        return bounds
 
-    def told(self, run: str) -> None:
-        """Something was appended to the run's log."""
-        self._signals.ring(run)
+    def notify_appended(self, run: str) -> None:
+        """Notify readers that the run's log has new records."""
+        self._notifier.notify(run)
 
-    def turned(self, run: str) -> None:
-        """The run was claimed, has ended, or is no longer shown."""
-        self._heads.pop(run, None)
-        self._signals.ring(f"head/{run}")
-        self._signals.ring(run)
+    def notify_state_changed(self, run: str) -> None:
+        """Notify readers that the run was claimed, ended, or is no longer shown."""
+        self._bounds.pop(run, None)
+        self._notifier.notify(f"head/{run}")
+        self._notifier.notify(run)
 
 
 def started(run: str, granted_at: datetime, answer: Mapping[str, Any]) -> Event:
-    """The first event of a claimed run."""
+    """Return the first event of a claimed run."""
     data = {
         "run_id": names.id_of(run),
         "timestamp": format_time(granted_at),

@@ -1,6 +1,7 @@
-"""How a sealed log is kept: its lines in blocks, each a gzip member of its own. Pure.
+"""Format of a sealed log: its lines in blocks, each a separate gzip member. Pure.
 
-Any part of it can be read without the rest, and `zcat` reads the whole. Called by `api.store.logs.event_archive`.
+Any block can be read without the others, and `zcat` reads the whole file. Called by
+`api.store.logs.event_archive`.
 """
 
 import gzip
@@ -10,21 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-BLOCK = 256 * 1024
-"""Bytes of lines after which a block is full."""
+BLOCK_BYTES = 256 * 1024
+"""Bytes of lines that fill a block."""
 
 
 @dataclass(frozen=True)
-class Block:
-    """Some lines, packed."""
+class LogBlock:
+    """A number of compressed lines."""
 
     count: int
     data: bytes
 
 
 @dataclass(frozen=True)
-class Span:
-    """A block's place: the number of the line before its first, how many lines, and which bytes."""
+class BlockSpan:
+    """The position of a block: lines before it, its lines, and its byte range."""
 
     before: int
     count: int
@@ -32,46 +33,46 @@ class Span:
     end: int
 
 
-class Packer:
-    """Takes lines, gives blocks. The same lines always give the same blocks."""
+class BlockPacker:
+    """Packer of lines into blocks. The same lines always produce the same blocks."""
 
     def __init__(self) -> None:
         self._lines: list[bytes] = []
         self._size = 0
 
-    def take(self, lines: Sequence[bytes]) -> list[Block]:
-        """The blocks that these lines fill."""
+    def add(self, lines: Sequence[bytes]) -> list[LogBlock]:
+        """Add lines; return the blocks that they fill."""
         full = []
         for line in lines:
             self._lines.append(line)
             self._size += len(line)
-            if self._size >= BLOCK:
-                full += self.rest()
+            if self._size >= BLOCK_BYTES:
+                full += self.flush()
         return full
 
-    def rest(self) -> list[Block]:
-        """What is left, as the last block."""
+    def flush(self) -> list[LogBlock]:
+        """Return the remaining lines as the last block."""
         if not self._lines:
             return []
-        block = Block(len(self._lines), gzip.compress(b"".join(self._lines), 6, mtime=0))
+        block = LogBlock(len(self._lines), gzip.compress(b"".join(self._lines), 6, mtime=0))
         self._lines, self._size = [], 0
         return [block]
 
 
 def unpack(data: bytes) -> list[bytes]:
-    """The lines of a block. Raises ValueError where it is none."""
+    """Return the lines of a block. Raises ValueError if it is damaged."""
     try:
         return zlib.decompress(data, 31).splitlines(keepends=True)
     except zlib.error as error:
         raise ValueError(f"the archive of a log is damaged: {error}") from error
 
 
-def spans(blocks: Sequence[Sequence[int]], after: int) -> list[Span]:
-    """The places of blocks that have lines behind number `after`; `blocks`: how many lines and bytes each."""
+def spans(blocks: Sequence[Sequence[int]], after: int) -> list[BlockSpan]:
+    """Return the positions of blocks with lines after number `after`; `blocks`: lines and bytes of each."""
     numbers = [0, *accumulate(count for count, _ in blocks)]
-    places = [0, *accumulate(size for _, size in blocks)]
+    offsets = [0, *accumulate(size for _, size in blocks)]
     first = bisect_right(numbers, after) - 1
     return [
-        Span(numbers[index], blocks[index][0], places[index], places[index + 1])
+        BlockSpan(numbers[index], blocks[index][0], offsets[index], offsets[index + 1])
         for index in range(first, len(blocks))
     ]

@@ -1,7 +1,6 @@
-"""The open journals of a process: one object per journal, one writer at a time, the least used closed.
+"""Cache of open journals: one object per journal, one writer at a time, least recently used evicted first.
 
-Called by event logs and build logs. A journal holds no open file, so closing one
-means forgetting what was learned when it was opened.
+Called by event logs and build logs. A journal keeps no file open: evicting one only discards cached state.
 """
 
 import asyncio
@@ -13,92 +12,94 @@ from typing import Generic, TypeVar
 
 from api.store.errors import StoreUnavailable
 
-Book = TypeVar("Book")
-OPEN = 2000
-"""Journals remembered at once."""
-PATIENCE = 3.0
-"""Seconds to wait for another one who writes to the same journal."""
+Opened = TypeVar("Opened")
+MAX_OPEN_JOURNALS = 2000
+"""Journals kept in memory."""
+LOCK_TIMEOUT_SECONDS = 3.0
+"""Wait for another writer of the same journal."""
 
 
-class Shelf(Generic[Book]):
-    """Journals by name, each wrapped in what its kind adds to it (`Book`)."""
+class OpenJournals(Generic[Opened]):
+    """Journals by name, each wrapped in the type of its kind (`Opened`)."""
 
-    def __init__(self, directory: Path, open_book: Callable[[Path], Book]) -> None:
+    def __init__(self, directory: Path, open_journal: Callable[[Path], Opened]) -> None:
         self._directory = directory
-        self._open_book = open_book
-        self._books: OrderedDict[str, Book] = OrderedDict()
-        self._opening: dict[str, asyncio.Task[Book]] = {}
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+        self._open_journal = open_journal
+        self._open_journals: OrderedDict[str, Opened] = OrderedDict()
+        self._opening: dict[str, asyncio.Task[Opened]] = {}
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
-    async def hold(self, name: str) -> AsyncIterator[Book]:
-        """The journal, to write to: nobody else holds it meanwhile. Raises StoreUnavailable."""
-        lock, waiting = self._turns.get(name, (asyncio.Lock(), 0))
-        self._turns[name] = (lock, waiting + 1)
+    async def lock(self, name: str) -> AsyncIterator[Opened]:
+        """Open the journal for writing, exclusively. Raises StoreUnavailable."""
+        lock, waiting = self._locks.get(name, (asyncio.Lock(), 0))
+        self._locks[name] = (lock, waiting + 1)
         try:
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(LOCK_TIMEOUT_SECONDS):
                     await lock.acquire()
             except TimeoutError as error:
                 raise StoreUnavailable(f"the log of {name} is busy; try again") from error
             try:
                 yield await self.open(name)
             except (StoreUnavailable, asyncio.CancelledError):
-                # What a write that failed or was given up left on the disk is found out by opening it again.
-                self._books.pop(name, None)
+                # A failed or canceled write may have left bytes on disk: opening it again detects them.
+                self._open_journals.pop(name, None)
                 raise
             finally:
                 lock.release()
         finally:
-            lock, waiting = self._turns[name]
+            lock, waiting = self._locks[name]
             if waiting == 1:
-                del self._turns[name]
+                del self._locks[name]
             else:
-                self._turns[name] = (lock, waiting - 1)
+                self._locks[name] = (lock, waiting - 1)
 
-    async def open(self, name: str) -> Book:
-        """The journal, to read from."""
-        book = self._books.get(name)
-        if book is None:
+    async def open(self, name: str) -> Opened:
+        """Open the journal for reading."""
+        journal = self._open_journals.get(name)
+        if journal is None:
             task = self._opening.get(name)
             if task is None:
                 task = self._opening[name] = asyncio.create_task(self._open(name))
                 task.add_done_callback(lambda _: self._opening.pop(name, None))
             return await asyncio.shield(task)
-        self._books.move_to_end(name)
-        return book
+        self._open_journals.move_to_end(name)
+        return journal
 
-    async def _open(self, name: str) -> Book:
-        """Once at a time: opening a journal cuts a torn end, which may be what is just being written."""
-        book = self._books[name] = await off(lambda: self._open_book(self.place(name)))
-        while len(self._books) > OPEN:
-            oldest = next(iter(self._books))
-            if oldest in self._turns:
+    async def _open(self, name: str) -> Opened:
+        """Open a journal, once at a time: opening cuts a torn end, which another opener may be writing."""
+        journal = self._open_journals[name] = await run_in_thread(
+            lambda: self._open_journal(self.directory(name))
+        )
+        while len(self._open_journals) > MAX_OPEN_JOURNALS:
+            oldest = next(iter(self._open_journals))
+            if oldest in self._locks:
                 break
-            del self._books[oldest]
-        return book
+            del self._open_journals[oldest]
+        return journal
 
-    async def drop(self, name: str) -> None:
-        """Forgets the journal's object."""
-        self._books.pop(name, None)
+    async def evict(self, name: str) -> None:
+        """Evict the journal's object from the cache."""
+        self._open_journals.pop(name, None)
 
-    def place(self, name: str) -> Path:
-        """The journal's directory. Names end randomly: their last two letters spread them."""
+    def directory(self, name: str) -> Path:
+        """Return the journal's directory. Names end randomly: their last two letters spread them."""
         return self._directory / name[-2:] / name
 
 
-async def off(work: Callable[[], Book]) -> Book:
-    """Runs blocking disk work in a thread; an error of the disk becomes StoreUnavailable.
+async def run_in_thread(work: Callable[[], Opened]) -> Opened:
+    """Run blocking disk work in a thread; turn OSError into StoreUnavailable.
 
-    Who gives up waits for its end all the same: nobody else may write while a thread still does.
+    A canceled caller still waits for its end: no other writer may start while the thread writes.
     """
-    working = asyncio.get_running_loop().run_in_executor(None, work)
+    future = asyncio.get_running_loop().run_in_executor(None, work)
     try:
-        return await asyncio.shield(working)
+        return await asyncio.shield(future)
     except asyncio.CancelledError:
-        await asyncio.wait((working,))
-        if not working.cancelled():
-            working.exception()
+        await asyncio.wait((future,))
+        if not future.cancelled():
+            future.exception()
         raise
     except OSError as error:
         raise StoreUnavailable(f"the disk cannot answer: {error}") from error

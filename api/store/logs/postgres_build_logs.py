@@ -1,37 +1,37 @@
-"""Build logs in PostgreSQL: any replica appends to them and reads them. Opened by `api.store.store`."""
+"""Build logs in PostgreSQL: any replica appends and reads. Opened by `api.store.store`."""
 
 from collections.abc import Sequence
 
-from api.store.logs.build_logs import MAX_RECORDS, BuildLogs, Chunk, following
+from api.store.logs.build_logs import MAX_RECORDS, BuildLogs, Chunk, new_chunks
 from api.store.logs.journal import Record
-from api.store.logs.postgres_journals import Tables
-from api.store.sql.notifier import Signals
-from api.store.sql.postgres.database import Postgres
+from api.store.logs.postgres_journals import JournalTables
+from api.store.sql.notifier import Notifier
+from api.store.sql.postgres.database import PostgresDatabase
 
-AT_ONCE = 5000
-"""Chunks deleted in one transaction."""
+CHUNKS_PER_DELETE = 5000
+"""Chunks deleted per transaction."""
 
 
-class TableBuildLogs(BuildLogs):
-    """Build logs as rows."""
+class PostgresBuildLogs(BuildLogs):
+    """Build logs as rows of PostgreSQL."""
 
-    def __init__(self, database: Postgres, namespace: str, signals: Signals) -> None:
-        super().__init__(signals)
+    def __init__(self, database: PostgresDatabase, namespace: str, notifier: Notifier) -> None:
+        super().__init__(notifier)
         self._database = database
         self._namespace = namespace
-        self._tables = Tables(namespace, "build")
+        self._tables = JournalTables(namespace, "build")
 
     async def append(self, deployment: str, pod: str, container: str, chunks: Sequence[Chunk]) -> int:
-        """As `BuildLogs.append`."""
-        async with self._database.alone(f"build/{self._namespace}/{deployment}") as connection:
+        """Implement `BuildLogs.append`."""
+        async with self._database.locked(f"build/{self._namespace}/{deployment}") as connection:
             head = await self._tables.head(connection, deployment)
-            who = f"{pod}/{container}"
-            known = head.state.get(who, 0)
-            last, fresh = following(pod, container, chunks, known, MAX_RECORDS - head.last)
-            if last > known:
-                await self._tables.append(connection, deployment, fresh, {**head.state, who: last})
+            container_key = f"{pod}/{container}"
+            stored = head.state.get(container_key, 0)
+            last, fresh = new_chunks(pod, container, chunks, stored, MAX_RECORDS - head.last)
+            if last > stored:
+                await self._tables.append(connection, deployment, fresh, {**head.state, container_key: last})
         if fresh:
-            self._signals.ring(deployment)
+            self._notifier.notify(deployment)
         return last
 
     async def _read(self, deployment: str, after: int, limit: int) -> list[Record]:
@@ -39,10 +39,10 @@ class TableBuildLogs(BuildLogs):
             return await self._tables.read(connection, deployment, after, limit)
 
     async def remove(self, deployment: str) -> None:
-        """As `BuildLogs.remove`."""
+        """Implement `BuildLogs.remove`."""
         done = False
         while not done:
-            async with self._database.alone(f"build/{self._namespace}/{deployment}") as connection:
-                done = await self._tables.shrink(connection, deployment, AT_ONCE)
+            async with self._database.locked(f"build/{self._namespace}/{deployment}") as connection:
+                done = await self._tables.delete_batch(connection, deployment, CHUNKS_PER_DELETE)
                 if done:
                     await self._tables.remove(connection, deployment)

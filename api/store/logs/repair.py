@@ -1,7 +1,7 @@
-"""Mends a log that the disk gave back otherwise than it was written.
+"""Repair of logs whose bytes on disk were damaged.
 
-What is readable is kept, with its numbers, and a line that says so stands where others are missing. Pure but
-for `mend_files`. Called by event logs, build logs and `api.store.logs.event_archive`.
+Keeps readable records with their numbers and inserts a line for each lost one. Pure except for
+`repair_files`. Called by event logs, build logs and `api.store.logs.event_archive`.
 """
 
 import json
@@ -19,8 +19,8 @@ LOST = "an event that was here cannot be read any more: its place on the disk is
 
 
 @dataclass
-class Mending:
-    """What is known of a log so far: the runner's last number, how many records, how many are lost."""
+class LogRepair:
+    """The state of a repair: the runner's last number, how many records so far, how many of them are lost."""
 
     run: str
     seq: int = 0
@@ -28,14 +28,14 @@ class Mending:
     lost: int = 0
     _time: str = field(default="1970-01-01T00:00:00Z")
 
-    def take(self, line: bytes) -> list[bytes]:
-        """The lines that stand for one as it was read."""
+    def repair_line(self, line: bytes) -> list[bytes]:
+        """Return the lines that replace one as read."""
         if not is_record(line):
             return []
-        found: Record = json.loads(line)
-        number = found.get("s")
-        self._time = str((found.get("d") or {}).get("timestamp") or self._time)
-        # The runner's numbers have no gaps: this tells how many events there were.
+        record: Record = json.loads(line)
+        number = record.get("s")
+        self._time = str((record.get("d") or {}).get("timestamp") or self._time)
+        # The runner's numbers have no gaps: a jump tells how many events are lost.
         gap = self.gap(max(0, number - self.seq - 1), True) if isinstance(number, int) else []
         if isinstance(number, int):
             self.seq = number
@@ -43,7 +43,7 @@ class Mending:
         return [*gap, line]
 
     def gap(self, missing: int, numbered: bool = False) -> list[bytes]:
-        """The lines that stand for `missing` events."""
+        """Return the lines that replace `missing` events."""
         self.lost += missing
         self.count += missing
         return [self._lost(self.seq + step if numbered else None) for step in range(1, missing + 1)]
@@ -59,11 +59,11 @@ class Mending:
         return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
-class BuildMending(Mending):
-    """The same of a build log, whose chunks have numbers of their own in each container."""
+class BuildLogRepair(LogRepair):
+    """The repair of a build log, whose chunks are numbered per container."""
 
-    def take(self, line: bytes) -> list[bytes]:
-        """As `Mending.take`."""
+    def repair_line(self, line: bytes) -> list[bytes]:
+        """Implement `LogRepair.repair_line`."""
         if not is_record(line):
             return []
         self.count += 1
@@ -73,37 +73,39 @@ class BuildMending(Mending):
         return json.dumps({"p": "", "c": "", "s": 0, "t": LOST_TEXT}).encode() + b"\n"
 
 
-def mend(mending: Mending, lines: Iterable[bytes], up_to: int | None, upcoming: int | None) -> list[bytes]:
-    """The lines of a segment, mended.
+def repair_lines(
+    repair: LogRepair, lines: Iterable[bytes], last_number: int | None, next_seq: int | None
+) -> list[bytes]:
+    """Return the repaired lines of a segment.
 
-    `up_to` is the number of its last record, where that is known, `upcoming` the first of the runner's
-    numbers behind it.
+    `last_number` is the number of its last record, if known; `next_seq` the first of the runner's numbers in
+    later segments.
     """
-    found: list[bytes] = []
+    repaired: list[bytes] = []
     damaged = None
     for line in lines:
-        taken = mending.take(line)
-        if not taken and damaged is None:
-            damaged = len(found)
-        found.extend(taken)
-    missing = 0 if up_to is None else max(0, up_to - mending.count)
-    numbered = min(missing, max(0, upcoming - mending.seq - 1)) if upcoming else 0
-    found += mending.gap(numbered, True)
-    mending.seq += numbered
-    place = len(found) if damaged is None else damaged
-    found[place:place] = mending.gap(missing - numbered)
-    return found
+        replacement = repair.repair_line(line)
+        if not replacement and damaged is None:
+            damaged = len(repaired)
+        repaired.extend(replacement)
+    missing = 0 if last_number is None else max(0, last_number - repair.count)
+    numbered = min(missing, max(0, next_seq - repair.seq - 1)) if next_seq else 0
+    repaired += repair.gap(numbered, True)
+    repair.seq += numbered
+    position = len(repaired) if damaged is None else damaged
+    repaired[position:position] = repair.gap(missing - numbered)
+    return repaired
 
 
-def mend_files(directory: Path, kind: type[Mending] = Mending) -> int:
-    """Mends the segments in a directory, each in one step; gives how many lines are lost. Raises OSError."""
-    mending = kind(directory.name)
+def repair_files(directory: Path, kind: type[LogRepair] = LogRepair) -> int:
+    """Repair the segments in a directory, each atomically; return how many lines are lost. Raises OSError."""
+    repair = kind(directory.name)
     paths = sorted(directory.glob("*.log"))
-    for place, path in enumerate(paths):
-        behind = paths[place + 1 :]
+    for index, path in enumerate(paths):
+        later = paths[index + 1 :]
         with path.open("rb") as file:
             before = file.readlines()
-        after = mend(mending, before, int(behind[0].stem) - 1 if behind else None, _first_number(behind))
+        after = repair_lines(repair, before, int(later[0].stem) - 1 if later else None, _first_number(later))
         if after != before:
             new = path.with_suffix(".new")
             with new.open("wb") as file:
@@ -111,7 +113,7 @@ def mend_files(directory: Path, kind: type[Mending] = Mending) -> int:
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(path)
-    return mending.lost
+    return repair.lost
 
 
 def _first_number(paths: list[Path]) -> int | None:

@@ -1,4 +1,4 @@
-"""Column types of the index: moments as microseconds, JSON, texts. Called by `api.store.sql.schema`."""
+"""Column types of the index: timestamps in microseconds, JSON, text. Called by `api.store.sql.schema`."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,50 +13,50 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Moment(TypeDecorator[datetime]):
-    """A moment in UTC, kept as whole microseconds since 1970 so that every engine sorts it alike."""
+    """A UTC timestamp, stored as whole microseconds since 1970: every engine sorts it the same way."""
 
     impl = BigInteger
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
-        """The number that is stored."""
+        """Return the stored number."""
         return None if value is None else (value - _EPOCH) // _MICROSECOND
 
     def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
-        """The moment that was stored."""
+        """Return the timestamp of a stored number."""
         return None if value is None else _EPOCH + int(value) * _MICROSECOND
 
 
 def moment(value: datetime) -> BindParameter[datetime]:
-    """A moment within an expression, where the engine's own idea of a time would be written otherwise."""
+    """Return a timestamp for an expression, in the stored form instead of the engine's own time type."""
     return literal(value, Moment())
 
 
 def json_column() -> JSON:
-    """JSON whose None is the column's NULL."""
+    """Return a JSON type that stores None as NULL."""
     return JSON(none_as_null=True)
 
 
 class _PostgresText(TypeDecorator[str]):
-    """A text of any characters, as PostgreSQL can keep it."""
+    """Text of any characters, in the form that PostgreSQL can store."""
 
     impl = String
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """The text that is stored."""
-        return None if value is None else postgres_text.keep(value)
+        """Return the stored text."""
+        return None if value is None else postgres_text.encode(value)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> str | None:
-        """The text that was stored."""
-        return None if value is None else postgres_text.give(value)
+        """Return the original text."""
+        return None if value is None else postgres_text.decode(value)
 
 
 def text() -> String:
-    """A text of any characters."""
+    """Return a type for text of any characters."""
     return String().with_variant(_PostgresText(), "postgresql")
 
 
 def integer() -> Integer:
-    """An integer of 64 bits: SQLite's own always has them."""
+    """Return a 64-bit integer type: SQLite integers always are."""
     return Integer().with_variant(BigInteger(), "postgresql")

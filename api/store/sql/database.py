@@ -1,9 +1,8 @@
-"""The index's connections, whichever engine is behind them. Called by the nouns of `api.store.index`.
+"""Database interface of the index, independent of the engine. Called by the tables of `api.store.index`.
 
-`api.store.sql.sqlite` is the default, `api.store.sql.postgres.database` the one for several replicas.
-With both, a writing transaction is alone among the writing ones of the
-installation, and sees all that those before it did: whoever reads and then writes
-in one needs no other lock. Readers never wait for it.
+`api.store.sql.sqlite` is the default, `api.store.sql.postgres.database` serves several replicas. In both, a
+writing transaction excludes all other writing ones of the installation and sees everything committed before
+it: a transaction that reads and then writes needs no other lock. Readers never wait for it.
 """
 
 import asyncio
@@ -15,53 +14,53 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.errors import StoreUnavailable
 from api.store.sql.schema import sequences
-from api.store.sql.upsert import adding
+from api.store.sql.upsert import increment_statement
 
 
 class Database(ABC):
-    """Transactions that read, and transactions that write."""
+    """Reading and writing transactions."""
 
     @abstractmethod
     def read(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        """A connection whose queries all see one commit. Raises StoreUnavailable."""
+        """Open a connection whose queries all see one commit. Raises StoreUnavailable."""
 
     @abstractmethod
     def write(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        """The writing connection, in a transaction that is on disk when the block is left.
+        """Open the writing connection, in a transaction that is on disk when the block ends.
 
-        Raises StoreUnavailable, with nothing changed.
+        Raises StoreUnavailable; nothing is changed then.
         """
 
     def brief_read(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        """As `read`, for statements that each touch few rows, found by an index: they may stop all others."""
+        """Same as `read`, for statements that each touch few indexed rows: they may block the event loop."""
         return self.read()
 
     def brief_write(self, durable: bool = True) -> AbstractAsyncContextManager[AsyncConnection]:
-        """As `write`, for such statements. What is not `durable` may be lost with the machine's power, and
-        then with it what came after it: it must be found again by itself.
+        """Same as `write`, for such statements. A transaction that is not `durable`, and all later ones that
+        are not, may be lost on power failure: use it only for data that is restored automatically.
         """
         return self.write()
 
     @property
     def generation(self) -> int | None:
-        """A number that is another one after every change, or None: while one is made, or where others make
-        changes too. What was read from beginning to end within one generation still holds in it.
+        """A number that changes with every commit; None during a write, or if other processes also write.
+        Data read entirely within one generation stays valid in it.
         """
         return None
 
     @abstractmethod
     async def close(self) -> None:
-        """Closes all connections."""
+        """Close all connections."""
 
     async def ready(self) -> None:
-        """Returns if the index can be written. Raises StoreUnavailable."""
+        """Return if the index can be written. Raises StoreUnavailable."""
         async with self.write() as connection:
             await _count(connection, "", "ready")
 
 
 @asynccontextmanager
-async def turn(lock: asyncio.Lock, seconds: float) -> AsyncIterator[None]:
-    """This process's turn to write, waited for in order. Raises StoreUnavailable after `seconds`."""
+async def hold_write_lock(lock: asyncio.Lock, seconds: float) -> AsyncIterator[None]:
+    """Hold the write lock of this process, acquired in order. Raises StoreUnavailable after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             await lock.acquire()
@@ -74,11 +73,11 @@ async def turn(lock: asyncio.Lock, seconds: float) -> AsyncIterator[None]:
 
 
 async def next_ord(connection: AsyncConnection, namespace: str) -> int:
-    """The next order number of the namespace, within the caller's transaction."""
+    """Return the next order number of the namespace, within the caller's transaction."""
     return await _count(connection, namespace, "ord")
 
 
 async def _count(connection: AsyncConnection, namespace: str, name: str) -> int:
-    statement = adding(connection.dialect.name, sequences, "value")
-    given = {"namespace": namespace, "name": name, "step": 1}
-    return int((await connection.execute(statement, given)).scalar_one())
+    statement = increment_statement(connection.dialect.name, sequences, "value")
+    parameters = {"namespace": namespace, "name": name, "step": 1}
+    return int((await connection.execute(statement, parameters)).scalar_one())

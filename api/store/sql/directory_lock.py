@@ -1,4 +1,4 @@
-"""One process per directory: journals and the order of events have one writer. Called by `Store.open`."""
+"""Lock of the store's directory: journals and event order need a single writer. Called by `Store.open`."""
 
 import fcntl
 import os
@@ -8,10 +8,10 @@ from api.store.errors import StoreUnavailable
 
 
 class DirectoryLock:
-    """Held from when it is made until `release`, or until the process is gone, however it goes."""
+    """A lock held from construction until `release`, or until the process ends in any way."""
 
     def __init__(self, directory: Path) -> None:
-        """Takes the lock. Raises StoreUnavailable where another process has it, OSError."""
+        """Take the lock. Raises StoreUnavailable if another process holds it, OSError."""
         directory.mkdir(parents=True, exist_ok=True)
         self._descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -23,7 +23,7 @@ class DirectoryLock:
             ) from error
 
     def release(self) -> None:
-        """Gives the directory free; a second time is nothing."""
+        """Release the directory; further calls have no effect."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)

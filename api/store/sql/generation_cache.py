@@ -1,37 +1,37 @@
-"""What was read from the index, for as long as nothing in it changes. Called by `api.auth.api_keys` and the claims.
+"""Cache of index reads, valid while the index does not change. Called by `api.auth.api_keys` and the claims.
 
-A generation is the index's (`Database.generation`); where it is not known, nothing is remembered.
+The generation is that of the index (`Database.generation`); while it is unknown, nothing is cached.
 """
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-Question = TypeVar("Question")
-Answer = TypeVar("Answer")
+CacheKey = TypeVar("CacheKey")
+CacheValue = TypeVar("CacheValue")
 
 
-class Lasting(Generic[Question, Answer]):
-    """Answers of the present generation, at most `most`."""
+class GenerationCache(Generic[CacheKey, CacheValue]):
+    """Values read in the current generation, at most `max_entries`."""
 
-    def __init__(self, generation: Callable[[], int | None], most: int) -> None:
+    def __init__(self, generation: Callable[[], int | None], max_entries: int) -> None:
         self._generation = generation
-        self._most = most
-        self._of: int | None = None
-        self._answers: dict[Question, Answer] = {}
+        self._max_entries = max_entries
+        self._cached_generation: int | None = None
+        self._entries: dict[CacheKey, CacheValue] = {}
 
-    def now(self) -> int | None:
-        """The present generation: to be taken before reading, and given to `put`."""
+    def generation(self) -> int | None:
+        """Return the current generation; take it before reading and pass it to `put`."""
         return self._generation()
 
-    def get(self, question: Question) -> Answer | None:
-        """The answer, if nothing has changed since it was read."""
+    def get(self, key: CacheKey) -> CacheValue | None:
+        """Return the value if nothing has changed since it was read."""
         now = self._generation()
-        return self._answers.get(question) if now is not None and now == self._of else None
+        return self._entries.get(key) if now is not None and now == self._cached_generation else None
 
-    def put(self, before: int | None, question: Question, answer: Answer) -> None:
-        """Keeps an answer that was read from the generation `before` on, if it still is that one."""
-        if before is None or before != self._generation():
+    def put(self, read_in: int | None, key: CacheKey, value: CacheValue) -> None:
+        """Cache a value read in the generation `read_in`, if that is still the current one."""
+        if read_in is None or read_in != self._generation():
             return
-        if self._of != before or len(self._answers) >= self._most:
-            self._of, self._answers = before, {}
-        self._answers[question] = answer
+        if self._cached_generation != read_in or len(self._entries) >= self._max_entries:
+            self._cached_generation, self._entries = read_in, {}
+        self._entries[key] = value

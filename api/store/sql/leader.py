@@ -1,4 +1,4 @@
-"""Which replica does what only one is to do. Called by `api.maintenance.loops` through `Store.leader`."""
+"""Leader election between replicas. Called by `api.maintenance.loops` through `Store.leader`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
@@ -7,28 +7,27 @@ Work = Callable[[], Awaitable[None]]
 
 
 class Leader(ABC):
-    """Gives the work to one replica at a time, and to another within seconds once that one is gone."""
+    """Leader election: one replica works at a time; another takes over within seconds of its end."""
 
-    elsewhere = False
-    """Whether another replica was seen to lead."""
+    other_leader_seen = False
+    """Whether another replica is leading."""
 
     leading = False
     """Whether this replica leads, as far as it knows."""
 
     @abstractmethod
     async def lead(self, work: Work) -> None:
-        """Runs `work` while this replica leads, cancelled when it does no longer. Ends when `work` ends.
+        """Run `work` while this replica leads; cancel it on loss of leadership. Return when `work` returns.
 
-        For a moment two may lead, where the old one learns late that it does no longer: what is done must
-        bear that.
+        Two replicas may lead for a moment, if the old one learns late of its loss: `work` must tolerate that.
         """
 
 
-class Alone(Leader):
-    """The only process there is: the store's directory has a lock."""
+class SingleProcessLeader(Leader):
+    """The leader of a store with a single process, which the directory lock guarantees."""
 
     async def lead(self, work: Work) -> None:
-        """As `Leader.lead`."""
+        """Implement `Leader.lead`."""
         self.leading = True
         try:
             await work()

@@ -1,4 +1,4 @@
-"""Brings the index to the present schema. Called by `Store.open`, before any connection of ours."""
+"""Schema migrations of the index. Called by `Store.open`, before it opens any other connection."""
 
 from pathlib import Path
 from typing import Any
@@ -8,45 +8,45 @@ from alembic.config import Config
 from sqlalchemy import BigInteger, Connection, create_engine, event, func, literal, select
 from sqlalchemy.pool import NullPool
 
-from api.store.sql.postgres.engine import dispose, engine, lock_number, translated
+from api.store.sql.postgres.engine import dispose, lock_number, make_engine, translate_errors
 
 SCRIPTS = Path(__file__).parent / "migrations"
 _LOCK = lock_number("migrations")
 
 
 def migrate(path: Path, revision: str = "head") -> None:
-    """Runs the migrations that the SQLite file lacks, in one transaction. Blocks; runs in a thread."""
-    made = create_engine(f"sqlite:///{path}", poolclass=NullPool)
+    """Run the missing migrations of a SQLite file, in one transaction. Blocks; runs in a thread."""
+    sqlite_engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
 
-    # The driver's own transactions begin with the first change of a row, and so leave changes of the schema
-    # outside: a process killed halfway would leave tables that the next start cannot make again.
-    @event.listens_for(made, "connect")
-    def plain(connection: Any, _record: Any) -> None:
+    # The driver's own transactions begin with the first change of a row and exclude schema changes: a process
+    # killed halfway would leave tables that the next start cannot create again.
+    @event.listens_for(sqlite_engine, "connect")
+    def disable_driver_transactions(connection: Any, _record: Any) -> None:
         connection.isolation_level = None
 
-    @event.listens_for(made, "begin")
+    @event.listens_for(sqlite_engine, "begin")
     def begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     try:
-        with made.begin() as connection:
+        with sqlite_engine.begin() as connection:
             _upgrade(connection, revision)
     finally:
-        made.dispose()
+        sqlite_engine.dispose()
 
 
 async def migrate_postgres(url: str, revision: str = "head") -> None:
-    """Runs the migrations that the PostgreSQL database lacks, in one transaction.
+    """Run the missing migrations of a PostgreSQL database, in one transaction.
 
-    Replicas wait for one another. Raises StoreUnavailable.
+    Replicas wait for each other. Raises StoreUnavailable.
     """
-    made = engine(url, 1, bounded=False)
+    postgres_engine = make_engine(url, 1, bounded=False)
     try:
-        async with translated(None), made.begin() as connection:
+        async with translate_errors(None), postgres_engine.begin() as connection:
             await connection.execute(select(func.pg_advisory_xact_lock(literal(_LOCK, BigInteger))))
             await connection.run_sync(_upgrade, revision)
     finally:
-        await dispose(made)
+        await dispose(postgres_engine)
 
 
 def _upgrade(connection: Connection, revision: str) -> None:

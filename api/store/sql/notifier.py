@@ -1,25 +1,24 @@
-"""Waking those who wait for something to happen to a key. Called by event logs, build logs, deployments.
+"""Change notifications by key. Called by event logs, build logs, deployments.
 
-A waiter takes a mark, looks, and waits from the mark on: what happened between
-looking and waiting is not missed.
+A waiter takes a mark, checks the state, then waits from the mark on: it misses no change in the meantime.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 
-REMEMBERED = 10_000
-"""Keys whose last ring is remembered. Of another key it is known that it did not ring since `_forgotten`."""
+MAX_REMEMBERED_KEYS = 10_000
+"""Keys whose last notification is remembered; any other key had none since `_evicted_mark`."""
 
 
-class Signals:
-    """Rings of one process, by key."""
+class Notifier:
+    """Notifications of one process, by key."""
 
-    alone = True
-    """Whether nobody rings but this process, so that what did not ring has not changed."""
+    single_process = True
+    """Whether only this process notifies: a key without a notification is then unchanged."""
 
     def __init__(self) -> None:
-        self._now = self._forgotten = 0
+        self._mark = self._evicted_mark = 0
         self._last: OrderedDict[str, int] = OrderedDict()
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._listening: dict[str, Callable[[], None]] = {}
@@ -27,23 +26,23 @@ class Signals:
 
     @property
     def mark(self) -> int:
-        """The present moment, for `wait`."""
-        return self._now
+        """The current position, for `wait`."""
+        return self._mark
 
-    def since(self, key: str, mark: int) -> bool:
-        """Whether the key rang after `mark`, or may have."""
-        return self._last.get(key, self._forgotten) > mark
+    def changed_since(self, key: str, mark: int) -> bool:
+        """Return whether the key was notified after `mark`, or may have been."""
+        return self._last.get(key, self._evicted_mark) > mark
 
-    def ring(self, key: str) -> None:
-        """Wakes all who wait for the key, in every replica."""
-        self._hear(key)
+    def notify(self, key: str) -> None:
+        """Wake all waiters of the key, in every replica."""
+        self._wake(key)
 
-    def _hear(self, key: str) -> None:
-        self._now += 1
-        self._last[key] = self._now
+    def _wake(self, key: str) -> None:
+        self._mark += 1
+        self._last[key] = self._mark
         self._last.move_to_end(key)
-        if len(self._last) > REMEMBERED:
-            self._forgotten = self._last.popitem(last=False)[1]
+        if len(self._last) > MAX_REMEMBERED_KEYS:
+            self._evicted_mark = self._last.popitem(last=False)[1]
         for future in self._waiting.pop(key, ()):
             if not future.done():
                 future.set_result(None)
@@ -51,17 +50,17 @@ class Signals:
         if listener is not None:
             listener()
 
-    def listen(self, key: str, heard: Callable[[], None]) -> None:
-        """Calls `heard`, which must not fail nor wait, at every ring of the key; one listens to a key."""
-        self._listening[key] = heard
+    def listen(self, key: str, callback: Callable[[], None]) -> None:
+        """Call `callback`, which must not fail or block, at each notification of the key. One per key."""
+        self._listening[key] = callback
 
     def unlisten(self, key: str) -> None:
-        """Ends what `listen` began."""
+        """Undo `listen`."""
         self._listening.pop(key, None)
 
     async def wait(self, key: str, mark: int, timeout: float) -> None:
-        """Returns at once if the key rang since `mark`, else when it does, or after `timeout` seconds."""
-        if self._closed or self.since(key, mark):
+        """Return as soon as the key has been notified since `mark`, or after `timeout` seconds."""
+        if self._closed or self.changed_since(key, mark):
             return
         future = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(key, set())
@@ -74,11 +73,11 @@ class Signals:
                 del self._waiting[key]
 
     def wake_all(self) -> None:
-        """Wakes everyone, where rings may have been missed."""
+        """Wake all waiters and listeners, after notifications may have been lost."""
         for key in {*self._waiting, *self._listening}:
-            self._hear(key)
+            self._wake(key)
 
     def close(self) -> None:
-        """Wakes everyone; nobody waits any more."""
+        """Wake all waiters; further waits return immediately."""
         self._closed = True
         self.wake_all()

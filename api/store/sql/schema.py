@@ -1,8 +1,8 @@
-"""The index's tables as they are now; `api.store.sql.migrations` brings an older file here.
+"""Current tables of the index; `api.store.sql.migrations` upgrades older files.
 
-The namespace is part of every key. `ord` is the order of acceptance, an integer
-that is never given twice: times are not unique. `version` is the object's
-resourceVersion, which grows over all objects, so an older view never replaces a newer.
+The namespace is part of every key. `ord` is the order of acceptance, a unique integer, since times are not
+unique. `version` is the object's resourceVersion, which grows over all objects: an older view never replaces
+a newer one.
 """
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, MetaData, Table, Text, false
@@ -97,14 +97,14 @@ runs = Table(
     Column("terminal_id", BigInteger),
     Column("accounted", Boolean, nullable=False, default=False, server_default=false()),
     Column("sealed", Boolean, nullable=False, default=False, server_default=false()),
-    # With `hidden` in each, a page far back is found in the index alone.
+    # `hidden` is in each index: a distant page is found in the index alone.
     Index("runs_ord", "namespace", "hidden", "ord"),
     Index("runs_project_ord", "namespace", "hidden", "project", "ord"),
     Index("runs_status_ord", "namespace", "hidden", "status", "ord"),
     Index("runs_project_status_ord", "namespace", "hidden", "project", "status", "ord"),
     Index("runs_deployment_ord", "namespace", "hidden", "deployment", "ord"),
     Index("runs_accounted", "namespace", "accounted"),
-    # What ended long ago, whose object, log and record are to go, is found without a look at the others.
+    # Runs that ended long ago, to prune their object, log and record, without reading the others.
     Index("runs_present", "namespace", "present", "completed_at", "project"),
     Index("runs_sealed", "namespace", "sealed", "completed_at"),
     Index("runs_project_end", "namespace", "project", "completed_at"),
@@ -246,7 +246,7 @@ sequences = Table(
     Column("value", BigInteger, nullable=False),
 )
 
-# With SQLite, journals are files: only PostgreSQL has these two.
+# With SQLite, journals are files; only PostgreSQL has these two tables.
 journal_metadata = MetaData()
 
 journals = Table(

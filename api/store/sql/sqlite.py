@@ -1,9 +1,8 @@
-"""The index in a SQLite file: one writer, readers apart. Opened by `api.store.store`.
+"""The index in a SQLite file: one writer, separate readers. Opened by `api.store.store`.
 
-SQLite allows one writer at a time: with one connection behind a lock the queue
-for it is ours, fair and bounded, and `database is locked` only comes from
-outside. Readers see the last commit and never wait for the writer (WAL).
-How statements reach SQLite: `api.store.sql.sqlite_driver`.
+SQLite allows one writer at a time: with one connection behind a lock, writers queue here, fair and bounded,
+and `database is locked` only comes from other processes. Readers see the last commit and never wait for the
+writer (WAL). How statements reach SQLite: `api.store.sql.sqlite_driver`.
 """
 
 import asyncio
@@ -16,51 +15,51 @@ from sqlalchemy import exc
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from api.store.errors import StoreUnavailable
-from api.store.sql.database import Database, turn
-from api.store.sql.sqlite_driver import Connection, connect
+from api.store.sql.database import Database, hold_write_lock
+from api.store.sql.sqlite_driver import SqliteConnection, connect
 
-PATIENCE = 3.0
-"""Seconds to wait for a connection: with LOCKED_SECONDS less than what a client is promised (5 s)."""
-READERS = 4
+CONNECTION_TIMEOUT_SECONDS = 3.0
+"""Wait for a connection: with LOCK_TIMEOUT_SECONDS below the 5 s that clients are promised."""
+READER_CONNECTIONS = 4
 
 
-class Sqlite(Database):
-    """The SQLite file behind the index."""
+class SqliteDatabase(Database):
+    """The index in a SQLite file."""
 
     def __init__(self, path: Path) -> None:
         self._writer = _engine(path, True, 1)
-        self._readers = _engine(path, False, READERS)
-        self._turn = asyncio.Lock()
+        self._readers = _engine(path, False, READER_CONNECTIONS)
+        self._write_lock = asyncio.Lock()
         self._generation = 0
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """As `Database.read`."""
+        """Implement `Database.read`."""
         async with _translated(), _transaction(self._readers, brief=False) as connection:
             yield connection
 
     @asynccontextmanager
     async def brief_read(self) -> AsyncIterator[AsyncConnection]:
-        """As `Database.brief_read`."""
+        """Implement `Database.brief_read`."""
         async with _translated(), _transaction(self._readers, brief=True) as connection:
             yield connection
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
-        """As `Database.write`."""
+        """Implement `Database.write`."""
         async with self._write(brief=False) as connection:
             yield connection
 
     @asynccontextmanager
     async def brief_write(self, durable: bool = True) -> AsyncIterator[AsyncConnection]:
-        """As `Database.brief_write`."""
+        """Implement `Database.brief_write`."""
         async with self._write(brief=True, durable=durable) as connection:
             yield connection
 
     @asynccontextmanager
     async def _write(self, brief: bool, durable: bool = True) -> AsyncIterator[AsyncConnection]:
         async with (
-            turn(self._turn, PATIENCE),
+            hold_write_lock(self._write_lock, CONNECTION_TIMEOUT_SECONDS),
             _translated(),
         ):
             try:
@@ -71,11 +70,11 @@ class Sqlite(Database):
 
     @property
     def generation(self) -> int | None:
-        """As `Database.generation`: no other process writes."""
-        return None if self._turn.locked() else self._generation
+        """Implement `Database.generation`: no other process writes."""
+        return None if self._write_lock.locked() else self._generation
 
     async def close(self) -> None:
-        """As `Database.close`."""
+        """Implement `Database.close`."""
         await self._writer.dispose()
         await self._readers.dispose()
 
@@ -106,13 +105,13 @@ def _engine(path: Path, writes: bool, size: int) -> AsyncEngine:
         "foreign_keys": "ON",
     }
 
-    async def opened(*_arguments: Any, **_more: Any) -> Connection:
+    async def make_connection(*_arguments: Any, **_options: Any) -> SqliteConnection:
         return await connect(path, writes, pragmas)
 
     return create_async_engine(
         "sqlite+aiosqlite:///index",
-        async_creator=opened,
+        async_creator=make_connection,
         pool_size=size,
         max_overflow=0,
-        pool_timeout=PATIENCE,
+        pool_timeout=CONNECTION_TIMEOUT_SECONDS,
     )

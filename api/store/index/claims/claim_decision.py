@@ -1,4 +1,4 @@
-"""What a pod that asks for a run is told, and why. Pure. Called by `api.store.index.claims.claims`."""
+"""Decision whether a pod gets the run it claims, and why. Pure. Called by `api.store.index.claims.claims`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from datetime import datetime
 from typing import Any
 
 from api.store.index.runs.runs import ENDED
-from crds.json_depth import DEEPEST
+from crds.json_depth import MAX_STORED_DEPTH
 
 NO_INPUT = "no input"
-TAKEN_BACK = "the run was taken back"
+WITHDRAWN = "the run was withdrawn"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a pod says of itself when it asks for its run."""
+class ClaimRequest:
+    """A pod's claim of its run: the identity that it sends."""
 
     run_uid: str
     pod_uid: str
@@ -22,69 +22,69 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Granted:
-    """The run is this pod's. `answer` is what it is told, but for the input."""
+class ClaimGranted:
+    """The pod holds the run. `response` is the body for the pod, without the input."""
 
-    answer: Mapping[str, Any]
+    response: Mapping[str, Any]
     input: Mapping[str, Any]
     granted_at: datetime
     first: bool
 
 
 @dataclass(frozen=True)
-class Denied:
-    """The run is not this pod's, for ever; `nor_of_another`: no pod can have it, and it is to fail."""
+class ClaimDenied:
+    """The claim is denied permanently. If `unclaimable`, no pod can claim the run and it must fail."""
 
     reason: str
-    nor_of_another: bool = False
+    unclaimable: bool = False
 
 
 @dataclass(frozen=True)
-class Wait:
-    """The run is free, but its project has as many claimed runs as its plan allows: ask again."""
+class ClaimWait:
+    """The run is free, but its project has as many claimed runs as its plan allows: the pod retries."""
 
 
 @dataclass(frozen=True)
-class Unknown:
-    """The index does not know the run, or not its uid yet: read the object."""
+class ClaimUnknown:
+    """The index does not know the run, or its uid, yet: the caller reads the object."""
 
 
-def no_input(most: int) -> str:
-    """Why nobody can have a run whose object gives no input; `most` are the bytes that one may have."""
-    size = f"{most >> 10} KiB" if most % 1024 == 0 else f"{most} bytes"
+def no_input(max_bytes: int) -> str:
+    """Return why no pod can claim a run whose object gives no input; an input has at most `max_bytes`."""
+    size = f"{max_bytes >> 10} KiB" if max_bytes % 1024 == 0 else f"{max_bytes} bytes"
     return (
-        f"the Run's input is not held by the service: spec.input has more than {size} or {DEEPEST} levels, "
-        f"or spec.inputRef names one that did not come through the API; put at most {size} into spec.input, "
-        "or use POST /v1/runs"
+        f"the Run's input is not stored by the service: spec.input has more than {size} or "
+        f"{MAX_STORED_DEPTH} levels, or spec.inputRef names one that did not come through the API; "
+        f"put at most {size} into spec.input, or use POST /v1/runs"
     )
 
 
-def decide(run: Any, claim: Any, asked: Asked) -> str:
-    """`same`, `grant`, `unknown`, NO_INPUT, or the reason why the run is refused.
+def decide(run: Any, claim: Any, request: ClaimRequest) -> str:
+    """Return `same`, `grant`, `unknown`, NO_INPUT, or the reason for the denial.
 
     `run` and `claim` are rows of the two tables, or None.
     """
     if claim is not None:
         values = (claim.run_uid, claim.pod_uid, claim.nonce)
-        if values != (asked.run_uid, asked.pod_uid, asked.nonce):
+        if values != (request.run_uid, request.pod_uid, request.nonce):
             return "the run was given to another pod"
-        # Who asks again never heard of the grant, and has started nothing: it need not start any more.
-        return _over(run) or "same"
+        # A pod that retries never got the grant and has started nothing: an ended run can still be denied.
+        return _not_startable_reason(run) or "same"
     if run is None:
         return "unknown"
     if run.withdrawn or run.hidden:
-        return TAKEN_BACK
+        return WITHDRAWN
     if run.uid is None:
         return "unknown"
-    if run.uid != asked.run_uid:
+    if run.uid != request.run_uid:
         return "the name was executed before; a name executes once"
-    return _over(run) or ("grant" if run.input is not None else NO_INPUT)
+    return _not_startable_reason(run) or ("grant" if run.input is not None else NO_INPUT)
 
 
-def _over(run: Any) -> str | None:
-    """Why a run is not to be started any more, whoever holds it."""
+def _not_startable_reason(run: Any) -> str | None:
+    """Return why a run must not start any more, regardless of its claim, or None."""
     if run is None or run.withdrawn or run.hidden:
-        return TAKEN_BACK
+        return WITHDRAWN
     if run.status in ENDED:
         return "the run has ended"
     return "the run was canceled" if run.cancel else None

@@ -1,7 +1,7 @@
-"""The places that a project's plan gives its runs: how many are held, and who waits for one.
+"""Run slots of a project's plan: how many are used, and the queue for them.
 
-A claimed run holds a place until it has reported or ended. Called by the claims,
-in the transaction that gives one, and by the route that shows a run.
+A claimed run uses a slot until it has reported its result or ended. Called by the claims, in the granting
+transaction, and by the route that shows a run.
 """
 
 from typing import Any
@@ -14,13 +14,13 @@ from api.store.sql.database import Database
 from api.store.sql.schema import claims, projects, runs
 from crds.limits import Plans
 
-NO_COMPETITOR = ("WaitingForDeployment",)
-"""What a pending run waits for before it stands in the queue."""
+REASONS_OUTSIDE_QUEUE = ("WaitingForDeployment",)
+"""Reasons to wait before a pending run enters the queue."""
 
 _SPEC = select(projects.c.spec).where(
     projects.c.namespace == bindparam("namespace"), projects.c.name == bindparam("project")
 )
-_HELD = (
+_USED_SLOTS = (
     select(func.count())
     .select_from(runs)
     .join(claims, (claims.c.namespace == runs.c.namespace) & (claims.c.run == runs.c.name))
@@ -34,20 +34,24 @@ _HELD = (
 )
 
 
-class Places:
-    """The queues of one namespace, read from rows; nothing of it is stored."""
+class RunSlots:
+    """The run queues of one namespace, computed from rows; nothing of them is stored."""
 
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
         self._namespace = namespace
 
-    async def position(self, run: RunDetail, plans: Plans) -> int | None:
-        """How many places must become free until this run gets one; None where it has one, or needs none.
+    async def queue_position(self, run: RunDetail, plans: Plans) -> int | None:
+        """Return how many slots must become free before this run gets one; None if it has or needs none.
 
-        First in, first out: of the runs that are not claimed, the first have the free places and are
-        being started; whoever waits for a build or is being canceled stands in nobody's way.
+        First in, first out: of the unclaimed runs, the first ones get the free slots and are starting. Runs
+        that wait for a build or are being canceled block no other run.
         """
-        if run.status != "pending" or run.cancel or (run.waiting or {}).get("reason") in NO_COMPETITOR:
+        if (
+            run.status != "pending"
+            or run.cancel
+            or (run.waiting or {}).get("reason") in REASONS_OUTSIDE_QUEUE
+        ):
             return None
         why = runs.c.waiting["reason"].as_string()
         before = (
@@ -57,26 +61,26 @@ class Places:
                 *_pending(self._namespace, run.project),
                 runs.c.ord < run.ord,
                 runs.c.cancel.is_(False),
-                or_(why.is_(None), why.not_in(NO_COMPETITOR)),
+                or_(why.is_(None), why.not_in(REASONS_OUTSIDE_QUEUE)),
             )
         )
         async with self._database.read() as connection:
             ahead = int((await connection.execute(before)).scalar_one())
-            free = await free_places(connection, self._namespace, run.project, plans)
+            free = await free_slots(connection, self._namespace, run.project, plans)
         return ahead - free + 1 if ahead >= free else None
 
 
-async def free_places(connection: AsyncConnection, namespace: str, project: str, plans: Plans) -> int:
-    """The places of a project that no claimed run holds, as of this transaction."""
+async def free_slots(connection: AsyncConnection, namespace: str, project: str, plans: Plans) -> int:
+    """Return the free slots of a project, as of this transaction."""
     here = {"namespace": namespace, "project": project}
     plan = ((await connection.execute(_SPEC, here)).scalar_one_or_none() or {}).get("plan") or "free"
-    taken = int((await connection.execute(_HELD, here)).scalar_one())
-    return max(0, plans.of(str(plan)).concurrent_runs - taken)
+    used = int((await connection.execute(_USED_SLOTS, here)).scalar_one())
+    return max(0, plans.of(str(plan)).concurrent_runs - used)
 
 
 def _pending(namespace: str, project: str) -> tuple[ColumnElement[Any], ...]:
-    return (*_shown(namespace, project), runs.c.status == "pending")
+    return (*_visible(namespace, project), runs.c.status == "pending")
 
 
-def _shown(namespace: str, project: str) -> tuple[ColumnElement[Any], ...]:
+def _visible(namespace: str, project: str) -> tuple[ColumnElement[Any], ...]:
     return (runs.c.namespace == namespace, runs.c.hidden.is_(False), runs.c.project == project)

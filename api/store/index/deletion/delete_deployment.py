@@ -1,6 +1,6 @@
-"""What happens when a Deployment's row goes: its build is accounted, its log noted to be deleted.
+"""Deletion of a Deployment's row: accounts its build and notes its build log for deletion.
 
-Within the transaction of `api.store.index.deployments`.
+Called within the transaction of `api.store.index.deployments`.
 """
 
 from datetime import datetime
@@ -8,29 +8,31 @@ from datetime import datetime
 from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from api.store.index.build_times import BUILT, EndedBuild, build_ms, ended_at
+from api.store.index.build_times import FINISHED_PHASES, EndedBuild, build_ms, ended_at
 from api.store.index.deletion import tombstones
-from api.store.index.usage import Measures, add
+from api.store.index.usage import Measures, add_usage
 from api.store.logs.build_logs import key_of
 from api.store.sql.schema import deployments
 
 
-async def depart(connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime) -> bool:
-    """Deletes the row of this very Deployment; whether there was one.
+async def delete_deployment(
+    connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime
+) -> bool:
+    """Delete the row of the Deployment with this uid; return whether there was one.
 
-    A build that nobody has accounted yet counts until now: what is gone cannot be asked any more.
+    A build that is not accounted yet counts until now: later, its end is unknown.
     """
-    gone = delete(deployments).where(
+    deletion = delete(deployments).where(
         deployments.c.namespace == namespace, deployments.c.name == name, deployments.c.uid == uid
     )
-    row = (await connection.execute(gone.returning(*deployments.c))).one_or_none()
+    row = (await connection.execute(deletion.returning(*deployments.c))).one_or_none()
     if row is None:
         return False
     # Older logs have the Deployment's name alone.
     for log in (key_of(name, uid), name):
-        await tombstones.leave(connection, namespace, tombstones.BUILD, log)
+        await tombstones.note_remains(connection, namespace, tombstones.BUILD, log)
     if not row.accounted:
         build = EndedBuild(name, row.building_at, tuple(row.conditions))
-        ended = ended_at(build) if row.phase in BUILT else now
-        await add(connection, namespace, row, ended, Measures(build_ms=build_ms(build, ended)))
+        ended = ended_at(build) if row.phase in FINISHED_PHASES else now
+        await add_usage(connection, namespace, row, ended, Measures(build_ms=build_ms(build, ended)))
     return True

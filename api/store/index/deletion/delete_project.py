@@ -1,6 +1,6 @@
-"""What goes with a Project: its row, its deployments, its usage, its uploads; its runs leave tombstones.
+"""Deletion of a Project's row, deployments, usage and uploads; its runs leave tombstones.
 
-Called by `api.store.index.projects`, which learns that a Project is gone or was made anew.
+Called by `api.store.index.projects`, when a Project was deleted or recreated.
 """
 
 from datetime import datetime
@@ -12,12 +12,14 @@ from api.store.index.deletion import tombstones
 from api.store.sql.schema import deployments, projects, remains, removed_projects, runs, uploads, usage_days
 from api.store.sql.upsert import insert
 
-BATCH = 50
-"""Runs buried in one transaction: others who write wait for no more."""
+RUNS_PER_TRANSACTION = 50
+"""Runs deleted per transaction: other writers wait no longer than that."""
 
 
-async def bury_runs(connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime) -> bool:
-    """Buries a batch of the runs of a Project; gives whether these were all."""
+async def delete_run_batch(
+    connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime
+) -> bool:
+    """Delete a batch of the runs of a Project; return whether they were the last."""
     query = (
         select(runs.c.name)
         .where(
@@ -25,21 +27,21 @@ async def bury_runs(connection: AsyncConnection, namespace: str, name: str, uid:
             runs.c.project == name,
             or_(runs.c.project_uid == uid, runs.c.project_uid.is_(None)),
         )
-        .limit(BATCH)
+        .limit(RUNS_PER_TRANSACTION)
     )
-    found = (await connection.execute(query)).scalars().all()
-    await tombstones.bury(connection, namespace, found, now)
-    return len(found) < BATCH
+    names = (await connection.execute(query)).scalars().all()
+    await tombstones.delete_runs(connection, namespace, names, now)
+    return len(names) < RUNS_PER_TRANSACTION
 
 
-async def remove_project(
+async def delete_project(
     connection: AsyncConnection, namespace: str, name: str, uid: str, now: datetime
 ) -> None:
-    """Removes all that belongs to the Project of this uid, but its runs. Repeating it changes nothing."""
-    gone = insert(connection, removed_projects).values(
+    """Delete everything that belongs to the Project of this uid, except its runs. Idempotent."""
+    removal = insert(connection, removed_projects).values(
         namespace=namespace, uid=uid, name=name, removed_at=now
     )
-    await connection.execute(gone.on_conflict_do_nothing())
+    await connection.execute(removal.on_conflict_do_nothing())
     await connection.execute(
         delete(projects).where(
             projects.c.namespace == namespace, projects.c.name == name, projects.c.uid == uid
@@ -59,7 +61,7 @@ async def remove_project(
     await connection.execute(
         delete(usage_days).where(usage_days.c.namespace == namespace, usage_days.c.project_uid == uid)
     )
-    # As if they had expired long ago: their bytes go with the next look at uploads.
+    # As if they had expired long ago: the next upload sweep deletes their bytes.
     await connection.execute(
         update(uploads)
         .where(uploads.c.namespace == namespace, uploads.c.project == name)
@@ -68,7 +70,7 @@ async def remove_project(
 
 
 async def is_removed(connection: AsyncConnection, namespace: str, uid: str | None) -> bool:
-    """Whether the Project of this uid was removed."""
+    """Return whether the Project of this uid was deleted."""
     if uid is None:
         return False
     query = select(removed_projects.c.uid).where(

@@ -1,6 +1,6 @@
-"""Which records are kept no longer, and what is left to delete of those that went.
+"""Deletion of expired records and of the data that they leave behind.
 
-Called by the rounds of `api.projection`: each call is one short transaction.
+Called by the maintenance loops: each call is one short transaction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,26 +16,26 @@ from api.store.sql.database import Database
 from api.store.sql.schema import archives, artifacts, claims, projects, remains, runs, sequences
 from api.store.sql.upsert import insert
 
-BORN = "born"
+TRACKING_START = "born"
 
 
 @dataclass(frozen=True)
-class Left:
-    """What is left to delete: `kind` is `burial.RUN` or `burial.BUILD`, with the object's name."""
+class Remains:
+    """Data left to delete: `kind` is `tombstones.RUN` or `tombstones.BUILD`, with the object's name."""
 
     kind: str
     name: str
 
 
-class Records:
-    """The records of one namespace that end."""
+class ExpiredRecords:
+    """The expiring records of one namespace."""
 
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
         self._namespace = namespace
 
     async def retentions(self) -> dict[str, Mapping[str, Any]]:
-        """`spec.retention` of the projects that have one, by name."""
+        """Return `spec.retention` of the projects that have one, by name."""
         query = select(projects.c.name, projects.c.spec).where(
             projects.c.namespace == self._namespace, projects.c.spec["retention"].as_string().is_not(None)
         )
@@ -43,14 +43,16 @@ class Records:
             return {name: spec["retention"] for name, spec in await connection.execute(query)}
 
     async def projects(self, after: str | None, limit: int) -> Sequence[str]:
-        """Names of projects that have runs, in their order, behind the name `after`."""
+        """Return names of projects with runs, sorted, after the name `after`."""
         async with self._database.read() as connection:
             return await counts.projects(connection, self._namespace, after, limit)
 
-    async def bury_expired(self, project: str, ended_before: datetime, limit: int, now: datetime) -> int:
-        """Buries runs of a project that ended before, whose object is gone and whose use is accounted.
+    async def delete_expired_runs(
+        self, project: str, ended_before: datetime, limit: int, now: datetime
+    ) -> int:
+        """Delete runs of a project that ended before, whose object is gone and whose usage is accounted.
 
-        Gives how many, the oldest first.
+        Return how many; the oldest first.
         """
         query = (
             select(runs.c.name)
@@ -64,10 +66,10 @@ class Records:
             .order_by(runs.c.completed_at)
             .limit(limit)
         )
-        return await self._bury(query, now)
+        return await self._delete_runs(query, now)
 
-    async def bury_hidden(self, before: datetime, limit: int, now: datetime) -> int:
-        """Buries what nobody sees: runs that were taken back before; gives how many."""
+    async def delete_hidden_runs(self, before: datetime, limit: int, now: datetime) -> int:
+        """Delete hidden runs that were withdrawn before; return how many."""
         query = (
             select(runs.c.name)
             .where(
@@ -79,30 +81,30 @@ class Records:
             .order_by(runs.c.ord)
             .limit(limit)
         )
-        return await self._bury(query, now)
+        return await self._delete_runs(query, now)
 
-    async def _bury(self, query: Any, now: datetime) -> int:
+    async def _delete_runs(self, query: Any, now: datetime) -> int:
         async with self._database.read() as connection:
             if not (await connection.execute(query)).scalars().all():
                 return 0
         async with self._database.write() as connection:
-            found = (await connection.execute(query)).scalars().all()
-            await tombstones.bury(connection, self._namespace, found, now)
-        return len(found)
+            names = (await connection.execute(query)).scalars().all()
+            await tombstones.delete_runs(connection, self._namespace, names, now)
+        return len(names)
 
-    async def left(self, limit: int) -> list[Left]:
-        """What is left to delete of records that went."""
+    async def list_remains(self, limit: int) -> list[Remains]:
+        """Return the data that deleted records have left."""
         query = select(remains.c.kind, remains.c.name).where(remains.c.namespace == self._namespace)
         async with self._database.read() as connection:
-            return [Left(*row) for row in await connection.execute(query.limit(limit))]
+            return [Remains(*row) for row in await connection.execute(query.limit(limit))]
 
-    async def leave_build(self, log: str) -> None:
-        """Notes that a build log is to be deleted whose Deployment has no row any more."""
+    async def note_build_log(self, log: str) -> None:
+        """Note a build log for deletion whose Deployment has no row any more."""
         async with self._database.write() as connection:
-            await tombstones.leave(connection, self._namespace, tombstones.BUILD, log)
+            await tombstones.note_remains(connection, self._namespace, tombstones.BUILD, log)
 
-    async def shrink_artifacts(self, run: str, limit: int) -> bool:
-        """Deletes rows of artifacts of a run that went; gives whether none is left."""
+    async def delete_artifact_batch(self, run: str, limit: int) -> bool:
+        """Delete artifact rows of a deleted run; return whether none is left."""
         here = (artifacts.c.namespace == self._namespace, artifacts.c.run == run)
         async with self._database.read() as connection:
             names = (
@@ -113,11 +115,11 @@ class Records:
                 await connection.execute(delete(artifacts).where(*here, artifacts.c.name.in_(names)))
         return len(names) < limit
 
-    async def settle(self, found: Sequence[Left]) -> None:
-        """Nothing is left of these."""
+    async def delete_remains(self, deleted: Sequence[Remains]) -> None:
+        """Delete the notes of data that is deleted now."""
         async with self._database.write() as connection:
-            for kind in {one.kind for one in found}:
-                names = [one.name for one in found if one.kind == kind]
+            for kind in {item.kind for item in deleted}:
+                names = [item.name for item in deleted if item.kind == kind]
                 await connection.execute(
                     delete(remains).where(
                         remains.c.namespace == self._namespace,
@@ -126,28 +128,28 @@ class Records:
                     )
                 )
 
-    async def born(self, now: datetime) -> datetime:
-        """Since when this index knows of all blobs: older ones may belong to one that was lost."""
-        key = {"namespace": self._namespace, "name": BORN}
+    async def tracking_start(self, now: datetime) -> datetime:
+        """Return when this index began to track all blobs; older ones may belong to a lost index."""
+        key = {"namespace": self._namespace, "name": TRACKING_START}
         query = select(sequences.c.value).where(*(sequences.c[name] == value for name, value in key.items()))
         async with self._database.read() as connection:
-            found = (await connection.execute(query)).scalar_one_or_none()
-        if found is None:
+            value = (await connection.execute(query)).scalar_one_or_none()
+        if value is None:
             async with self._database.write() as connection:
                 first = insert(connection, sequences).values(**key, value=int(now.timestamp()))
                 await connection.execute(first.on_conflict_do_nothing())
             return now
-        return datetime.fromtimestamp(found, UTC)
+        return datetime.fromtimestamp(value, UTC)
 
-    async def blobs(self, names: Sequence[str]) -> tuple[set[str], set[str]]:
-        """The keys of the blobs of these runs, and which of the runs may still get more."""
+    async def run_blobs(self, names: Sequence[str]) -> tuple[set[str], set[str]]:
+        """Return the blob keys of these runs, and which of the runs may still get more."""
         async with self._database.read() as connection:
-            known: set[str] = set()
+            keys: set[str] = set()
             for table in (artifacts, archives):
                 query = select(table.c.blob).where(
                     table.c.namespace == self._namespace, table.c.run.in_(names)
                 )
-                known.update((await connection.execute(query)).scalars())
+                keys.update((await connection.execute(query)).scalars())
             query = (
                 select(runs.c.name)
                 .outerjoin(claims, (claims.c.namespace == runs.c.namespace) & (claims.c.run == runs.c.name))
@@ -157,4 +159,4 @@ class Records:
                     or_(runs.c.completed_at.is_(None), runs.c.sealed.is_(False)),
                 )
             )
-            return known, set((await connection.execute(query)).scalars())
+            return keys, set((await connection.execute(query)).scalars())

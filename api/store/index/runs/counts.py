@@ -1,6 +1,6 @@
-"""How many runs there are, by project, deployment and status: the `total` of every list without counting.
+"""Counters of runs by project, deployment and status: every list gets its `total` without counting.
 
-Called within the transactions that make or change rows of runs.
+Called within the transactions that insert or change rows of runs.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,12 @@ from sqlalchemy import delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.sql.schema import run_counts
-from api.store.sql.upsert import adding
+from api.store.sql.upsert import increment_statement
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a shown run is counted."""
+class CountKey:
+    """The counter of a visible run."""
 
     project: str
     deployment: str | None
@@ -23,29 +23,33 @@ class Place:
 
 
 async def move(
-    connection: AsyncConnection, namespace: str, before: Place | None, after: Place | None
+    connection: AsyncConnection, namespace: str, before: CountKey | None, after: CountKey | None
 ) -> None:
-    """A run leaves `before` (None: it was not shown) and comes to `after` (None: no longer shown)."""
+    """Move a run from counter `before` (None: it was not visible) to `after` (None: no longer visible)."""
     if before == after:
         return
-    for place, step in ((before, -1), (after, 1)):
-        if place is not None:
-            await add(connection, namespace, place, step)
+    for key, step in ((before, -1), (after, 1)):
+        if key is not None:
+            await add(connection, namespace, key, step)
 
 
-async def add(connection: AsyncConnection, namespace: str, place: Place, step: int) -> None:
-    """Counts `step` more runs at a place."""
-    key = {
+async def add(connection: AsyncConnection, namespace: str, key: CountKey, step: int) -> None:
+    """Add `step` to a counter."""
+    values = {
         "namespace": namespace,
-        "project": place.project,
-        "deployment": place.deployment or "",
-        "status": place.status,
+        "project": key.project,
+        "deployment": key.deployment or "",
+        "status": key.status,
     }
-    await connection.execute(adding(connection.dialect.name, run_counts, "count"), {**key, "step": step})
+    await connection.execute(
+        increment_statement(connection.dialect.name, run_counts, "count"), {**values, "step": step}
+    )
 
 
-async def forget(connection: AsyncConnection, namespace: str, project: str, deployment: str | None) -> None:
-    """Drops the places of a deployment where nothing is counted any more."""
+async def delete_empty(
+    connection: AsyncConnection, namespace: str, project: str, deployment: str | None
+) -> None:
+    """Delete a deployment's counters that are 0."""
     await connection.execute(
         delete(run_counts).where(
             run_counts.c.namespace == namespace,
@@ -59,7 +63,7 @@ async def forget(connection: AsyncConnection, namespace: str, project: str, depl
 async def projects(
     connection: AsyncConnection, namespace: str, after: str | None, limit: int
 ) -> Sequence[str]:
-    """Names of projects that have runs, in their order, behind the name `after`; "" are runs without one."""
+    """Return names of projects with runs, sorted, after the name `after`; "" stands for runs without one."""
     query = select(run_counts.c.project).where(run_counts.c.namespace == namespace)
     if after is not None:
         query = query.where(run_counts.c.project > after)

@@ -1,6 +1,6 @@
-"""The two statements behind a page of runs, made once for each set of filters. Called by `index.runs`.
+"""The two statements of a page of runs, cached per set of filters. Called by `index.runs`.
 
-To write a statement down takes longer than to execute it: what changes from call to call is a parameter.
+Building a statement takes longer than executing it: everything that changes between calls is a parameter.
 """
 
 from functools import lru_cache
@@ -13,40 +13,40 @@ from api.store.sql.schema import run_counts, runs
 FILTERS = ("project", "deployment", "status")
 
 
-def filters(**given: Any) -> frozenset[str]:
-    """Which of the filters are given; `projects` bounds what is seen."""
-    return frozenset(name for name, value in given.items() if value is not None)
+def active_filters(**values: Any) -> frozenset[str]:
+    """Return the names of the filters that are set; `projects` limits what is visible."""
+    return frozenset(name for name, value in values.items() if value is not None)
 
 
 @lru_cache(maxsize=64)
-def page(given: frozenset[str], columns: tuple[str, ...], from_oldest: bool = False) -> Select[Any]:
-    """A page, newest first. Parameters: namespace, offset, limit, and those of `given`.
+def page(filters: frozenset[str], columns: tuple[str, ...], from_oldest: bool = False) -> Select[Any]:
+    """Return the statement of a page, newest first. Parameters: namespace, offset, limit, and `filters`.
 
-    `from_oldest`: the offset counts from the other end, which is the shorter way to a page far back.
+    `from_oldest`: the offset counts from the oldest run, which is faster for a distant page.
     """
-    shown = (runs.c.namespace == bindparam("namespace"), runs.c.hidden.is_(False))
-    found = select(runs.c.ord).where(*shown)
+    visible = (runs.c.namespace == bindparam("namespace"), runs.c.hidden.is_(False))
+    orders = select(runs.c.ord).where(*visible)
     for name in FILTERS:
-        if name in given:
-            found = found.where(runs.c[name] == bindparam(name))
-    if "projects" in given:
-        found = found.where(runs.c.project.in_(bindparam("projects", expanding=True)))
-    # Which rows is answered by an index alone; only those of the page are read.
+        if name in filters:
+            orders = orders.where(runs.c[name] == bindparam(name))
+    if "projects" in filters:
+        orders = orders.where(runs.c.project.in_(bindparam("projects", expanding=True)))
+    # An index alone selects the rows; only those of the page are read.
     order = runs.c.ord.asc() if from_oldest else runs.c.ord.desc()
-    found = found.order_by(order).offset(bindparam("offset")).limit(bindparam("limit"))
+    orders = orders.order_by(order).offset(bindparam("offset")).limit(bindparam("limit"))
     listed = [runs.c[name] for name in columns]
-    return select(*listed).where(*shown, runs.c.ord.in_(found)).order_by(runs.c.ord.desc())
+    return select(*listed).where(*visible, runs.c.ord.in_(orders)).order_by(runs.c.ord.desc())
 
 
 @lru_cache(maxsize=64)
-def total(given: frozenset[str]) -> Select[Any]:
-    """How many shown runs match, by their counters. Parameters: namespace, and those of `given`."""
+def total(filters: frozenset[str]) -> Select[Any]:
+    """Return the statement that counts visible runs, from counters. Parameters: namespace and `filters`."""
     query = select(func.coalesce(func.sum(run_counts.c.count), 0)).where(
         run_counts.c.namespace == bindparam("namespace")
     )
     for name in FILTERS:
-        if name in given:
+        if name in filters:
             query = query.where(run_counts.c[name] == bindparam(name))
-    if "projects" in given:
+    if "projects" in filters:
         query = query.where(run_counts.c.project.in_(bindparam("projects", expanding=True)))
     return query

@@ -1,4 +1,4 @@
-"""What a Run object says, as columns of its row, and what the end of a run looks like. Pure.
+"""Columns of a run's row from its object, and the terminal event. Pure.
 
 Called by `api.store.index.runs.run_writer`.
 """
@@ -21,68 +21,68 @@ DELETED = {"reason": "Deleted", "message": "the Run object was deleted before th
 _TERMINAL = {"succeeded": "run.completed", "failed": "run.failed", "canceled": "run.canceled"}
 
 
-def values(run: Run, started_at: datetime | None, now: datetime) -> dict[str, Any]:
-    """The columns that follow the object. `started_at` is the claim's moment, which is more exact."""
-    found: dict[str, Any] = {
+def observed_columns(run: Run, started_at: datetime | None, now: datetime) -> dict[str, Any]:
+    """Return the columns that follow the object. `started_at` is the claim's time, which is more exact."""
+    columns: dict[str, Any] = {
         "uid": run.uid,
         "version": int(run.resource_version or 0),
         "status": STATUS_OF_PHASE.get(run.phase, "pending"),
         "cancel": run.cancel,
         "started_at": started_at or _moment(run.status.get("startTime")),
-        "waiting": None if run.ended else waiting(run),
+        "waiting": None if run.ended else waiting_reason(run),
     }
     if run.deployment:
-        found["deployment"] = run.deployment
+        columns["deployment"] = run.deployment
     if run.project:
-        found["project"] = run.project
+        columns["project"] = run.project
     if run.ended:
         completed = _moment(run.status.get("completionTime")) or now
-        found["completed_at"] = completed
-        found["duration_ms"] = _duration(run, found["started_at"], completed)
-        found["error"] = None if run.error is None else dict(run.error)
-        found["output"] = output(run)
-    return found
+        columns["completed_at"] = completed
+        columns["duration_ms"] = _duration(run, columns["started_at"], completed)
+        columns["error"] = None if run.error is None else dict(run.error)
+        columns["output"] = output(run)
+    return columns
 
 
-def first(run: Run, most: int) -> dict[str, Any]:
-    """The columns of a row that never change, for a Run that was not made by the facade.
+def initial_columns(run: Run, max_input_bytes: int) -> dict[str, Any]:
+    """Return the columns that never change, for a Run that another client created.
 
-    Its input is JSON's null where the object does not give it, or gives more than `most` bytes.
+    Its input is JSON null if the object does not give it, or gives more than `max_input_bytes`.
     """
-    given = inputs.held(run.spec, most)
+    value = inputs.inline_input(run.spec, max_input_bytes)
     return {
         "created_at": run.created,
-        "input": JSON.NULL if given is None else dict(given),
+        "input": JSON.NULL if value is None else dict(value),
         "entrypoint": run.spec.get("entrypoint"),
         "timeout": run.spec.get("timeout"),
     }
 
 
 def output(run: Run) -> Any:
-    """What the crew returned; None where it returned nothing, or the text is no JSON that can be kept."""
+    """Return the crew's result; None if there is none, or its text is not JSON that can be stored."""
     text = (run.result or {}).get("output")
     if text is None:
         return None
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return None if too_deep(found) else found
+    return None if too_deep(value) else value
 
 
-def waiting(run: Run) -> dict[str, Any] | None:
-    """Why a run has not started: it is queued, or what Succeeded says."""
+def waiting_reason(run: Run) -> dict[str, Any] | None:
+    """Return why a run has not started: the condition Admitted if it is queued, else Succeeded."""
     if run.phase != "Pending":
         return None
     admitted = conditions.find(run.conditions, conditions.ADMITTED)
-    told = conditions.find(run.conditions, conditions.SUCCEEDED)
-    condition = admitted if admitted and admitted.get("status") == "False" else told
+    succeeded = conditions.find(run.conditions, conditions.SUCCEEDED)
+    condition = admitted if admitted and admitted.get("status") == "False" else succeeded
     if condition is None:
         return None
     return {"reason": condition.get("reason"), "message": condition.get("message")}
 
 
-def terminal(
+def terminal_event(
     run: str,
     status: str,
     completed_at: datetime,
@@ -90,7 +90,7 @@ def terminal(
     output: Any,
     error: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """The one terminal event, `{type, data}`."""
+    """Return the terminal event, `{type, data}`."""
     data: dict[str, Any] = {
         "run_id": names.id_of(run),
         "timestamp": format_time(completed_at),
@@ -105,8 +105,8 @@ def terminal(
     return {"type": _TERMINAL[status], "data": data}
 
 
-def deleted(started_at: datetime | None, now: datetime) -> dict[str, Any]:
-    """The columns of a run whose object went before its end."""
+def deleted_columns(started_at: datetime | None, now: datetime) -> dict[str, Any]:
+    """Return the columns of a run whose object was deleted before its end."""
     return {
         "status": "canceled",
         "completed_at": now,
@@ -118,8 +118,8 @@ def deleted(started_at: datetime | None, now: datetime) -> dict[str, Any]:
 
 
 def _duration(run: Run, started_at: datetime | None, completed: datetime) -> int:
-    told = run.status.get("durationMs")
-    return int(told) if told is not None else _millis(started_at, completed)
+    reported = run.status.get("durationMs")
+    return int(reported) if reported is not None else _millis(started_at, completed)
 
 
 def _millis(start: datetime | None, end: datetime) -> int:

@@ -1,7 +1,7 @@
-"""Rows of runs follow their objects, and end with them. Called by the projector, accept and the claim.
+"""Writer of run rows, which follow their objects. Called by the projector, run creation and the claims.
 
-One transaction an object. At the end it holds the run's event log, so that
-nothing is appended after the terminal event got its id; an ended row never changes.
+One transaction per object. At a run's end it holds the event log's lock: nothing is appended once the
+terminal event has its id. An ended row never changes.
 """
 
 from collections.abc import AsyncIterator
@@ -14,11 +14,11 @@ from sqlalchemy import JSON, ColumnElement, Update, and_, bindparam, select, upd
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.deletion.delete_project import is_removed
-from api.store.index.deletion.tombstones import is_buried
+from api.store.index.deletion.tombstones import has_tombstone
 from api.store.index.runs import counts, inputs, run_columns
-from api.store.index.runs.counts import Place
+from api.store.index.runs.counts import CountKey
 from api.store.index.runs.runs import ENDED, LIVE
-from api.store.logs.event_logs import Held
+from api.store.logs.event_logs import EventLogWriter
 from api.store.logs.events import Events
 from api.store.sql.database import Database, next_ord
 from api.store.sql.schema import claims, deployments, projects, runs
@@ -41,42 +41,42 @@ _ROW = select(
 
 
 @lru_cache(maxsize=64)
-def _changing(columns: tuple[str, ...]) -> Update:
-    """The statement that changes these columns of a row."""
+def _update_statement(columns: tuple[str, ...]) -> Update:
+    """Return the statement that updates these columns of a row."""
     here = and_(runs.c.namespace == bindparam("of_namespace"), runs.c.name == bindparam("of_name"))
     return update(runs).where(here).values({column: bindparam(column) for column in columns})
 
 
-class Record:
-    """Keeps the rows of one namespace's runs."""
+class RunWriter:
+    """The writer of one namespace's run rows."""
 
-    def __init__(self, database: Database, namespace: str, events: Events, most: int) -> None:
-        """`most`: bytes of an input that may stand in an object that others make."""
+    def __init__(self, database: Database, namespace: str, events: Events, max_input_bytes: int) -> None:
+        """`max_input_bytes`: limit of an input in an object that other clients create."""
         self._database = database
         self._namespace = namespace
-        self._most = most
+        self._max_input_bytes = max_input_bytes
         self._events = events
 
     async def observe(self, run: Run, now: datetime) -> None:
-        """The row becomes what the object says, unless it is known better or the name was executed before."""
+        """Update the row from the object, unless the row is newer or the name was executed before."""
         async with self._log(run.name, run.ended) as log:
-            # What is read again from the object after a loss need not wait for the disk. An end is not: the
-            # object goes on the strength of it; nor a cancellation, on which a pod is refused.
+            # A write that can be repeated from the object need not wait for the disk. An end must: the object
+            # is pruned because of it. A cancellation must too: a pod is denied because of it.
             writing = self._database.write() if run.ended else self._database.brief_write(durable=run.cancel)
             async with writing as connection:
-                turned = await self._observe(connection, run, log, now)
-            if turned:
-                self._events.turned(run.name)
+                state_changed = await self._observe(connection, run, log, now)
+            if state_changed:
+                self._events.notify_state_changed(run.name)
 
-    async def resolve(self, name: str, uid: str, project: str, deployment: str) -> None:
-        """Which deployment a run has, before its object says so; one that is known stays."""
+    async def set_deployment(self, name: str, uid: str, project: str, deployment: str) -> None:
+        """Set a run's deployment before its object names it; an existing one stays."""
         async with self._database.write() as connection:
             row = await self._row(connection, name)
             if row is not None and row.uid == uid and row.deployment is None:
                 await self._update(connection, row, {"project": project, "deployment": deployment})
 
-    async def vanish(self, name: str, uid: str, now: datetime) -> None:
-        """The object is gone: a live run ends as canceled; an ended one is no longer present."""
+    async def mark_deleted(self, name: str, uid: str, now: datetime) -> None:
+        """Record that the object is gone: a live run ends as canceled; an ended one is no longer present."""
         async with self._log(name, True) as log:
             async with self._database.write() as connection:
                 row = await self._row(connection, name)
@@ -84,17 +84,17 @@ class Record:
                     return
                 values: dict[str, Any] = {"present": False}
                 if row.status in LIVE:
-                    values |= run_columns.deleted(row.started_at, now)
-                    values |= await self._terminal(connection, name, values, log)
+                    values |= run_columns.deleted_columns(row.started_at, now)
+                    values |= await self._terminal_columns(connection, name, values, log)
                 await self._update(connection, row, values)
-            self._events.turned(name)
+            self._events.notify_state_changed(name)
 
     async def present(self) -> dict[str, tuple[str, int]]:
-        """uid and resourceVersion, by name, of all runs whose object is there as far as is known."""
+        """Return uid and resourceVersion, by name, of all runs whose object is believed to exist."""
         return await self._versions(runs.c.present.is_(True))
 
     async def live(self) -> dict[str, tuple[str, int]]:
-        """The same of all runs that have not ended."""
+        """Return the same for all runs that have not ended."""
         return await self._versions(runs.c.status.in_(LIVE))
 
     async def _versions(self, condition: ColumnElement[bool]) -> dict[str, tuple[str, int]]:
@@ -104,11 +104,13 @@ class Record:
         async with self._database.read() as connection:
             return {row.name: (row.uid, row.version) for row in await connection.execute(query)}
 
-    async def _observe(self, connection: AsyncConnection, run: Run, log: Held | None, now: datetime) -> bool:
+    async def _observe(
+        self, connection: AsyncConnection, run: Run, log: EventLogWriter | None, now: datetime
+    ) -> bool:
         row = await self._row(connection, run.name)
         owner = run.owner_uid(PROJECT)
         if row is None:
-            if await is_buried(connection, self._namespace, run.name):
+            if await has_tombstone(connection, self._namespace, run.name):
                 return False
             await self._insert(connection, run, owner, now)
             row = await self._row(connection, run.name)
@@ -116,13 +118,13 @@ class Record:
                 return False
         elif row.uid not in (None, run.uid) or (row.uid and row.version >= int(run.resource_version or 0)):
             return False
-        values = run_columns.values(run, row.started_at, now)
+        values = run_columns.observed_columns(run, row.started_at, now)
         if run.claim and row.started_at is None:
             await self._restore_claim(connection, run)
         if row.uid is None and "inputRef" in run.spec:
-            values |= await self._other_input(connection, run)
+            values |= await self._input_mismatch(connection, run)
         if row.status == "running" and values["status"] == "pending":
-            # The claim is known here first; the object follows.
+            # The index knows the claim first; the object follows.
             values["status"] = row.status
         if row.status in ENDED:
             await self._update(
@@ -133,7 +135,7 @@ class Record:
             values["project_uid"] = owner
             values["hidden"] = row.hidden or await is_removed(connection, self._namespace, owner)
         if run.ended:
-            values |= await self._terminal(connection, run.name, values, log)
+            values |= await self._terminal_columns(connection, run.name, values, log)
         await self._update(connection, row, values)
         return run.ended
 
@@ -163,46 +165,46 @@ class Record:
                 withdrawn=False,
                 present=True,
                 cancel=False,
-                **run_columns.first(run, self._most),
+                **run_columns.initial_columns(run, self._max_input_bytes),
             )
         )
         if not hidden:
-            place = Place(project or "", run.deployment, "pending")
-            await counts.move(connection, self._namespace, None, place)
+            key = CountKey(project or "", run.deployment, "pending")
+            await counts.move(connection, self._namespace, None, key)
 
     async def _restore_claim(self, connection: AsyncConnection, run: Run) -> None:
-        """The object knows of a claim that the index has lost: nobody is given the run once more.
+        """Restore a claim that the object has but the index has lost: no other pod gets the run.
 
-        The nonce is lost with it, so that the pod that has the run is told to stop.
+        The nonce is lost with it: the pod that holds the run is told to stop on its next request.
         """
-        told = run.claim or {}
-        lost = insert(connection, claims).values(
+        claim = run.claim or {}
+        restored = insert(connection, claims).values(
             namespace=self._namespace,
             run=run.name,
             run_uid=run.uid,
-            pod_uid=str(told.get("podUid") or ""),
+            pod_uid=str(claim.get("podUid") or ""),
             nonce="",
-            granted_at=parse_time(told["time"]) if told.get("time") else run.created,
+            granted_at=parse_time(claim["time"]) if claim.get("time") else run.created,
             answer={"deployment_id": names.id_of(run.deployment) if run.deployment else None},
             written=True,
             result=None if run.result is None else dict(run.result),
             result_written=run.result is not None,
         )
-        await connection.execute(lost.on_conflict_do_nothing())
+        await connection.execute(restored.on_conflict_do_nothing())
 
-    async def _other_input(self, connection: AsyncConnection, run: Run) -> dict[str, Any]:
-        """An object of the row's name that names another input was not made here: the row's is not its."""
+    async def _input_mismatch(self, connection: AsyncConnection, run: Run) -> dict[str, Any]:
+        """Return JSON null for the input if the object names another one: the API did not create it then."""
         query = select(runs.c.input).where(runs.c.namespace == self._namespace, runs.c.name == run.name)
-        given = (await connection.execute(query)).scalar_one_or_none()
-        same = given is not None and inputs.names(run.spec["inputRef"], given)
-        return {} if same else {"input": JSON.NULL}
+        value = (await connection.execute(query)).scalar_one_or_none()
+        matches = value is not None and inputs.refers_to(run.spec["inputRef"], value)
+        return {} if matches else {"input": JSON.NULL}
 
-    async def _terminal(
-        self, connection: AsyncConnection, name: str, values: dict[str, Any], log: Held | None
+    async def _terminal_columns(
+        self, connection: AsyncConnection, name: str, values: dict[str, Any], log: EventLogWriter | None
     ) -> dict[str, Any]:
         query = select(claims.c.run).where(claims.c.namespace == self._namespace, claims.c.run == name)
         claimed = (await connection.execute(query)).one_or_none() is not None
-        event = run_columns.terminal(
+        event = run_columns.terminal_event(
             name,
             values["status"],
             values["completed_at"],
@@ -210,8 +212,8 @@ class Record:
             values["output"],
             values["error"],
         )
-        said = await log.seal(connection) if log else 0
-        return {"terminal": event, "terminal_id": said + 2 if claimed else 1}
+        record_count = await log.seal(connection) if log else 0
+        return {"terminal": event, "terminal_id": record_count + 2 if claimed else 1}
 
     async def _row(self, connection: AsyncConnection, name: str) -> Any:
         here = {"namespace": self._namespace, "name": name}
@@ -219,9 +221,9 @@ class Record:
 
     async def _update(self, connection: AsyncConnection, row: Any, values: dict[str, Any]) -> None:
         here = {"of_namespace": self._namespace, "of_name": row.name}
-        await connection.execute(_changing(tuple(sorted(values))), {**here, **values})
-        before = Place(row.project, row.deployment, row.status)
-        after = Place(
+        await connection.execute(_update_statement(tuple(sorted(values))), {**here, **values})
+        before = CountKey(row.project, row.deployment, row.status)
+        after = CountKey(
             values.get("project", row.project),
             values.get("deployment", row.deployment),
             values.get("status", row.status),
@@ -234,9 +236,9 @@ class Record:
         )
 
     @asynccontextmanager
-    async def _log(self, run: str, needed: bool) -> AsyncIterator[Held | None]:
+    async def _log(self, run: str, needed: bool) -> AsyncIterator[EventLogWriter | None]:
         if not needed:
             yield None
             return
-        async with self._events.hold(run) as log:
+        async with self._events.open_writer(run) as log:
             yield log

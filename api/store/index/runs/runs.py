@@ -1,4 +1,4 @@
-"""Runs as rows: every run ever. Called by accept and the routes of runs; `api.store.index.runs.run_writer` changes them."""
+"""Table of all runs. Called by run creation and the routes of runs; `run_writer` follows the objects."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Row, bindparam, delete, select, update
 
-from api.store.index.idempotency import Idempotency, remember
+from api.store.index.idempotency import Idempotency, record_use
 from api.store.index.runs import counts, listing
-from api.store.index.runs.counts import Place
+from api.store.index.runs.counts import CountKey
 from api.store.page import Page
 from api.store.sql.database import Database, next_ord
 from api.store.sql.schema import idempotency as keys
@@ -19,13 +19,13 @@ from crds import names, ulid
 
 LIVE = ("pending", "running")
 ENDED = ("succeeded", "failed", "canceled")
-NEAR = 2000
-"""Rows that are skipped in less than a millisecond."""
+MAX_SHORT_OFFSET = 2000
+"""Offset up to which skipping rows takes less than a millisecond."""
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as lists show it, by its object name (`run-…`). `status` is lower-case, as /v1 has it."""
+    """A run in a list, by its object name (`run-…`). `status` is lower-case, as in /v1."""
 
     name: str
     ord: int
@@ -39,29 +39,29 @@ class RunRow:
 
     @property
     def ended(self) -> bool:
-        """Whether it has reached its end."""
+        """Whether the run has ended."""
         return self.status in ENDED
 
 
 @dataclass(frozen=True)
 class RunDetail(RunRow):
-    """A run as a single object: with what it was given and what came of it."""
+    """A single run with its input and outcome."""
 
     uid: str | None
     input: Mapping[str, Any] | None
-    """None where the object names an input that was never given here."""
+    """None if the object names an input that the API never received."""
     entrypoint: str | None
     timeout: str | None
     cancel: bool
     output: Any
     error: Mapping[str, Any] | None
     waiting: Mapping[str, Any] | None
-    """Why it is pending: the condition Admitted or Succeeded, `{reason, message}`."""
+    """Why the run is pending: the condition Admitted or Succeeded, `{reason, message}`."""
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A checked request: project and deployment by object name, both known to the index."""
+    """A validated request: project and deployment by object name, both in the index."""
 
     project: str
     deployment: str
@@ -71,14 +71,14 @@ class RunRequest:
 
 
 _LISTED = tuple(field.name for field in fields(RunRow))
-_WHOLE = [runs.c[field.name] for field in fields(RunDetail)]
-_ONE = select(*_WHOLE).where(
+_COLUMNS = [runs.c[field.name] for field in fields(RunDetail)]
+_BY_NAME = select(*_COLUMNS).where(
     runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("name"), runs.c.hidden.is_(False)
 )
 
 
 def new_name() -> str:
-    """An object name that no run has, greater than those before."""
+    """Return a new object name, greater than all earlier ones."""
     return names.RUN_PREFIX + ulid.new()
 
 
@@ -100,7 +100,7 @@ _NEW = runs.insert().values(
         },
         "project_uid": select(projects_table.c.uid)
         .where(
-            # Names of their own: PostgreSQL gives a parameter one type, and an insert's have another.
+            # Separate parameter names: PostgreSQL gives a parameter one type, and the insert's have another.
             projects_table.c.namespace == bindparam("of_namespace"),
             projects_table.c.name == bindparam("of_project"),
         )
@@ -120,17 +120,17 @@ def _detail(row: Row[Any]) -> RunDetail:
 
 
 class Runs:
-    """The table of runs of one namespace."""
+    """The runs of one namespace."""
 
     def __init__(self, database: Database, namespace: str) -> None:
         self._database = database
         self._namespace = namespace
 
     async def get(self, name: str) -> RunDetail | None:
-        """One run by object name, or None."""
+        """Return one run by object name, or None."""
         here = {"namespace": self._namespace, "name": name}
         async with self._database.brief_read() as connection:
-            row = (await connection.execute(_ONE, here)).one_or_none()
+            row = (await connection.execute(_BY_NAME, here)).one_or_none()
         return _detail(row) if row else None
 
     async def page(
@@ -142,37 +142,37 @@ class Runs:
         status: str | None = None,
         projects: frozenset[str] | None = None,
     ) -> Page[RunRow]:
-        """A page, newest first. `deployment` is an object name; `projects` bounds what a key may see."""
-        asked: dict[str, Any] = {
+        """Return a page, newest first. `deployment` is an object name; `projects` are those a key may see."""
+        filters: dict[str, Any] = {
             "project": project,
             "deployment": deployment,
             "status": status,
             "projects": None if projects is None else sorted(projects),
         }
-        given = listing.filters(**asked)
-        values = {"namespace": self._namespace, **{name: asked[name] for name in given}}
-        near = offset < NEAR
+        names = listing.active_filters(**filters)
+        values = {"namespace": self._namespace, **{name: filters[name] for name in names}}
+        near = offset < MAX_SHORT_OFFSET
         async with self._database.brief_read() if near else self._database.read() as connection:
-            total = int((await connection.execute(listing.total(given), values)).scalar_one())
+            total = int((await connection.execute(listing.total(names), values)).scalar_one())
             count = max(0, min(limit, total - offset))
-            behind = total - offset - count
-            query = listing.page(given, _LISTED, from_oldest=behind < offset)
-            values |= {"offset": min(offset, behind), "limit": count}
+            remaining = total - offset - count
+            query = listing.page(names, _LISTED, from_oldest=remaining < offset)
+            values |= {"offset": min(offset, remaining), "limit": count}
             rows = (await connection.execute(query, values)).all() if count else []
         return Page(tuple(RunRow(**row._mapping) for row in rows), total)
 
-    async def accept(
+    async def create(
         self, request: RunRequest, now: datetime, idempotency: Idempotency | None, name: str | None = None
     ) -> tuple[str, bool]:
-        """Makes the row of a new run, without a uid yet. Gives its name and whether it is new.
+        """Insert the row of a new run, without a uid yet; return its name and whether it is new.
 
-        The same idempotency gives the name it made before. Raises Taken for another body. `name` is one of
-        `new_name`.
+        The same idempotency key returns the name that it created. Raises StoreConflict for another body.
+        `name` comes from `new_name`.
         """
         name = name or new_name()
         async with self._database.brief_write() as connection:
             if idempotency is not None:
-                first = await remember(connection, self._namespace, idempotency, name, now)
+                first = await record_use(connection, self._namespace, idempotency, name, now)
                 if first != name:
                     return first, False
             values = {
@@ -189,14 +189,15 @@ class Runs:
                 "timeout": request.timeout,
             }
             await connection.execute(_NEW, values)
-            place = Place(request.project, request.deployment, "pending")
+            place = CountKey(request.project, request.deployment, "pending")
             await counts.move(connection, self._namespace, None, place)
         return name, True
 
-    async def withdraw(self, name: str, now: datetime, gone: bool) -> bool:
-        """Takes an accepted run back: nobody sees it and no pod is given it. False if it has an object.
+    async def withdraw(self, name: str, now: datetime, object_absent: bool) -> bool:
+        """Withdraw an accepted run: no reader sees it and no pod can claim it. False if it has an object.
 
-        `gone`: there is surely no object; otherwise `unsettled` names it until `settle`.
+        `object_absent`: there is certainly no object; otherwise `unsettled` returns it until
+        `mark_object_absent`.
         """
         async with self._database.write() as connection:
             changed = update(runs).where(
@@ -210,7 +211,7 @@ class Runs:
                     changed.values(
                         withdrawn=True,
                         hidden=True,
-                        present=not gone,
+                        present=not object_absent,
                         status="canceled",
                         completed_at=now,
                         sealed=True,
@@ -218,9 +219,9 @@ class Runs:
                 )
             ).one_or_none()
             if row:
-                place = Place(row.project, row.deployment, "pending")
+                place = CountKey(row.project, row.deployment, "pending")
                 await counts.move(connection, self._namespace, place, None)
-                # The same key may be tried again: what it made does not count.
+                # The client may retry the same idempotency key: the withdrawn run does not count.
                 await connection.execute(
                     delete(keys).where(keys.c.namespace == self._namespace, keys.c.name == name)
                 )
@@ -229,11 +230,11 @@ class Runs:
     async def unsettled(
         self, accepted_before: datetime
     ) -> tuple[list[tuple[str, datetime]], list[RunDetail]]:
-        """What was accepted earlier and is half done: withdrawn runs that may have an object (name and time
-        of acceptance), and rows whose object is still to be made.
+        """Return unfinished creations: withdrawn runs that may have an object (name and time of acceptance),
+        and rows whose object is not created yet.
         """
         query = (
-            select(*_WHOLE, runs.c.withdrawn)
+            select(*_COLUMNS, runs.c.withdrawn)
             .where(
                 runs.c.namespace == self._namespace,
                 runs.c.present.is_(True),
@@ -246,15 +247,19 @@ class Runs:
             rows = [dict(row._mapping) for row in await connection.execute(query)]
         rows.sort(key=lambda row: int(row["ord"]))
         withdrawn = [(row["name"], row["created_at"]) for row in rows if row["withdrawn"]]
-        kept = [row for row in rows if not row.pop("withdrawn")]
-        return withdrawn, [RunDetail(**row) for row in kept]
+        accepted = [row for row in rows if not row.pop("withdrawn")]
+        return withdrawn, [RunDetail(**row) for row in accepted]
 
     async def prunable(
-        self, ended_before: datetime, limit: int, project: str | None = None, but: Collection[str] = ()
+        self,
+        ended_before: datetime,
+        limit: int,
+        project: str | None = None,
+        excluded_projects: Collection[str] = (),
     ) -> tuple[tuple[str, str, int], ...]:
-        """Name, uid and last seen resourceVersion of ended runs whose object is still there, oldest first.
+        """Return name, uid and last seen resourceVersion of ended runs whose object still exists.
 
-        Of one project, or of all `but` some.
+        Oldest first; of one project, or of all except `excluded_projects`.
         """
         query = (
             select(runs.c.name, runs.c.uid, runs.c.version)
@@ -271,13 +276,13 @@ class Runs:
         )
         if project is not None:
             query = query.where(runs.c.project == project)
-        if but:
-            query = query.where(runs.c.project.not_in(but))
+        if excluded_projects:
+            query = query.where(runs.c.project.not_in(excluded_projects))
         async with self._database.read() as connection:
             return tuple((row.name, row.uid, row.version) for row in await connection.execute(query))
 
-    async def settle(self, name: str) -> None:
-        """There is no object of a withdrawn run."""
+    async def mark_object_absent(self, name: str) -> None:
+        """Record that a withdrawn run has no object."""
         async with self._database.write() as connection:
             await connection.execute(
                 update(runs)

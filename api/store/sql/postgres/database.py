@@ -1,13 +1,12 @@
 """The index in PostgreSQL, for several replicas. Opened by `api.store.store`.
 
-A writing transaction begins by taking a lock that ends with it: one writes at a
-time, whichever replica it is in, and with PostgreSQL's default isolation each of
-its statements sees what the one before committed. So all that holds with SQLite's
-one writer holds here too, and nothing can deadlock or need a repetition. The queue
-within a replica is ours, so that one busy replica holds one place in PostgreSQL's.
+A writing transaction begins by taking a lock that ends with it: one replica writes at a time, and with
+PostgreSQL's default isolation each of its statements sees what the one before committed. So all guarantees of
+SQLite's single writer hold here too, and no transaction can deadlock or need a retry. The queue within a
+replica is in this process: a busy replica takes one place in PostgreSQL's.
 
-Every wait is bounded here and by the server: a replica that is stopped in the
-middle of a transaction loses its connection, and with it the lock.
+Every wait is bounded, here and by the server: a replica that stops in the middle of a transaction loses its
+connection, and with it the lock.
 """
 
 import asyncio
@@ -21,80 +20,80 @@ from sqlalchemy import BigInteger, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.errors import StoreUnavailable
-from api.store.sql.database import Database, turn
-from api.store.sql.postgres.commit_marks import Marks
-from api.store.sql.postgres.engine import dispose, engine, lock_number, translated
+from api.store.sql.database import Database, hold_write_lock
+from api.store.sql.postgres.commit_marks import CommitMarks
+from api.store.sql.postgres.engine import dispose, lock_number, make_engine, translate_errors
 
 log = structlog.get_logger()
 
-PATIENCE = 3.0
-"""Seconds that a transaction may take, waiting included; a client is promised an answer in 5."""
-CLEARING_UP = 1.5
-"""Seconds more, where it must be found out whether a transaction was committed."""
-READERS = 8
-APPENDERS = 8
-_WRITING = select(func.pg_advisory_xact_lock(literal(lock_number("index"), BigInteger)))
+TRANSACTION_TIMEOUT_SECONDS = 3.0
+"""Limit of a transaction, waiting included; clients are promised a response within 5 s."""
+COMMIT_CHECK_SECONDS = 1.5
+"""Extra limit to find out whether a transaction was committed."""
+READER_CONNECTIONS = 8
+APPENDER_CONNECTIONS = 8
+_TAKE_WRITE_LOCK = select(func.pg_advisory_xact_lock(literal(lock_number("index"), BigInteger)))
 
 
-class Postgres(Database):
-    """The PostgreSQL database behind the index."""
+class PostgresDatabase(Database):
+    """The index in a PostgreSQL database."""
 
     def __init__(self, url: str) -> None:
-        self._writer = engine(url, 1)
-        self._readers = engine(url, READERS).execution_options(
+        self._writer = make_engine(url, 1)
+        self._readers = make_engine(url, READER_CONNECTIONS).execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
-        self._appenders = engine(url, APPENDERS)
-        self._turn = asyncio.Lock()
-        self._marks = Marks()
+        self._appenders = make_engine(url, APPENDER_CONNECTIONS)
+        self._write_lock = asyncio.Lock()
+        self._marks = CommitMarks()
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncConnection]:
-        """As `Database.read`."""
-        async with translated(PATIENCE), self._readers.begin() as connection:
+        """Implement `Database.read`."""
+        async with translate_errors(TRANSACTION_TIMEOUT_SECONDS), self._readers.begin() as connection:
             yield connection
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
-        """As `Database.write`. An answer to COMMIT that is lost is found out on another connection."""
-        end = time.monotonic() + PATIENCE
-        async with turn(self._turn, PATIENCE):
+        """Implement `Database.write`. If the response to COMMIT is lost, check it on another connection."""
+        end = time.monotonic() + TRANSACTION_TIMEOUT_SECONDS
+        async with hold_write_lock(self._write_lock, TRANSACTION_TIMEOUT_SECONDS):
             mark, pid = None, 0
             try:
-                async with translated(end - time.monotonic()), self._writer.connect() as connection:
-                    await connection.execute(_WRITING)
+                async with translate_errors(end - time.monotonic()), self._writer.connect() as connection:
+                    await connection.execute(_TAKE_WRITE_LOCK)
                     yield connection
-                    mark = await self._marks.leave(connection)
+                    mark = await self._marks.write(connection)
                     pid = await _server_pid(connection)
                     await connection.commit()
             except StoreUnavailable:
-                if mark is None or not await self._kept(mark, pid):
+                if mark is None or not await self._is_committed(mark, pid):
                     raise
 
-    async def _kept(self, mark: int, pid: int) -> bool:
-        async with translated(CLEARING_UP), self._appenders.connect() as connection:
-            kept = await self._marks.kept(connection, mark, pid)
-        log.warning("the answer to a commit was lost", committed=kept)
-        return kept
+    async def _is_committed(self, mark: int, pid: int) -> bool:
+        async with translate_errors(COMMIT_CHECK_SECONDS), self._appenders.connect() as connection:
+            committed = await self._marks.is_committed(connection, mark, pid)
+        log.warning("the response to a commit was lost", committed=committed)
+        return committed
 
     @asynccontextmanager
-    async def alone(self, name: str) -> AsyncIterator[AsyncConnection]:
-        """A transaction beside the writing ones that is alone, in the installation, under this name.
+    async def locked(self, name: str) -> AsyncIterator[AsyncConnection]:
+        """Open a transaction that holds the installation-wide lock `name`, in parallel to the writing ones.
 
         Within it `write` may be used, never the other way round. Raises StoreUnavailable.
         """
-        async with translated(None), self._appenders.connect() as connection:
-            async with translated(PATIENCE):
+        async with translate_errors(None), self._appenders.connect() as connection:
+            async with translate_errors(TRANSACTION_TIMEOUT_SECONDS):
                 number = literal(lock_number(name), BigInteger)
                 await connection.execute(select(func.pg_advisory_xact_lock(number)))
             yield connection
-            async with translated(PATIENCE):
+            async with translate_errors(TRANSACTION_TIMEOUT_SECONDS):
                 await connection.commit()
 
     async def close(self) -> None:
-        """As `Database.close`."""
-        for one in (self._writer, self._readers, self._appenders):
-            await dispose(one)
+        """Implement `Database.close`."""
+        for pool in (self._writer, self._readers, self._appenders):
+            await dispose(pool)
 
 
 async def _server_pid(connection: AsyncConnection) -> int:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from api.maintenance.accounting import account
+from api.maintenance.accounting import account_batch
 from api.maintenance.backup import BackupFailed, backup, main
 from api.maintenance.backup_target import open_target
-from api.maintenance.round import Keeper
+from api.maintenance.round import MaintenanceRound
 from api.store.logs.build_logs import Chunk
-from api.store.logs.event_log import Said
+from api.store.logs.event_log import NewEvent
 from api.store.store import Store
 from tests.unit.api.store import builders
 from tests.unit.api.store.postgres_server import PASSWORD, PROGRAMS, Server
@@ -30,18 +30,20 @@ async def work(store: Store, events: int = 30) -> str:
     """A whole run: events, an artifact that is replaced, its end."""
     run = await builders.claimed(store)
     for version in ("one", "two"):
-        async with store.events.hold(run) as log:
+        async with store.events.open_writer(run) as log:
             seq = log.seq
-            await log.say([Said(seq + n, "log", {"message": "x" * 200}) for n in range(1, events // 2 + 1)])
+            await log.append(
+                [NewEvent(seq + n, "log", {"message": "x" * 200}) for n in range(1, events // 2 + 1)]
+            )
             before = await store.artifacts.get(run, "a")
             blob = f"crews/runs/{run}/{version}"
             await store.blobs.put(blob, bytes_of(version), 3, None)
             row = await store.artifacts.put(run, "a", 3, version, "text/plain", False, blob, builders.NOW)
-            await log.stored(row.version, {"name": "a"})
+            await log.append_artifact(row.version, {"name": "a"})
         if before:
             await store.blobs.delete(before.blob)
     ended = {"completionTime": "2026-11-21T10:00:03Z"}
-    await store.record.observe(builders.run(run, "Succeeded", **ended), builders.NOW)
+    await store.run_writer.observe(builders.run(run, "Succeeded", **ended), builders.NOW)
     return run
 
 
@@ -58,7 +60,7 @@ async def check(place: Path, at_least: set[str]) -> None:
             assert events.total == 34
             (artifact,) = (await store.artifacts.page(row.name, 0, 9)).items
             assert [part async for part in store.blobs.read(artifact.blob)] == [b"two"]
-    assert (await store.buildlogs.read("dep-a")).text == "text\n"
+    assert (await store.build_logs.read("dep-a")).text == "text\n"
     await store.close()
 
 
@@ -67,7 +69,7 @@ async def test_a_store_that_is_written_and_sealed_meanwhile(tmp_path: Path, kind
     data, to = tmp_path / "data", tmp_path / kind
     store = await Store.open(data, "crews")
     await builders.yard(store)
-    await store.buildlogs.append("dep-a", "pod", "assemble", [Chunk(1, "text\n")])
+    await store.build_logs.append("dep-a", "pod", "assemble", [Chunk(1, "text\n")])
     first = {await work(store) for _ in range(5)}
     stop = asyncio.Event()
 
@@ -77,8 +79,8 @@ async def test_a_store_that_is_written_and_sealed_meanwhile(tmp_path: Path, kind
 
     async def keep() -> None:
         while not stop.is_set():
-            await account(store)
-            await Keeper(store, 10**9, 1).round(builders.later(9))
+            await account_batch(store)
+            await MaintenanceRound(store, 10**9, 1).run_once(builders.later(9))
             await asyncio.sleep(0)
 
     tasks = [asyncio.create_task(go_on()), asyncio.create_task(keep())]
@@ -98,7 +100,7 @@ async def test_a_store_that_is_written_and_sealed_meanwhile(tmp_path: Path, kind
 async def test_the_command_writes_a_tar_while_another_process_serves(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "data", "crews")
     await builders.yard(store)
-    await store.buildlogs.append("dep-a", "pod", "assemble", [Chunk(1, "text\n")])
+    await store.build_logs.append("dep-a", "pod", "assemble", [Chunk(1, "text\n")])
     run = await work(store)
     environ = {
         "PATH": os.environ["PATH"],

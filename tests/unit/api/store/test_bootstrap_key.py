@@ -70,4 +70,4 @@ async def test_a_store_that_is_away_is_said(tmp_path):
     await opened.close()
     (tmp_path / "index.sqlite3").write_bytes(b"this is no database" * 100)
     done = call(tmp_path, None)
-    assert (done.returncode, done.stdout) == (1, "") and "no key was made" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "") and "no key was created" in done.stderr

@@ -9,10 +9,10 @@ from aiohttp import web
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from api.v1.runs import create as accept
-from api.v1.runs.create import RunRequest, accept_run
+from api.v1.runs.create import RunRequest, create_run
 from crds.objects import Run
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.testbed.apiserver import serving
 from tests.unit.api.store import builders as some
 
@@ -30,7 +30,7 @@ class Breaking:
         if not self.kept and self.watched:
             metadata = {**body["metadata"], "uid": "run-1", "resourceVersion": "7"}
             metadata["creationTimestamp"] = "2026-11-21T10:00:00Z"
-            await self.store.record.observe(Run({**body, "metadata": metadata}), some.NOW)
+            await self.store.run_writer.observe(Run({**body, "metadata": metadata}), some.NOW)
         self.kept += 1
         assert request.transport is not None
         request.transport.close()
@@ -38,7 +38,9 @@ class Breaking:
 
 
 @pytest.fixture(params=[True, False])
-async def breaking(store: Store, request: pytest.FixtureRequest) -> AsyncIterator[tuple[Breaking, Kube]]:
+async def breaking(
+    store: Store, request: pytest.FixtureRequest
+) -> AsyncIterator[tuple[Breaking, KubeClient]]:
     server = Breaking(store, request.param)
     async with serving(
         [web.post("/apis/crewyard.dev/v1alpha1/namespaces/crews/runs", server.create)]
@@ -47,23 +49,23 @@ async def breaking(store: Store, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 async def test_a_run_whose_object_was_seen_is_accepted_though_no_answer_came(
-    store: Store, breaking: tuple[Breaking, Kube], monkeypatch: pytest.MonkeyPatch
+    store: Store, breaking: tuple[Breaking, KubeClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accept, "PAUSE", 0.01)
+    monkeypatch.setattr(accept, "FIRST_BACKOFF_SECONDS", 0.01)
     server, kube = breaking
     await store.projects.observe(some.project())
     await store.deployments.observe(some.deployment())
     if server.watched:
-        row = await accept_run(store, kube, REQUEST, some.NOW)
+        row = await create_run(store, kube, REQUEST, some.NOW)
         assert (row.uid, row.status) == ("run-1", "pending")
     else:
-        with pytest.raises(errors.Unavailable):
-            await accept_run(store, kube, REQUEST, some.NOW)
+        with pytest.raises(errors.KubeUnavailable):
+            await create_run(store, kube, REQUEST, some.NOW)
     assert (await store.runs.page(0, 10)).total == int(server.watched)
 
 
 async def test_a_run_that_the_index_could_not_finish_accepting_is_taken_back(
-    store: Store, breaking: tuple[Breaking, Kube], monkeypatch: pytest.MonkeyPatch
+    store: Store, breaking: tuple[Breaking, KubeClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, kube = breaking
     await store.projects.observe(some.project())
@@ -74,5 +76,5 @@ async def test_a_run_that_the_index_could_not_finish_accepting_is_taken_back(
 
     monkeypatch.setattr(store.projects, "get", busy)
     with pytest.raises(StoreUnavailable):
-        await accept_run(store, kube, REQUEST, some.NOW)
+        await create_run(store, kube, REQUEST, some.NOW)
     assert (await store.runs.page(0, 10)).total == 0

@@ -15,17 +15,17 @@ import pytest
 from sqlalchemy import select
 
 from api.maintenance import retention as retain
-from api.maintenance.accounting import account
-from api.maintenance.orphan_blobs import sweep
-from api.maintenance.retention import Retainer, object_seconds
-from api.maintenance.round import Keeper
-from api.metrics import Metrics
+from api.maintenance.accounting import account_batch
+from api.maintenance.orphan_blobs import delete_orphans
+from api.maintenance.retention import RecordRetention, object_seconds
+from api.maintenance.round import MaintenanceRound
+from api.metrics import ApiMetrics
 from api.store.errors import StoreUnavailable
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs.runs import RunRequest
 from api.store.index.storage_stats import ROWS
 from api.store.logs.build_logs import Chunk
-from api.store.logs.event_log import Said
+from api.store.logs.event_log import NewEvent
 from api.store.sql.schema import (
     archives,
     artifacts,
@@ -72,22 +72,22 @@ async def rows(store: Store) -> dict[str, list[str]]:
 
 
 async def keys(store: Store) -> list[str]:
-    return sorted([blob.key async for page in store.blobs.below("crews") for blob in page])
+    return sorted([blob.key async for page in store.blobs.list_folder("crews") for blob in page])
 
 
 async def finished(store: Store, at: datetime, spec: Any = None) -> str:
     """A run with events and two artifacts that ended at a moment; its object is gone."""
     run = await builders.claimed(store)
-    async with store.events.hold(run) as log:
-        await log.say([Said(n, "log", {"message": f"line {n}"}) for n in range(1, 41)])
+    async with store.events.open_writer(run) as log:
+        await log.append([NewEvent(n, "log", {"message": f"line {n}"}) for n in range(1, 41)])
         for version, name in enumerate(("a", "b"), 1):
             blob = f"crews/runs/{run}/{name}"
             await store.blobs.put(blob, chunks(b"abc"), 3, None)
             await store.artifacts.put(run, name, 3, name, "text/plain", False, blob, at)
-            await log.stored(version, {"name": name})
+            await log.append_artifact(version, {"name": name})
     ended = {"completionTime": at.isoformat().replace("+00:00", "Z")}
-    await store.record.observe(builders.run(run, "Succeeded", **ended), at)
-    await store.record.vanish(run, "run-uid", at)
+    await store.run_writer.observe(builders.run(run, "Succeeded", **ended), at)
+    await store.run_writer.mark_deleted(run, "run-uid", at)
     return run
 
 
@@ -96,14 +96,14 @@ async def scenario(store: Store) -> tuple[str, str]:
     await builders.yard(store)
     old = await finished(store, builders.later(5))
     new = await finished(store, builders.later(MONTH - 3600))
-    taken_back, _ = await store.runs.accept(RunRequest("demo", "dep-a", {}), builders.NOW, None)
-    await store.runs.withdraw(taken_back, builders.NOW, gone=True)
+    taken_back, _ = await store.runs.create(RunRequest("demo", "dep-a", {}), builders.NOW, None)
+    await store.runs.withdraw(taken_back, builders.NOW, object_absent=True)
     for late in (0, MONTH):
         row = await store.uploads.create("demo", 3, None, builders.later(late), builders.later(late + 60))
         await store.receive(row.id, chunks(b"abc"), builders.later(late))
     await store.deployments.observe(builders.deployment("dep-b"))
-    await store.buildlogs.append("dep-b", "pod", "assemble", [Chunk(1, "text\n")])
-    await account(store)
+    await store.build_logs.append("dep-b", "pod", "assemble", [Chunk(1, "text\n")])
+    await account_batch(store)
     await store.deployments.remove("dep-b", "uid-of-dep-b")
     return old, new
 
@@ -118,8 +118,8 @@ async def whole(store: Store, run: str) -> None:
 
 
 async def work(store: Store, record_ttl: float = MONTH) -> None:
-    keeper = Keeper(store, record_ttl, 300)
-    while await keeper.round(LATER):
+    keeper = MaintenanceRound(store, record_ttl, 300)
+    while await keeper.run_once(LATER):
         pass
 
 
@@ -213,7 +213,7 @@ async def test_killed_after_any_effect_nothing_is_lost_and_nothing_left(
             check(found, old, new)
         assert found == end
         assert (await store.events.read(new, 0, 1)).total == 44
-        assert (await store.buildlogs.read("dep-b")).text == ""
+        assert (await store.build_logs.read("dep-b")).text == ""
         await store.close()
         # All of them with one engine; with the other, which takes longer for each, every sixth.
         after += 6 if name else 1
@@ -233,7 +233,7 @@ def check(found: Any, old: str, new: str) -> None:
 async def test_the_projects_own_time_counts_and_use_stays(store: Store) -> None:
     await builders.yard(store)
     run = await finished(store, builders.later(5))
-    await account(store)
+    await account_batch(store)
     async with store.database.read() as connection:
         used = (await connection.execute(select(usage_days))).all()
     await store.projects.observe(builders.project(active="dep-a", retention={"records": "1000h"}))
@@ -254,35 +254,35 @@ async def test_what_is_not_accounted_or_still_an_object_stays(store: Store) -> N
     await work(store)
     await whole(store, unaccounted)
     present = await builders.accepted(store)
-    await store.record.observe(
+    await store.run_writer.observe(
         builders.run(present, "Failed", completionTime="2026-11-21T10:00:30Z"), builders.NOW
     )
-    await account(store)
+    await account_batch(store)
     await work(store)
     assert await store.runs.get(unaccounted) is None
     assert await store.runs.get(present) is not None
     assert await store.runs.prunable(LATER, 9, project="demo") == await store.runs.prunable(
-        LATER, 9, but=["x"]
+        LATER, 9, excluded_projects=["x"]
     )
-    assert await store.runs.prunable(LATER, 9, but=["demo"]) == ()
+    assert await store.runs.prunable(LATER, 9, excluded_projects=["demo"]) == ()
 
 
 async def test_each_round_is_bounded_and_goes_on_behind_the_last(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retain, "PROJECTS", 2)
-    monkeypatch.setattr(retain, "BATCH", 3)
+    monkeypatch.setattr(retain, "PROJECTS_PER_ROUND", 2)
+    monkeypatch.setattr(retain, "RUNS_PER_TRANSACTION", 3)
     for name in ("", "b", "c", "d", "e"):
         for number in range(4):
             spec = {"project": name} if name else {"deployment": "dep-unknown"}
             ended = builders.run(f"run-{name}-{number}", "Failed", spec=spec)
             ended.raw["status"].update(project=None, deployment=None, completionTime="2026-11-21T10:00:30Z")
             ended.raw["metadata"]["ownerReferences"] = []  # type: ignore[index]
-            await store.record.observe(ended, builders.NOW)
-            await store.record.vanish(f"run-{name}-{number}", "run-uid", builders.NOW)
-    await account(store)
-    retainer = Retainer(store, MONTH)
-    assert [await retainer.round(LATER) for _ in range(7)] == [6, 6, 3, 2, 2, 1, 0]
+            await store.run_writer.observe(ended, builders.NOW)
+            await store.run_writer.mark_deleted(f"run-{name}-{number}", "run-uid", builders.NOW)
+    await account_batch(store)
+    retainer = RecordRetention(store, MONTH)
+    assert [await retainer.run_once(LATER) for _ in range(7)] == [6, 6, 3, 2, 2, 1, 0]
 
 
 async def test_an_upload_that_a_build_waits_for_stays(store: Store) -> None:
@@ -297,7 +297,7 @@ async def test_an_upload_that_a_build_waits_for_stays(store: Store) -> None:
     built = builders.deployment("dep-w", "Failed")
     built.spec["source"] = {"archive": {"upload": row.id}}  # type: ignore[index]
     await store.deployments.observe(built)
-    await account(store)
+    await account_batch(store)
     await work(store)
     assert await keys(store) == [] and await store.uploads.get(row.id) is None
 
@@ -306,24 +306,24 @@ async def test_blobs_that_nothing_names_go_after_a_day(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, "crews")
     await builders.yard(store)
     live, run = await builders.claimed(store), await finished(store, builders.later(5))
-    await account(store)
+    await account_batch(store)
     now = datetime.now(builders.NOW.tzinfo)
     old = now - timedelta(days=5)
-    assert await store.records.born(old) == old
+    assert await store.expired_records.tracking_start(old) == old
     kept = [f"crews/runs/{live}/early", f"crews/runs/{run}/a", f"crews/runs/{run}/b", "crews/else/x"]
     lost = [f"crews/runs/{run}/c", "crews/runs/run-x/d", "crews/uploads/upl_x", "crews/incoming/upl_x"]
     for key in (*kept, *lost, "crews/runs/run-y/older"):
         await store.blobs.put(key, chunks(b"abc"), 3, None)
-    assert await sweep(store, now) == 0
+    assert await delete_orphans(store, now) == 0
     for path in (tmp_path / "blobs").rglob("*"):
         days = 9 if path.name == "older" else 2
         os.utime(path, (time.time() - days * DAY,) * 2)
-    assert await sweep(store, now) == 3
+    assert await delete_orphans(store, now) == 3
     for path in (tmp_path / "blobs").rglob("*"):
         os.utime(path, (time.time() - 9 * DAY,) * 2) if path.name == "older" else None
     assert await keys(store) == sorted([*kept, f"crews/runs/{run}/c", "crews/runs/run-y/older"])
-    await Keeper(store, MONTH, 300).round(builders.later(9999))
-    assert await sweep(store, now) == 1
+    await MaintenanceRound(store, MONTH, 300).run_once(builders.later(9999))
+    assert await delete_orphans(store, now) == 1
     await whole(store, run)
     await store.close()
 
@@ -331,12 +331,12 @@ async def test_blobs_that_nothing_names_go_after_a_day(tmp_path: Path) -> None:
 async def test_what_a_killed_process_left_of_a_blob_goes_after_a_day(tmp_path: Path) -> None:
     program = (
         "import asyncio, os, sys, pathlib\n"
-        "from api.store.blobs.backends import in_folder\n"
+        "from api.store.blobs.backends import directory_blobs\n"
         "async def chunks():\n"
         "    yield bytes(3 << 20)\n"
         "    await asyncio.sleep(0.1)\n"
         "    os._exit(9)\n"
-        "blobs = in_folder(pathlib.Path(sys.argv[1]))\n"
+        "blobs = directory_blobs(pathlib.Path(sys.argv[1]))\n"
         "asyncio.run(blobs.put('crews/uploads/upl_a', chunks(), 9 << 20, None))\n"
     )
     started = await asyncio.create_subprocess_exec(sys.executable, "-c", program, str(tmp_path / "blobs"))
@@ -345,9 +345,9 @@ async def test_what_a_killed_process_left_of_a_blob_goes_after_a_day(tmp_path: P
     assert len(left) == 1
     store = await Store.open(tmp_path, "crews")
     now = datetime.now(builders.NOW.tzinfo)
-    await store.records.born(now - timedelta(days=5))
-    assert (await sweep(store, now), left[0].exists()) == (0, True)
-    assert (await sweep(store, now + timedelta(days=2)), left[0].exists()) == (1, False)
+    await store.expired_records.tracking_start(now - timedelta(days=5))
+    assert (await delete_orphans(store, now), left[0].exists()) == (0, True)
+    assert (await delete_orphans(store, now + timedelta(days=2)), left[0].exists()) == (1, False)
     await store.close()
 
 
@@ -368,15 +368,15 @@ def test_an_object_stays_no_longer_than_its_record(retention: Any, seconds: floa
 
 async def test_what_is_kept_is_measured(store: Store) -> None:
     await scenario(store)
-    found = await store.measure.look(builders.later(MONTH))
+    found = await store.storage_meter.measure(builders.later(MONTH))
     assert (found.rows["run"], found.rows["artifact"], found.rows["remains"]) == (2, 4, 2)
     assert (found.bytes["artifact"], found.bytes["upload"], found.bytes["events"]) == (12, 6, 0)
     assert int(found.oldest_unsealed) == int(MONTH - 5)
     await work(store)
-    found = await store.measure.look(LATER)
+    found = await store.storage_meter.measure(LATER)
     kept = {"run": 1, "sealed": 1, "tombstone": 2, "artifact": 2, "upload": 1, "remains": 0}
     assert found.rows == kept and found.bytes["events"] > 0
-    assert found.oldest_unsealed == 0 and store.measure.last is found
+    assert found.oldest_unsealed == 0 and store.storage_meter.last is found
 
 
 async def test_a_full_disk_is_freed_although_nothing_can_be_sealed(tmp_path: Path) -> None:
@@ -388,11 +388,11 @@ async def test_a_full_disk_is_freed_although_nothing_can_be_sealed(tmp_path: Pat
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(store.blobs, "put", full)
-        keeper = Keeper(store, MONTH, 300)
+        keeper = MaintenanceRound(store, MONTH, 300)
         with pytest.raises(StoreUnavailable, match="the disk is full"):
-            await keeper.round(LATER)
+            await keeper.run_once(LATER)
         with suppress(StoreUnavailable):
-            while await keeper.round(LATER):
+            while await keeper.run_once(LATER):
                 pass
     assert await store.runs.get(old) is None
     assert not [key for key in await keys(store) if old in key]
@@ -406,7 +406,7 @@ async def test_keys_of_idempotency_go_after_a_day_a_part_at_a_time(store: Store)
     uses = [Idempotency("owner", f"key-{number}", "hash") for number in range(5)]
     for number, use in enumerate(uses):
         await store.idempotency.put(use, f"run-{number}", builders.NOW if number else builders.later(DAY))
-    more = [await store.idempotency.forget(builders.later(DAY + 60), 3) for _ in range(2)]
+    more = [await store.idempotency.delete_expired(builders.later(DAY + 60), 3) for _ in range(2)]
     assert more == [True, False]
     async with store.database.read() as connection:
         assert (await connection.execute(select(idempotency.c.key))).scalars().all() == ["key-0"]
@@ -416,7 +416,7 @@ async def test_a_removed_project_leaves_nothing_but_tombstones(tmp_path: Path) -
     store = await Store.open(tmp_path, "crews")
     await scenario(store)
     await builders.claimed(store)
-    await store.buildlogs.append("dep-a", "pod", "assemble", [Chunk(1, "text\n")])
+    await store.build_logs.append("dep-a", "pod", "assemble", [Chunk(1, "text\n")])
     await store.projects.remove("demo", "project-1", builders.NOW)
     await work(store)
     found = await rows(store)
@@ -424,9 +424,9 @@ async def test_a_removed_project_leaves_nothing_but_tombstones(tmp_path: Path) -
     files = [path for path in tmp_path.rglob("*") if path.is_file() and "index" not in path.name]
     assert [path.name for path in files] == ["lock"]
     assert list((tmp_path / "blobs").iterdir()) == []
-    assert (await store.measure.look(LATER)).rows == {**dict.fromkeys(ROWS, 0), "tombstone": 4}
-    metrics = Metrics()
-    metrics.show(store.measure)
-    text = metrics.text().decode()
+    assert (await store.storage_meter.measure(LATER)).rows == {**dict.fromkeys(ROWS, 0), "tombstone": 4}
+    metrics = ApiMetrics()
+    metrics.watch_storage(store.storage_meter)
+    text = metrics.render().decode()
     assert 'crewyard_records{kind="tombstone"} 4.0' in text and "crewyard_oldest_unsealed_seconds 0.0" in text
     await store.close()

@@ -10,17 +10,17 @@ from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 from kubernetes.aio import client as kubernetes
 
-from api.app import client_side
-from api.auth.api_keys import Key
-from api.auth.authenticate import of_key
-from api.auth.providers import Tokens
-from api.auth.revocation import Holders
+from api.app import make_client_app
+from api.auth.api_keys import StoredKey
+from api.auth.authenticate import caller_of_key
+from api.auth.providers import TokenProviders
+from api.auth.revocation import RevocationWatcher
 from api.config import parse
 from api.store.index.api_keys import KeyRow
 from api.store.store import Store
-from api.streaming.registry import Streams
+from api.streaming.registry import StreamRegistry
 from crds import api_keys
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.unit.api.store import builders
 from tests.unit.api.store.postgres_server import Server
 
@@ -28,17 +28,19 @@ from tests.unit.api.store.postgres_server import Server
 @pytest.fixture
 async def replicas(tmp_path, postgres: Server) -> AsyncIterator[list[TestClient]]:
     """Two facades over one database, and a run that is followed for ever."""
-    admin, made = api_keys.draw(), []
-    fixed = {admin.key_id: Key(admin.key_id, admin.hash, "", frozenset({"admin"}), None, "enterprise")}
+    admin, made = api_keys.generate(), []
+    fixed = {admin.key_id: StoredKey(admin.key_id, admin.hash, "", frozenset({"admin"}), None, "enterprise")}
     config = parse({"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_DATA": str(tmp_path)})
     url = postgres.database("filled")
     async with AsyncExitStack() as stack:
         for number in range(2):
             store = await Store.open(tmp_path / str(number), "crews", url)
             stack.push_async_callback(store.close)
-            nowhere = Kube(kubernetes.ApiClient(kubernetes.Configuration(host="http://127.0.0.1:1")), "crews")
+            nowhere = KubeClient(
+                kubernetes.ApiClient(kubernetes.Configuration(host="http://127.0.0.1:1")), "crews"
+            )
             stack.push_async_callback(nowhere.close)
-            app = client_side(config, store, nowhere, fixed)
+            app = make_client_app(config, store, nowhere, fixed)
             headers = {"Authorization": f"Bearer {admin.text}"}
             client = TestClient(TestServer(app), headers=headers)
             made.append(await stack.enter_async_context(client))
@@ -67,11 +69,11 @@ async def test_a_key_that_is_revoked_elsewhere_ends_its_streams(replicas, heard,
             bearers.append((await answer.json())["data"])
     ends, goes_on = [await opened(there, bearer["key"]) for bearer in bearers]
     if not heard:
-        monkeypatch.setattr("api.store.sql.postgres.notifications.Relay.tell", lambda *_: None)
+        monkeypatch.setattr("api.store.sql.postgres.notifications.NotificationRelay.send", lambda *_: None)
     async with here.delete(f"/v1/api-keys/{bearers[0]['id']}") as answer:
         assert answer.status == 204
     async with asyncio.timeout(60):
-        assert (await ends.content.read()).endswith(b": the key or token holds no longer\n\n")
+        assert (await ends.content.read()).endswith(b": the credential was revoked or has expired\n\n")
     headers = {"Authorization": f"Bearer {bearers[0]['key']}"}
     async with there.get("/v1/runs", headers=headers) as answer:
         assert answer.status == 401
@@ -80,31 +82,31 @@ async def test_a_key_that_is_revoked_elsewhere_ends_its_streams(replicas, heard,
 
 
 async def test_many_streams_of_few_keys_are_one_question(store, monkeypatch):
-    streams, asked, now = Streams(), list[list[str]](), datetime.now(UTC)
-    holders = Holders(streams, store.keys, Tokens(None, None), lambda: now)
-    callers = [of_key(Key(f"key-{n}", "", "", frozenset(), None, None)) for n in range(5)]
+    streams, asked, now = StreamRegistry(), list[list[str]](), datetime.now(UTC)
+    holders = RevocationWatcher(streams, store.keys, TokenProviders(None, None), lambda: now)
+    callers = [caller_of_key(StoredKey(f"key-{n}", "", "", frozenset(), None, None)) for n in range(5)]
 
     async def revoked(ids):
         asked.append(sorted(ids))
         return ["key-3"]
 
     async def follow(caller):
-        streams.enter(caller.session)
+        streams.register(caller.session)
         holders.opened(caller)
         try:
             await asyncio.sleep(60)
         finally:
-            streams.leave()
+            streams.unregister()
 
     monkeypatch.setattr(store.keys, "revoked", revoked)
     tasks = [asyncio.create_task(follow(callers[n % 5])) for n in range(1000)]
     await asyncio.sleep(0)
-    await holders.look_at_keys()
-    await holders.look_at_tokens()
+    await holders.check_keys()
+    await holders.check_tokens()
     assert asked == [[f"key-{n}" for n in range(5)]]
     await asyncio.sleep(0)
     assert sum(task.done() for task in tasks) == 200
-    await holders.look_at_keys()
+    await holders.check_keys()
     assert asked[1] == ["key-0", "key-1", "key-2", "key-4"], "who has left is not asked about"
     for task in tasks:
         task.cancel()

@@ -64,7 +64,7 @@ async def test_a_reader_sees_one_commit(store: Store) -> None:
     async def write() -> None:
         number = 0
         while not stop.is_set():
-            await store.record.observe(some.run(f"run-n{number}"), some.NOW)
+            await store.run_writer.observe(some.run(f"run-n{number}"), some.NOW)
             number += 1
 
     writing = asyncio.create_task(write())
@@ -92,7 +92,7 @@ async def test_keys_are_kept_and_replaced(store: Store) -> None:
 @settings(max_examples=50)
 @given(clock=st.lists(st.integers(0, 2**47), max_size=200))
 def test_ulids_grow_whatever_the_clock_does(clock: list[int]) -> None:
-    source = ulid.Ulids()
+    source = ulid.UlidGenerator()
     made = [source.next(now) for now in clock]
     assert made == sorted(set(made))
     assert all(len(name) == 26 and name.isalnum() and name == name.lower() for name in made)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from api.store.blobs import direct_upload
-from api.store.blobs.backends import in_bucket, in_folder
+from api.store.blobs.backends import bucket_blobs, directory_blobs
 from api.store.blobs.blobs import Blobs
-from api.store.errors import Full, Mismatch, Missing, Taken, TooLarge
+from api.store.errors import Mismatch, Missing, StoreConflict, TooLarge, UploadQuotaExceeded
 from api.store.logs.build_logs import Chunk, FileBuildLogs
-from api.store.sql.notifier import Signals
+from api.store.sql.notifier import Notifier
 from api.store.store import Store
 from tests.unit.api.store import builders
 
@@ -38,8 +38,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @pytest.fixture
 def blobs(place: Path, request: pytest.FixtureRequest) -> Blobs:
     if request.node.callspec.params["place"] == "folder":
-        return in_folder(place)
-    return in_bucket(f"s3://{place.name}/some/prefix")
+        return directory_blobs(place)
+    return bucket_blobs(f"s3://{place.name}/some/prefix")
 
 
 async def test_a_blob_comes_back_whole_and_in_ranges(blobs: Blobs) -> None:
@@ -91,7 +91,7 @@ async def test_an_upload_is_stored_once(store: Store) -> None:
     stored = await store.receive(row.id, chunks(DATA), builders.later(5))
     assert (stored.sha256, stored.stored_at) == (SHA, builders.later(5))
     assert await store.receive(row.id, chunks(DATA), builders.later(90)) == stored
-    with pytest.raises(Taken):
+    with pytest.raises(StoreConflict):
         await store.receive(row.id, chunks(DATA[::-1]), builders.later(6))
     assert await whole(store.blobs.read(stored.blob)) == DATA
 
@@ -109,11 +109,11 @@ async def test_of_two_senders_with_different_bytes_the_first_to_end_wins_whole(s
     await asyncio.sleep(0)
     stored = await store.receive(row.id, chunks(DATA), builders.NOW)
     gate.set()
-    with pytest.raises(Taken):
+    with pytest.raises(StoreConflict):
         await late
     assert await whole(store.blobs.read(stored.blob)) == DATA
     assert (await store.uploads.get(row.id)) == stored
-    assert [len(page) async for page in store.blobs.below(f"{store.namespace}/uploads")] == [1]
+    assert [len(page) async for page in store.blobs.list_folder(f"{store.namespace}/uploads")] == [1]
 
 
 async def test_a_project_keeps_no_more_uploads_than_it_may(store: Store) -> None:
@@ -123,7 +123,7 @@ async def test_a_project_keeps_no_more_uploads_than_it_may(store: Store) -> None
         return row.id
 
     first = await announce("demo", 60)
-    with pytest.raises(Full) as refusal:
+    with pytest.raises(UploadQuotaExceeded) as refusal:
         await announce("demo", 41)
     assert (refusal.value.held, refusal.value.most) == (60, 100)
     await announce("demo", 40)
@@ -133,7 +133,7 @@ async def test_a_project_keeps_no_more_uploads_than_it_may(store: Store) -> None
     # What nobody sent in time is no longer in the way; what was sent is, until it is deleted.
     sent = await announce("other", 3, 61)
     await store.receive(sent, chunks(b"abc"), builders.later(62))
-    with pytest.raises(Full):
+    with pytest.raises(UploadQuotaExceeded):
         await announce("other", 98, 200)
     await announce("other", 97, 200)
 
@@ -160,10 +160,10 @@ async def test_artifacts_keep_the_latest_version_of_each_name(store: Store) -> N
         ("a", "3", True),
         ("b", "2", False),
     ]
-    assert await store.artifacts.held(run) == await store.artifacts.held(run, without="c")
-    assert (await store.artifacts.held(run, without="a")).count == 1
-    assert await store.artifacts.uses(run, "b/2")
-    assert not await store.artifacts.uses(run, "b/1")
+    assert await store.artifacts.totals(run) == await store.artifacts.totals(run, excluding="c")
+    assert (await store.artifacts.totals(run, excluding="a")).count == 1
+    assert await store.artifacts.is_blob_used(run, "b/2")
+    assert not await store.artifacts.is_blob_used(run, "b/1")
 
 
 @pytest.mark.parametrize(
@@ -184,17 +184,17 @@ async def test_artifacts_of_a_run_that_did_not_end_by_itself_are_partial(
     await store.artifacts.put(run, "a", 3, "1", "text/plain", False, "blob", builders.NOW)
     assert (await store.artifacts.get(run, "a")).partial is False  # type: ignore[union-attr]
     status = {"error": {"reason": reason, "message": ""}} if reason else {}
-    await store.record.observe(builders.run(run, phase, **status), builders.NOW)
+    await store.run_writer.observe(builders.run(run, phase, **status), builders.NOW)
     assert (await store.artifacts.get(run, "a")).partial is partial  # type: ignore[union-attr]
 
 
 async def test_build_logs_take_each_chunk_once_per_container(tmp_path: Path) -> None:
-    logs = FileBuildLogs(tmp_path, Signals())
+    logs = FileBuildLogs(tmp_path, Notifier())
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(1, "one\n"), Chunk(2, "two\n")]) == 2
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(2, "two\n"), Chunk(3, "three\n")]) == 3
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(5, "five\n")]) == 3
     assert await logs.append("dep-a", "pod-2", "kaniko", [Chunk(1, "built\n")]) == 1
-    reopened = FileBuildLogs(tmp_path, Signals())
+    reopened = FileBuildLogs(tmp_path, Notifier())
     assert await reopened.append("dep-a", "pod-1", "assemble", [Chunk(3, "three\n")]) == 3
     page = await reopened.read("dep-a")
     assert page.text == "one\ntwo\nthree\nbuilt\n"
@@ -204,7 +204,7 @@ async def test_build_logs_take_each_chunk_once_per_container(tmp_path: Path) -> 
 
 
 async def test_a_build_log_is_followed(tmp_path: Path) -> None:
-    logs = FileBuildLogs(tmp_path, Signals())
+    logs = FileBuildLogs(tmp_path, Notifier())
     page = await logs.read("dep-a")
     waiting = asyncio.create_task(logs.wait("dep-a", page.mark, 30))
     await asyncio.sleep(0)
@@ -216,9 +216,9 @@ async def test_a_build_log_is_followed(tmp_path: Path) -> None:
 async def test_of_two_who_take_over_the_same_upload_both_find_it(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, "crews")
     row = await store.uploads.create("demo", 4, None, builders.NOW, builders.later(60))
-    await store.blobs.put(direct_upload.key(row), chunks(b"code"), 4, None)
-    first = await direct_upload.arrived(store.uploads, store.blobs, row, builders.NOW)
+    await store.blobs.put(direct_upload.incoming_key(row), chunks(b"code"), 4, None)
+    first = await direct_upload.import_upload(store.uploads, store.blobs, row, builders.NOW)
     # The second one read the row before the first was done.
-    assert await direct_upload.arrived(store.uploads, store.blobs, row, builders.later(1)) == first
+    assert await direct_upload.import_upload(store.uploads, store.blobs, row, builders.later(1)) == first
     assert first.stored_at == builders.NOW
     await store.close()

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from api.config import ConfigError, parse
-from api.store.blobs.backends import BUCKET_PART, in_bucket
+from api.config import ApiConfigError, parse
+from api.store.blobs.backends import BUCKET_PART_BYTES, bucket_blobs
 from api.store.errors import Mismatch, Missing, StoreUnavailable
 from api.store.store import Store
 from tests.unit.api.store import builders
 from tests.unit.api.store.blobs.test_blobs import chunks, whole
 from tests.unit.api.store.bucket import CREDENTIALS, Server
 
-LARGE = bytes(range(256)) * (3 * BUCKET_PART // 256) + b"the end"
+LARGE = bytes(range(256)) * (3 * BUCKET_PART_BYTES // 256) + b"the end"
 SHA = hashlib.sha256(LARGE).hexdigest()
 
 
 async def test_many_parts_are_one_object_that_is_seen_when_it_is_whole(bucket: Server) -> None:
-    blobs = in_bucket(f"s3://{bucket.new().name}")
+    blobs = bucket_blobs(f"s3://{bucket.new().name}")
 
     async def watched() -> AsyncIterator[bytes]:
         async for chunk in chunks(LARGE, 1_000_000):
@@ -32,18 +32,18 @@ async def test_many_parts_are_one_object_that_is_seen_when_it_is_whole(bucket: S
     stored = await blobs.put("crews/a", watched(), len(LARGE), SHA)
     assert (stored.size, stored.sha256) == (len(LARGE), SHA)
     assert await whole(blobs.read("crews/a")) == LARGE
-    edge = BUCKET_PART
+    edge = BUCKET_PART_BYTES
     assert await whole(blobs.read("crews/a", edge - 3, edge + 3)) == LARGE[edge - 3 : edge + 3]
 
 
 async def test_a_wrong_end_after_many_parts_leaves_what_was_there_before(bucket: Server) -> None:
-    blobs = in_bucket(f"s3://{bucket.new().name}")
+    blobs = bucket_blobs(f"s3://{bucket.new().name}")
     await blobs.put("crews/a", chunks(b"before"), 6, None)
     with pytest.raises(Mismatch):
         await blobs.put("crews/a", chunks(LARGE, 1_000_000), len(LARGE), "0" * 64)
 
     async def broken() -> AsyncIterator[bytes]:
-        yield LARGE[: 2 * BUCKET_PART]
+        yield LARGE[: 2 * BUCKET_PART_BYTES]
         raise ConnectionResetError("the sender has gone")
 
     with pytest.raises(StoreUnavailable):
@@ -63,7 +63,7 @@ async def test_an_upload_of_a_store_with_a_bucket_is_in_the_bucket(bucket: Serve
 
 @pytest.mark.parametrize("how", ["gone", "silent"])
 async def test_a_bucket_that_is_away_is_unavailable_and_tells_no_secret(bucket: Server, how: str) -> None:
-    blobs = in_bucket(f"s3://{bucket.new().name}")
+    blobs = bucket_blobs(f"s3://{bucket.new().name}")
     await blobs.put("crews/a", chunks(b"abc"), 3, None)
     if how == "gone":
         bucket.stop()
@@ -91,10 +91,10 @@ async def test_a_bucket_that_is_away_is_unavailable_and_tells_no_secret(bucket: 
 
 async def test_a_bucket_that_is_not_there_is_unavailable(bucket: Server) -> None:
     with pytest.raises(StoreUnavailable):
-        await in_bucket("s3://no-such-bucket").put("crews/a", chunks(b"abc"), 3, None)
+        await bucket_blobs("s3://no-such-bucket").put("crews/a", chunks(b"abc"), 3, None)
 
 
 @pytest.mark.parametrize("url", ["file:///tmp/x", "s3://", "s3://key:secret@bucket", "bucket"])
 def test_another_address_is_refused_with_the_way_to_say_it(url: str) -> None:
-    with pytest.raises(ConfigError, match="CREWYARD_BLOBS_URL: must be s3://bucket/prefix"):
+    with pytest.raises(ApiConfigError, match="CREWYARD_BLOBS_URL: must be s3://bucket/prefix"):
         parse({"CREWYARD_TOKEN_KEY": "k" * 32, "CREWYARD_BLOBS_URL": url})

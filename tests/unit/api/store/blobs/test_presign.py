@@ -8,8 +8,8 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from api.config import ConfigError, parse
-from api.store.blobs.presign import Signer, signer
+from api.config import ApiConfigError, parse
+from api.store.blobs.presign import UrlSigner, make_signer
 from tests.unit.api.store.bucket import CREDENTIALS, Server
 
 BODY = b"an archive" * 100
@@ -18,7 +18,7 @@ SHA = hashlib.sha256(BODY).hexdigest()
 
 def test_an_address_is_the_one_of_the_documentation() -> None:
     # Amazon S3 API reference, "Authenticating Requests: Using Query Parameters"; its bucket is the host.
-    one = Signer(
+    one = UrlSigner(
         "https://examplebucket.s3.amazonaws.com", "", "", "us-east-1",
         "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
     )  # fmt: skip
@@ -27,9 +27,9 @@ def test_an_address_is_the_one_of_the_documentation() -> None:
 
 
 @pytest.fixture
-def signing(bucket: Server) -> Signer:
+def signing(bucket: Server) -> UrlSigner:
     url = f"s3://{bucket.new().name}/some/prefix"
-    return signer(bucket.environment, url, bucket.environment["AWS_ENDPOINT_URL"])
+    return make_signer(bucket.environment, url, bucket.environment["AWS_ENDPOINT_URL"])
 
 
 async def call(method: str, url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any, bytes]:
@@ -43,7 +43,7 @@ async def call(method: str, url: str, data: bytes | None = None, **headers: str)
 
 
 async def test_what_was_announced_is_stored_and_read_with_the_headers_that_were_signed(
-    signing: Signer,
+    signing: UrlSigner,
 ) -> None:
     now = datetime.now(UTC)
     allowed = signing.put("crews/a b+ü%2F", len(BODY), SHA, now, 60)
@@ -61,7 +61,7 @@ async def test_what_was_announced_is_stored_and_read_with_the_headers_that_were_
     assert (status, body) == (206, BODY[3:6])
 
 
-async def test_other_bytes_another_length_name_or_time_are_refused(signing: Signer) -> None:
+async def test_other_bytes_another_length_name_or_time_are_refused(signing: UrlSigner) -> None:
     now = datetime.now(UTC)
     allowed = signing.put("crews/a", len(BODY), SHA, now, 60)
     other = bytes([BODY[0] ^ 1]) + BODY[1:]
@@ -95,7 +95,7 @@ def test_what_cannot_sign_says_what_is_missing(
     url: str | None, endpoint: str, environ: dict[str, str], words: str
 ) -> None:
     with pytest.raises(ValueError, match=words):
-        signer(environ, url, endpoint)
+        make_signer(environ, url, endpoint)
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def test_what_cannot_sign_says_what_is_missing(
     ],
 )
 def test_wrong_settings_are_named(settings: dict[str, str], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
+    with pytest.raises(ApiConfigError, match=words):
         parse({"CREWYARD_TOKEN_KEY": "k" * 32, **settings})
 
 
 def test_no_secret_is_shown() -> None:
-    made = signer({**CREDENTIALS, "AWS_SESSION_TOKEN": "of-a-session"}, "s3://b", "https://x")
+    made = make_signer({**CREDENTIALS, "AWS_SESSION_TOKEN": "of-a-session"}, "s3://b", "https://x")
     assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in repr(made) and "of-a-session" not in repr(made)

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from api.store.blobs.verified_stream import Check, moving
+from api.store.blobs.verified_stream import VerifiedStream, wait_for_transfer
 
 
 async def three(pause: float) -> AsyncIterator[bytes]:
@@ -14,9 +14,9 @@ async def three(pause: float) -> AsyncIterator[bytes]:
         yield b"x"
 
 
-async def take(check: Check, pause: float) -> int:
+async def take(check: VerifiedStream, pause: float) -> int:
     taken = 0
-    async for chunk in check.pass_on():
+    async for chunk in check.verified_chunks():
         await asyncio.sleep(pause)
         taken += len(chunk)
     await asyncio.sleep(pause)
@@ -24,17 +24,17 @@ async def take(check: Check, pause: float) -> int:
 
 
 async def test_a_slow_sender_is_waited_for_and_so_is_a_store_that_moves() -> None:
-    check = Check(three(0.3), 3, None)
-    await moving(take(check, 0.0), check, 0.2)
-    check = Check(three(0.0), 3, None)
-    await moving(take(check, 0.1), check, 30)
+    check = VerifiedStream(three(0.3), 3, None)
+    await wait_for_transfer(take(check, 0.0), check, 0.2)
+    check = VerifiedStream(three(0.0), 3, None)
+    await wait_for_transfer(take(check, 0.1), check, 30)
     assert (check.seen, check.idle(0.0) <= 0.0) == (3, True)
 
 
 async def test_a_store_that_stands_is_given_up() -> None:
-    check = Check(three(0.0), 3, None)
+    check = VerifiedStream(three(0.0), 3, None)
     stands = asyncio.ensure_future(take(check, 60))
-    with pytest.raises(TimeoutError, match="nothing was taken"):
-        await moving(stands, check, 0.1)
+    with pytest.raises(TimeoutError, match="took no bytes"):
+        await wait_for_transfer(stands, check, 0.1)
     await asyncio.sleep(0)
     assert stands.cancelled()

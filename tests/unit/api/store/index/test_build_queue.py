@@ -8,7 +8,7 @@ from tests.unit.api.store import builders
 
 
 def waits(name: str, reason: str = "Queued", phase: str = "Pending") -> Deployment:
-    ready = {"type": "Ready", "status": "Unknown", "reason": reason, "message": "m"}
+    ready = {"type": "Ready", "status": "ClaimUnknown", "reason": reason, "message": "m"}
     return builders.deployment(name, phase, conditions=[ready, {**ready, "type": "Built"}])
 
 

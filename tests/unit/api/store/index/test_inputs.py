@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.store.index.runs.inputs import canonical, held, names, reference, same
+from api.store.index.runs.inputs import canonical, inline_input, is_equal, reference, refers_to
 from api.store.store import Store
 from api.v1.runs.create import manifest
 from tests.unit.api.store import builders as some
@@ -53,7 +53,7 @@ def test_the_reference_of_a_value_is_that_of_what_was_stored(value):
 def test_a_deep_value_is_no_trouble():
     deep = json.loads("[" * 900 + "]" * 900)
     assert reference({"a": deep}, INLINE) is None
-    assert same({"a": deep}, {"a": deep})
+    assert is_equal({"a": deep}, {"a": deep})
 
 
 @pytest.mark.parametrize(
@@ -66,23 +66,23 @@ def test_a_deep_value_is_no_trouble():
     ],
 )
 def test_values_are_compared_as_kubernetes_keeps_them(one, other, equal):
-    assert same(one, other) == equal
+    assert is_equal(one, other) == equal
 
 
 def test_an_object_that_others_made_gives_its_input_or_none():
     most = 256 * 1024
-    assert held({}, most) == {}
-    assert held({"input": {"a": 1}}, most) == {"a": 1}
-    assert held({"inputRef": {"sha256": "0" * 64, "size": 20000}}, most) is None
-    assert held({"input": {"a": "x" * (most - 100)}}, most) is not None
-    assert held({"input": {"a": "x" * most}}, most) is None
-    assert held({"input": {"a": "x" * 100}}, 100) is None
+    assert inline_input({}, most) == {}
+    assert inline_input({"input": {"a": 1}}, most) == {"a": 1}
+    assert inline_input({"inputRef": {"sha256": "0" * 64, "size": 20000}}, most) is None
+    assert inline_input({"input": {"a": "x" * (most - 100)}}, most) is not None
+    assert inline_input({"input": {"a": "x" * most}}, most) is None
+    assert inline_input({"input": {"a": "x" * 100}}, 100) is None
 
 
 def test_a_name_of_an_input_holds_whatever_stands_in_objects_now():
     found = reference({"a": 1}, 2)
     assert found is not None and reference({"a": 1}, 100) is None
-    assert names(found, {"a": 1}) and not names(found, {"a": 2})
+    assert refers_to(found, {"a": 1}) and not refers_to(found, {"a": 2})
 
 
 async def test_a_large_input_is_whole_in_its_row_whatever_the_object_shows(store: Store) -> None:
@@ -93,6 +93,6 @@ async def test_a_large_input_is_whole_in_its_row_whatever_the_object_shows(store
     assert row is not None
     spec = manifest(row, "project-1", INLINE)["spec"]
     assert spec == {"project": "demo", "deployment": "dep-a", "inputRef": reference(whole, INLINE)}
-    await store.record.observe(some.run(name, "Running", spec=spec), some.later(1))
+    await store.run_writer.observe(some.run(name, "Running", spec=spec), some.later(1))
     row = await store.runs.get(name)
     assert row is not None and row.input == whole

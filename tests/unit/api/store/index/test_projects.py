@@ -76,8 +76,8 @@ async def test_a_project_made_anew_shows_nothing_of_the_old_one(store: Store) ->
     assert not await store.claims.holds(old, "pod", "nonce")
     # Late news of what belonged to the old one changes nothing.
     await store.deployments.observe(builders.deployment("dep-a"))
-    await store.record.observe(builders.run(old, "Running"), builders.NOW)
-    await store.record.observe(builders.run("run-late"), builders.NOW)
+    await store.run_writer.observe(builders.run(old, "Running"), builders.NOW)
+    await store.run_writer.observe(builders.run("run-late"), builders.NOW)
     assert await statuses(store) == {}
     assert (await store.runs.page(0, 10)).total == 0
     await store.projects.remove("demo", "project-1", builders.NOW)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api.store.errors import Taken
+from api.store.errors import StoreConflict
 from api.store.index.idempotency import Idempotency
 from api.store.index.runs.runs import RunRequest
 from api.store.store import Store
-from kube.client import decoded
+from kube.client import decode
 from tests.unit.api.store import builders as some
 
 REQUEST = RunRequest("demo", "dep-a", {"topic": "ants"})
@@ -20,25 +20,26 @@ USE = Idempotency("key-1", "abc", "hash-of-body")
 
 async def test_the_same_idempotency_key_makes_one_run(store: Store) -> None:
     await some.yard(store)
-    first, made = await store.runs.accept(REQUEST, some.NOW, USE)
-    again, made_again = await store.runs.accept(REQUEST, some.later(60), USE)
-    assert (again, made, made_again) == (first, True, False)
+    first, made = await store.runs.create(REQUEST, some.NOW, USE)
+    again, made_again = await store.runs.create(REQUEST, some.later(60), USE)
+    assert again == first and made is not None and made_again is None
+    assert made.row == await store.runs.get(first)
     assert (await store.runs.page(0, 10)).total == 1
 
 
 async def test_an_idempotency_key_belongs_to_its_owner_and_body_and_ends_after_a_day(store: Store) -> None:
     await some.yard(store)
-    first, _ = await store.runs.accept(REQUEST, some.NOW, USE)
-    with pytest.raises(Taken):
-        await store.runs.accept(REQUEST, some.NOW, Idempotency("key-1", "abc", "another body"))
-    other, _ = await store.runs.accept(REQUEST, some.NOW, Idempotency("key-2", "abc", "another body"))
-    late, _ = await store.runs.accept(REQUEST, some.NOW + timedelta(hours=25), USE)
+    first, _ = await store.runs.create(REQUEST, some.NOW, USE)
+    with pytest.raises(StoreConflict):
+        await store.runs.create(REQUEST, some.NOW, Idempotency("key-1", "abc", "another body"))
+    other, _ = await store.runs.create(REQUEST, some.NOW, Idempotency("key-2", "abc", "another body"))
+    late, _ = await store.runs.create(REQUEST, some.NOW + timedelta(hours=25), USE)
     assert len({first, other, late}) == 3
 
 
 async def test_names_sort_in_the_order_of_acceptance(store: Store) -> None:
     await some.yard(store)
-    names = [(await store.runs.accept(REQUEST, some.NOW, None))[0] for _ in range(20)]
+    names = [(await store.runs.create(REQUEST, some.NOW, None))[0] for _ in range(20)]
     assert names == sorted(names)
     page = await store.runs.page(0, 20)
     assert [row.name for row in page.items] == names[::-1]
@@ -47,7 +48,7 @@ async def test_names_sort_in_the_order_of_acceptance(store: Store) -> None:
 async def test_a_run_of_kubectl_becomes_a_row(store: Store) -> None:
     await some.yard(store)
     spec = {"deployment": "dep-a", "input": {"topic": "bees"}, "timeout": "90s"}
-    await store.record.observe(some.run("run-by-hand", spec=spec), some.NOW)
+    await store.run_writer.observe(some.run("run-by-hand", spec=spec), some.NOW)
     row = await store.runs.get("run-by-hand")
     assert row is not None
     assert (row.project, row.deployment, row.status, row.input) == (
@@ -63,8 +64,8 @@ async def test_an_older_view_never_replaces_a_newer(store: Store) -> None:
     await some.yard(store)
     run = await some.accepted(store)
     old = some.run(run)
-    await store.record.observe(some.run(run, "Running", startTime="2026-11-21T10:00:05Z"), some.NOW)
-    await store.record.observe(old, some.NOW)
+    await store.run_writer.observe(some.run(run, "Running", startTime="2026-11-21T10:00:05Z"), some.NOW)
+    await store.run_writer.observe(old, some.NOW)
     row = await store.runs.get(run)
     assert row is not None
     assert row.status == "running"
@@ -75,10 +76,10 @@ async def test_an_ended_row_never_changes(store: Store) -> None:
     run = await some.claimed(store)
     result = {"outcome": "succeeded", "durationMs": 1500, "output": '{"answer": 42}'}
     ended = {"completionTime": "2026-11-21T10:00:03Z", "durationMs": 1500, "result": result}
-    await store.record.observe(some.run(run, "Succeeded", **ended), some.NOW)
+    await store.run_writer.observe(some.run(run, "Succeeded", **ended), some.NOW)
     before = await store.runs.get(run)
-    await store.record.observe(some.run(run, "Failed", durationMs=9), some.NOW)
-    await store.record.vanish(run, "run-uid", some.later(99))
+    await store.run_writer.observe(some.run(run, "Failed", durationMs=9), some.NOW)
+    await store.run_writer.mark_deleted(run, "run-uid", some.later(99))
     assert await store.runs.get(run) == before
     assert before is not None
     assert (before.output, before.duration_ms) == ({"answer": 42}, 1500)
@@ -87,9 +88,9 @@ async def test_an_ended_row_never_changes(store: Store) -> None:
 async def test_a_live_run_whose_object_is_gone_is_canceled(store: Store) -> None:
     await some.yard(store)
     run = await some.claimed(store)
-    await store.record.vanish(run, "another-uid", some.later(9))
+    await store.run_writer.mark_deleted(run, "another-uid", some.later(9))
     assert (await store.runs.get(run)).status == "running"  # type: ignore[union-attr]
-    await store.record.vanish(run, "run-uid", some.later(9))
+    await store.run_writer.mark_deleted(run, "run-uid", some.later(9))
     row = await store.runs.get(run)
     assert row is not None
     assert (row.status, row.error, row.duration_ms) == (
@@ -103,10 +104,10 @@ async def test_a_pending_run_says_what_it_waits_for(store: Store) -> None:
     await some.yard(store)
     run = await some.accepted(store)
     told = [
-        {"type": "Succeeded", "status": "Unknown", "reason": "Pending", "message": "wait"},
+        {"type": "Succeeded", "status": "ClaimUnknown", "reason": "Pending", "message": "wait"},
         {"type": "Admitted", "status": "False", "reason": "Queued", "message": "2 run at once"},
     ]
-    await store.record.observe(some.run(run, conditions=told), some.NOW)
+    await store.run_writer.observe(some.run(run, conditions=told), some.NOW)
     row = await store.runs.get(run)
     assert row is not None
     assert row.waiting == {"reason": "Queued", "message": "2 run at once"}
@@ -117,28 +118,28 @@ async def test_pruning_begins_after_the_time_and_ends_when_the_object_is_gone(st
     run = await some.accepted(store)
     assert await store.runs.prunable(some.later(9999), 10) == ()
     ended = some.run(run, "Failed", completionTime="2026-11-21T10:00:30Z")
-    await store.record.observe(ended, some.NOW)
+    await store.run_writer.observe(ended, some.NOW)
     assert await store.runs.prunable(some.later(10), 10) == ()
     expected = (run, "run-uid", int(ended.resource_version))
     assert await store.runs.prunable(some.later(100), 10) == (expected,)
-    await store.record.vanish(run, "run-uid", some.later(100))
+    await store.run_writer.mark_deleted(run, "run-uid", some.later(100))
     assert await store.runs.prunable(some.later(100), 10) == ()
 
 
 async def test_half_accepted_runs_are_found_again(store: Store) -> None:
     await some.yard(store)
-    lost, _ = await store.runs.accept(REQUEST, some.NOW, None)
-    taken, _ = await store.runs.accept(REQUEST, some.NOW, USE)
-    await store.runs.withdraw(taken, some.NOW, gone=False)
+    lost, _ = await store.runs.create(REQUEST, some.NOW, None)
+    taken, _ = await store.runs.create(REQUEST, some.NOW, USE)
+    await store.runs.withdraw(taken, some.NOW, object_absent=False)
     whole = await some.accepted(store)
     withdrawn, accepted = await store.runs.unsettled(some.later(1))
     assert (withdrawn, [row.name for row in accepted]) == ([(taken, some.NOW)], [lost])
-    await store.runs.settle(taken)
-    await store.record.observe(some.run(lost, uid="other"), some.NOW)
+    await store.runs.mark_object_absent(taken)
+    await store.run_writer.observe(some.run(lost, uid="other"), some.NOW)
     assert await store.runs.unsettled(some.later(1)) == ([], [])
     assert {row.name for row in (await store.runs.page(0, 9)).items} == {lost, whole}
     # The key that made the withdrawn one may be used again.
-    assert (await store.runs.accept(REQUEST, some.NOW, USE))[1]
+    assert (await store.runs.create(REQUEST, some.NOW, USE))[1]
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
@@ -163,9 +164,9 @@ async def test_totals_equal_what_is_listed(
         for number, phase in steps:
             name = f"run-number-{number}"
             if phase == "gone":
-                await store.record.vanish(name, "run-uid", some.NOW)
+                await store.run_writer.mark_deleted(name, "run-uid", some.NOW)
             else:
-                await store.record.observe(some.run(name, phase), some.NOW)
+                await store.run_writer.observe(some.run(name, phase), some.NOW)
         for status in (None, "pending", "running", "succeeded", "failed", "canceled"):
             for deployment in (None, "dep-a", "dep-b"):
                 page = await store.runs.page(0, 100, project="demo", status=status, deployment=deployment)
@@ -177,15 +178,15 @@ async def test_totals_equal_what_is_listed(
 @pytest.mark.parametrize("levels", [300, 930, 938, 941, 960, 5000])
 async def test_what_is_nested_too_deeply_is_not_kept_and_holds_up_nothing(store: Store, levels: int) -> None:
     await some.yard(store)
-    deep = decoded(b'{"a":' * levels + b"1" + b"}" * levels)
+    deep = decode(b'{"a":' * levels + b"1" + b"}" * levels)
     spec = {"project": "demo", "deployment": "dep-a", "input": deep}
-    await store.record.observe(some.run("run-made-by-others", spec=spec), some.NOW)
+    await store.run_writer.observe(some.run("run-made-by-others", spec=spec), some.NOW)
     row = await store.runs.get("run-made-by-others")
     assert row is not None and row.input is None
     run = await some.claimed(store)
     text = "[" * levels + "]" * levels
     reported = {"result": {"outcome": "succeeded", "output": text}, "completionTime": "2026-11-21T10:00:03Z"}
-    await store.record.observe(some.run(run, "Succeeded", **reported), some.later(3))
+    await store.run_writer.observe(some.run(run, "Succeeded", **reported), some.later(3))
     ended = await store.runs.get(run)
     assert ended is not None and (ended.status, ended.output) == ("succeeded", None)
 
@@ -194,7 +195,7 @@ async def test_what_is_nested_too_deeply_is_not_kept_and_holds_up_nothing(store:
 async def test_every_page_is_the_same_from_whichever_end_it_is_reached(store: Store, count: int) -> None:
     await some.yard(store)
     for number in range(count):
-        await store.record.observe(some.run(f"run-number-{number}"), some.NOW)
+        await store.run_writer.observe(some.run(f"run-number-{number}"), some.NOW)
     newest_first = [f"run-number-{number}" for number in reversed(range(count))]
     for limit in range(1, count + 2):
         for offset in range(count + 2):

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.maintenance.accounting import account
-from api.maintenance.seal_logs import LATER, Sealer
-from api.store.blobs.backends import in_bucket
+from api.maintenance.accounting import account_batch
+from api.maintenance.seal_logs import RETRY_AFTER, LogSealer
+from api.store.blobs.backends import bucket_blobs
 from api.store.errors import StoreUnavailable
 from api.store.logs import gzip_blocks
-from api.store.logs.event_log import Said
+from api.store.logs.event_log import NewEvent
 from api.store.store import Store
 from tests.unit.api.store import bucket as s3
 from tests.unit.api.store import builders as some
@@ -24,35 +24,37 @@ from tests.unit.api.store import builders as some
 @pytest.fixture(params=["folder", "bucket"])
 async def store(store: Store, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Store:
     """With blobs in a directory, or at an S3 server; packed in small blocks."""
-    monkeypatch.setattr(gzip_blocks, "BLOCK", 2000)
+    monkeypatch.setattr(gzip_blocks, "BLOCK_BYTES", 2000)
     if request.param == "bucket":
         server: s3.Server = request.getfixturevalue("bucket")
-        blobs = in_bucket(f"s3://{server.new().name}/some/prefix")
-        store.blobs = store.eventlogs._blobs = blobs
+        blobs = bucket_blobs(f"s3://{server.new().name}/some/prefix")
+        store.blobs = store.event_logs._blobs = blobs
     return store
 
 
 async def talked(store: Store, events: int, end: bool = True) -> str:
     """A run that said something, in several calls, and ended."""
     run = await some.claimed(store)
-    async with store.events.hold(run) as log:
+    async with store.events.open_writer(run) as log:
         for start in range(1, events + 1, 100):
             numbers = range(start, min(start + 100, events + 1))
-            await log.say([Said(n, "log", {"message": f"line {n}", "more": "é\0" * 9}) for n in numbers])
+            await log.append(
+                [NewEvent(n, "log", {"message": f"line {n}", "more": "é\0" * 9}) for n in numbers]
+            )
     if end:
         await finish(store, run)
     return run
 
 
 async def seal(store: Store, ended_before: datetime, limit: int) -> int:
-    return await Sealer(store).round(ended_before, ended_before, limit)
+    return await LogSealer(store).run_once(ended_before, ended_before, limit)
 
 
 async def finish(store: Store, run: str) -> None:
     ended = {"completionTime": "2026-11-21T10:00:30Z"}
-    await store.record.observe(some.run(run, "Succeeded", **ended), some.NOW)
-    store.events.turned(run)
-    await account(store)
+    await store.run_writer.observe(some.run(run, "Succeeded", **ended), some.NOW)
+    store.events.notify_state_changed(run)
+    await account_batch(store)
 
 
 async def replay(store: Store, run: str, after: int = 0, limit: int = 70) -> list[int]:
@@ -82,7 +84,7 @@ async def test_a_sealed_log_is_read_from_every_position(store: Store) -> None:
         assert (again.events, again.ended, again.total) == (page.events, page.ended, page.total)
     assert await replay(store, run, 0) == list(range(1, 453))
     # Nothing is left where it was written, and what is kept is plain gzip.
-    assert await store.eventlogs._logs.lines(run, 0, 9) == []
+    assert await store.event_logs._logs.lines(run, 0, 9) == []
     data = b"".join([part async for part in store.blobs.read(archive.blob)])
     lines = gzip.decompress(data).splitlines()
     assert (len(lines), json.loads(lines[6])["d"]["message"]) == (450, "line 7")
@@ -114,14 +116,14 @@ async def test_what_has_not_ended_or_is_not_accounted_is_not_sealed(store: Store
     live = await talked(store, 3, end=False)
     ended = await talked(store, 3)
     silent = await some.accepted(store)
-    await store.record.observe(some.run(silent, "Failed"), some.NOW)
+    await store.run_writer.observe(some.run(silent, "Failed"), some.NOW)
     await seal(store, some.later(29), 10)
     assert await store.archives.find(ended) is None
     await seal(store, some.later(99), 10)
     assert await store.archives.find(ended) is not None
     assert await store.archives.find(live) is await store.archives.find(silent) is None
     assert (await store.archives.unsealed(some.later(99), 9)) == []
-    await account(store)
+    await account_batch(store)
     await seal(store, some.later(99), 10)
     assert (await store.archives.unsealed(some.later(10**6), 9)) == []
     assert await replay(store, silent) == [1]
@@ -132,7 +134,7 @@ async def test_two_who_seal_at_once_leave_one_archive(store: Store) -> None:
     run = await talked(store, 300)
     await asyncio.gather(*(seal(store, some.later(600), 10) for _ in range(3)))
     # One that learned late that another was first.
-    assert await store.eventlogs.seal(run, 300) == 0
+    assert await store.event_logs.seal(run, 300) == 0
     assert await replay(store, run) == list(range(1, 303))
 
 
@@ -155,10 +157,10 @@ async def test_a_log_whose_end_is_lost_is_sealed_with_its_gap_said(tmp_path: Pat
 @given(sizes=st.lists(st.integers(1, 900), max_size=40), after=st.integers(0, 45))
 def test_every_part_of_an_archive_is_that_part_of_the_log(sizes: list[int], after: int) -> None:
     lines = [b"%d" % number * size + b"\n" for number, size in enumerate(sizes)]
-    packer = gzip_blocks.Packer()
+    packer = gzip_blocks.BlockPacker()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(gzip_blocks, "BLOCK", 1500)
-        blocks = [block for line in lines for block in packer.take([line])] + packer.rest()
+        patched.setattr(gzip_blocks, "BLOCK_BYTES", 1500)
+        blocks = [block for line in lines for block in packer.add([line])] + packer.flush()
     data = b"".join(block.data for block in blocks)
     found = []
     for span in gzip_blocks.spans([(block.count, len(block.data)) for block in blocks], after):
@@ -171,21 +173,21 @@ async def test_a_log_that_cannot_be_sealed_holds_up_no_other(
 ) -> None:
     await some.yard(store)
     bad, *good = [await talked(store, 3) for _ in range(3)]
-    seal_one = store.eventlogs.seal
+    seal_one = store.event_logs.seal
 
     async def refusing(run: str, said: int) -> int:
         if run == bad:
             raise StoreUnavailable("not this one")
         return await seal_one(run, said)
 
-    monkeypatch.setattr(store.eventlogs, "seal", refusing)
-    sealer, now = Sealer(store), some.later(99)
+    monkeypatch.setattr(store.event_logs, "seal", refusing)
+    sealer, now = LogSealer(store), some.later(99)
     with pytest.raises(StoreUnavailable, match="not this one"):
-        await sealer.round(now, now, 1)
+        await sealer.run_once(now, now, 1)
     for _ in good:
-        await sealer.round(now, now, 1)
+        await sealer.run_once(now, now, 1)
     assert [await store.archives.find(run) is None for run in (bad, *good)] == [True, False, False]
-    assert await sealer.round(now, now, 1) == 0
-    monkeypatch.setattr(store.eventlogs, "seal", seal_one)
-    assert await sealer.round(now + 2 * LATER, now, 1) > 0
+    assert await sealer.run_once(now, now, 1) == 0
+    monkeypatch.setattr(store.event_logs, "seal", seal_one)
+    assert await sealer.run_once(now + 2 * RETRY_AFTER, now, 1) > 0
     assert await replay(store, bad) == [1, 2, 3, 4, 5]

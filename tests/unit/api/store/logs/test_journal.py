@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.store.logs.journal import STRIDE, Journal
+from api.store.logs.journal import INDEX_STRIDE, Journal
 
 records = st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=40), max_size=3), max_size=30)
 
@@ -40,11 +40,11 @@ def test_what_was_appended_is_read_from_every_position(
 
 def test_positions_across_strides_and_segments(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "run", segment_bytes=4000)
-    for start in range(0, 3 * STRIDE, 100):
+    for start in range(0, 3 * INDEX_STRIDE, 100):
         journal.append([{"n": number} for number in range(start, start + 100)])
     reopened = Journal(tmp_path / "run", segment_bytes=4000)
     assert len(list((tmp_path / "run").glob("*.log"))) > 1
-    for after in range(0, 3 * STRIDE, 37):
+    for after in range(0, 3 * INDEX_STRIDE, 37):
         assert [record["n"] for record in reopened.read(after, 5)] == list(range(after, after + 5))
 
 

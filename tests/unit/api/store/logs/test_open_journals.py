@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from api.store.errors import StoreUnavailable
-from api.store.logs.open_journals import Shelf, off
+from api.store.logs.open_journals import OpenJournals, run_in_thread
 
 
 class Slow:
@@ -25,40 +25,42 @@ class Slow:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf[Slow]:
+def journals(tmp_path: Path) -> OpenJournals[Slow]:
     Slow.opened, Slow.broken = 0, False
-    return Shelf(tmp_path, Slow)
+    return OpenJournals(tmp_path, Slow)
 
 
-async def test_readers_and_the_writer_share_one_opening(shelf: Shelf[Slow]) -> None:
+async def test_readers_and_the_writer_share_one_opening(journals: OpenJournals[Slow]) -> None:
     async def write() -> Slow:
-        async with shelf.hold("run-a") as book:
+        async with journals.lock("run-a") as book:
             return book
 
-    found = await asyncio.gather(*(shelf.open("run-a") for _ in range(20)), write())
+    found = await asyncio.gather(*(journals.open("run-a") for _ in range(20)), write())
     assert (Slow.opened, len(set(map(id, found)))) == (1, 1)
-    assert await shelf.open("run-a") is found[0]
+    assert await journals.open("run-a") is found[0]
 
 
-async def test_who_stops_waiting_takes_the_opening_from_nobody(shelf: Shelf[Slow]) -> None:
-    first = asyncio.create_task(shelf.open("run-a"))
+async def test_who_stops_waiting_takes_the_opening_from_nobody(journals: OpenJournals[Slow]) -> None:
+    first = asyncio.create_task(journals.open("run-a"))
     await asyncio.sleep(0.01)
-    second = asyncio.create_task(shelf.open("run-a"))
+    second = asyncio.create_task(journals.open("run-a"))
     await asyncio.sleep(0.01)
     first.cancel()
     assert isinstance(await second, Slow)
     assert Slow.opened == 1
 
 
-async def test_what_could_not_be_opened_is_tried_again(shelf: Shelf[Slow]) -> None:
+async def test_what_could_not_be_opened_is_tried_again(journals: OpenJournals[Slow]) -> None:
     Slow.broken = True
     with pytest.raises(StoreUnavailable):
-        await shelf.open("run-a")
+        await journals.open("run-a")
     Slow.broken = False
-    assert isinstance(await shelf.open("run-a"), Slow)
+    assert isinstance(await journals.open("run-a"), Slow)
 
 
-async def test_who_gives_up_while_a_thread_writes_lets_nobody_else_write(shelf: Shelf[Slow]) -> None:
+async def test_who_gives_up_while_a_thread_writes_lets_nobody_else_write(
+    journals: OpenJournals[Slow],
+) -> None:
     begun, ended = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -66,14 +68,14 @@ async def test_who_gives_up_while_a_thread_writes_lets_nobody_else_write(shelf: 
         ended.wait(60)
 
     async def write() -> None:
-        async with shelf.hold("run-a"):
-            await off(work)
+        async with journals.lock("run-a"):
+            await run_in_thread(work)
 
-    book = await shelf.open("run-a")
+    book = await journals.open("run-a")
     writing = asyncio.create_task(write())
     await asyncio.to_thread(begun.wait, 60)
     writing.cancel()
-    waiting = asyncio.create_task(shelf.hold("run-a").__aenter__())
+    waiting = asyncio.create_task(journals.lock("run-a").__aenter__())
     done, _ = await asyncio.wait((waiting,), timeout=0.05)
     assert not done
     ended.set()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.store.logs.journal import NEWEST_BYTES, Journal
+from api.store.logs.journal import RECENT_MAX_BYTES, Journal
 
 
 @settings(max_examples=40, deadline=None)
@@ -19,7 +19,7 @@ def test_what_is_remembered_is_what_is_on_the_disk(
     for sizes in appends:
         records = [{"n": number + offset, "x": "x" * size} for offset, size in enumerate(sizes)]
         number = journal.append(records)
-        small = sum(sizes) < NEWEST_BYTES - 40 * len(sizes)
+        small = sum(sizes) < RECENT_MAX_BYTES - 40 * len(sizes)
         for after in range(number + 1):
             for limit in (1, 2, 9):
                 found = journal.recent(after, limit)

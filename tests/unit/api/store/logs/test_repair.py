@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from api.store.backend import INDEX
 from api.store.logs.build_logs import Chunk, FileBuildLogs
-from api.store.logs.event_log import EventLog, Said
-from api.store.logs.journal import Damaged, Journal
-from api.store.logs.repair import LOST, mend_files
-from api.store.sql.notifier import Signals
+from api.store.logs.event_log import EventLog, NewEvent
+from api.store.logs.journal import Journal, JournalDamaged
+from api.store.logs.repair import LOST, repair_files
+from api.store.sql.notifier import Notifier
 from api.store.store import Store
 from tests.unit.api.store import builders as some
 
 
-def said(number: int) -> Said:
-    return Said(number, "log", {"timestamp": f"2026-11-21T10:00:{number:02}Z", "message": "x" * 30})
+def said(number: int) -> NewEvent:
+    return NewEvent(number, "log", {"timestamp": f"2026-11-21T10:00:{number:02}Z", "message": "x" * 30})
 
 
 def segments(place: Path) -> list[Path]:
@@ -48,8 +48,8 @@ def test_what_is_readable_keeps_its_number(
         with pytest.MonkeyPatch.context():
             try:
                 found = log.read(0, 100)
-            except Damaged:
-                mend_files(place)
+            except JournalDamaged:
+                repair_files(place)
                 log = EventLog(place)
                 found = log.read(0, 100)
     else:
@@ -61,7 +61,7 @@ def test_what_is_readable_keeps_its_number(
     assert all(record["d"] == said(record["s"]).data for record in kept)
     lines = (end - start) // 40 + 2
     assert len(kept) >= 20 - lines
-    assert mend_files(place) == 0
+    assert repair_files(place) == 0
 
 
 def test_a_lost_artifact_event_leaves_its_place(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_lost_artifact_event_leaves_its_place(tmp_path: Path) -> None:
     first = segments(tmp_path / "run-a")[0]
     lines = first.read_bytes().splitlines(keepends=True)
     first.write_bytes(b"\0" * (len(lines[0]) - 1) + b"\n" + b"".join(lines[1:]))
-    mend_files(tmp_path / "run-a")
+    repair_files(tmp_path / "run-a")
     found = EventLog(tmp_path / "run-a").read(0, 99)
     assert [record["d"].get("n") for record in found] == [None, *range(2, 9)]
     assert found[0]["d"]["message"] == LOST
@@ -83,10 +83,10 @@ async def test_a_run_with_a_damaged_log_ends_and_is_shown(tmp_path: Path, where:
     store = await Store.open(tmp_path, "crews")
     await some.yard(store)
     run = await some.claimed(store)
-    async with store.events.hold(run) as log:
-        await log.say([said(number) for number in (1, 2, 3)])
-        await log.stored(1, {"name": "a", "timestamp": "2026-11-21T10:00:04Z"})
-        await log.say([said(number) for number in (4, 5)])
+    async with store.events.open_writer(run) as log:
+        await log.append([said(number) for number in (1, 2, 3)])
+        await log.append_artifact(1, {"name": "a", "timestamp": "2026-11-21T10:00:04Z"})
+        await log.append([said(number) for number in (4, 5)])
     await store.close()
     file = next((tmp_path / "events").rglob("*.log"))
     lines = file.read_bytes().splitlines(keepends=True)
@@ -94,7 +94,7 @@ async def test_a_run_with_a_damaged_log_ends_and_is_shown(tmp_path: Path, where:
     lines[number] = b'{"v":' + lines[number][5:-4] + b"\n"
     file.write_bytes(b"".join(lines))
     store = await Store.open(tmp_path, "crews")
-    await store.record.observe(some.run(run, "Succeeded"), some.NOW)
+    await store.run_writer.observe(some.run(run, "Succeeded"), some.NOW)
     assert (await store.runs.get(run)).status == "succeeded"  # type: ignore[union-attr]
     page = await store.events.read(run, 0, 99)
     assert page.ended and page.events[-1].type == "run.completed"
@@ -110,10 +110,10 @@ async def test_what_is_damaged_while_the_log_is_open_is_mended_by_the_next_reade
     store = await Store.open(tmp_path, "crews")
     await some.yard(store)
     run = await some.claimed(store)
-    async with store.events.hold(run) as log:
+    async with store.events.open_writer(run) as log:
         # In two calls: what was appended last is read from memory.
-        await log.say([said(number) for number in range(1, 4)])
-        await log.say([said(number) for number in range(4, 6)])
+        await log.append([said(number) for number in range(1, 4)])
+        await log.append([said(number) for number in range(4, 6)])
     assert len((await store.events.read(run, 0, 99)).events) == 6
     file = next((tmp_path / "events").rglob("*.log"))
     lines = file.read_bytes().splitlines(keepends=True)
@@ -121,21 +121,21 @@ async def test_what_is_damaged_while_the_log_is_open_is_mended_by_the_next_reade
     file.write_bytes(b"".join(lines))
     page = await store.events.read(run, 0, 99)
     assert [event.data.get("message") == LOST for event in page.events] == [False, False, True, *[False] * 3]
-    async with store.events.hold(run) as log:
-        assert await log.say([said(6)]) == 6
+    async with store.events.open_writer(run) as log:
+        assert await log.append([said(6)]) == 6
     assert json.loads(file.read_bytes().splitlines()[1])["s"] == 2
     await store.close()
 
 
 async def test_a_damaged_build_log_is_read_written_and_removed(tmp_path: Path) -> None:
-    logs = FileBuildLogs(tmp_path, Signals())
+    logs = FileBuildLogs(tmp_path, Notifier())
     chunks = [Chunk(number, f"line {number}\n") for number in range(1, 6)]
     assert await logs.append("dep-a", "pod", "kaniko", chunks) == 5
     file = next(tmp_path.rglob("*.log"))
     lines = file.read_bytes().splitlines(keepends=True)
     for open_already in (True, False):
         file.write_bytes(b"".join([*lines[:2], b"\0" * 50 + b"\n", *lines[3:]]))
-        logs = logs if open_already else FileBuildLogs(tmp_path, Signals())
+        logs = logs if open_already else FileBuildLogs(tmp_path, Notifier())
         text = (await logs.read("dep-a")).text
         assert "line 2\n" in text and "line 4\n" in text and "line 3" not in text
     assert await logs.append("dep-a", "pod", "kaniko", [Chunk(6, "line 6\n")]) == 6

@@ -3,19 +3,19 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.store.sql.generation_cache import Lasting
+from api.store.sql.generation_cache import GenerationCache
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans()), max_size=50))
 def test_nothing_is_told_that_is_no_longer_so(steps):
     generation, rows = [0], dict.fromkeys("abc", 0)
-    known: Lasting[str, int] = Lasting(lambda: generation[0], 2)
+    known: GenerationCache[str, int] = GenerationCache(lambda: generation[0], 2)
     for name, changes, meanwhile in steps:
         if changes:
             rows[name] += 1
             generation[0] += 1
         if known.get(name) is None:
-            before, found = known.now(), rows[name]
+            before, found = known.generation(), rows[name]
             if meanwhile:
                 rows[name] += 1
                 generation[0] += 1
@@ -24,13 +24,13 @@ def test_nothing_is_told_that_is_no_longer_so(steps):
 
 
 def test_where_no_generation_is_known_nothing_is_remembered():
-    known: Lasting[str, int] = Lasting(lambda: None, 2)
-    known.put(known.now(), "a", 1)
+    known: GenerationCache[str, int] = GenerationCache(lambda: None, 2)
+    known.put(known.generation(), "a", 1)
     assert known.get("a") is None
 
 
 def test_of_too_many_answers_none_piles_up():
-    known: Lasting[int, int] = Lasting(lambda: 1, 3)
+    known: GenerationCache[int, int] = GenerationCache(lambda: 1, 3)
     for number in range(10):
         known.put(1, number, number)
         assert known.get(number) == number

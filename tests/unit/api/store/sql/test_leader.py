@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from api.store.sql.leader import Alone
+from api.store.sql.leader import SingleProcessLeader
 from api.store.sql.postgres.leader import PostgresLeader
 from tests.unit.api.store.postgres_server import Server
 
@@ -70,7 +70,7 @@ async def test_one_of_several_leads_and_the_next_takes_over_when_it_ends(url: st
     while replicas:
         first = await leading(*replicas)
         await asyncio.sleep(0.3)
-        assert await leading(*replicas) is first and not first.leader.elsewhere
+        assert await leading(*replicas) is first and not first.leader.other_leader_seen
         await first.close()
         replicas.remove(first)
     await elsewhere.close()
@@ -81,7 +81,7 @@ async def test_who_loses_the_session_stops_working_and_one_leads_again(url: str,
     await leading(one)
     other = Replica(url)
     async with asyncio.timeout(60):
-        while not other.leader.elsewhere:
+        while not other.leader.other_leader_seen:
             await asyncio.sleep(0.05)
     name = url.split("@/")[1].split("?")[0]
     postgres.sql(
@@ -115,6 +115,6 @@ async def test_work_that_ends_or_fails_ends_leading(url: str) -> None:
     async def fail() -> None:
         raise LookupError("the work's own")
 
-    for leader in (PostgresLeader(url, "crews"), Alone()):
+    for leader in (PostgresLeader(url, "crews"), SingleProcessLeader()):
         with pytest.raises(LookupError):
             await leader.lead(fail)

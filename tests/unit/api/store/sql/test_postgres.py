@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from api.config import ConfigError, parse
+from api.config import ApiConfigError, parse
 from api.store.errors import StoreUnavailable
-from api.store.sql.postgres.engine import address
+from api.store.sql.postgres.engine import parse_url
 from api.store.store import Store
 from crds.objects import Deployment
 from tests.unit.api.store import builders as some
@@ -47,7 +47,7 @@ async def test_what_postgres_has_no_characters_for_is_kept_and_found(store: Stor
     assert await store.runs.get(odd) is None
     await store.artifacts.put(run, odd, 3, "1", "text/plain", False, "b", some.NOW)
     error = {"reason": "CrewError", "message": odd}
-    await store.record.observe(some.run(run, "Failed", error=error), some.NOW)
+    await store.run_writer.observe(some.run(run, "Failed", error=error), some.NOW)
     artifact = await store.artifacts.get(run, odd)
     assert artifact is not None and (artifact.name, artifact.partial) == (odd, False)
     assert (await store.events.read(run, 1, 9)).events[-1].data["error"] == error
@@ -149,7 +149,7 @@ async def test_a_database_that_cannot_be_reached_does_not_tell_its_password(tmp_
 @pytest.mark.parametrize("text", ["mysql://a:secret@b/c", "postgresql://b", "nonsense secret", ""])
 def test_an_address_of_something_else_is_refused(text: str) -> None:
     with pytest.raises(ValueError) as raised:
-        address(text)
+        parse_url(text)
     assert "secret" not in str(raised.value)
 
 
@@ -158,7 +158,7 @@ def test_the_setting_is_checked_and_its_password_not_shown() -> None:
     assert parse(key).database_url is None
     config = parse({**key, "CREWYARD_DATABASE_URL": "postgresql+asyncpg://me:secret@db/crewyard"})
     assert config.database_url is not None and "secret" not in repr(config)
-    with pytest.raises(ConfigError, match="CREWYARD_DATABASE_URL: must be") as raised:
+    with pytest.raises(ApiConfigError, match="CREWYARD_DATABASE_URL: must be") as raised:
         parse({**key, "CREWYARD_DATABASE_URL": "mysql://me:secret@db/crewyard"})
     assert "secret" not in str(raised.value)
 

@@ -10,8 +10,8 @@ from kubernetes.aio import client
 from api.store.errors import StoreUnavailable
 from api.store.index.runs.runs import RunRequest
 from api.store.store import Store
-from api.v1.runs.create import accept_run
-from kube.client import Kube
+from api.v1.runs.create import create_run
+from kube.client import KubeClient
 from tests.unit.api.store import builders
 from tests.unit.api.store.postgres_server import Server
 
@@ -68,9 +68,9 @@ class Cut:
 
 
 @pytest.fixture
-async def kube() -> AsyncIterator[Kube]:
+async def kube() -> AsyncIterator[KubeClient]:
     """A line to an apiserver that is not there."""
-    made = Kube(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
+    made = KubeClient(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
     yield made
     await made.close()
 
@@ -100,7 +100,7 @@ async def total(store: Store) -> int:
 
 async def test_a_commit_whose_answer_is_lost_is_acknowledged(store: Store, cut: Cut) -> None:
     cut.at = "answer"
-    name, _ = await asyncio.wait_for(store.runs.accept(REQUEST, builders.NOW, None), 30)
+    name, _ = await asyncio.wait_for(store.runs.create(REQUEST, builders.NOW, None), 30)
     assert (cut.cuts, await total(store)) == (1, 1)
     assert await store.runs.get(name) is not None
 
@@ -109,9 +109,9 @@ async def test_a_commit_whose_answer_is_lost_is_acknowledged(store: Store, cut: 
 async def test_a_commit_that_did_not_arrive_leaves_nothing(store: Store, cut: Cut, how: str) -> None:
     cut.at = how
     with pytest.raises(StoreUnavailable):
-        await asyncio.wait_for(store.runs.accept(REQUEST, builders.NOW, None), 30)
+        await asyncio.wait_for(store.runs.create(REQUEST, builders.NOW, None), 30)
     assert (cut.cuts, await total(store)) == (1, 0)
-    await store.runs.accept(REQUEST, builders.NOW, None)
+    await store.runs.create(REQUEST, builders.NOW, None)
     assert await total(store) == 1
 
 
@@ -120,7 +120,7 @@ async def test_the_first_and_every_later_commit_is_told_apart(store: Store, cut:
     for how in ("answer", "question", "", "answer", "question, unnoticed", "answer"):
         cut.at = how
         try:
-            await store.runs.accept(REQUEST, builders.NOW, None)
+            await store.runs.create(REQUEST, builders.NOW, None)
             kept += 1
         except StoreUnavailable:
             assert how.startswith("question")
@@ -139,11 +139,11 @@ async def test_a_transaction_that_changed_nothing_asks_for_no_flush(store: Store
 
 
 async def test_a_run_that_nobody_can_tell_of_is_refused_and_taken_back_when_that_is_known(
-    store: Store, cut: Cut, kube: Kube
+    store: Store, cut: Cut, kube: KubeClient
 ) -> None:
     cut.at = "answer, and all others"
     with pytest.raises(StoreUnavailable):
-        await asyncio.wait_for(accept_run(store, kube, REQUEST, builders.NOW), 30)
+        await asyncio.wait_for(create_run(store, kube, REQUEST, builders.NOW), 30)
     cut.open = True
     async with asyncio.timeout(60):
         while not (await store.runs.unsettled(builders.later(1)))[0]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from api.config import ConfigError, parse
+from api.config import ApiConfigError, parse
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from tests.testbed.certificates import certificate
@@ -66,6 +66,8 @@ async def test_a_server_that_no_known_authority_vouches_for_is_refused(port, tmp
 
 
 def test_an_unknown_mode_is_named_without_the_password():
-    with pytest.raises(ConfigError, match=r"CREWYARD_DATABASE_URL: ssl must be one of .*verify-full") as said:
+    with pytest.raises(
+        ApiConfigError, match=r"CREWYARD_DATABASE_URL: ssl must be one of .*verify-full"
+    ) as said:
         parse({"CREWYARD_TOKEN_KEY": "k" * 32, "CREWYARD_DATABASE_URL": url(5432, "ssl=true")})
     assert PASSWORD not in str(said.value)

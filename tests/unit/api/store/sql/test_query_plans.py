@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from api.maintenance import garbage, retention
-from api.maintenance.round import Keeper
+from api.maintenance.round import MaintenanceRound
 from api.store.sql.migrate import migrate
 from api.store.sql.schema import artifacts, claims, run_counts, runs
 from api.store.store import Store
@@ -125,12 +125,12 @@ async def test_every_query_of_keeping_finds_its_rows_by_an_index(store: Store) -
     said: list[tuple[str, Any]] = []
     stop = watch(store, said)
     now = builders.NOW + timedelta(days=30)
-    await Keeper(store, 30 * 24 * 3600 - 500, 300).round(now)
+    await MaintenanceRound(store, 30 * 24 * 3600 - 500, 300).run_once(now)
     await store.runs.prunable(now, 9, project="p1")
-    await store.runs.prunable(now, 9, but=["p1", "p2"])
-    await store.records.blobs(["run-0000001", "run-0000002"])
-    await store.uploads.known(["upl_1"])
-    await store.idempotency.forget(now)
+    await store.runs.prunable(now, 9, excluded_projects=["p1", "p2"])
+    await store.expired_records.run_blobs(["run-0000001", "run-0000002"])
+    await store.uploads.existing(["upl_1"])
+    await store.idempotency.delete_expired(now)
     stop()
     scans = []
     async with store.database.read() as connection:
@@ -151,11 +151,13 @@ async def test_every_query_of_keeping_finds_its_rows_by_an_index(store: Store) -
 
 async def test_a_round_does_a_bounded_part_whatever_there_is_to_do(store: Store) -> None:
     said: list[tuple[str, Any]] = []
-    keeper, now = Keeper(store, 30 * 24 * 3600 - 2000, 300), builders.NOW + timedelta(days=31)
+    keeper, now = MaintenanceRound(store, 30 * 24 * 3600 - 2000, 300), builders.NOW + timedelta(days=31)
     stop = watch(store, said)
     # Of each project a batch at most, in a transaction of its own; then what is left of some runs.
-    done = await keeper.round(now)
-    assert 1500 < done <= 40 * retention.BATCH + garbage.BATCH
+    done = await keeper.run_once(now)
+    assert 1500 < done <= 40 * retention.RUNS_PER_TRANSACTION + garbage.BATCH_SIZE
     stop()
-    assert sum(statement.startswith("BEGIN IMMEDIATE") for statement, _ in said) <= 40 + garbage.BATCH + 5
+    assert (
+        sum(statement.startswith("BEGIN IMMEDIATE") for statement, _ in said) <= 40 + garbage.BATCH_SIZE + 5
+    )
     assert len(said) < 2500
