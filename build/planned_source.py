@@ -26,7 +26,7 @@ def fetch_and_plan(settings: BuildSettings, log: BuildLog) -> PlannedSource:
     started = time.monotonic()
     fetched = fetch_source(settings, log)
     planned = make_plan(fetched, settings.crew, list(settings.base_images), bool(settings.private_index))
-    tree = fetched.without(planned.left_out)
+    tree = fetched.without(planned.excluded)
     excluded = f" ({len(fetched) - len(tree)} excluded)" if len(tree) < len(fetched) else ""
     took = time.monotonic() - started
     log.line(f"source: {len(tree)} files{excluded}, {tree.bytes} bytes, {tree.hash[:12]}, after {took:.2f} s")

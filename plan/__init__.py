@@ -1,1 +1,1 @@
-"""From a source tree to a plan: what a crew is, what it needs and what its image is built from. No I/O."""
+"""Plan of a source tree: the crew's framework, entrypoint, dependencies and image inputs. No I/O."""

@@ -1,6 +1,6 @@
-"""Which names a module binds at its top level, told from its text alone: nothing is executed.
+"""Static analysis of the names that a module binds at its top level; executes nothing.
 
-Used by plan.entrypoint and plan.config.crewai.
+Called by plan.entrypoint and plan.config.crewai.
 """
 
 import ast
@@ -10,30 +10,29 @@ from dataclasses import dataclass
 
 from .errors import ENTRYPOINT_NOT_FOUND, PlanError
 
-_PARSED_BYTES = 2 << 20
+_MAX_PARSED_BYTES = 2 << 20
 _DYNAMIC_CALLS = frozenset({"globals", "vars", "locals", "exec", "setattr", "__import__"})
 
 
 @dataclass(frozen=True)
 class Bindings:
-    """`names` in order of appearance; `open` where the text cannot tell all of them."""
+    """`names` in order of appearance; `incomplete` where the module may bind more at run time."""
 
     names: tuple[str, ...]
-    open: bool
+    incomplete: bool
 
 
 def parse_module(path: str, data: bytes, python: str | None) -> ast.Module | None:
-    """The syntax tree of a module, or None where this interpreter cannot judge it.
+    """Return the syntax tree of a module, or None where this interpreter cannot parse it.
 
-    That is a file too large to be worth it, or one that does not parse here while
-    `python` (the crew's version) is newer than this interpreter. Raises
-    PlanError(EntrypointNotFound) with file and line for a syntax error.
+    That is a file above the size limit, or a syntax error while `python` (the crew's version) is newer than
+    this interpreter. Raises PlanError(EntrypointNotFound) with file and line for other syntax errors.
     """
-    if len(data) > _PARSED_BYTES:
+    if len(data) > _MAX_PARSED_BYTES:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a crew's doubtful escapes are no concern of the build's log
+            warnings.simplefilter("ignore")  # invalid escapes in a crew's code do not belong in the build log
             return ast.parse(data, filename=path)
     except (RecursionError, MemoryError):
         return None
@@ -41,32 +40,32 @@ def parse_module(path: str, data: bytes, python: str | None) -> ast.Module | Non
         if python is not None and _version(python) > sys.version_info[:2]:
             return None
         line = getattr(error, "lineno", None)
-        where = path if line is None else f"{path} line {line}"
-        what = error.msg if isinstance(error, SyntaxError) else str(error)
+        location = path if line is None else f"{path} line {line}"
+        problem = error.msg if isinstance(error, SyntaxError) else str(error)
         raise PlanError(
-            ENTRYPOINT_NOT_FOUND, f"{where}: syntax error: {what}", f"Try: python3 -m py_compile {path}"
+            ENTRYPOINT_NOT_FOUND, f"{location}: syntax error: {problem}", f"Try: python3 -m py_compile {path}"
         ) from None
 
 
 def bindings_of(tree: ast.Module) -> Bindings:
-    """The names that are bound once the module has been imported, on any of its branches.
+    """Return the names that any branch of the module may bind on import.
 
-    Any depth is walked, as hundreds of elif in generated code are nested ones.
+    Walks iteratively, because hundreds of elif branches in generated code are nested nodes.
     """
     names: dict[str, None] = {}
-    open_ended = False
-    waiting: list[ast.AST] = [*reversed(tree.body)]
-    while waiting:
-        node = waiting.pop()
-        bound, inner = _bound(node)
+    incomplete = False
+    pending: list[ast.AST] = [*reversed(tree.body)]
+    while pending:
+        node = pending.pop()
+        bound, inner = _binds(node)
         names |= dict.fromkeys(bound)
-        open_ended = open_ended or _is_open(node)
-        waiting += reversed(inner)
-    return Bindings(tuple(names), open_ended)
+        incomplete = incomplete or _is_dynamic(node)
+        pending += reversed(inner)
+    return Bindings(tuple(names), incomplete)
 
 
-def _bound(node: ast.AST) -> tuple[list[str], list[ast.AST]]:
-    """The names that the node itself binds, and what inside of it may bind more."""
+def _binds(node: ast.AST) -> tuple[list[str], list[ast.AST]]:
+    """Return the names that the node binds, and its child nodes that may bind more."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return [node.name], []
@@ -76,7 +75,7 @@ def _bound(node: ast.AST) -> tuple[list[str], list[ast.AST]]:
         case ast.AnnAssign(value=None) | ast.Lambda():  # an annotation alone binds nothing
             return [], []
         case ast.comprehension():
-            return [], [node.iter, *node.ifs]  # its own target stays inside
+            return [], [node.iter, *node.ifs]  # its target is local
         case ast.Name():
             return ([node.id] if isinstance(node.ctx, ast.Store) else []), []
         case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
@@ -84,8 +83,8 @@ def _bound(node: ast.AST) -> tuple[list[str], list[ast.AST]]:
     return [], [*ast.iter_child_nodes(node)]
 
 
-def _is_open(node: ast.AST) -> bool:
-    """Whether what the node binds cannot be told from the text."""
+def _is_dynamic(node: ast.AST) -> bool:
+    """Return whether the node may bind names that the text does not show."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return node.name == "__getattr__"

@@ -1,4 +1,4 @@
-"""Whether an entrypoint (`module:object`) is there, told without executing anything. Called by plan.make."""
+"""Static check that an entrypoint (`module:object`) exists; executes nothing. Called by plan.make."""
 
 import posixpath
 import re
@@ -11,19 +11,19 @@ from .errors import (
     ENTRYPOINT_NOT_FOUND,
     UNSUPPORTED_FRAMEWORK,
     PlanError,
-    listed,
-    nearest,
+    closest_match,
+    join_limited,
 )
 from .packages.own_project import find_project
 from .source import Files
 
-# Where the crew's code lies within the image's path: /app and /app/src.
+# Import roots of the crew's code in the image: /app and /app/src.
 ROOTS = ("", "src/")
 
 _IDENTIFIER = r"[^\W\d]\w*"
 _ENTRYPOINT = re.compile(rf"{_IDENTIFIER}(\.{_IDENTIFIER})*:{_IDENTIFIER}(\.{_IDENTIFIER})*")
-_ENTRYPOINT_LENGTH = 256
-_FOREIGN = {
+_MAX_ENTRYPOINT_LENGTH = 256
+_OTHER_LANGUAGES = {
     "package.json": "JavaScript",
     "deno.json": "JavaScript",
     "go.mod": "Go",
@@ -38,18 +38,18 @@ _FOREIGN = {
 
 
 def module_file(files: Files, module: str) -> str | None:
-    """The file that `import module` would load from /app or /app/src, or None where it is in neither."""
-    place = module.replace(".", "/")
+    """Return the file that `import module` would load from /app or /app/src, or None."""
+    module_path = module.replace(".", "/")
     for root in ROOTS:
-        for path in (f"{root}{place}/__init__.py", f"{root}{place}.py"):
+        for path in (f"{root}{module_path}/__init__.py", f"{root}{module_path}.py"):
             if path in files:
                 return path
     return None
 
 
 @dataclass(frozen=True)
-class Located:
-    """The entrypoint's file, and the directory of the project that must be installed for it (None: none)."""
+class EntrypointLocation:
+    """The entrypoint's file, and the directory of the project to install for it, or None."""
 
     path: str
     project: str | None = None
@@ -60,79 +60,85 @@ def find_entrypoint(
     entrypoint: str,
     origin: str,
     python: str,
-    left_out: Mapping[str, str] | None = None,
-    installing: bool = True,
-) -> Located:
-    """Where the module is, which binds the object or whose text cannot tell.
+    excluded: Mapping[str, str] | None = None,
+    allow_projects: bool = True,
+) -> EntrypointLocation:
+    """Return the location of the module, which binds the object or may bind it at run time.
 
-    `origin` says where the entrypoint was declared, `python` the crew's version, `left_out` the
-    excluded paths with their patterns, `installing` whether it may be in a project of the tree that
-    is installed for it. Raises PlanError: ConfigInvalid for a malformed one, UnsupportedFramework
-    for a tree of another language, else EntrypointNotFound naming what is there.
+    `origin` is the place of the entrypoint's declaration, `python` the crew's version, `excluded` the
+    excluded paths with their patterns; `allow_projects` also searches projects of the tree, which are then
+    installed. Raises PlanError: ConfigInvalid for a malformed entrypoint, UnsupportedFramework for a tree of
+    another language, else EntrypointNotFound naming what exists.
     """
-    if len(entrypoint) > _ENTRYPOINT_LENGTH or not _ENTRYPOINT.fullmatch(entrypoint):
+    if len(entrypoint) > _MAX_ENTRYPOINT_LENGTH or not _ENTRYPOINT.fullmatch(entrypoint):
         raise PlanError(
             CONFIG_INVALID, f"{origin} is {entrypoint!r}, not module:object", "For example: pkg.crew:MyCrew."
         )
     module, _, dotted = entrypoint.partition(":")
-    located = _located(files, module, installing)
+    located = _locate(files, module, allow_projects)
     if located is None:
-        raise _module_missing(files, entrypoint, module, origin, left_out or {})
+        raise _module_missing(files, entrypoint, module, origin, excluded or {})
     path = located.path
     tree = parse_module(path, files[path], python)
     if tree is None:
         return located
-    thing = dotted.partition(".")[0]
-    found = bindings_of(tree)
-    if thing in found.names or found.open:
+    name = dotted.partition(".")[0]
+    bindings = bindings_of(tree)
+    if name in bindings.names or bindings.incomplete:
         return located
-    public = tuple(name for name in found.names if not name.startswith("_"))
-    meant = nearest(thing, public)
+    public = tuple(name for name in bindings.names if not name.startswith("_"))
+    suggestion = closest_match(name, public)
     raise PlanError(
         ENTRYPOINT_NOT_FOUND,
-        f"{path} binds no {thing!r} (asked for by {origin}); it binds {listed(public) or 'nothing'}",
-        f"Did you mean {module}:{meant}?" if meant else f"Define {thing} in {path}, or name another object.",
+        f"{path} does not define {name!r} (asked for by {origin}); "
+        f"it defines {join_limited(public) or 'nothing'}",
+        f"Did you mean {module}:{suggestion}?"
+        if suggestion
+        else f"Define {name} in {path}, or name another object.",
     )
 
 
-def _located(files: Files, module: str, installing: bool) -> Located | None:
+def _locate(files: Files, module: str, allow_projects: bool) -> EntrypointLocation | None:
     path = module_file(files, module)
     if path is not None:
-        return Located(path)
-    installed = find_project(files, module) if installing else None
-    return Located(*installed) if installed else None
+        return EntrypointLocation(path)
+    project = find_project(files, module) if allow_projects else None
+    return EntrypointLocation(*project) if project else None
 
 
 def _module_missing(
-    files: Files, entrypoint: str, module: str, origin: str, left_out: Mapping[str, str]
+    files: Files, entrypoint: str, module: str, origin: str, excluded: Mapping[str, str]
 ) -> PlanError:
-    place = module.replace(".", "/")
-    for path, pattern in left_out.items():
-        if f"/{path}".endswith((f"/{place}.py", f"/{place}/__init__.py")):
+    module_path = module.replace(".", "/")
+    for path, pattern in excluded.items():
+        if f"/{path}".endswith((f"/{module_path}.py", f"/{module_path}/__init__.py")):
             return PlanError(
                 ENTRYPOINT_NOT_FOUND,
                 f"{path}, needed for {entrypoint} ({origin}), is excluded by the pattern {pattern!r}",
-                f'Change that pattern of build.exclude, or add "!{path}" after it.',
+                f'Change that pattern in build.exclude, or add "!{path}" after it.',
             )
     modules = tuple(sorted(_modules(files)))
     if not modules:
-        for name, language in _FOREIGN.items():
+        for name, language in _OTHER_LANGUAGES.items():
             if name in files:
                 return PlanError(
                     UNSUPPORTED_FRAMEWORK,
-                    f"{name} is there but no Python file: this looks like {language}",
-                    "Only Python crews can be built. Is the source's path right?",
+                    f"found {name} but no Python file: this looks like {language}",
+                    "Only Python crews can be built. Check the source's path.",
                 )
         return PlanError(
             ENTRYPOINT_NOT_FOUND,
-            f"there is no Python file at all (looking for {entrypoint}, {origin})",
-            "Is the source's path right?",
+            f"the source has no Python file (looking for {entrypoint}, {origin})",
+            "Check the source's path.",
         )
-    meant = nearest(module, modules)
+    suggestion = closest_match(module, modules)
     return PlanError(
         ENTRYPOINT_NOT_FOUND,
-        f"there is no {place}.py or src/{place}.py for {entrypoint} ({origin}); there is {listed(modules)}",
-        f"Did you mean the module {meant}?" if meant else 'Set entrypoint = "module:object" in crew.toml.',
+        f"{module_path}.py or src/{module_path}.py not found for {entrypoint} ({origin}); "
+        f"modules: {join_limited(modules)}",
+        f"Did you mean the module {suggestion}?"
+        if suggestion
+        else 'Set entrypoint = "module:object" in crew.toml.',
     )
 
 
@@ -140,9 +146,9 @@ def _modules(files: Files) -> set[str]:
     names = set()
     for path in files:
         if path.endswith(".py"):
-            place = path.removeprefix("src/").removesuffix(".py")
-            if posixpath.basename(place) == "__init__":
-                place = posixpath.dirname(place)
-            if place:
-                names.add(place.replace("/", "."))
+            module_path = path.removeprefix("src/").removesuffix(".py")
+            if posixpath.basename(module_path) == "__init__":
+                module_path = posixpath.dirname(module_path)
+            if module_path:
+                names.add(module_path.replace("/", "."))
     return names

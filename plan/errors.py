@@ -1,11 +1,11 @@
-"""The one error of this package. Caught by the build pods, which report it, and by lint."""
+"""The error of this package, with helpers for its messages. Caught by the build pods and by lint."""
 
 
 class PlanError(Exception):
-    """The source cannot be built as it is, and building it again would not help.
+    """The source cannot be built without a change; a retry does not help.
 
-    `reason` is one of the stable words of a failed Deployment, `message` names
-    file, key and (where known) line, `hint` says what to do next.
+    `reason` is a stable reason of a failed Deployment, `message` names file, key and (where known) line,
+    `hint` is the next step.
     """
 
     def __init__(self, reason: str, message: str, hint: str = "") -> None:
@@ -22,15 +22,15 @@ DEPENDENCY_RESOLUTION = "DependencyResolution"
 BUILD_FAILED = "BuildFailed"
 
 
-def listed(words: list[str] | tuple[str, ...], limit: int = 10) -> str:
-    """`words` as one readable text, cut after `limit` of them."""
-    shown = ", ".join(words[:limit])
-    return shown if len(words) <= limit else f"{shown} and {len(words) - limit} more"
+def join_limited(items: list[str] | tuple[str, ...], limit: int = 10) -> str:
+    """Join `items` for a message, at most `limit` of them."""
+    shown = ", ".join(items[:limit])
+    return shown if len(items) <= limit else f"{shown} and {len(items) - limit} more"
 
 
-def nearest(word: str, known: list[str] | tuple[str, ...]) -> str | None:
-    """The one of `known` that `word` was probably meant to be, or None."""
-    import difflib  # only needed once something is wrong
+def closest_match(name: str, known: list[str] | tuple[str, ...]) -> str | None:
+    """Return the entry of `known` that is most similar to `name`, or None."""
+    import difflib  # only needed for errors
 
-    found = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return found[0] if found else None
+    matches = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return matches[0] if matches else None

@@ -1,10 +1,9 @@
-"""Which files `[build] exclude` leaves out of the source. Called by plan.make.
+"""Files that `[build] exclude` removes from the source. Called by plan.make.
 
-A subset of what .gitignore knows: `*`, `?`, `[…]` within a name, `**` for any
-number of directories, `/` at the end for directories only, `!` to take back in.
-A pattern with a `/` before its end is anchored at the root, any other one holds
-at every depth. The last pattern that matches a file or one of the directories
-above it decides, so that `data` and `!data/keep.csv` keep the one file.
+A subset of .gitignore: `*`, `?`, `[…]` within a name, `**` for any number of directories, a trailing `/` for
+directories only, `!` to include again. A pattern with a `/` before its end is anchored at the root, others
+match at every depth. The last pattern that matches a file or a directory above it decides; therefore `data`
+and `!data/keep.csv` keep that file.
 """
 
 import fnmatch
@@ -16,36 +15,38 @@ from dataclasses import dataclass
 from .errors import CONFIG_INVALID, PlanError
 from .source import Files
 
-_PATTERNS = 100
-_LETTERS = 256
-_KEPT = -1
+_MAX_PATTERNS = 100
+_MAX_PATTERN_LENGTH = 256
+_NO_MATCH = -1
 _ORIGIN = "build.exclude"
 
 
 @dataclass(frozen=True)
 class _Pattern:
-    """`names` are matched one by one; None stands for `**`."""
+    """`names` match path segments in order; None stands for `**`."""
 
     text: str
     names: tuple[re.Pattern[str] | None, ...]
-    only_directories: bool
+    directories_only: bool
     negated: bool
 
     def matches(self, parts: list[str]) -> bool:
-        reached = {0}
+        positions = {0}
         for part in parts:
-            reached = {after for at in self._open(reached) for after in self._step(at, part)}
-            if not reached:
+            positions = {
+                next_position for at in self._expand(positions) for next_position in self._step(at, part)
+            }
+            if not positions:
                 return False
-        return len(self.names) in self._open(reached)
+        return len(self.names) in self._expand(positions)
 
-    def _open(self, reached: set[int]) -> set[int]:
-        """`reached`, and what follows each `**`, which also stands for no directory at all."""
-        found = set(reached)
+    def _expand(self, positions: set[int]) -> set[int]:
+        """Return `positions` and those after each `**`, which also matches no directory."""
+        expanded = set(positions)
         for at in range(len(self.names)):
-            if at in found and self.names[at] is None:
-                found.add(at + 1)
-        return found
+            if at in expanded and self.names[at] is None:
+                expanded.add(at + 1)
+        return expanded
 
     def _step(self, at: int, part: str) -> Iterable[int]:
         if at < len(self.names):
@@ -56,75 +57,79 @@ class _Pattern:
                 yield at + 1
 
 
-def left_out(files: Files, patterns: Sequence[str]) -> dict[str, str]:
-    """The paths of `files` that go, each with its pattern.
+def excluded_paths(files: Files, patterns: Sequence[str]) -> dict[str, str]:
+    """Return the excluded paths of `files`, each with its pattern.
 
-    Raises PlanError(ConfigInvalid) for a pattern that could never mean anything, or too many of them.
+    Raises PlanError(ConfigInvalid) for an invalid pattern or too many of them.
     """
     if not patterns:
         return {}
-    if len(patterns) > _PATTERNS:
+    if len(patterns) > _MAX_PATTERNS:
         raise PlanError(
             CONFIG_INVALID,
             f"{_ORIGIN} has {len(patterns)} patterns",
-            f"Write at most {_PATTERNS}; name directories rather than files.",
+            f"Use at most {_MAX_PATTERNS}; exclude directories instead of files.",
         )
-    excludes = _Excludes([_parsed(text) for text in patterns])
+    excludes = _PatternList([_parse_pattern(text) for text in patterns])
     return {path: pattern for path in files if (pattern := excludes.pattern_for(path)) is not None}
 
 
-class _Excludes:
-    """The patterns of one configuration, with what is known of the directories met so far."""
+class _PatternList:
+    """The patterns of one configuration, with cached matches of directories."""
 
     def __init__(self, patterns: list[_Pattern]) -> None:
         self._patterns = patterns
-        self._directories: dict[str, int] = {"": _KEPT}
+        self._matches_by_directory: dict[str, int] = {"": _NO_MATCH}
 
     def pattern_for(self, path: str) -> str | None:
-        """The pattern that leaves the file `path` out, None where it stays."""
-        last = max(self._above(posixpath.dirname(path)), self._last(path, directory=False))
-        if last == _KEPT or self._patterns[last].negated:
+        """Return the pattern that excludes the file `path`, or None."""
+        last_match = max(
+            self._last_match_above(posixpath.dirname(path)), self._last_match(path, directory=False)
+        )
+        if last_match == _NO_MATCH or self._patterns[last_match].negated:
             return None
-        return self._patterns[last].text
+        return self._patterns[last_match].text
 
-    def _above(self, directory: str) -> int:
-        """The number of the last pattern for `directory` or one above it; each directory is judged once."""
-        waiting = []
-        while directory not in self._directories:
-            waiting.append(directory)
+    def _last_match_above(self, directory: str) -> int:
+        """Return the index of the last pattern that matches `directory` or one above it (cached)."""
+        pending = []
+        while directory not in self._matches_by_directory:
+            pending.append(directory)
             directory = posixpath.dirname(directory)
-        last = self._directories[directory]
-        for below in reversed(waiting):
-            last = max(last, self._last(below, directory=True))
-            self._directories[below] = last
-        return last
+        last_match = self._matches_by_directory[directory]
+        for below in reversed(pending):
+            last_match = max(last_match, self._last_match(below, directory=True))
+            self._matches_by_directory[below] = last_match
+        return last_match
 
-    def _last(self, path: str, directory: bool) -> int:
+    def _last_match(self, path: str, directory: bool) -> int:
         parts = path.split("/")
         for number in range(len(self._patterns) - 1, -1, -1):
             pattern = self._patterns[number]
-            if (directory or not pattern.only_directories) and pattern.matches(parts):
+            if (directory or not pattern.directories_only) and pattern.matches(parts):
                 return number
-        return _KEPT
+        return _NO_MATCH
 
 
-def _parsed(text: str) -> _Pattern:
-    if len(text) > _LETTERS:
+def _parse_pattern(text: str) -> _Pattern:
+    if len(text) > _MAX_PATTERN_LENGTH:
         raise PlanError(
-            CONFIG_INVALID, f"{_ORIGIN} has a pattern of {len(text)} letters", f"At most {_LETTERS}."
+            CONFIG_INVALID,
+            f"{_ORIGIN} has a pattern of {len(text)} characters",
+            f"Use at most {_MAX_PATTERN_LENGTH}.",
         )
     body = text.strip().removeprefix("!")
-    only_directories, anchored = body.endswith("/"), "/" in body.rstrip("/")
+    directories_only, anchored = body.endswith("/"), "/" in body.rstrip("/")
     names = [name for name in body.removeprefix("./").split("/") if name]
     if not names or "\\" in body or ".." in names or "." in names:
         raise PlanError(
             CONFIG_INVALID,
-            f"{_ORIGIN}: {text!r} is no pattern for paths of the source",
+            f"{_ORIGIN}: {text!r} is not a valid pattern for paths of the source",
             'For example: "tests", "data/*.csv", "**/notes.md", "!data/small.csv".',
         )
     if names[-1] == "**":
-        names.append("*")  # all that is inside, not the directory's own name
+        names.append("*")  # the content, not the directory itself
     if not anchored:
         names.insert(0, "**")
     compiled = tuple(None if name == "**" else re.compile(fnmatch.translate(name)) for name in names)
-    return _Pattern(text, compiled, only_directories, text.strip().startswith("!"))
+    return _Pattern(text, compiled, directories_only, text.strip().startswith("!"))

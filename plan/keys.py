@@ -1,7 +1,6 @@
-"""What images are built from, as hashes. Called by the build pods, which name images by them.
+"""Hashes of the inputs of images. Called by the build pods, which tag images with them.
 
-Every value goes in under its name through canonical JSON, so that no two sets
-of inputs run together into one text.
+Every value is hashed with its name as canonical JSON; different inputs never give the same text.
 """
 
 import hashlib
@@ -9,17 +8,17 @@ import json
 from collections.abc import Iterable
 
 from .make import Plan
-from .packages.dependencies import Declaration
+from .packages.dependencies import DependencyDeclaration
 from .packages.dockerfile import dockerfile
 
 
 def dependencies_key(
-    declaration: Declaration, python: str, base_image: str, tree: str, index: str = ""
+    declaration: DependencyDeclaration, python: str, base_image: str, tree: str, index: str = ""
 ) -> str:
-    """The name of the dependency image: 64 hexadecimal digits.
+    """Return the key of the dependency image: 64 hexadecimal digits.
 
-    `tree` is the hash of the source, which counts only where a project of it is installed;
-    `index` names the private index, where there is one.
+    `tree` is the hash of the source, included only where a project of it is installed; `index` is the Secret
+    of the private index, if any.
     """
     parts: dict[str, object] = {
         "kind": "dependencies",
@@ -36,12 +35,12 @@ def dependencies_key(
 
 
 def tree_hash(entries: Iterable[tuple[str, bool, str]]) -> str:
-    """What a source tree contains: over (path, executable, SHA-256 of the bytes), in any order."""
+    """Return the hash of a source tree from (path, executable, SHA-256 of the bytes), in any order."""
     return digest({"kind": "tree", "files": [[path, bool(run), sha] for path, run, sha in sorted(entries)]})
 
 
 def build_key(tree: str, plan: Plan, dependencies: str, runner: str) -> str:
-    """What a crew's image is built from: equal keys mean images that do the same."""
+    """Return the key of a crew's image: equal keys mean equivalent images."""
     return digest(
         {
             "kind": "build",
@@ -54,6 +53,6 @@ def build_key(tree: str, plan: Plan, dependencies: str, runner: str) -> str:
 
 
 def digest(value: object) -> str:
-    """The SHA-256, in hexadecimal, of a JSON value in its canonical form."""
+    """Return the hexadecimal SHA-256 of a value as canonical JSON."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""A source tree's plan, whole. Called by the build pods and by the command line's lint."""
+"""Complete plan of a source tree. Called by the build pods and by `crewyard lint`."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import Any
 from .config.configuration import DEFAULT_ENTRYPOINT, read_configuration
 from .config.framework import framework_of
 from .entrypoint import find_entrypoint
-from .exclude import left_out
-from .packages.dependencies import Declaration, read_dependencies
+from .exclude import excluded_paths
+from .packages.dependencies import DependencyDeclaration, read_dependencies
 from .python import choose_python
-from .source import Files, without
+from .source import Files, without_paths
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a crew is run. `timeout` is a duration text such as 1h30m, or None."""
+    """How to run a crew. `timeout` is a duration such as 1h30m, or None."""
 
     framework: str
     entrypoint: str
@@ -24,7 +24,7 @@ class Plan:
     env_required: tuple[str, ...] = ()
 
     def as_status(self) -> dict[str, Any]:
-        """The form in `Deployment.status.plan`; a timeout that is not set is left out."""
+        """Return the value of `Deployment.status.plan`; an unset timeout is omitted."""
         status: dict[str, Any] = {
             "framework": self.framework,
             "entrypoint": self.entrypoint,
@@ -38,34 +38,36 @@ class Plan:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan and what has to be installed for it; `left_out` are the paths that are no part of the image."""
+    """A plan with the dependencies to install; `excluded` are the paths that the image does not contain."""
 
     plan: Plan
-    declaration: Declaration
-    left_out: Collection[str] = ()
+    declaration: DependencyDeclaration
+    excluded: Collection[str] = ()
 
 
-def make_plan(files: Files, crew: str | None, offered: Sequence[str], private_index: bool = False) -> Planned:
-    """The plan of `crew` (None: the tree's only one) for an installation that offers these Python versions.
+def make_plan(
+    files: Files, crew: str | None, python_versions: Sequence[str], private_index: bool = False
+) -> Planned:
+    """Return the plan of `crew` (None: the tree's only one) for an installation with these Python versions.
 
-    Only the configuration is read from excluded files too. `private_index`: packages come as wheels
-    that were downloaded before. Raises PlanError.
+    The configuration file is read even where it is excluded. `private_index`: packages are installed from
+    wheels that were downloaded before. Raises PlanError.
     """
     configuration = read_configuration(files, crew)
-    gone = left_out(files, configuration.exclude)
-    if gone:
-        files = without(files, gone)
-    python = choose_python(files, configuration, offered)
+    excluded = excluded_paths(files, configuration.exclude)
+    if excluded:
+        files = without_paths(files, excluded)
+    python = choose_python(files, configuration, python_versions)
     entrypoint = configuration.entrypoint or DEFAULT_ENTRYPOINT
-    located = find_entrypoint(
+    location = find_entrypoint(
         files,
         entrypoint,
         configuration.origin,
         python,
-        gone,
-        installing=configuration.entrypoint is not None,
+        excluded,
+        allow_projects=configuration.entrypoint is not None,
     )
-    declaration = read_dependencies(files, configuration, located.project, private_index)
+    declaration = read_dependencies(files, configuration, location.project, private_index)
     plan = Plan(
         framework=framework_of(configuration, declaration),
         entrypoint=entrypoint,
@@ -73,4 +75,4 @@ def make_plan(files: Files, crew: str | None, offered: Sequence[str], private_in
         timeout=configuration.timeout,
         env_required=configuration.env_required,
     )
-    return Planned(plan, declaration, gone)
+    return Planned(plan, declaration, excluded)

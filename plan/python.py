@@ -1,75 +1,76 @@
-"""Which Python a crew gets, of those that the installation offers. Called by plan.make."""
+"""Choice of a crew's Python version. Called by plan.make."""
 
 import re
 from collections.abc import Sequence
 
 from .config.configuration import Configuration
 from .config.toml_tables import read_toml
-from .errors import CONFIG_INVALID, PlanError, listed
+from .errors import CONFIG_INVALID, PlanError, join_limited
 from .source import Files
 
 _CLAUSE = re.compile(r"(~=|===?|!=|<=|>=|<|>)\s*v?(\d+)(?:\.(\d+))?((?:\.\d+)*)(\.\*)?")
 
 
-def choose_python(files: Files, configuration: Configuration, offered: Sequence[str]) -> str:
-    """The configured version, or the first of `offered` that `requires-python` in pyproject.toml allows.
+def choose_python(files: Files, configuration: Configuration, python_versions: Sequence[str]) -> str:
+    """Return the configured version, else the first offered one that pyproject's `requires-python` allows.
 
-    Raises PlanError(ConfigInvalid) naming `offered` where none of them will do.
+    Raises PlanError(ConfigInvalid) with the offered versions where none matches.
     """
-    if not offered:
+    if not python_versions:
         raise PlanError(
             CONFIG_INVALID,
-            "this installation offers no Python version at all",
+            "this installation offers no Python version",
             "Ask an administrator to set CREWYARD_BASE_IMAGES.",
         )
     declared = configuration.python
     if declared is not None:
-        if declared not in offered:
+        if declared not in python_versions:
             raise PlanError(
                 CONFIG_INVALID,
-                f"{configuration.python_origin} is {declared!r}; offered here: {listed(list(offered))}",
-                "Choose one of those, or leave it out.",
+                f"{configuration.python_origin} is {declared!r}; "
+                f"offered here: {join_limited(list(python_versions))}",
+                "Choose one of those, or omit it.",
             )
         return declared
     project = read_toml(files, "pyproject.toml").table("project") if "pyproject.toml" in files else None
-    wanted = project.word("requires-python", ">=3.11") if project else None
-    if project is None or wanted is None:
-        return offered[0]
-    for version in offered:
-        if allows(wanted, version):
+    specifier = project.text_at("requires-python", ">=3.11") if project else None
+    if project is None or specifier is None:
+        return python_versions[0]
+    for version in python_versions:
+        if allows(specifier, version):
             return version
-    raise project.wrong(
+    raise project.error(
         "requires-python",
-        f"is {wanted!r}; offered here: {listed(list(offered))}",
+        f"is {specifier!r}; offered here: {join_limited(list(python_versions))}",
         "Widen it so that it allows one of those.",
     )
 
 
 def allows(specifier: str, version: str) -> bool:
-    """Whether some release of `version` (such as 3.11) meets `specifier`; clauses we cannot read are met.
+    """Return whether a release of `version` (such as 3.11) meets `specifier`; unknown clauses count as met.
 
-    Base images have the latest release of a version, so 3.11 meets `>=3.11.4` and `<3.11.9` alike.
+    Base images have the latest patch release; 3.11 therefore meets both `>=3.11.4` and `<3.11.9`.
     """
     major, _, minor = version.partition(".")
-    have = (int(major), int(minor or 0))
-    return all(_meets(clause.strip(), have) for clause in specifier.split(","))
+    version_tuple = (int(major), int(minor or 0))
+    return all(_meets(clause.strip(), version_tuple) for clause in specifier.split(","))
 
 
-def _meets(clause: str, have: tuple[int, int]) -> bool:
-    found = _CLAUSE.fullmatch(clause)
-    if found is None:
+def _meets(clause: str, version: tuple[int, int]) -> bool:
+    match = _CLAUSE.fullmatch(clause)
+    if match is None:
         return True
-    operator, major, minor, patch, star = found.groups()
-    want = (int(major), int(minor or 0))
+    operator, major, minor, patch, star = match.groups()
+    required = (int(major), int(minor or 0))
     exact = minor is not None
-    same = have == want if exact else have[0] == want[0]
+    same = version == required if exact else version[0] == required[0]
     match operator:
         case ">=" | ">":
-            return have >= want
+            return version >= required
         case "<=" | "<":  # 3.11.9 is more than 3.11
-            return have < want or bool(patch.strip(".0") and have == want)
+            return version < required or bool(patch.strip(".0") and version == required)
         case "~=":
-            return have == want if patch else have[0] == want[0] and have >= want
+            return version == required if patch else version[0] == required[0] and version >= required
         case "!=":
             return not (same and star and not patch)
     return same

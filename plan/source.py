@@ -1,6 +1,6 @@
-"""How this package sees a source tree: a mapping from relative paths to bytes, read only when asked.
+"""Source trees as lazy mappings from relative paths to bytes.
 
-Used by every other module here; the build pods hand in their checked tree, lint a directory.
+Used by all modules of this package; the build pods pass their checked tree, lint passes a directory.
 """
 
 from collections.abc import Container, Iterator, Mapping
@@ -9,20 +9,20 @@ from .errors import CONFIG_INVALID, PlanError
 
 Files = Mapping[str, bytes]
 
-_CONFIGURATION_BYTES = 1 << 20
+_MAX_TEXT_BYTES = 1 << 20
 
 
 def text_of(files: Files, path: str) -> str:
-    """The file `path` as text.
+    """Return the file `path` as text.
 
-    Byte order marks are honoured, since PowerShell writes UTF-16 by default.
-    Raises PlanError(ConfigInvalid) where it is too large or not text.
+    Respects byte order marks, because PowerShell writes UTF-16 by default. Raises PlanError(ConfigInvalid)
+    where the file is too large or not text.
     """
     data = files[path]
-    if len(data) > _CONFIGURATION_BYTES:
+    if len(data) > _MAX_TEXT_BYTES:
         raise PlanError(
             CONFIG_INVALID,
-            f"{path} has {len(data)} bytes; at most {_CONFIGURATION_BYTES} are read",
+            f"{path} has {len(data)} bytes; at most {_MAX_TEXT_BYTES} are read",
             f"Make {path} smaller.",
         )
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
@@ -36,13 +36,13 @@ def text_of(files: Files, path: str) -> str:
         ) from None
 
 
-def without(files: Files, gone: Container[str]) -> Files:
-    """`files` but for the paths in `gone`."""
-    return _Kept(files, [path for path in files if path not in gone])
+def without_paths(files: Files, excluded: Container[str]) -> Files:
+    """Return `files` without the paths in `excluded`."""
+    return _FilteredFiles(files, [path for path in files if path not in excluded])
 
 
-class _Kept(Mapping[str, bytes]):
-    """Some of the paths of `files`."""
+class _FilteredFiles(Mapping[str, bytes]):
+    """A subset of `files`."""
 
     def __init__(self, files: Files, paths: list[str]) -> None:
         self._files, self._paths = files, dict.fromkeys(paths)

@@ -21,7 +21,7 @@ from build.mask import PipOutputMask
 from build.settings import IndexCredentials
 from build.wheels.index_access import is_denied
 from plan.errors import BUILD_FAILED, DEPENDENCY_RESOLUTION, PlanError
-from plan.packages.dependencies import Declaration
+from plan.packages.dependencies import DependencyDeclaration
 from plan.packages.pip_log import dependency_failure
 
 _PIP = Path(__file__).with_name("confined_pip.py")
@@ -39,7 +39,7 @@ _WHEELS_ONLY = "A private index must offer wheels: upload a wheel of the package
 
 
 def download_wheels(
-    declaration: Declaration,
+    declaration: DependencyDeclaration,
     python: str,
     index: IndexCredentials,
     target: Path,
@@ -115,7 +115,7 @@ def _with_credentials(index: IndexCredentials) -> str:
 
 
 def _arguments(
-    declaration: Declaration, lines: tuple[str, ...], python: str, directory: Path, target: Path
+    declaration: DependencyDeclaration, lines: tuple[str, ...], python: str, directory: Path, target: Path
 ) -> list[str]:
     directory.mkdir()
     (directory / "requirements.txt").write_text("".join(f"{line}\n" for line in lines))

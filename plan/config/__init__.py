@@ -1,1 +1,1 @@
-"""Configuration files of a crew: crew.toml, CrewAI's and LangGraph's own files."""
+"""Configuration files of a crew: crew.toml and the files of CrewAI and LangGraph."""

@@ -1,34 +1,33 @@
-"""Which configuration file holds and what it says.
+"""Selection and parsing of the configuration file. Called by plan.make.
 
-The first that exists, never merged: crew.toml, crewship.toml, langgraph.json, [tool.crewyard] or
-[tool.crewai] in pyproject.toml; without any, main:kickoff. Called by plan.make.
+The first existing one applies, without merging: crew.toml, crewship.toml, langgraph.json, [tool.crewyard] or
+[tool.crewai] in pyproject.toml. Without any, the entrypoint is main:kickoff.
 """
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..errors import CONFIG_INVALID, PlanError, listed
+from ..errors import CONFIG_INVALID, PlanError, join_limited
 from ..source import Files
-from .toml_tables import Table, read_toml
+from .toml_tables import TomlTable, read_toml
 
 DEFAULT_ENTRYPOINT = "main:kickoff"
 
 _DURATION = re.compile(r"(?=.*[1-9])([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_VARIABLES = 128
-# All of a plan has to fit into a build pod's last words, of which the kubelet keeps 4096 bytes.
-_VARIABLES_LETTERS = 2048
+_MAX_VARIABLES = 128
+# The whole plan must fit into a build pod's termination message, of which the kubelet keeps 4096 bytes.
+_MAX_VARIABLE_CHARACTERS = 2048
 _CREW_KEYS = ("framework", "entrypoint", "python")
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What the author declared; None where the file is silent.
+    """The author's configuration; None for omitted keys.
 
-    `origin` names the place of the entrypoint for messages. `exclude` holds patterns for
-    plan.exclude; `requires` are packages and `directories` places of dependency
-    declarations that the file itself names.
+    `origin` is the place of the entrypoint for messages. `exclude` are patterns for plan.exclude; `requires`
+    are packages, and `directories` directories with dependency declarations, that the file itself names.
     """
 
     origin: str
@@ -44,108 +43,113 @@ class Configuration:
 
 
 def read_configuration(files: Files, crew: str | None) -> Configuration:
-    """The configuration of `crew` (None: the only one). Raises PlanError(ConfigInvalid)."""
+    """Return the configuration of `crew` (None: the only one). Raises PlanError(ConfigInvalid)."""
     for name in ("crew.toml", "crewship.toml"):
         if name in files:
-            return _own(read_toml(files, name), crew)
+            return _read_tables(read_toml(files, name), crew)
     if "langgraph.json" in files:
         from .langgraph import read_langgraph  # most trees have none
 
         return read_langgraph(files, crew)
     if "pyproject.toml" in files:
         tool = read_toml(files, "pyproject.toml").table("tool")
-        own = tool.table("crewyard") if tool else None
-        if own:
-            return _own(own, crew)
-        foreign = tool.table("crewai") if tool else None
-        if foreign:
+        table = tool.table("crewyard") if tool else None
+        if table:
+            return _read_tables(table, crew)
+        crewai_table = tool.table("crewai") if tool else None
+        if crewai_table:
             from .crewai import read_crewai
 
-            return read_crewai(files, foreign, crew)
+            return read_crewai(files, crewai_table, crew)
     if crew is not None:
         raise PlanError(
             CONFIG_INVALID,
-            f"crew {crew!r} is asked for, but there is no configuration file",
-            f"Add a crew.toml with [deployments.{crew}], or leave the crew's name out.",
+            f"crew {crew!r} is requested, but there is no configuration file",
+            f"Add a crew.toml with [deployments.{crew}], or omit the crew's name.",
         )
-    return Configuration(origin="the default, since there is no configuration file")
+    return Configuration(origin="the default without a configuration file")
 
 
-def _own(root: Table, crew: str | None) -> Configuration:
-    root.only("deployment", "deployments", "build", "run")
-    chosen = _chosen(root, crew)
+def _read_tables(root: TomlTable, crew: str | None) -> Configuration:
+    root.allow_only("deployment", "deployments", "build", "run")
+    chosen = _select_crew(root, crew)
     build, run = root.table("build"), root.table("run")
     if build:
-        build.only("exclude")
+        build.allow_only("exclude")
     timeout: str | None = None
     required: tuple[str, ...] = ()
     if run:
-        run.only("timeout", "env_required")
-        timeout, required = _timeout(run), _required(run)
-    exclude = build.words("exclude", "tests") if build else ()
+        run.allow_only("timeout", "env_required")
+        timeout, required = _timeout(run), _required_variables(run)
+    exclude = build.texts_at("exclude", "tests") if build else ()
     if chosen is None:
         return Configuration(f"the default of {root.file}", None, None, None, timeout, required, exclude)
-    chosen.only(*_CREW_KEYS)
+    chosen.allow_only(*_CREW_KEYS)
     return Configuration(
-        origin=chosen.at("entrypoint") if "entrypoint" in chosen.values else f"the default of {root.file}",
-        framework=chosen.word("framework", "langgraph"),
-        entrypoint=chosen.word("entrypoint", "pkg.crew:MyCrew"),
-        python=chosen.word("python", "3.11"),
+        origin=chosen.location("entrypoint")
+        if "entrypoint" in chosen.values
+        else f"the default of {root.file}",
+        framework=chosen.text_at("framework", "langgraph"),
+        entrypoint=chosen.text_at("entrypoint", "pkg.crew:MyCrew"),
+        python=chosen.text_at("python", "3.11"),
         timeout=timeout,
         env_required=required,
         exclude=exclude,
-        python_origin=chosen.at("python"),
+        python_origin=chosen.location("python"),
     )
 
 
-def _chosen(root: Table, crew: str | None) -> Table | None:
-    single, several = root.table("deployment"), root.table("deployments")
-    if several is None:
+def _select_crew(root: TomlTable, crew: str | None) -> TomlTable | None:
+    deployment, deployments = root.table("deployment"), root.table("deployments")
+    if deployments is None:
         if crew is not None:
             raise PlanError(
                 CONFIG_INVALID,
                 f"{root.file} has no [deployments.{crew}]",
-                "Add that table, or leave the crew's name out.",
+                "Add that table, or omit the crew's name.",
             )
-        return single
-    if single is not None:
-        raise root.wrong("deployments", "and deployment exclude each other", "Keep one of the two.")
-    names = tuple(several.values)
+        return deployment
+    if deployment is not None:
+        raise root.error("deployments", "and deployment are mutually exclusive", "Keep one of the two.")
+    names = tuple(deployments.values)
     if crew is None and len(names) == 1:
         crew = names[0]
     if crew is None:
-        raise several.wrong("*", f"has several crews: {listed(names)}", "Name one as the source's crew.")
+        raise deployments.error(
+            "*", f"has several crews: {join_limited(names)}", "Name one as the source's crew."
+        )
     if crew not in names:
         raise PlanError(
             CONFIG_INVALID,
-            f"{root.file} has no [deployments.{crew}]; it has {listed(names) or 'none'}",
+            f"{root.file} has no [deployments.{crew}]; it has {join_limited(names) or 'none'}",
             "Name one of those as the source's crew.",
         )
-    return several.table(crew)
+    return deployments.table(crew)
 
 
-def _timeout(run: Table) -> str | None:
-    timeout = run.word("timeout", "1h")
+def _timeout(run: TomlTable) -> str | None:
+    timeout = run.text_at("timeout", "1h")
     if timeout is not None and not _DURATION.fullmatch(timeout):
-        raise run.wrong("timeout", f"is no duration: {timeout!r}", "Write it like 90s, 30m or 1h30m.")
+        raise run.error("timeout", f"is not a duration: {timeout!r}", "Write it like 90s, 30m or 1h30m.")
     return timeout
 
 
-def _required(run: Table) -> tuple[str, ...]:
-    names = run.words("env_required", "OPENAI_API_KEY")
-    return checked_variables(names, lambda problem, hint: run.wrong("env_required", problem, hint))
+def _required_variables(run: TomlTable) -> tuple[str, ...]:
+    names = run.texts_at("env_required", "OPENAI_API_KEY")
+    return checked_variables(names, lambda problem, hint: run.error("env_required", problem, hint))
 
 
-def checked_variables(names: tuple[str, ...], wrong: Callable[[str, str], PlanError]) -> tuple[str, ...]:
-    """`names`, each once. Raises what `wrong` makes of problem and hint where one is no variable's name."""
+def checked_variables(names: tuple[str, ...], make_error: Callable[[str, str], PlanError]) -> tuple[str, ...]:
+    """Return `names` without duplicates. Raises `make_error(problem, hint)` for invalid or too many names."""
     for name in names:
         if not _VARIABLE.fullmatch(name):
-            raise wrong(f"has {name[:200]!r}, which is no variable's name", "Use A-Z, 0-9 and _.")
-    if len(names) > _VARIABLES:
-        raise wrong(f"has {len(names)} names", f"Name at most {_VARIABLES}.")
-    if (letters := sum(map(len, names))) > _VARIABLES_LETTERS:
+            raise make_error(f"has {name[:200]!r}, which is not a valid variable name", "Use A-Z, 0-9 and _.")
+    if len(names) > _MAX_VARIABLES:
+        raise make_error(f"has {len(names)} names", f"Use at most {_MAX_VARIABLES}.")
+    if (characters := sum(map(len, names))) > _MAX_VARIABLE_CHARACTERS:
         hint = (
-            f"At most {_VARIABLES_LETTERS}: name those without which no run can start, or use shorter names."
+            f"Use at most {_MAX_VARIABLE_CHARACTERS}: list only variables that every run needs, "
+            "or use shorter names."
         )
-        raise wrong(f"has names of {letters} letters in all", hint)
+        raise make_error(f"has names of {characters} characters in total", hint)
     return tuple(dict.fromkeys(names))

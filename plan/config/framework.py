@@ -1,14 +1,14 @@
-"""Which framework a crew uses: as configured, else as its dependencies show. Called by plan.make."""
+"""Framework of a crew: configured, else inferred from its dependencies. Called by plan.make."""
 
-from ..errors import UNSUPPORTED_FRAMEWORK, PlanError, listed, nearest
-from ..packages.dependencies import Declaration
+from ..errors import UNSUPPORTED_FRAMEWORK, PlanError, closest_match, join_limited
+from ..packages.dependencies import DependencyDeclaration
 from .configuration import Configuration
 
 FRAMEWORKS = ("crewai", "langgraph", "python")
 
 
-def framework_of(configuration: Configuration, declaration: Declaration) -> str:
-    """One of FRAMEWORKS. Raises PlanError(UnsupportedFramework) for a declared one that is none of them."""
+def framework_of(configuration: Configuration, declaration: DependencyDeclaration) -> str:
+    """Return one of FRAMEWORKS. Raises PlanError(UnsupportedFramework) for another declared one."""
     declared = configuration.framework
     if declared is None:
         for name in ("crewai", "langgraph"):
@@ -16,10 +16,10 @@ def framework_of(configuration: Configuration, declaration: Declaration) -> str:
                 return name
         return "python"
     if declared not in FRAMEWORKS:
-        meant = nearest(declared.lower(), FRAMEWORKS)
+        suggestion = closest_match(declared.lower(), FRAMEWORKS)
         raise PlanError(
             UNSUPPORTED_FRAMEWORK,
-            f"framework is {declared!r}; supported are {listed(FRAMEWORKS)}",
-            f"Did you mean {meant!r}?" if meant else 'With "python" any function can be the entrypoint.',
+            f"framework is {declared!r}; supported are {join_limited(FRAMEWORKS)}",
+            f"Did you mean {suggestion!r}?" if suggestion else 'Use "python" for any other framework.',
         )
     return declared

@@ -1,13 +1,13 @@
-"""langgraph.json, the configuration that LangGraph's own tools write. Called by plan.config.configuration.
+"""langgraph.json, written by LangGraph's tools. Called by plan.config.configuration.
 
-It is not our format: keys we have no use for are left alone.
+Ignores unknown keys, because the format is LangGraph's.
 """
 
 import json
 import posixpath
 from typing import Any
 
-from ..errors import CONFIG_INVALID, UNSUPPORTED_FRAMEWORK, PlanError, listed
+from ..errors import CONFIG_INVALID, UNSUPPORTED_FRAMEWORK, PlanError, join_limited
 from ..packages.own_project import is_project
 from ..source import Files, text_of
 from .configuration import Configuration, checked_variables
@@ -16,102 +16,105 @@ _FILE = "langgraph.json"
 
 
 def read_langgraph(files: Files, crew: str | None) -> Configuration:
-    """The graph named `crew` (None: the only one). Raises PlanError(ConfigInvalid, UnsupportedFramework)."""
-    values = _values(files)
+    """Return the configuration of graph `crew` (None: the only one).
+
+    Raises PlanError(ConfigInvalid, UnsupportedFramework).
+    """
+    values = _read_json(files)
     graphs = values.get("graphs")
     if not isinstance(graphs, dict) or not graphs:
-        raise _wrong(
-            "graphs must be an object that is not empty", 'For example: {"agent": "./agent.py:graph"}.'
-        )
+        raise _error("graphs must be a non-empty object", 'For example: {"agent": "./agent.py:graph"}.')
     names = tuple(graphs)
     if crew is None and len(names) > 1:
-        raise _wrong(f"graphs has several: {listed(names)}", "Name one of them as the source's crew.")
+        raise _error(f"graphs has several: {join_limited(names)}", "Name one of them as the source's crew.")
     chosen = names[0] if crew is None else crew
     if chosen not in graphs:
-        raise _wrong(f"graphs has no {chosen!r}; it has {listed(names)}", "Name one as the source's crew.")
+        raise _error(
+            f"graphs has no {chosen!r}; it has {join_limited(names)}", "Name one as the source's crew."
+        )
     target = graphs[chosen]
     if isinstance(target, dict):
         target = target.get("path")
     python = values.get("python_version")
     if python is not None and not isinstance(python, str):
-        raise _wrong("python_version must be a text", 'For example: "python_version": "3.11".')
-    needed = values.get("dependencies", [])
-    if not isinstance(needed, list) or not all(isinstance(item, str) and item for item in needed):
-        raise _wrong("dependencies must be a list of texts", 'For example: "dependencies": ["."].')
-    local = tuple(_relative(item) for item in needed if item.startswith((".", "/")))
+        raise _error("python_version must be a string", 'For example: "python_version": "3.11".')
+    dependencies = values.get("dependencies", [])
+    if not isinstance(dependencies, list) or not all(isinstance(item, str) and item for item in dependencies):
+        raise _error("dependencies must be a list of strings", 'For example: "dependencies": ["."].')
+    local = tuple(_relative(item) for item in dependencies if item.startswith((".", "/")))
     return Configuration(
         origin=f"{_FILE}: graphs.{chosen}",
         framework="langgraph",
         entrypoint=_entrypoint(chosen, target, [path for path in local if path and is_project(files, path)]),
         python=python,
-        env_required=_required(values.get("env")),
-        requires=tuple(item for item in needed if not item.startswith((".", "/"))),
+        env_required=_required_variables(values.get("env")),
+        requires=tuple(item for item in dependencies if not item.startswith((".", "/"))),
         directories=local,
         python_origin=f"{_FILE}: python_version",
     )
 
 
-def _values(files: Files) -> dict[str, Any]:
+def _read_json(files: Files) -> dict[str, Any]:
     try:
         values = json.loads(text_of(files, _FILE))
     except json.JSONDecodeError as error:
         raise PlanError(
             CONFIG_INVALID,
             f"{_FILE} line {error.lineno}: not valid JSON: {error.msg}",
-            f"Correct {_FILE} at the place named.",
+            f"Correct {_FILE} at that line.",
         ) from None
     except RecursionError:
-        raise _wrong("nested too deeply", "Make it flat.") from None
+        raise _error("the JSON is nested too deeply", "Reduce the nesting.") from None
     if not isinstance(values, dict):
-        raise _wrong("the file must hold a JSON object", 'It needs at least "graphs".')
+        raise _error("the file must contain a JSON object", 'It needs at least "graphs".')
     return values
 
 
-def _required(env: object) -> tuple[str, ...]:
-    """The variables that the file names; their values, and those of a .env file, are the project's to set."""
+def _required_variables(env: object) -> tuple[str, ...]:
+    """Return the variables that the file names; the project sets their values and those of a .env file."""
     if env is None or isinstance(env, str):
         return ()
     if not isinstance(env, dict | list) or not all(isinstance(name, str) for name in env):
-        raise _wrong("env must be an object, a list of names, or the name of a file", 'For example: ".env".')
-    return checked_variables(tuple(env), lambda problem, hint: _wrong(f"env {problem}", hint))
+        raise _error("env must be an object, a list of names, or the name of a file", 'For example: ".env".')
+    return checked_variables(tuple(env), lambda problem, hint: _error(f"env {problem}", hint))
 
 
 def _entrypoint(name: str, target: object, projects: list[str]) -> str:
     example = 'For example: "./agent/graph.py:graph".'
     if not isinstance(target, str) or ":" not in target:
-        raise _wrong(f"graphs.{name} must be a text path:object", example)
-    place, _, thing = target.rpartition(":")
-    if place.endswith((".js", ".ts", ".mjs", ".mts", ".cjs", ".tsx")):
+        raise _error(f"graphs.{name} must be a string path:object", example)
+    path_text, _, object_name = target.rpartition(":")
+    if path_text.endswith((".js", ".ts", ".mjs", ".mts", ".cjs", ".tsx")):
         raise PlanError(
             UNSUPPORTED_FRAMEWORK,
-            f"{_FILE}: graphs.{name} is {place}, which is not Python",
+            f"{_FILE}: graphs.{name} is {path_text}, which is not Python",
             "Only Python crews can be built.",
         )
-    if not place.endswith(".py"):
-        if "/" in place or not place:
-            raise _wrong(f"graphs.{name} must name a Python file, not {place!r}", example)
-        return f"{place}:{thing}"
-    path = _relative(place).removesuffix(".py")
-    # A project that is installed is imported by its packages' names.
+    if not path_text.endswith(".py"):
+        if "/" in path_text or not path_text:
+            raise _error(f"graphs.{name} must name a Python file, not {path_text!r}", example)
+        return f"{path_text}:{object_name}"
+    path = _relative(path_text).removesuffix(".py")
+    # An installed project is imported by its package names.
     for project in sorted(projects, key=len, reverse=True):
         if path.startswith(f"{project}/"):
             path = path.removeprefix(f"{project}/")
             break
     path = path.removeprefix("src/").removesuffix("/__init__")
     if not all(part.isidentifier() for part in path.split("/")):
-        raise _wrong(
-            f"graphs.{name} is in {place}, which cannot be imported",
+        raise _error(
+            f"graphs.{name} is in {path_text}, which cannot be imported",
             "Use letters, digits and _ in the names of that file and its directories.",
         )
-    return f"{path.replace('/', '.')}:{thing}"
+    return f"{path.replace('/', '.')}:{object_name}"
 
 
-def _relative(place: str) -> str:
-    path = posixpath.normpath(place)
+def _relative(directory: str) -> str:
+    path = posixpath.normpath(directory)
     if path.startswith(("/", "..")):
-        raise _wrong(f"{place!r} leaves the source", "Name a place below the file.")
+        raise _error(f"{directory!r} leaves the source", "Use a path below the file's directory.")
     return "" if path == "." else path
 
 
-def _wrong(problem: str, hint: str) -> PlanError:
+def _error(problem: str, hint: str) -> PlanError:
     return PlanError(CONFIG_INVALID, f"{_FILE}: {problem}", hint)

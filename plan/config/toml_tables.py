@@ -1,6 +1,6 @@
-"""Tables of a TOML file, read key by key so that every complaint can name file, line and key.
+"""Validated access to TOML tables, with file, line and key in every error.
 
-Used by plan.config.configuration and plan.packages.dependencies.
+Called by plan.config.configuration and plan.packages.dependencies.
 """
 
 import re
@@ -9,89 +9,91 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import CONFIG_INVALID, PlanError, listed, nearest
+from ..errors import CONFIG_INVALID, PlanError, closest_match, join_limited
 from ..source import Files, text_of
 
 
 @dataclass(frozen=True)
-class Table:
-    """One table: its values, the file it stands in and its name there (`""` for the whole file)."""
+class TomlTable:
+    """One table: its file, its name there (`""` for the whole file) and its values."""
 
     file: str
     name: str
     values: Mapping[str, Any]
     text: str
 
-    def at(self, key: str) -> str:
-        """Where `key` stands, for people: `crew.toml line 3: deployment.python`."""
+    def location(self, key: str) -> str:
+        """Return the location of `key` for messages: `crew.toml line 3: deployment.python`."""
         line = _line_of(self.text, self.name, key)
-        where = self.file if line is None else f"{self.file} line {line}"
-        return f"{where}: {self._full(key)}"
+        position = self.file if line is None else f"{self.file} line {line}"
+        return f"{position}: {self._full(key)}"
 
-    def wrong(self, key: str, problem: str, hint: str) -> PlanError:
-        """A ConfigInvalid about `key`."""
-        return PlanError(CONFIG_INVALID, f"{self.at(key)} {problem}", hint)
+    def error(self, key: str, problem: str, hint: str) -> PlanError:
+        """Return a ConfigInvalid error about `key`."""
+        return PlanError(CONFIG_INVALID, f"{self.location(key)} {problem}", hint)
 
-    def only(self, *known: str) -> None:
-        """Raises ConfigInvalid for the first key that is not one of `known`, naming the nearest of them."""
+    def allow_only(self, *known: str) -> None:
+        """Raise ConfigInvalid for the first key that is not in `known`, with the most similar known key."""
         for key in self.values:
             if key not in known:
-                meant = nearest(key, known)
-                hint = f"Did you mean {meant!r}?" if meant else f"Known here: {listed(known)}."
-                raise self.wrong(key, "is not known", hint)
+                suggestion = closest_match(key, known)
+                hint = (
+                    f"Did you mean {suggestion!r}?" if suggestion else f"Known keys: {join_limited(known)}."
+                )
+                raise self.error(key, "is unknown", hint)
 
-    def table(self, key: str) -> "Table | None":
-        """The table below `key`, or None."""
+    def table(self, key: str) -> "TomlTable | None":
+        """Return the table at `key`, or None. Raises ConfigInvalid for another type."""
         value = self.values.get(key)
         if value is None:
             return None
         if not isinstance(value, dict):
-            raise self.wrong(key, "must be a table", f"Write [{self._full(key)}] and its keys below it.")
-        return Table(self.file, self._full(key), value, self.text)
+            raise self.error(key, "must be a table", f"Write [{self._full(key)}] with its keys below.")
+        return TomlTable(self.file, self._full(key), value, self.text)
 
-    def word(self, key: str, example: str) -> str | None:
-        """The text at `key`, or None. Raises ConfigInvalid where it is empty or no text."""
+    def text_at(self, key: str, example: str) -> str | None:
+        """Return the string at `key`, or None. Raises ConfigInvalid where it is empty or not a string."""
         value = self.values.get(key)
         if value is None:
             return None
         if not isinstance(value, str) or not value.strip():
-            raise self.wrong(key, "must be a text that is not empty", f'For example: {key} = "{example}".')
+            raise self.error(key, "must be a non-empty string", f'For example: {key} = "{example}".')
         return value
 
-    def words(self, key: str, example: str) -> tuple[str, ...]:
-        """The list of texts at `key`, empty where there is none. Raises ConfigInvalid for anything else."""
+    def texts_at(self, key: str, example: str) -> tuple[str, ...]:
+        """Return the list of strings at `key`, or an empty one. Raises ConfigInvalid for anything else."""
         value = self.values.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            raise self.wrong(key, "must be a list of texts", f'For example: {key} = ["{example}"].')
+            raise self.error(key, "must be a list of strings", f'For example: {key} = ["{example}"].')
         return tuple(value)
 
     def _full(self, key: str) -> str:
         return f"{self.name}.{key}" if self.name else key
 
 
-def read_toml(files: Files, path: str) -> Table:
-    """The whole of the TOML file `path`. Raises ConfigInvalid with line and column where it is broken."""
+def read_toml(files: Files, path: str) -> TomlTable:
+    """Return the TOML file `path` as a table. Raises ConfigInvalid with line and column of a syntax error."""
     text = text_of(files, path)
     try:
         values = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise PlanError(
-            CONFIG_INVALID, f"{path} is not valid TOML: {error}", f"Correct {path} at the place named."
+            CONFIG_INVALID, f"{path} is not valid TOML: {error}", f"Correct {path} at that position."
         ) from None
-    return Table(path, "", values, text)
+    return TomlTable(path, "", values, text)
 
 
 def _line_of(text: str, table: str, key: str) -> int | None:
-    """The line on which `key` of `table` is written, as far as simple TOML goes."""
-    inside = ""
+    """Return the line of `key` in `table`, or None; handles simple TOML only."""
+    current_table = ""
     assignment = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*[=.]""")
     full = f"{table}.{key}" if table else key
     for number, line in enumerate(text.splitlines(), 1):
         header = re.match(r"\s*\[+\s*([^\]]+?)\s*\]+", line)
         if header and "=" not in line.split("#")[0]:
-            inside = header.group(1).replace('"', "").replace("'", "").replace(" ", "")
-            if inside == full or inside.startswith(full + "."):
+            current_table = header.group(1).replace('"', "").replace("'", "").replace(" ", "")
+            if current_table == full or current_table.startswith(full + "."):
                 return number
-        elif inside == table and assignment.match(line):
+        elif current_table == table and assignment.match(line):
             return number
     return None

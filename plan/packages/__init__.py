@@ -1,1 +1,1 @@
-"""Python packages of a crew: requirements, lock files, the crew's own project, pip's log."""
+"""Python packages of a crew: requirements, the crew's own project, Dockerfile, pip's log."""

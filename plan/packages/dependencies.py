@@ -1,13 +1,13 @@
-"""What a crew depends on: requirements.txt if there is one, else pyproject's [project] dependencies.
+"""Dependencies of a crew: requirements.txt if it exists, else [project] dependencies of pyproject.toml.
 
-Called by plan.make; the result is written out by the dependencies pod.
+Called by plan.make; the dependencies pod writes the result to files.
 """
 
 import posixpath
 from dataclasses import dataclass
 
 from ..config.configuration import Configuration
-from ..config.toml_tables import Table, read_toml
+from ..config.toml_tables import TomlTable, read_toml
 from ..errors import DEPENDENCY_RESOLUTION, PlanError
 from ..source import Files
 from .own_project import build_requires, checked_directory, is_project
@@ -16,11 +16,11 @@ from .requirements import package_name, read_requirements
 
 
 @dataclass(frozen=True)
-class Declaration:
-    """Lines for pip, `origin` the file they came from (empty: nothing is declared).
+class DependencyDeclaration:
+    """Lines for pip; `origin` are their files (empty: nothing is declared).
 
-    `projects` are directories of the tree (`""`: the whole) that are installed themselves, for which
-    `build_requires` are needed. `private_index`: all of it comes as wheels that were downloaded before.
+    `projects` are directories of the tree (`""`: the root) to install as packages; building them needs
+    `build_requires`. `private_index`: everything is installed from wheels that were downloaded before.
     """
 
     origin: str
@@ -32,23 +32,23 @@ class Declaration:
 
     @property
     def packages(self) -> frozenset[str]:
-        """The names of what is required, in their normal form."""
+        """The normalized names of the required packages."""
         return frozenset(name for line in self.lines if (name := package_name(line)))
 
     def files(self) -> dict[str, bytes]:
-        """What the installation reads, by name."""
-        written = {}
+        """Return the files for pip by name."""
+        files = {}
         if self.lines:
-            written["requirements.txt"] = _text(self.lines)
+            files["requirements.txt"] = _text(self.lines)
         if self.constraints:
-            written["constraints.txt"] = _text(self.constraints)
-        return written
+            files["constraints.txt"] = _text(self.constraints)
+        return files
 
 
 def read_dependencies(
     files: Files, configuration: Configuration, project: str | None = None, private_index: bool = False
-) -> Declaration:
-    """The declaration of the tree; `project` is the directory of the one that the entrypoint is in.
+) -> DependencyDeclaration:
+    """Return the declaration of the tree; `project` is the directory of the project with the entrypoint.
 
     Raises PlanError(ConfigInvalid, DependencyResolution).
     """
@@ -59,16 +59,16 @@ def read_dependencies(
     for directory in dict.fromkeys(("", *configuration.directories, *projects)):
         requirements = posixpath.join(directory, "requirements.txt")
         pyproject = posixpath.join(directory, "pyproject.toml")
-        # What an installed project declares in a way that cannot be read, pip finds out while it builds it.
+        # pip itself resolves dependencies of an installed project that cannot be read statically.
         readable = private_index or directory not in projects
         if requirements in files:
-            found = read_requirements(files, requirements)
+            requirements_lines = read_requirements(files, requirements)
             origins.append(requirements)
-            lines += found.lines
-            constraints += found.constraints
-            if found.own_project and pyproject in files:
-                lines += _project(files, pyproject, readable)
-        elif pyproject in files and (declared := _project(files, pyproject, readable)):
+            lines += requirements_lines.lines
+            constraints += requirements_lines.constraints
+            if requirements_lines.own_project and pyproject in files:
+                lines += _project_lines(files, pyproject, readable)
+        elif pyproject in files and (declared := _project_lines(files, pyproject, readable)):
             origins.append(pyproject)
             lines += declared
     if configuration.requires:
@@ -77,7 +77,7 @@ def read_dependencies(
     tools = build_requires(files, projects) if private_index else ()
     if private_index:
         check_lines((*lines, *constraints, *tools))
-    return Declaration(
+    return DependencyDeclaration(
         ", ".join(origins) or (f"the project in {projects[0] or '.'}" if projects else ""),
         tuple(dict.fromkeys(lines)),
         tuple(dict.fromkeys(constraints)),
@@ -89,35 +89,37 @@ def read_dependencies(
 
 def _projects(files: Files, configuration: Configuration, project: str | None) -> tuple[str, ...]:
     named = [path for path in configuration.directories if path and is_project(files, path)]
-    found = [checked_directory(path) for path in named]
-    return tuple(dict.fromkeys(found if project is None else [*found, project]))
+    projects = [checked_directory(path) for path in named]
+    return tuple(dict.fromkeys(projects if project is None else [*projects, project]))
 
 
-def _project(files: Files, path: str, readable: bool) -> list[str]:
+def _project_lines(files: Files, path: str, readable: bool) -> list[str]:
     root = read_toml(files, path)
     project, tool = root.table("project"), root.table("tool")
     if project is None or "dependencies" not in project.values:
         if readable:
-            _refuse_elsewhere(path, project, tool)
+            _refuse_undeclared(path, project, tool)
         return []
-    lines = project.words("dependencies", "langgraph>=1")
+    lines = project.texts_at("dependencies", "langgraph>=1")
     for line in lines:
         if "\n" in line or "\r" in line or line.lstrip().startswith("-"):
-            raise project.wrong("dependencies", f"has {line!r}, which is no package", "Name packages only.")
+            raise project.error(
+                "dependencies", f"has {line!r}, which is not a package", "List packages only."
+            )
     return [line.strip() for line in lines]
 
 
-def _refuse_elsewhere(path: str, project: Table | None, tool: Table | None) -> None:
+def _refuse_undeclared(path: str, project: TomlTable | None, tool: TomlTable | None) -> None:
     poetry = tool.values.get("poetry") if tool else None
     if project is not None and "dependencies" in project.values.get("dynamic", ()):
         problem = "[project] declares its dependencies as dynamic"
     elif isinstance(poetry, dict) and poetry.get("dependencies"):
-        problem = "the dependencies stand in [tool.poetry.dependencies] only"
+        problem = "the dependencies are only in [tool.poetry.dependencies]"
     else:
         return
     raise PlanError(
         DEPENDENCY_RESOLUTION,
-        f"{path}: {problem}, which cannot be read without executing the project",
+        f"{path}: {problem}; this cannot be read without executing the project",
         "Add a requirements.txt with the pins (pip freeze, poetry export), or use [project] dependencies.",
     )
 

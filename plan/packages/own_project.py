@@ -1,6 +1,6 @@
-"""The crew's own package: a project that must be installed to be imported. Called by plan.entrypoint.
+"""Detection of the crew's own package, which must be installed before import. Called by plan.entrypoint.
 
-It is told from the files' names and a few keys; only the builder ever executes it.
+Decides by file names and a few keys; only the builder executes the project.
 """
 
 import posixpath
@@ -12,16 +12,16 @@ from ..config.toml_tables import read_toml
 from ..errors import CONFIG_INVALID, PlanError
 from ..source import Files, text_of
 
-# It becomes part of a command line of the builder.
-_PLAIN = re.compile(r"[A-Za-z0-9._+/-]*")
+# Part of a command line of the builder.
+_SAFE_PATH = re.compile(r"[A-Za-z0-9._+/-]*")
 _SECTIONS = re.compile(r"^\[(metadata|options)\]", re.MULTILINE)
 _INSTALLABLE = ("setup.py", "pyproject.toml")
 
 
 def is_project(files: Files, directory: str) -> bool:
-    """Whether `directory` (`""`: the whole tree) holds a project that pip could install.
+    """Return whether `directory` (`""`: the root) has a project that pip could install.
 
-    A package is none, whatever lies in it: its modules are imported from where they are.
+    A package is never a project: its modules are imported in place.
     """
     if directory and posixpath.join(directory, "__init__.py") in files:
         return False
@@ -32,7 +32,7 @@ def is_project(files: Files, directory: str) -> bool:
         try:
             values = tomllib.loads(text_of(files, pyproject))
         except (tomllib.TOMLDecodeError, RecursionError):
-            return False  # whoever needs it will say what is wrong with it
+            return False  # reported where the file is needed
         if "project" in values or "build-system" in values:
             return True
     setup = posixpath.join(directory, "setup.cfg")
@@ -40,22 +40,25 @@ def is_project(files: Files, directory: str) -> bool:
 
 
 def lacks_build_file(files: Files, directory: str) -> bool:
-    """Whether the project has a setup.cfg alone, which pip refuses without a file beside it."""
+    """Return whether the project has only a setup.cfg, which pip refuses."""
     return not any(posixpath.join(directory, name) in files for name in _INSTALLABLE)
 
 
 def find_project(files: Files, module: str) -> tuple[str, str] | None:
-    """The file of `module` somewhere in the tree, and the nearest directory above it that is a project.
+    """Return the file of `module` in the tree and the nearest project directory above it, or None.
 
-    Of several, the one least deep; none that lies in a package, whose modules have longer names.
-    None where there is none. Raises PlanError(ConfigInvalid) for a directory whose name the builder
-    cannot be told.
+    Prefers the least deep file; ignores files in packages, because their modules have longer names. Raises
+    PlanError(ConfigInvalid) for a directory name that is unsafe on the builder's command line.
     """
-    place = module.replace(".", "/")
-    ends = (f"/{place}.py", f"/{place}/__init__.py")
-    found = sorted((path for path in files if path.endswith(ends)), key=lambda path: (path.count("/"), path))
-    for path in found:
-        directory = path.removesuffix(ends[0]) if path.endswith(ends[0]) else path.removesuffix(ends[1])
+    module_path = module.replace(".", "/")
+    suffixes = (f"/{module_path}.py", f"/{module_path}/__init__.py")
+    matches = sorted(
+        (path for path in files if path.endswith(suffixes)), key=lambda path: (path.count("/"), path)
+    )
+    for path in matches:
+        directory = (
+            path.removesuffix(suffixes[0]) if path.endswith(suffixes[0]) else path.removesuffix(suffixes[1])
+        )
         if posixpath.join(directory, "__init__.py") in files:
             continue
         while True:
@@ -68,23 +71,23 @@ def find_project(files: Files, module: str) -> tuple[str, str] | None:
 
 
 def checked_directory(directory: str) -> str:
-    """`directory` as it is. Raises PlanError(ConfigInvalid) for letters that commands would take amiss."""
-    if not _PLAIN.fullmatch(directory):
+    """Return `directory` unchanged. Raises PlanError(ConfigInvalid) for characters unsafe in commands."""
+    if not _SAFE_PATH.fullmatch(directory):
         raise PlanError(
             CONFIG_INVALID,
-            f"the project in {directory!r} must be installed, but its name has unusual letters",
+            f"the project in {directory!r} must be installed, but its name has unsupported characters",
             "Use letters, digits, '.', '_', '+' and '-' in that directory's name.",
         )
     return directory
 
 
 def build_requires(files: Files, projects: Iterable[str]) -> tuple[str, ...]:
-    """The packages that building `projects` takes, as their pyproject.toml tells (or as pip assumes)."""
-    needed: list[str] = []
+    """Return the build requirements of `projects`, from their pyproject.toml or pip's defaults."""
+    requirements: list[str] = []
     for directory in projects:
         pyproject = posixpath.join(directory, "pyproject.toml")
-        system = read_toml(files, pyproject).table("build-system") if pyproject in files else None
-        needed += system.words("requires", "hatchling") if system else ()
-        if system is None or "build-backend" not in system.values:
-            needed += ("setuptools", "wheel")  # setuptools asked for wheel until its version 70
-    return tuple(dict.fromkeys(needed))
+        build_system = read_toml(files, pyproject).table("build-system") if pyproject in files else None
+        requirements += build_system.texts_at("requires", "hatchling") if build_system else ()
+        if build_system is None or "build-backend" not in build_system.values:
+            requirements += ("setuptools", "wheel")  # setuptools needed wheel before version 70
+    return tuple(dict.fromkeys(requirements))

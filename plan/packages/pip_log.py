@@ -1,6 +1,6 @@
-"""Why installing the dependencies failed, told from the end of pip's log.
+"""Classification of a failed dependency installation from the end of pip's log. Pure.
 
-Called by the controller when Kaniko failed, and by the build pod that downloads wheels.
+Called by the controller after Kaniko failed, and by the build pod that downloads wheels.
 """
 
 import re
@@ -9,46 +9,46 @@ from ..errors import BUILD_FAILED, DEPENDENCY_RESOLUTION, PlanError
 from .dockerfile import TREE
 
 INDEX_UNREACHABLE = "the package index could not be reached"
-"""The message of the one failure that may be gone the next time."""
+"""The message of the only transient failure."""
 
 _SETUP_FAILED = "the setup of a package failed: {what}"
-_PIN = "Correct the pin in the dependency declaration; a version must exist for the crew's Python."
-_LOOSEN = "Loosen one of the pins until pip install works in an empty environment."
+_PIN = "Correct the version; it must exist for the crew's Python."
+_LOOSEN = "Relax one of the version constraints until pip install works in an empty environment."
 _COMPILER = "The base image has no compiler: choose a version that has a wheel for the crew's Python."
 
-# Causes before what follows from them: pip goes on after many an error and then finds no version.
-_KINDS = tuple(
+# Causes before their consequences: pip continues after many errors and then finds no version.
+_PATTERNS = tuple(
     (re.compile(pattern), reason, message, hint)
     for pattern, reason, message, hint in (
         (
             r"\[Errno 28\]|No space left on device",
             BUILD_FAILED,
-            "the installation ran out of disk",
-            "Need fewer packages, or raise spec.build.resources.limits.ephemeral-storage of the Project.",
+            "the installation ran out of disk space",
+            "Use fewer packages, or raise spec.build.resources.limits.ephemeral-storage of the Project.",
         ),
         (
             r"MemoryError|Cannot allocate memory|signal: killed|exit status 137",
             BUILD_FAILED,
             "the installation ran out of memory",
-            "Need fewer packages, or raise spec.build.resources.limits.memory of the Project.",
+            "Use fewer packages, or raise spec.build.resources.limits.memory of the Project.",
         ),
         (
             r"nothing may be executed while packages are downloaded",
             DEPENDENCY_RESOLUTION,
             "a package cannot be installed without executing it",
-            "The last package of the log refers to a source archive or a repository.",
+            "The last package in the log is a source archive or a repository; use a wheel instead.",
         ),
         (
             r"\b40[13] (?:Client )?Error|HTTP error 40[13]\b|Credentials not correct",
             DEPENDENCY_RESOLUTION,
-            "the package index refuses the credentials",
+            "the package index rejects the credentials",
             "Check the Secret named by the project's build.secretRef.",
         ),
         (
             r"THESE PACKAGES DO NOT MATCH THE HASHES",
             DEPENDENCY_RESOLUTION,
             "a downloaded package does not match its pinned hash",
-            "Renew the hashes of the dependency declaration.",
+            "Update the hashes in the dependency declaration.",
         ),
         (
             r"(?:Hashes are required in|In) --require-hashes mode",
@@ -59,10 +59,15 @@ _KINDS = tuple(
         (
             r"Cannot install (?P<what>[^\r\n]{1,2000}?) because these package versions have conflicting",
             DEPENDENCY_RESOLUTION,
-            "{what} contradict each other",
+            "{what} conflict with each other",
             _LOOSEN,
         ),
-        (r"ResolutionImpossible", DEPENDENCY_RESOLUTION, "the pins contradict each other", _LOOSEN),
+        (
+            r"ResolutionImpossible",
+            DEPENDENCY_RESOLUTION,
+            "the version constraints conflict with each other",
+            _LOOSEN,
+        ),
         (
             r"Failed to establish a new connection|NameResolutionError|ReadTimeoutError|ConnectTimeoutError"
             r"|Connection aborted|Could not fetch URL|HTTP error 5\d\d|\b5\d\d Server Error|SSLError"
@@ -75,7 +80,7 @@ _KINDS = tuple(
             r"Ignored the following versions that require a different python version:"
             r"[\s\S]*No matching distribution found for (?P<what>[^\r\n]+)",
             DEPENDENCY_RESOLUTION,
-            "no version of {what} is for the crew's Python",
+            "no version of {what} supports the crew's Python",
             "Choose another version of it, or another python in the configuration file.",
         ),
         (
@@ -87,44 +92,44 @@ _KINDS = tuple(
         (
             r"(?:Invalid requirement:|ERROR: Invalid requirement) (?P<what>[^\r\n]+)",
             DEPENDENCY_RESOLUTION,
-            "{what} is no requirement",
+            "{what} is not a valid requirement",
             "Correct that line of the dependency declaration.",
         ),
         (
             r"Package '?(?P<what>[^'\r\n]{1,200}?)'? requires a different Python: (?P<more>[^\r\n]+)",
             DEPENDENCY_RESOLUTION,
-            "{what} needs another Python: {more}",
+            "{what} requires another Python: {more}",
             "Choose another version of it, or another python in the configuration file.",
         ),
         (
             r"Cannot find command 'git'",
             DEPENDENCY_RESOLUTION,
-            "a requirement lies in a git repository, and the base image has no git",
-            "Name a released version, or the address of an archive (https://…/archive/<tag>.tar.gz).",
+            "a requirement is in a git repository, but the base image has no git",
+            "Use a released version, or the URL of an archive (https://…/archive/<tag>.tar.gz).",
         ),
         (
             r"Multiple top-level (?:packages|modules) discovered in a flat-layout: (?P<what>[^\r\n]+)",
             DEPENDENCY_RESOLUTION,
-            "the project does not say which packages are its own: {what}",
+            "the project does not declare its packages: {what}",
             "List them in pyproject.toml ([tool.setuptools] packages), or move them below src/.",
         ),
         (
             r"command '?\"?(?P<what>[^'\"\s]*(?:gcc|g\+\+|cc|clang))'?\"? failed: No such file"
             r"|unable to execute '(?P<more>[^']+)': No such file",
             DEPENDENCY_RESOLUTION,
-            "a package has to be compiled and there is no {what}{more}",
+            "a package must be compiled, but {what}{more} is missing",
             _COMPILER,
         ),
         (
             r"(?P<what>Python\.h): No such file|can't find (?P<more>Rust) compiler",
             DEPENDENCY_RESOLUTION,
-            "a package has to be compiled and there is no {what}{more}",
+            "a package must be compiled, but {what}{more} is missing",
             _COMPILER,
         ),
         (
             r"(?:Failed building wheel for|Failed to build) (?P<what>[^\r\n]+)",
             DEPENDENCY_RESOLUTION,
-            "{what} has no ready-made wheel here and could not be compiled",
+            "{what} has no wheel for this platform and could not be compiled",
             "Choose a version with a wheel for the crew's Python.",
         ),
         (
@@ -144,24 +149,24 @@ _KINDS = tuple(
 
 
 def dependency_failure(log: str) -> PlanError:
-    """The error behind a failed installation (not raised): DependencyResolution or BuildFailed."""
-    for pattern, reason, message, hint in _KINDS:
-        found = pattern.search(log)
-        if found:
-            words = {name: (text or "").strip()[:300] for name, text in found.groupdict().items()}
-            if message == _SETUP_FAILED and _own(log[: found.start()]):
+    """Return (not raise) the error of a failed installation: DependencyResolution or BuildFailed."""
+    for pattern, reason, message, hint in _PATTERNS:
+        match = pattern.search(log)
+        if match:
+            groups = {name: (text or "").strip()[:300] for name, text in match.groupdict().items()}
+            if message == _SETUP_FAILED and _is_own_project(log[: match.start()]):
                 return PlanError(
                     BUILD_FAILED,
-                    f"the setup of the crew's own project failed: {words['what']}",
-                    "Try pip install . in an empty environment; the log shows what it printed.",
+                    f"the setup of the crew's own project failed: {groups['what']}",
+                    "Try pip install . in an empty environment; the build log has its output.",
                 )
-            return PlanError(reason, message.format(**words), hint)
+            return PlanError(reason, message.format(**groups), hint)
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    last = lines[-1][:300] if lines else "the builder said nothing"
-    return PlanError(BUILD_FAILED, f"building the dependency image failed: {last}", "See the build log.")
+    last_line = lines[-1][:300] if lines else "the builder printed nothing"
+    return PlanError(BUILD_FAILED, f"building the dependency image failed: {last_line}", "See the build log.")
 
 
-def _own(before: str) -> bool:
-    """Whether pip was at the crew's own project, and had begun with nothing else, when `before` was said."""
-    _, begun, since = before.rpartition(f"Processing {TREE}")
-    return bool(begun) and "Collecting " not in since
+def _is_own_project(before: str) -> bool:
+    """Return whether pip was processing the crew's own project, and nothing else, at the end of `before`."""
+    _, marker, after = before.rpartition(f"Processing {TREE}")
+    return bool(marker) and "Collecting " not in after

@@ -1,7 +1,7 @@
-"""requirements.txt read as pip reads it, into lines that need no other file. Called by plan.packages.dependencies.
+"""Parser of requirements.txt into self-contained lines, like pip. Called by plan.packages.dependencies.
 
-Comments and blank lines go, so that editing them rebuilds nothing. Nested files
-(`-r`, `-c`) are taken in, since only the declaration itself reaches the build.
+Drops comments and blank lines, which must not trigger a rebuild. Inlines nested files (`-r`, `-c`), because
+only the declaration itself reaches the build.
 """
 
 import posixpath
@@ -14,12 +14,12 @@ from ..source import Files, text_of
 _COMMENT = re.compile(r"(^|\s+)#.*$")
 _NESTED = re.compile(r"(-r|--requirement|-c|--constraint)(?:\s*=\s*|\s+|(?=[^-\s]))(?P<path>\S+)$")
 _LOCAL = re.compile(r"(-e|--editable)?\s*(?P<path>\.{1,2}(/\S*)?|/\S*|file:\S*)(\[[^\]]*\])?$")
-_FILES = 32
+_MAX_FILES = 32
 
 
 @dataclass
 class Requirements:
-    """`lines`, `constraints` for pip; `own_project` where the file names the tree itself (`-e .`)."""
+    """`lines` and `constraints` for pip; `own_project` where the file lists the tree itself (`-e .`)."""
 
     lines: list[str] = field(default_factory=list)
     constraints: list[str] = field(default_factory=list)
@@ -27,34 +27,36 @@ class Requirements:
 
 
 def read_requirements(files: Files, path: str) -> Requirements:
-    """All that `pip install -r path` would read. Raises PlanError(ConfigInvalid) naming file and line."""
-    found = Requirements()
-    seen: set[tuple[str, bool]] = set()
-    waiting = [(path, False)]
-    while waiting:
-        current, constraint = waiting.pop(0)
-        if (current, constraint) in seen:
+    """Return what `pip install -r path` would read. Raises PlanError(ConfigInvalid) naming file and line."""
+    requirements = Requirements()
+    visited: set[tuple[str, bool]] = set()
+    pending = [(path, False)]
+    while pending:
+        current, constraint = pending.pop(0)
+        if (current, constraint) in visited:
             continue
-        seen.add((current, constraint))
-        if len(seen) > _FILES:
-            raise PlanError(CONFIG_INVALID, f"{path} takes in more than {_FILES} files", "Merge some.")
+        visited.add((current, constraint))
+        if len(visited) > _MAX_FILES:
+            raise PlanError(
+                CONFIG_INVALID, f"{path} includes more than {_MAX_FILES} files", "Merge some of them."
+            )
         for number, line in logical_lines(text_of(files, current)):
             nested = _NESTED.match(line)
             if nested:
-                target = _nested(files, current, number, nested["path"])
-                waiting.append((target, constraint or nested[1] in ("-c", "--constraint")))
+                target = _resolve_nested(files, current, number, nested["path"])
+                pending.append((target, constraint or nested[1] in ("-c", "--constraint")))
                 continue
             local = _LOCAL.match(line)
             if local:
                 _check_local(current, number, local["path"], line)
-                found.own_project = True
+                requirements.own_project = True
                 continue
-            (found.constraints if constraint else found.lines).append(line)
-    return found
+            (requirements.constraints if constraint else requirements.lines).append(line)
+    return requirements
 
 
 def logical_lines(text: str) -> list[tuple[int, str]]:
-    """The lines that mean something, each with its number: continuations joined, comments gone."""
+    """Return the significant lines with their numbers: continuations joined, comments removed."""
     lines: list[tuple[int, str]] = []
     pending, start = "", 0
     for number, raw in enumerate(text.splitlines(), 1):
@@ -63,8 +65,8 @@ def logical_lines(text: str) -> list[tuple[int, str]]:
         if raw.endswith("\\") and not comment:
             pending += raw[:-1]
             continue
-        whole = f"{pending} {raw}" if comment else pending + raw
-        if line := _clean(whole):
+        joined = f"{pending} {raw}" if comment else pending + raw
+        if line := _clean(joined):
             lines.append((start, line))
         pending = ""
     if line := _clean(pending):
@@ -77,33 +79,33 @@ def _clean(line: str) -> str:
 
 
 def package_name(line: str) -> str | None:
-    """The package a requirement names, in its normal form, or None (an option, an address)."""
+    """Return the normalized package name of a requirement, or None for an option or URL."""
     match = re.match(r"([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:$|[\[<>=!~;@,(\s])", line)
     return re.sub(r"[-_.]+", "-", match[1]).lower() if match else None
 
 
-def _nested(files: Files, current: str, number: int, target: str) -> str:
-    place = posixpath.normpath(posixpath.join(posixpath.dirname(current), target))
-    if "://" in target or place not in files:
+def _resolve_nested(files: Files, current: str, number: int, target: str) -> str:
+    nested_path = posixpath.normpath(posixpath.join(posixpath.dirname(current), target))
+    if "://" in target or nested_path not in files:
         raise PlanError(
             CONFIG_INVALID,
             f"{current} line {number}: {target} is not a file of the source",
             "Add the file, or remove the line.",
         )
-    return place
+    return nested_path
 
 
 def _check_local(current: str, number: int, target: str, line: str) -> None:
     if line.endswith("]"):
         raise PlanError(
             CONFIG_INVALID,
-            f"{current} line {number}: {line}: optional dependencies of the project itself are not installed",
-            "Write those packages as lines of their own.",
+            f"{current} line {number}: {line}: extras of the project itself are not installed",
+            "List those packages on separate lines.",
         )
     if target in (".", "./") and posixpath.dirname(current) == "":
         return
     raise PlanError(
         CONFIG_INVALID,
-        f"{current} line {number}: {target} is a local path; only the project itself (-e .) can be named",
-        "Name a package by its name, or put its code into the source: /app and /app/src are on the path.",
+        f"{current} line {number}: {target} is a local path; only the project itself (-e .) is supported",
+        "Use a package name, or put the code into the source: /app and /app/src are on the import path.",
     )

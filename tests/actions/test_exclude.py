@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from actions.workflow.errors import StepFailed
 from actions.workflow.source.exclude_patterns import ExcludePatterns
 from plan.errors import PlanError
-from plan.exclude import left_out
+from plan.exclude import excluded_paths
 
 PATTERNS = st.text(alphabet="ab.*?[]!-/", min_size=1, max_size=8)
 PARTS = st.text(alphabet="ab.-]", min_size=1, max_size=3).filter(lambda part: part not in (".", ".."))
@@ -19,7 +19,7 @@ PATHS = st.lists(PARTS, min_size=1, max_size=4).map("/".join)
 @example(["[", "[!", "[]a]"], ["[", "]", "a"])
 def test_patterns_match_like_those_of_the_configuration(patterns, paths):
     try:
-        theirs = left_out(dict.fromkeys(paths, b""), patterns)
+        theirs = excluded_paths(dict.fromkeys(paths, b""), patterns)
     except PlanError:
         with pytest.raises(StepFailed):
             ExcludePatterns(patterns)

@@ -3,7 +3,7 @@
 import json
 
 from plan.errors import PlanError
-from plan.exclude import left_out
+from plan.exclude import excluded_paths
 from plan.make import make_plan
 from plan.packages.pip_log import dependency_failure
 from tests.fuzz.target import Target, parts, words
@@ -47,7 +47,7 @@ def exclude(data: bytes) -> None:
     patterns, paths = (part.decode("utf-8", "replace").split("\n") for part in parts(data, 2))
     paths = [path.strip("/") for path in paths]  # a source has relative ones only
     try:
-        gone = left_out(dict.fromkeys(paths, b""), patterns)
+        gone = excluded_paths(dict.fromkeys(paths, b""), patterns)
     except PlanError:
         return
     assert set(gone) <= set(paths)

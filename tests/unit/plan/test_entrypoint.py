@@ -1,4 +1,4 @@
-"""The entrypoint is found, or what is there instead is named, without executing anything."""
+"""The entrypoint is found statically; errors name what exists instead."""
 
 import keyword
 import string
@@ -58,7 +58,7 @@ def refusal(files: dict[str, str], entrypoint: str = "main:kickoff") -> PlanErro
         "exec(text)",
     ],
 )
-def test_bound_at_the_top_level_or_impossible_to_tell(text: str) -> None:
+def test_bound_at_the_top_level_or_at_run_time(text: str) -> None:
     check({"main.py": text})
 
 
@@ -81,22 +81,22 @@ def test_bound_at_the_top_level_or_impossible_to_tell(text: str) -> None:
 def test_not_bound(text: str) -> None:
     error = refusal({"main.py": text})
     assert error.reason == "EntrypointNotFound"
-    assert "main.py binds no 'kickoff' (asked for by crew.toml line 1)" in error.message
+    assert "main.py does not define 'kickoff' (asked for by crew.toml line 1)" in error.message
 
 
-def test_the_nearest_name_is_offered() -> None:
+def test_similar_name_is_suggested() -> None:
     error = refusal({"main.py": "def kick_off(): ...\ndef other(): ...\n_private = 1"})
-    assert "it binds kick_off, other" in error.message
+    assert "it defines kick_off, other" in error.message
     assert error.hint == "Did you mean main:kick_off?"
 
 
-def test_a_syntax_error_is_named_with_file_and_line() -> None:
+def test_syntax_error_has_file_and_line() -> None:
     error = refusal({"main.py": "x = 1\ndef kickoff(:\n"})
     assert error.reason == "EntrypointNotFound"
     assert error.message.startswith("main.py line 2: syntax error")
 
 
-def test_grammar_of_a_newer_python_is_not_judged() -> None:
+def test_syntax_of_a_newer_python_is_accepted() -> None:
     check({"main.py": "type kickoff = = 3"}, python="3.99")
 
 
@@ -110,21 +110,21 @@ def test_grammar_of_a_newer_python_is_not_judged() -> None:
         (["a/b.txt", "x/a/b.py"], None),
     ],
 )
-def test_where_a_module_is_looked_for(files: list[str], path: str | None) -> None:
+def test_module_file(files: list[str], path: str | None) -> None:
     assert module_file(dict.fromkeys(files, b""), "a.b") == path
 
 
 @pytest.mark.parametrize(
     ("files", "reason", "part"),
     [
-        ({}, "EntrypointNotFound", "no Python file at all"),
+        ({}, "EntrypointNotFound", "the source has no Python file"),
         ({"package.json": "{}", "index.js": ""}, "UnsupportedFramework", "JavaScript"),
         ({"go.mod": ""}, "UnsupportedFramework", "Go"),
-        ({"package.json": "{}", "app.py": ""}, "EntrypointNotFound", "there is app"),
-        ({"src/mian.py": ""}, "EntrypointNotFound", "no main.py or src/main.py"),
+        ({"package.json": "{}", "app.py": ""}, "EntrypointNotFound", "modules: app"),
+        ({"src/mian.py": ""}, "EntrypointNotFound", "main.py or src/main.py not found"),
     ],
 )
-def test_what_is_said_when_the_module_is_not_there(files: dict[str, str], reason: str, part: str) -> None:
+def test_missing_module(files: dict[str, str], reason: str, part: str) -> None:
     error = refusal(files)
     assert error.reason == reason
     assert part in error.message
@@ -133,22 +133,22 @@ def test_what_is_said_when_the_module_is_not_there(files: dict[str, str], reason
 @pytest.mark.parametrize(
     "entrypoint", ["main", "main:", ":f", "a b:c", "main:f()", "../x:y", "a/b:c", "a..b:c", "1:x"]
 )
-def test_a_malformed_entrypoint(entrypoint: str) -> None:
+def test_malformed_entrypoint(entrypoint: str) -> None:
     assert refusal({"main.py": ""}, entrypoint).reason == "ConfigInvalid"
 
 
 @given(st.lists(NAMES, min_size=1, max_size=6, unique=True))
-def test_exactly_the_bound_names_are_found(names: list[str]) -> None:
+def test_bound_names(names: list[str]) -> None:
     text = "".join(f"{name} = 1\n" for name in names)
     tree = parse_module("main.py", text.encode(), None)
     assert tree is not None
-    found = bindings_of(tree)
-    assert list(found.names) == names
-    assert not found.open
+    bindings = bindings_of(tree)
+    assert list(bindings.names) == names
+    assert not bindings.incomplete
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_end_in_an_answer(data: bytes) -> None:
+def test_any_bytes(data: bytes) -> None:
     try:
         find_entrypoint({"main.py": data}, "main:kickoff", "the default", "3.11")
     except PlanError as error:
@@ -156,7 +156,7 @@ def test_any_bytes_end_in_an_answer(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("limit", [400, 1000, 20_000])
-def test_deeply_nested_code_is_judged_alike_whatever_the_interpreters_limit(limit: int) -> None:
+def test_deeply_nested_code_is_independent_of_the_recursion_limit(limit: int) -> None:
     chain = "if a: pass\n" + "elif a: pass\n" * 900 + "else: deep = 1\nkickoff = make()\n"
     tree = parse_module("main.py", chain.encode(), "3.11")
     assert tree is not None

@@ -1,11 +1,11 @@
-"""What `[build] exclude` leaves out, and what that does to plan, hash and messages."""
+"""`[build] exclude`: patterns, and their effect on plan, hash and messages."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plan.errors import PlanError
-from plan.exclude import left_out
+from plan.exclude import excluded_paths
 from plan.make import make_plan
 
 FILES = dict.fromkeys(
@@ -27,7 +27,7 @@ FILES = dict.fromkeys(
 
 
 @pytest.mark.parametrize(
-    ("patterns", "gone"),
+    ("patterns", "excluded"),
     [
         ([], ""),
         (["tests"], "tests/test_main.py src/pkg/tests/test_pkg.py"),
@@ -51,45 +51,45 @@ FILES = dict.fromkeys(
         (["DATA"], ""),
     ],
 )
-def test_patterns(patterns: list[str], gone: str) -> None:
-    assert set(left_out(FILES, patterns)) == set(gone.split())
+def test_patterns(patterns: list[str], excluded: str) -> None:
+    assert set(excluded_paths(FILES, patterns)) == set(excluded.split())
 
 
 def test_all_but_one_directory() -> None:
-    assert set(FILES) - set(left_out(FILES, ["*", "!src"])) == {"src/pkg/tests/test_pkg.py"}
+    assert set(FILES) - set(excluded_paths(FILES, ["*", "!src"])) == {"src/pkg/tests/test_pkg.py"}
 
 
 @pytest.mark.parametrize("pattern", ["", "/", "!", "..", "../x", "a/../b", "a\\b", "a/./b", "x" * 300])
-def test_what_is_no_pattern_is_said(pattern: str) -> None:
+def test_invalid_pattern(pattern: str) -> None:
     with pytest.raises(PlanError) as raised:
-        left_out(FILES, [pattern])
+        excluded_paths(FILES, [pattern])
     assert raised.value.reason == "ConfigInvalid"
     assert "build.exclude" in raised.value.message
 
 
 def test_too_many_patterns() -> None:
     with pytest.raises(PlanError, match="101 patterns"):
-        left_out(FILES, ["x"] * 101)
+        excluded_paths(FILES, ["x"] * 101)
 
 
 @given(st.lists(st.text("ab*?/!.[]", min_size=1, max_size=12), max_size=5))
-def test_any_pattern_ends_in_an_answer(patterns: list[str]) -> None:
+def test_any_pattern(patterns: list[str]) -> None:
     try:
-        gone = left_out({"a/b.a": b"", "a": b"", "b/a/b": b""}, patterns)
+        excluded = excluded_paths({"a/b.a": b"", "a": b"", "b/a/b": b""}, patterns)
     except PlanError as error:
         assert error.reason == "ConfigInvalid"
     else:
-        assert set(gone.values()) <= set(patterns)
+        assert set(excluded.values()) <= set(patterns)
 
 
-def test_stars_upon_stars_cost_little() -> None:
-    assert left_out({"a" * 250: b""}, ["*a" * 120 + "b", "**/" * 60 + "b"]) == {}
+def test_many_stars_are_fast() -> None:
+    assert excluded_paths({"a" * 250: b""}, ["*a" * 120 + "b", "**/" * 60 + "b"]) == {}
 
 
 CONFIGURATION = b'[deployment]\nentrypoint = "pkg.crew:go"\n[build]\nexclude = %s\n'
 
 
-def test_an_excluded_entrypoint_is_told_apart_from_a_missing_one() -> None:
+def test_error_for_an_excluded_entrypoint() -> None:
     files = {"crew.toml": CONFIGURATION % b'["src"]', "src/pkg/crew.py": b"def go(): ...\n"}
     with pytest.raises(PlanError) as raised:
         make_plan(files, None, ["3.11"])
@@ -99,7 +99,7 @@ def test_an_excluded_entrypoint_is_told_apart_from_a_missing_one() -> None:
     assert '"!src/pkg/crew.py"' in raised.value.hint
 
 
-def test_the_plan_knows_nothing_of_what_is_excluded() -> None:
+def test_plan_ignores_excluded_files() -> None:
     files = {
         "crew.toml": CONFIGURATION % b'["requirements.txt", "crew.toml"]',
         "pkg/crew.py": b"def go(): ...\n",
@@ -108,4 +108,4 @@ def test_the_plan_knows_nothing_of_what_is_excluded() -> None:
     }
     planned = make_plan(files, None, ["3.11"])
     assert planned.declaration.lines == ("crewai",)
-    assert set(planned.left_out) == {"requirements.txt", "crew.toml"}
+    assert set(planned.excluded) == {"requirements.txt", "crew.toml"}

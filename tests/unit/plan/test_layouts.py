@@ -1,4 +1,4 @@
-"""Trees as the frameworks' own tools make them: what is called, on which Python, with what installed."""
+"""Projects in the layouts of the frameworks' tools: entrypoint, Python, dependencies."""
 
 import json
 
@@ -36,8 +36,8 @@ class Research():
 FLOW = "from crewai.flow import Flow, start\nclass PoemFlow(Flow[State]):\n    ...\ndef kickoff(): ...\n"
 
 
-def plan(files: dict[str, str], crew: str | None = None, offered: list[str] = OFFERED) -> Planned:
-    return make_plan({path: text.encode() for path, text in files.items()}, crew, offered)
+def plan(files: dict[str, str], crew: str | None = None, python_versions: list[str] = OFFERED) -> Planned:
+    return make_plan({path: text.encode() for path, text in files.items()}, crew, python_versions)
 
 
 def crewai(kind: str, **more: str) -> dict[str, str]:
@@ -85,7 +85,7 @@ def test_crewai_projects(files: dict[str, str], entrypoint: str) -> None:
     assert planned.declaration.projects == ()
 
 
-def test_two_crews_in_usual_places_are_for_the_author_to_choose_from() -> None:
+def test_two_crews_in_usual_paths() -> None:
     with pytest.raises(PlanError) as raised:
         plan(crewai("crew", **{"src/a/crew.py": CREW, "src/b/crew.py": CREW}))
     assert "a.crew:Research, b.crew:Research" in raised.value.message
@@ -178,7 +178,7 @@ def test_langgraph_projects(
     ("env", "required"),
     [(".env", ()), ({}, ()), ({"OPENAI_API_KEY": "x"}, ("OPENAI_API_KEY",)), (["A", "B", "A"], ("A", "B"))],
 )
-def test_variables_that_langgraph_json_names(env: object, required: tuple[str, ...]) -> None:
+def test_variables_of_langgraph_json(env: object, required: tuple[str, ...]) -> None:
     assert plan({"langgraph.json": langgraph(env=env), "src/agent.py": GRAPH}).plan.env_required == required
 
 
@@ -191,7 +191,7 @@ def test_variables_that_langgraph_json_names(env: object, required: tuple[str, .
         ({"graphs": {"agent": "./my-agent/agent.py:graph"}}, "./my-agent/agent.py, which cannot be imported"),
     ],
 )
-def test_what_is_wrong_in_langgraph_json(values: dict[str, object], part: str) -> None:
+def test_errors_in_langgraph_json(values: dict[str, object], part: str) -> None:
     with pytest.raises(PlanError) as raised:
         plan({"langgraph.json": langgraph(**values), "src/agent.py": GRAPH, "my-agent/agent.py": GRAPH})
     assert raised.value.reason == "ConfigInvalid"
@@ -215,7 +215,7 @@ def test_what_is_wrong_in_langgraph_json(values: dict[str, object], part: str) -
         ("^3.12", "3.11"),
     ],
 )
-def test_the_project_says_which_python_it_wants(specifier: str, first: str) -> None:
+def test_requires_python(specifier: str, first: str) -> None:
     files = {
         "pyproject.toml": f'[project]\nrequires-python = "{specifier}"\n',
         "main.py": "def kickoff(): ...\n",
@@ -223,7 +223,7 @@ def test_the_project_says_which_python_it_wants(specifier: str, first: str) -> N
     assert plan(files).plan.python == first
 
 
-def test_a_python_that_is_not_offered_is_refused_with_the_list() -> None:
+def test_error_lists_the_offered_versions() -> None:
     files = {"pyproject.toml": '[project]\nrequires-python = ">=3.13"\n', "main.py": "def kickoff(): ...\n"}
     with pytest.raises(PlanError) as raised:
         plan(files)
@@ -237,12 +237,12 @@ def test_a_python_that_is_not_offered_is_refused_with_the_list() -> None:
 
 
 @pytest.mark.parametrize("version", ["3.9", "3.11", "3.14"])
-def test_an_upper_bound_is_strict(version: str) -> None:
+def test_strict_upper_bound(version: str) -> None:
     assert allows("<3.11", version) == (version == "3.9")
     assert allows("<=3.11", version) == (version == "3.9")
     assert allows("<3.11.9", version) == (version in ("3.9", "3.11"))
 
 
-def test_optional_dependencies_of_the_project_itself_are_refused() -> None:
-    with pytest.raises(PlanError, match="optional dependencies of the project itself"):
+def test_extras_of_the_project_itself_are_refused() -> None:
+    with pytest.raises(PlanError, match="extras of the project itself"):
         plan({"requirements.txt": "-e .[dev]\n", "main.py": "def kickoff(): ...\n"})

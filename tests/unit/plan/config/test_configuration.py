@@ -1,11 +1,11 @@
-"""Which file holds, what it may say, and what is said about a wrong one."""
+"""Configuration files: selection, keys, and errors."""
 
 import pytest
 
 from plan.errors import PlanError
 from plan.make import Planned, make_plan
 
-FOUND = "def kickoff(inputs): ...\nclass Other: ...\n"
+MAIN = "def kickoff(inputs): ...\nclass Other: ...\n"
 
 
 def planned(files: dict[str, str], crew: str | None = None) -> Planned:
@@ -24,7 +24,7 @@ FORMS = {
     "langgraph.json": '{"graphs": {"agent": "./three.py:kickoff"}}',
     "pyproject.toml": '[tool.crewyard.deployment]\nentrypoint = "four:kickoff"\n[tool.crewai]\n',
 }
-MODULES = {f"{name}.py": FOUND for name in ("one", "two", "three", "four", "main")}
+MODULES = {f"{name}.py": MAIN for name in ("one", "two", "three", "four", "main")}
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ MODULES = {f"{name}.py": FOUND for name in ("one", "two", "three", "four", "main
         ([], "main:kickoff"),
     ],
 )
-def test_the_first_file_holds_alone(present: list[str], entrypoint: str) -> None:
+def test_only_the_first_file_applies(present: list[str], entrypoint: str) -> None:
     assert planned({**MODULES, **{name: FORMS[name] for name in present}}).plan.entrypoint == entrypoint
 
 
-def test_everything_that_can_be_said() -> None:
+def test_all_keys() -> None:
     plan = planned(
         {
             "pkg/crew.py": "class MyCrew: ...",
@@ -72,17 +72,17 @@ def test_everything_that_can_be_said() -> None:
     [
         (
             "[deployment]\nentrypiont = 'a'\n",
-            "crew.toml line 2: deployment.entrypiont is not known",
+            "crew.toml line 2: deployment.entrypiont is unknown",
             "'entrypoint'",
         ),
-        ("[deploymnt]\n", "crew.toml line 1: deploymnt is not known", "'deployment'"),
-        ("[run]\ntimeout = '5 minutes'\n", "crew.toml line 2: run.timeout is no duration", "1h30m"),
-        ("[run]\ntimeout = '0s'\n", "run.timeout is no duration", "90s"),
-        ("[run]\ntimeout = 30\n", "crew.toml line 2: run.timeout must be a text", "1h"),
+        ("[deploymnt]\n", "crew.toml line 1: deploymnt is unknown", "'deployment'"),
+        ("[run]\ntimeout = '5 minutes'\n", "crew.toml line 2: run.timeout is not a duration", "1h30m"),
+        ("[run]\ntimeout = '0s'\n", "run.timeout is not a duration", "90s"),
+        ("[run]\ntimeout = 30\n", "crew.toml line 2: run.timeout must be a non-empty string", "1h"),
         ("\n\n[run]\nenv_required = ['A-B']\n", "crew.toml line 4: run.env_required has 'A-B'", "A-Z"),
         ("[run]\nenv_required = 'A'\n", "run.env_required must be a list", "OPENAI_API_KEY"),
         ("[deployment]\npython = '3.9'\n", "deployment.python is '3.9'; offered here: 3.11, 3.12", "Choose"),
-        ("[deployment]\npython = 3.11\n", "deployment.python must be a text", '"3.11"'),
+        ("[deployment]\npython = 3.11\n", "deployment.python must be a non-empty string", '"3.11"'),
         (
             "[deployment]\nentrypoint = 'main'\n",
             "line 2: deployment.entrypoint is 'main', not module:object",
@@ -90,53 +90,51 @@ def test_everything_that_can_be_said() -> None:
         ),
         ("[deployment\n", "crew.toml is not valid TOML", "Correct crew.toml"),
         ("deployment = 3\n", "crew.toml line 1: deployment must be a table", "[deployment]"),
-        ("[build]\nexcludes = []\n", "build.excludes is not known", "'exclude'"),
-        ("[deployments.a]\n[deployment]\n", "exclude each other", "one of the two"),
+        ("[build]\nexcludes = []\n", "build.excludes is unknown", "'exclude'"),
+        ("[deployments.a]\n[deployment]\n", "are mutually exclusive", "one of the two"),
         ("[deployments.a]\n[deployments.b]\n", "has several crews: a, b", "crew"),
     ],
 )
-def test_what_is_wrong_is_named_with_file_and_key(text: str, message: str, hint: str) -> None:
-    error = failure({"crew.toml": text, "main.py": FOUND})
+def test_errors_name_file_and_key(text: str, message: str, hint: str) -> None:
+    error = failure({"crew.toml": text, "main.py": MAIN})
     assert error.reason == "ConfigInvalid"
     assert message in error.message
     assert hint in error.hint
 
 
-def test_a_framework_nobody_knows() -> None:
-    error = failure({"crew.toml": "[deployment]\nframework = 'langgrph'\n", "main.py": FOUND})
+def test_unknown_framework() -> None:
+    error = failure({"crew.toml": "[deployment]\nframework = 'langgrph'\n", "main.py": MAIN})
     assert error.reason == "UnsupportedFramework"
     assert "'langgraph'" in error.hint
 
 
 @pytest.mark.parametrize(("crew", "entrypoint"), [("first", "main:kickoff"), ("other", "main:Other")])
-def test_one_of_several_crews_is_chosen_by_name(crew: str, entrypoint: str) -> None:
+def test_crew_is_selected_by_name(crew: str, entrypoint: str) -> None:
     files = {
-        "main.py": FOUND,
+        "main.py": MAIN,
         "crew.toml": "[deployments.first]\n[deployments.other]\nentrypoint = 'main:Other'\n",
     }
     assert planned(files, crew).plan.entrypoint == entrypoint
     assert "first, other" in failure(files, "third").message
 
 
-def test_a_crews_name_needs_a_place_to_be_found() -> None:
-    assert "no configuration file" in failure({"main.py": FOUND}, "other").message
-    assert (
-        "[deployments.other]" in failure({"main.py": FOUND, "crew.toml": "[deployment]\n"}, "other").message
-    )
+def test_crew_name_needs_a_table() -> None:
+    assert "no configuration file" in failure({"main.py": MAIN}, "other").message
+    assert "[deployments.other]" in failure({"main.py": MAIN, "crew.toml": "[deployment]\n"}, "other").message
 
 
 class TestLangGraph:
-    def test_a_file_path_becomes_a_module(self) -> None:
+    def test_file_path_becomes_a_module(self) -> None:
         files = {
             "src/agent/graph.py": "graph = make()",
             "langgraph.json": '{"dependencies": [".", "langchain_openai"], "python_version": "3.12",'
             ' "graphs": {"agent": {"path": "./src/agent/graph.py:graph"}}, "env": ".env"}',
         }
-        found = planned(files)
-        assert found.plan.entrypoint == "agent.graph:graph"
-        assert found.plan.framework == "langgraph"
-        assert found.plan.python == "3.12"
-        assert found.declaration.lines == ("langchain_openai",)
+        result = planned(files)
+        assert result.plan.entrypoint == "agent.graph:graph"
+        assert result.plan.framework == "langgraph"
+        assert result.plan.python == "3.12"
+        assert result.declaration.lines == ("langchain_openai",)
 
     @pytest.mark.parametrize(
         ("text", "reason", "message"),
@@ -150,7 +148,7 @@ class TestLangGraph:
             ('{"graphs": {"a": "./a.ts:x"}}', "UnsupportedFramework", "not Python"),
         ],
     )
-    def test_what_is_wrong(self, text: str, reason: str, message: str) -> None:
+    def test_errors(self, text: str, reason: str, message: str) -> None:
         error = failure({"langgraph.json": text})
         assert error.reason == reason
         assert message in error.message
@@ -159,7 +157,7 @@ class TestLangGraph:
 class TestCrewAI:
     PROJECT = '[project]\nname = "p"\ndependencies = ["crewai[tools]>=1"]\n[tool.crewai]\ntype = "crew"\n'
 
-    def test_the_one_decorated_class_is_the_entrypoint(self) -> None:
+    def test_only_decorated_class_is_the_entrypoint(self) -> None:
         plan = planned(
             {
                 "pyproject.toml": self.PROJECT,
@@ -169,14 +167,14 @@ class TestCrewAI:
         ).plan
         assert (plan.entrypoint, plan.framework) == ("writers.crew:Writers", "crewai")
 
-    def test_a_flow_is_found_by_its_base(self) -> None:
+    def test_flow_is_found_by_its_base_class(self) -> None:
         files = {
             "pyproject.toml": self.PROJECT.replace('"crew"', '"flow"'),
             "src/p/main.py": "class F(Flow[State]): ...\n",
         }
         assert planned(files).plan.entrypoint == "p.main:F"
 
-    def test_none_or_several_are_named(self) -> None:
+    def test_none_or_several_classes(self) -> None:
         two = {"a.py": "@CrewBase\nclass A: ...\n", "b.py": "@CrewBase\nclass B: ...\n"}
         assert "a:A, b:B" in failure({"pyproject.toml": self.PROJECT, **two}).message
         assert "none was found" in failure({"pyproject.toml": self.PROJECT}).message

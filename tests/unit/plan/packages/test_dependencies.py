@@ -1,4 +1,4 @@
-"""The dependency declaration, its keys, and the Dockerfile made from it."""
+"""The dependency declaration, its keys, and its Dockerfile."""
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from plan.config.configuration import Configuration
 from plan.errors import PlanError
 from plan.keys import build_key, dependencies_key, tree_hash
 from plan.make import Plan, make_plan
-from plan.packages.dependencies import Declaration, read_dependencies
+from plan.packages.dependencies import DependencyDeclaration, read_dependencies
 from plan.packages.dockerfile import dockerfile
 from plan.packages.pip_log import dependency_failure
 from plan.packages.requirements import logical_lines, package_name
@@ -16,12 +16,12 @@ from plan.packages.requirements import logical_lines, package_name
 HEX = st.text("0123456789abcdef", min_size=64, max_size=64)
 
 
-def declared(files: dict[str, str | bytes]) -> Declaration:
+def declared(files: dict[str, str | bytes]) -> DependencyDeclaration:
     data = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
     return read_dependencies(data, Configuration("x"))
 
 
-def test_requirements_win_over_pyproject() -> None:
+def test_requirements_take_precedence_over_pyproject() -> None:
     files: dict[str, str | bytes] = {
         "requirements.txt": "langgraph==1.2\n",
         "pyproject.toml": "[project]\ndependencies = ['crewai']\n",
@@ -29,10 +29,10 @@ def test_requirements_win_over_pyproject() -> None:
     assert declared(files).lines == ("langgraph==1.2",)
     del files["requirements.txt"]
     assert declared(files).lines == ("crewai",)
-    assert declared({}) == Declaration("")
+    assert declared({}) == DependencyDeclaration("")
 
 
-def test_requirements_are_read_as_pip_reads_them() -> None:
+def test_requirements_are_parsed_like_pip() -> None:
     text = "# all\n\nlanggraph==1.2 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb  # two\nurl#egg @ https://x/#a\n"
     assert declared({"requirements.txt": text}).lines == (
         "langgraph==1.2 --hash=sha256:aa --hash=sha256:bb",
@@ -40,8 +40,8 @@ def test_requirements_are_read_as_pip_reads_them() -> None:
     )
 
 
-def test_nested_files_are_taken_in() -> None:
-    found = declared(
+def test_nested_files_are_inlined() -> None:
+    declaration = declared(
         {
             "requirements.txt": "-r reqs/base.txt\n-cconstraints.txt\na\n",
             "reqs/base.txt": "-r ../requirements.txt\n--requirement more.txt\nb\n",
@@ -49,13 +49,15 @@ def test_nested_files_are_taken_in() -> None:
             "constraints.txt": "a<2\n",
         }
     )
-    assert set(found.lines) == {"a", "b", "c"}
-    assert found.constraints == ("a<2",)
+    assert set(declaration.lines) == {"a", "b", "c"}
+    assert declaration.constraints == ("a<2",)
 
 
-def test_the_project_itself_stands_for_its_dependencies() -> None:
-    found = declared({"requirements.txt": "-e .\nx\n", "pyproject.toml": "[project]\ndependencies = ['y']\n"})
-    assert found.lines == ("x", "y")
+def test_project_itself_is_replaced_by_its_dependencies() -> None:
+    declaration = declared(
+        {"requirements.txt": "-e .\nx\n", "pyproject.toml": "[project]\ndependencies = ['y']\n"}
+    )
+    assert declaration.lines == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -70,13 +72,13 @@ def test_the_project_itself_stands_for_its_dependencies() -> None:
             "ConfigInvalid",
             "line 2: project.dependencies",
         ),
-        ({"pyproject.toml": "[project]\ndependencies = ['-r x']\n"}, "ConfigInvalid", "no package"),
+        ({"pyproject.toml": "[project]\ndependencies = ['-r x']\n"}, "ConfigInvalid", "not a package"),
         ({"pyproject.toml": "[project]\ndynamic = ['dependencies']\n"}, "DependencyResolution", "dynamic"),
         ({"pyproject.toml": "[tool.poetry.dependencies]\npython = '3'\n"}, "DependencyResolution", "poetry"),
         ({"pyproject.toml": "[project"}, "ConfigInvalid", "pyproject.toml is not valid TOML"),
     ],
 )
-def test_what_cannot_be_read_is_named(files: dict[str, str | bytes], reason: str, part: str) -> None:
+def test_errors(files: dict[str, str | bytes], reason: str, part: str) -> None:
     with pytest.raises(PlanError) as raised:
         declared(files)
     assert raised.value.reason == reason
@@ -84,7 +86,7 @@ def test_what_cannot_be_read_is_named(files: dict[str, str | bytes], reason: str
     assert raised.value.hint
 
 
-def test_powershell_writes_utf16() -> None:
+def test_utf16_of_powershell() -> None:
     assert declared({"requirements.txt": "langgraph\r\n".encode("utf-16")}).lines == ("langgraph",)
 
 
@@ -111,13 +113,13 @@ def test_package_names(line: str, name: str | None) -> None:
         ("", "python"),
     ],
 )
-def test_the_framework_shows_in_the_dependencies(requirements: str, framework: str) -> None:
+def test_framework_is_inferred_from_dependencies(requirements: str, framework: str) -> None:
     files = {"main.py": b"kickoff = 1", "requirements.txt": requirements.encode()}
     assert make_plan(files, None, ["3.11"]).plan.framework == framework
 
 
 @given(st.text(max_size=200))
-def test_reading_what_was_written_changes_nothing(text: str) -> None:
+def test_logical_lines_are_idempotent(text: str) -> None:
     lines = [line for _, line in logical_lines(text)]
     again = [line for _, line in logical_lines("\n".join(lines))]
     assert [line for line in again if not line.endswith("\\")] == [
@@ -126,10 +128,10 @@ def test_reading_what_was_written_changes_nothing(text: str) -> None:
 
 
 class TestKeys:
-    ONE = Declaration("requirements.txt", ("a",))
+    ONE = DependencyDeclaration("requirements.txt", ("a",))
 
-    def test_comments_and_origin_do_not_count(self) -> None:
-        same = Declaration("pyproject.toml", ("a",))
+    def test_origin_does_not_change_the_key(self) -> None:
+        same = DependencyDeclaration("pyproject.toml", ("a",))
         assert dependencies_key(self.ONE, "3.11", "base", "tree") == dependencies_key(
             same, "3.11", "base", "other tree"
         )
@@ -137,17 +139,17 @@ class TestKeys:
     @pytest.mark.parametrize(
         "other",
         [
-            (Declaration("requirements.txt", ("a", "b")), "3.11", "base"),
-            (Declaration("requirements.txt", ("a",), ("b",)), "3.11", "base"),
+            (DependencyDeclaration("requirements.txt", ("a", "b")), "3.11", "base"),
+            (DependencyDeclaration("requirements.txt", ("a",), ("b",)), "3.11", "base"),
             (ONE, "3.12", "base"),
             (ONE, "3.11", "base@sha256:1"),
         ],
     )
-    def test_everything_else_does(self, other: tuple[Declaration, str, str]) -> None:
+    def test_other_inputs_change_the_key(self, other: tuple[DependencyDeclaration, str, str]) -> None:
         assert dependencies_key(*other, "tree") != dependencies_key(self.ONE, "3.11", "base", "tree")
 
     @given(st.lists(st.tuples(st.text(max_size=5), st.booleans(), HEX), max_size=5), st.randoms())
-    def test_a_trees_hash_does_not_depend_on_order(
+    def test_tree_hash_is_independent_of_order(
         self, entries: list[tuple[str, bool, str]], random: object
     ) -> None:
         shuffled = list(entries)
@@ -155,20 +157,20 @@ class TestKeys:
         assert tree_hash(shuffled) == tree_hash(entries)
 
     @given(st.lists(st.tuples(st.text(max_size=5), st.booleans(), HEX), min_size=1, max_size=5))
-    def test_and_on_nothing_less_than_all_of_it(self, entries: list[tuple[str, bool, str]]) -> None:
+    def test_tree_hash_covers_every_field(self, entries: list[tuple[str, bool, str]]) -> None:
         path, executable, sha = entries[0]
         assert tree_hash([(path + "x", executable, sha), *entries[1:]]) != tree_hash(entries)
         assert tree_hash([(path, not executable, sha), *entries[1:]]) != tree_hash(entries)
         assert tree_hash(entries[1:]) != tree_hash(entries)
 
-    def test_the_build_key_knows_the_runner(self) -> None:
+    def test_build_key_covers_the_runner(self) -> None:
         plan = Plan("python", "main:kickoff", "3.11")
         assert build_key("t", plan, "d", "r1") != build_key("t", plan, "d", "r2")
 
 
 class TestDockerfile:
-    def test_nothing_runs_after_the_last_user(self) -> None:
-        lines = dockerfile("python:3.11-slim", Declaration("r", ("a",), ("b",))).splitlines()
+    def test_no_run_after_the_last_user(self) -> None:
+        lines = dockerfile("python:3.11-slim", DependencyDeclaration("r", ("a",), ("b",))).splitlines()
         assert lines[0] == "FROM python:3.11-slim"
         assert lines[-2:] == ["WORKDIR /app", "USER 65532:65532"]
         assert "COPY constraints.txt requirements.txt /tmp/crewyard/" in lines
@@ -176,14 +178,14 @@ class TestDockerfile:
             "-r /tmp/crewyard/requirements.txt -c /tmp/crewyard/constraints.txt" in line for line in lines
         )
 
-    def test_pip_trusts_the_authorities_of_a_file_and_keeps_none(self) -> None:
-        declaration = Declaration("r", ("a",), ("b",))
+    def test_ca_bundle_is_used_but_not_copied(self) -> None:
+        declaration = DependencyDeclaration("r", ("a",), ("b",))
         text = dockerfile("python:3.11-slim", declaration, "/workspace/ca.crt")
         assert text.count("PIP_CERT=/workspace/ca.crt") == 1 and "COPY ca" not in text
         assert text.replace(" PIP_CERT=/workspace/ca.crt", "") == dockerfile("python:3.11-slim", declaration)
 
-    def test_without_dependencies_nothing_is_installed(self) -> None:
-        text = dockerfile("python:3.11-slim", Declaration(""))
+    def test_no_install_without_dependencies(self) -> None:
+        text = dockerfile("python:3.11-slim", DependencyDeclaration(""))
         assert "COPY" not in text
         assert "pip" not in text
 
@@ -202,14 +204,14 @@ class TestDockerfile:
             "conflicting dependencies.\n"
             "ERROR: ResolutionImpossible: for help visit",
             "DependencyResolution",
-            "a==1 and b==2 contradict",
+            "a==1 and b==2 conflict",
         ),
         ("ERROR: Invalid requirement: 'a=!1': Expected end", "DependencyResolution", "a=!1"),
         ("error building image: disk quota exceeded\n", "BuildFailed", "disk quota exceeded"),
-        ("", "BuildFailed", "said nothing"),
+        ("", "BuildFailed", "printed nothing"),
     ],
 )
-def test_why_an_installation_failed(log: str, reason: str, part: str) -> None:
+def test_dependency_failure_of_real_logs(log: str, reason: str, part: str) -> None:
     error = dependency_failure(log)
     assert error.reason == reason
     assert part in error.message

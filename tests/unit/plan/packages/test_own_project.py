@@ -1,4 +1,4 @@
-"""Crews that must be installed to be imported: found, declared, part of the key of their dependency image."""
+"""Crews that must be installed before import: detection, declaration, key of the dependency image."""
 
 import pytest
 
@@ -36,9 +36,7 @@ def key(files: dict[str, str], tree: str, private_index: bool = False) -> str:
         ({"packages/a/src/pkg/crew.py": GO, "packages/a/pyproject.toml": PROJECT}, ("packages/a",)),
     ],
 )
-def test_a_project_is_installed_only_where_it_has_to_be(
-    files: dict[str, str], projects: tuple[str, ...]
-) -> None:
+def test_project_is_installed_only_where_needed(files: dict[str, str], projects: tuple[str, ...]) -> None:
     found = planned({"crew.toml": CREW, **files})
     assert found.declaration.projects == projects
     text = dockerfile("base", found.declaration)
@@ -55,32 +53,32 @@ def test_a_project_is_installed_only_where_it_has_to_be(
         {"pyproject.toml": PROJECT, "lib/pkg/other.py": GO},
     ],
 )
-def test_what_no_installation_would_bring_is_not_found(files: dict[str, str]) -> None:
+def test_module_outside_of_projects_is_not_found(files: dict[str, str]) -> None:
     with pytest.raises(PlanError) as raised:
         planned({"crew.toml": CREW, **files})
     assert raised.value.reason == "EntrypointNotFound"
 
 
-def test_a_module_of_a_package_has_a_longer_name() -> None:
+def test_module_in_a_package_is_ignored() -> None:
     files = {"pyproject.toml": PROJECT.encode(), "lib/pkg/__init__.py": b"", "lib/pkg/crew.py": b""}
     assert find_project(files, "crew") is None
     assert find_project(files, "pkg.crew") == ("lib/pkg/crew.py", "")
 
 
-def test_the_default_entrypoint_is_not_looked_for_in_depth() -> None:
+def test_default_entrypoint_is_not_searched_in_projects() -> None:
     with pytest.raises(PlanError) as raised:
         planned({"pyproject.toml": PROJECT, "examples/main.py": "def kickoff(): ...\n"})
     assert raised.value.reason == "EntrypointNotFound"
 
 
-def test_the_tree_counts_only_where_it_is_installed() -> None:
+def test_key_covers_the_tree_only_where_it_is_installed() -> None:
     flat = {"crew.toml": CREW, "pkg/crew.py": GO, "pyproject.toml": PROJECT}
     deep = {"crew.toml": CREW, "lib/pkg/crew.py": GO, "pyproject.toml": PROJECT}
     assert key(flat, "one") == key(flat, "two")
     assert key(deep, "one") != key(deep, "two")
 
 
-def test_what_only_the_project_itself_can_tell_is_left_to_pip() -> None:
+def test_dynamic_dependencies_are_left_to_pip() -> None:
     poetry = "[tool.poetry.dependencies]\npython = '3'\n[build-system]\nrequires = ['poetry-core']\n"
     files = {"crew.toml": CREW, "lib/pkg/crew.py": GO, "pyproject.toml": poetry}
     assert planned(files).declaration.lines == ()
@@ -89,7 +87,7 @@ def test_what_only_the_project_itself_can_tell_is_left_to_pip() -> None:
     assert raised.value.reason == "DependencyResolution"
 
 
-def test_a_private_index_is_installed_from_offline() -> None:
+def test_private_index_installs_offline() -> None:
     files = {"crew.toml": CREW, "lib/pkg/crew.py": GO, "pyproject.toml": PROJECT}
     declaration = planned(files, private_index=True).declaration
     assert declaration.build_requires == ("hatchling", "setuptools", "wheel")
@@ -111,7 +109,7 @@ def test_a_private_index_is_installed_from_offline() -> None:
         ("https://h/x.zip ; python_version > '3'", False),
     ],
 )
-def test_addresses_that_pip_would_execute_are_refused_beside_a_credential(line: str, allowed: bool) -> None:
+def test_only_wheel_urls_with_a_private_index(line: str, allowed: bool) -> None:
     files = {"main.py": "def kickoff(): ...\n", "requirements.txt": f"{line}\n"}
     assert planned(files).declaration.lines == (line,)
     if allowed:
@@ -134,7 +132,7 @@ def test_addresses_that_pip_would_execute_are_refused_beside_a_credential(line: 
         "--editable=git+https://h/x.git",
     ],
 )
-def test_what_would_read_files_or_variables_beside_a_credential_is_refused(line: str) -> None:
+def test_unsafe_lines_with_a_private_index(line: str) -> None:
     files = {"main.py": "def kickoff(): ...\n", "requirements.txt": f"langgraph\n{line}\n"}
     with pytest.raises(PlanError) as raised:
         planned(files, private_index=True)
@@ -147,7 +145,7 @@ def test_what_would_read_files_or_variables_beside_a_credential_is_refused(line:
 @pytest.mark.parametrize(
     "tool", ["-r /proc/1/environ", " -r x", "a\\n-r /proc/1/environ", "a\\u2028-r x", "#", "a\\\\"]
 )
-def test_the_tools_of_a_project_are_packages_only_beside_a_credential(tool: str) -> None:
+def test_unsafe_build_requirements_with_a_private_index(tool: str) -> None:
     project = f'[project]\nname = "pkg"\ndependencies = []\n[build-system]\nrequires = ["{tool}"]\n'
     files = {"crew.toml": CREW, "lib/pkg/crew.py": GO, "pyproject.toml": project}
     with pytest.raises(PlanError) as raised:
@@ -167,16 +165,16 @@ def test_the_tools_of_a_project_are_packages_only_beside_a_credential(tool: str)
         "zope.interface~=5",
     ],
 )
-def test_ordinary_lines_are_taken_with_a_private_index(line: str) -> None:
+def test_ordinary_lines_with_a_private_index(line: str) -> None:
     files = {"main.py": "def kickoff(): ...\n", "requirements.txt": f"{line}\n"}
     assert planned(files, private_index=True).declaration.lines == (line,)
 
 
-def test_a_directory_with_unusual_letters_is_refused() -> None:
+def test_unsafe_directory_name_is_refused() -> None:
     files = {"crew.toml": CREW, "a b/src/pkg/crew.py": GO, "a b/pyproject.toml": PROJECT}
-    with pytest.raises(PlanError, match="unusual letters"):
+    with pytest.raises(PlanError, match="unsupported characters"):
         planned(files)
 
 
-def test_broken_toml_is_no_project() -> None:
+def test_broken_toml_is_not_a_project() -> None:
     assert not is_project({"pyproject.toml": b"[project"}, "")

@@ -1,4 +1,4 @@
-"""Real words of pip and of the builder, and what the author of a crew is told about them."""
+"""Real output of pip and the builder, and the resulting errors."""
 
 import pytest
 
@@ -23,7 +23,7 @@ ERROR: Ignored the following versions that require a different python version: 2
 ERROR: Could not find a version that satisfies the requirement new==2.0 (from versions: 1.0)
 ERROR: No matching distribution found for new==2.0
 """
-AWAY = """\
+UNREACHABLE = """\
 WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)) after connection \
 broken by 'NewConnectionError('<pip._vendor.urllib3.connection.HTTPConnection object at 0x7fbf74bd2c90>: \
 Failed to establish a new connection: [Errno 111] Connection refused')': /simple/x/
@@ -80,35 +80,43 @@ error: metadata-generation-failed
 @pytest.mark.parametrize(
     ("log", "reason", "message"),
     [
-        (CONFLICT, "DependencyResolution", "a==1.0 and b==1.0 contradict each other"),
+        (CONFLICT, "DependencyResolution", "a==1.0 and b==1.0 conflict with each other"),
         (MISSING, "DependencyResolution", "no version of nope==3 can be installed"),
-        (NO_PYTHON, "DependencyResolution", "no version of new==2.0 is for the crew's Python"),
+        (NO_PYTHON, "DependencyResolution", "no version of new==2.0 supports the crew's Python"),
         (
             "ERROR: Package 'q' requires a different Python: 3.11.2 not in '>=3.14'\n",
             "DependencyResolution",
-            "q needs another Python: 3.11.2 not in '>=3.14'",
+            "q requires another Python: 3.11.2 not in '>=3.14'",
         ),
-        (AWAY, "BuildFailed", "the package index could not be reached"),
+        (UNREACHABLE, "BuildFailed", "the package index could not be reached"),
         (
-            f"{AWAY.splitlines()[0]}\n{CONFLICT}",
+            f"{UNREACHABLE.splitlines()[0]}\n{CONFLICT}",
             "DependencyResolution",
-            "a==1.0 and b==1.0 contradict each other",
+            "a==1.0 and b==1.0 conflict with each other",
         ),
-        (f"{AWAY.splitlines()[0]}\nCollecting a\n{HASHES}", "DependencyResolution", "a downloaded package"),
+        (
+            f"{UNREACHABLE.splitlines()[0]}\nCollecting a\n{HASHES}",
+            "DependencyResolution",
+            "a downloaded package",
+        ),
         (HASHES, "DependencyResolution", "a downloaded package does not match its pinned hash"),
         (
             "ERROR: Hashes are required in --require-hashes mode, but they are missing from some.\n",
             "DependencyResolution",
             "some lines have a pinned hash",
         ),
-        (COMPILER, "DependencyResolution", "has to be compiled and there is no x86_64-linux-gnu-gcc"),
+        (COMPILER, "DependencyResolution", "must be compiled, but x86_64-linux-gnu-gcc is missing"),
         (
             "fatal error: Python.h: No such file or directory\n",
             "DependencyResolution",
-            "there is no Python.h",
+            "but Python.h is missing",
         ),
-        ("error: can't find Rust compiler\n", "DependencyResolution", "there is no Rust"),
-        ("  ERROR: Failed building wheel for ext\n", "DependencyResolution", "ext has no ready-made wheel"),
+        ("error: can't find Rust compiler\n", "DependencyResolution", "but Rust is missing"),
+        (
+            "  ERROR: Failed building wheel for ext\n",
+            "DependencyResolution",
+            "ext has no wheel for this platform",
+        ),
         (SETUP, "DependencyResolution", "the setup of a package failed: RuntimeError: no"),
         (OWN, "BuildFailed", "the crew's own project failed: the tide table is missing"),
         (
@@ -116,7 +124,7 @@ error: metadata-generation-failed
             "DependencyResolution",
             "the setup of a package failed: the tide table is missing",
         ),
-        (FLAT, "DependencyResolution", "which packages are its own: ['one', 'two']"),
+        (FLAT, "DependencyResolution", "does not declare its packages: ['one', 'two']"),
         (
             "ERROR: Cannot find command 'git' - do you have 'git' installed and in your PATH?\n",
             "DependencyResolution",
@@ -125,7 +133,7 @@ error: metadata-generation-failed
         (
             "WARNING: 401 Error, Credentials not correct for https://h/simple/x/\n" + MISSING,
             "DependencyResolution",
-            "refuses the credentials",
+            "rejects the credentials",
         ),
         (
             "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n",
@@ -133,24 +141,28 @@ error: metadata-generation-failed
             "ran out of disk",
         ),
         ("Killed\nwaiting for process to exit: exit status 137\n", "BuildFailed", "ran out of memory"),
-        ("ERROR: Invalid requirement: 'a b' (from line 1)\n", "DependencyResolution", "is no requirement"),
-        ("", "BuildFailed", "the builder said nothing"),
+        (
+            "ERROR: Invalid requirement: 'a b' (from line 1)\n",
+            "DependencyResolution",
+            "is not a valid requirement",
+        ),
+        ("", "BuildFailed", "the builder printed nothing"),
         ("something else\n\n", "BuildFailed", "something else"),
     ],
 )
-def test_the_cause_is_told(log: str, reason: str, message: str) -> None:
+def test_dependency_failure(log: str, reason: str, message: str) -> None:
     error = dependency_failure(log)
     assert (error.reason, message in error.message) == (reason, True), error.message
     assert error.hint
 
 
-def test_a_long_log_is_searched_in_little_time() -> None:
+def test_long_log_is_searched_fast() -> None:
     assert dependency_failure("Error: x\nConnection aborted " * 400).hint
     assert dependency_failure("Processing /workspace/tree\n[end of output]\n" * 400).hint
 
 
 @pytest.mark.parametrize(
-    "words",
+    "text",
     [
         "Ignored the following versions that require a different python version:",
         "Cannot install a ",
@@ -158,5 +170,5 @@ def test_a_long_log_is_searched_in_little_time() -> None:
         "\n" * 9 + "a",
     ],
 )
-def test_a_log_that_repeats_itself_is_read_all_the_same(words: str) -> None:
-    assert dependency_failure(words * ((64 << 10) // len(words))).reason == "BuildFailed"
+def test_repetitive_log_is_searched_fast(text: str) -> None:
+    assert dependency_failure(text * ((64 << 10) // len(text))).reason == "BuildFailed"
