@@ -1,4 +1,4 @@
-# `make demo` shows the whole; `make test` tests the whole; `make down PURGE=1` leaves nothing behind.
+# `make demo` shows all features; `make test` runs all tests; `make down PURGE=1` removes everything.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
@@ -12,22 +12,22 @@ TESTS := tests/unit tests/registry tests/heavy tests/actions tests/cluster tests
 .DEFAULT_GOAL := help
 .PHONY: help up down env status deploy dev demo test check lint types contracts unit cluster e2e campaign bench fuzz fuzz-parsers sbom audit tools clients docs lock format version clean
 
-help: ## what there is
+help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-up: ## the ground: a one-node Kubernetes with Crewyard on it (again: finds it running)
+up: ## start the dev cluster: a one-node Kubernetes with Crewyard on it (idempotent)
 	@$(PYTHON) -m dev up
 
-down: ## stops it and leaves no process, mount, interface or rule (PURGE=1: nor its state)
+down: ## stop it; remove its processes, mounts, interfaces and rules (PURGE=1: also its state)
 	@$(PYTHON) -m dev down $(if $(filter 1,$(PURGE)),--purge)
 
-env: ## eval "$$(make -s env)" sets KUBECONFIG, PATH, CREWYARD_URL and CREWYARD_API_KEY
+env: ## print exports: eval "$$(make -s env)" sets KUBECONFIG, PATH, CREWYARD_URL and CREWYARD_API_KEY
 	@$(PYTHON) -m dev env
 
-status: ## what of the ground is running
+status: ## show which parts of the dev cluster are running
 	@$(PYTHON) -m dev status
 
-deploy: ## rolls the service's code out to the running ground
+deploy: ## roll out the current code to the running dev cluster
 	@$(PYTHON) -m dev deploy
 
 dev: up $(STAMP) ## run API server and controller from the checkout, restarted when a file changes
@@ -41,18 +41,18 @@ $(STAMP): requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@rm -f $(VENV)/.installed-* && touch $@
 
-demo: up $(STAMP) ## a commit becomes a deployment, a run, events and an artifact, on the ground
+demo: up $(STAMP) ## demo on the dev cluster: a commit becomes a deployment, a run, events and an artifact
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m tests.e2e.demo
 
-test: ## everything: check, then tests against the real apiserver and the whole
+test: ## run everything: check, then tests against the kube-apiserver and end-to-end tests
 	@$(PYTHON) -m dev fit test
 	@$(MAKE) up $(STAMP) tools lint types contracts
-	@# What restarts the node's own parts goes first and alone; then two things at a time (tests/conftest.py).
+	@# Tests that restart components of the node run first and alone; then two in parallel (tests/conftest.py).
 	@eval "$$($(PYTHON) -m dev env)" && code=0 \
 	  && { CREWYARD_GROUND_FAULTS=1 $(BIN)/pytest -q tests/campaign/ground || code=$$?; } \
 	  && { $(BIN)/pytest -n 2 --dist loadscope --ignore tests/campaign/ground $(TESTS) || code=$$?; } && exit $$code
 
-check: $(STAMP) lint types contracts unit ## the quick part: lint, types, contracts, unit tests
+check: $(STAMP) lint types contracts unit ## run the quick checks: lint, types, contracts, unit tests
 
 lint: $(STAMP) ## ruff, codespell, and the conventions of names and prose
 	@$(BIN)/ruff check $(CODE)
@@ -63,13 +63,13 @@ lint: $(STAMP) ## ruff, codespell, and the conventions of names and prose
 types: $(STAMP) ## mypy --strict
 	@$(BIN)/mypy
 
-contracts: $(STAMP) ## who may import whom
+contracts: $(STAMP) ## import-linter: check the allowed imports between packages
 	@$(BIN)/lint-imports
 
 unit: $(STAMP) ## unit tests, without a cluster
 	@$(BIN)/pytest -q -n 2 tests/unit
 
-cluster: ## tests of controller and facade against the real apiserver
+cluster: ## tests of controller and API server against the kube-apiserver
 	@$(PYTHON) -m dev fit cluster
 	@$(MAKE) $(STAMP) up tools
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/cluster
@@ -77,53 +77,53 @@ cluster: ## tests of controller and facade against the real apiserver
 e2e: $(STAMP) up tools ## end-to-end tests
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/pytest tests/e2e
 
-campaign: ## faults of all kinds for two hours, Runs beside Jobs, and a table of all (again: SEED=number ONLY=test)
+campaign: ## two hours of fault injection, Runs compared with Jobs, and a report (reproduce: SEED=number ONLY=test)
 	@$(PYTHON) -m dev fit campaign
 	@$(MAKE) up $(STAMP) tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_GROUND_FAULTS=1 CREWYARD_CAMPAIGN_SEED="$(SEED)" \
 	  CREWYARD_CAMPAIGN_REPORT="$${CREWYARD_CAMPAIGN_REPORT:-$$(mktemp -d)}" \
 	  $(BIN)/pytest -s --durations=25 -o timeout=3600 -o faulthandler_timeout=3500 tests/campaign tests/security/holes $(if $(ONLY),-m "" -k "$(ONLY)",-m campaign)
 
-fuzz: ## 10,000 requests made up from the API's description
+fuzz: ## 10,000 requests generated from the OpenAPI document
 	@$(PYTHON) -m dev fit fuzz
 	@$(MAKE) $(STAMP) up tools
 	@eval "$$($(PYTHON) -m dev env)" && CREWYARD_FUZZ_EXAMPLES=200 CREWYARD_FUZZ_CASES=10000 $(BIN)/pytest tests/cluster/api_http/test_fuzz.py
 
-fuzz-parsers: $(STAMP) ## all that reads what strangers write, guided by coverage (SECONDS=60 each, TARGETS=all)
+fuzz-parsers: $(STAMP) ## coverage-guided fuzzing of untrusted-input parsers (SECONDS=60 each, TARGETS=all)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/fuzz.txt
 	@PYTHONPATH=client $(BIN)/python -m tests.fuzz $(or $(SECONDS),60) $(TARGETS)
 
-sbom: ## CycloneDX documents of the service's image, the runner and the client, to sbom/
+sbom: ## write CycloneDX documents of the service image, the runner and the client to sbom/
 	@$(PYTHON) -m dev.sbom sbom
 
-audit: $(STAMP) sbom ## known vulnerabilities (where pip's index tells of them) and licences
+audit: $(STAMP) sbom ## list known vulnerabilities (if pip's index has the data) and licences
 	@test -x $(VENV)/audit/bin/pip-audit || $(PYTHON) -m venv $(VENV)/audit
 	@$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.txt
 	@$(VENV)/audit/bin/python -m dev.sbom.valid sbom/*.json
 	@$(PYTHON) -m dev.sbom.audit $(VENV)/audit/bin/pip-audit sbom/*.json
 
-tools: ## what only tests use: act, actionlint, helm, kubeconform, kstatus, versitygw, and packages of servers and a browser
+tools: ## install what only tests use: act, actionlint, helm, kubeconform, kstatus, versitygw, servers and a browser
 	@$(PYTHON) -m dev tools
 
-docs: $(STAMP) ## the documentation site, to site/index.html (open it, or serve the directory)
+docs: $(STAMP) ## build the documentation site: site/index.html (open it, or serve the directory)
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 version: ## print the version, or set it everywhere (V=X.Y.Z)
 	@$(PYTHON) -m dev.version $(V)
 
-clients: $(STAMP) tools ## makes the TypeScript and Go clients anew from the API's description
+clients: $(STAMP) tools ## generate the TypeScript and Go clients from the OpenAPI document
 	@$(BIN)/python -m clients.generate
 
-bench: ## measurements, each against its peer, to bench/results
+bench: ## run the measurements, each against its peer; results in bench/results
 	@$(PYTHON) -m dev fit bench
 	@$(MAKE) $(STAMP) up
 	@eval "$$($(PYTHON) -m dev env)" && $(BIN)/python -m bench
 
-format: $(STAMP) ## brings the code into the form that lint takes
+format: $(STAMP) ## format the code as lint requires
 	@$(BIN)/ruff check --fix $(CODE)
 	@$(BIN)/ruff format $(CODE)
 
-lock: $(STAMP) ## pins requirements/ anew from pyproject.toml
+lock: $(STAMP) ## update the pinned requirements/ from pyproject.toml
 	@for set in service:pyproject.toml "dev:pyproject.toml --group test --group dev" "fuzz:--group fuzz" \
 	    "audit:--group audit"; do \
 	  file=requirements/$${set%%:*}.txt; \
@@ -131,6 +131,6 @@ lock: $(STAMP) ## pins requirements/ anew from pyproject.toml
 	    $(BIN)/uv pip compile $${set#*:} --generate-hashes --no-header --no-annotate -q \
 	      --no-emit-index-url --python-version 3.11; } > $$file.new; mv $$file.new $$file; done
 
-clean: ## removes the virtual environment and caches of the working tree
+clean: ## remove the virtual environment and caches of the working tree
 	@rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

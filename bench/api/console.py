@@ -40,7 +40,7 @@ async def measure(installation: MeasuredInstallation, count: int = EVENT_COUNT) 
             ]
             pairs.append((without_events, with_events))
         await browser.close()
-    peer = "the same page of a run that printed nothing; below 0.05 s is told as 0.05 s"
+    peer = "the same page of a run that printed nothing; below 0.05 s is reported as 0.05 s"
     return [Finding("C1", f"longest pause of the page, {count} events at once", pairs=pairs, peer=peer)]
 
 

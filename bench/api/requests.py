@@ -35,13 +35,16 @@ async def request_rates(installation: MeasuredInstallation) -> list[Finding]:
     """Measure F2: a list polled without changes, and one that is computed for each request."""
     port = free_port()
     bare = await asyncio.create_subprocess_exec(sys.executable, "-m", "bench.api.requests_bare", str(port))
-    pairs: dict[str, list[tuple[float, float]]] = {"nothing changed": [], "made anew": []}
+    pairs: dict[str, list[tuple[float, float]]] = {"nothing changed": [], "made each time": []}
     try:
         async with api_server(runs=STORED_RUNS) as server:
             peer = f"http://127.0.0.1:{port}"
             for _ in range(PAIR_COUNT + 1):
                 peer_rate = await asyncio.to_thread(rate, peer, "", ROUND_SECONDS, _repeated_request)
-                for name, path in (("nothing changed", _repeated_request), ("made anew", _unique_request)):
+                for name, path in (
+                    ("nothing changed", _repeated_request),
+                    ("made each time", _unique_request),
+                ):
                     our_rate = await asyncio.to_thread(rate, server.url, server.key, ROUND_SECONDS, path)
                     pairs[name].append((peer_rate, our_rate))
     finally:

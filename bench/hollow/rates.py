@@ -103,7 +103,7 @@ def findings(pairs: list[tuple[RateRound, RateRound]]) -> list[Finding]:
             peer=f"{PEER_PROCESS} for 1,000 Jobs",
         ),
         Finding(
-            "T3", "processor time of the facade for 1,000 Runs", values=[run.cost["api"] for run in ours]
+            "T3", "processor time of the API server for 1,000 Runs", values=[run.cost["api"] for run in ours]
         ),
         *(
             Finding("T3", f"processor time of all for 1,000 {side}, s", "", fact=cost_text)

@@ -9,7 +9,7 @@ from bench.lib.statistics import Pair, compare, spread
 
 @dataclass(frozen=True)
 class Finding:
-    """Pairs (peer, ours), or values of ours alone, or a plain fact; `peer` names the comparison."""
+    """Pairs (peer, ours), or our values alone, or a plain fact; `peer` names the comparison."""
 
     code: str
     what: str

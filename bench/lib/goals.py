@@ -1,7 +1,7 @@
 """Goals of the figures, and whether a finding reaches them. Pure.
 
-A goal limits the ratio of a comparison, a median or p99 of ours, or a number in a finding's fact, which a
-pattern extracts. Called by `bench.lib.figures_page`.
+A goal limits the ratio of a comparison, our median or p99, or a number in a finding's fact, which a pattern
+extracts. Called by `bench.lib.figures_page`.
 """
 
 import re
@@ -22,20 +22,20 @@ def ratio(record: Record) -> float:
 
 
 def p99_ratio(record: Record) -> float:
-    """Return the p99 of ours / that of the peer, pooled."""
+    """Return our p99 / the peer's p99, pooled."""
     comparison = record["comparison"]
     return float(comparison["ours_p99"] / comparison["peer_p99"])
 
 
 def median(record: Record) -> float:
-    """Return the median of ours, in the finding's unit."""
+    """Return our median, in the finding's unit."""
     return float(
         record["comparison"]["ours"] if "comparison" in record else statistics.median(record["values"])
     )
 
 
 def p99(record: Record) -> float:
-    """Return the p99 of ours, in the finding's unit."""
+    """Return our p99, in the finding's unit."""
     if "comparison" in record:
         return float(record["comparison"]["ours_p99"])
     return percentile(record["values"], 0.99)
@@ -142,7 +142,7 @@ GOALS = (
     Goal("G2", "", fact_number(r"(\d+) writes"), 0, "writes"),
     Goal("G3", "rollback", median, 100, "ms"),
     Goal("A1", "1 GiB in the pod → stored in", ratio, 0.8, least=True),
-    Goal("A1", "memory of the facade", fact_number(r"in (\d+) MiB"), 32, "MiB more"),
+    Goal("A1", "memory of the API server", fact_number(r"in (\d+) MiB"), 32, "MiB more"),
 )
 
 

@@ -30,14 +30,14 @@ def kickoff(inputs):
 
 def lines(inputs):
     """One by one, so many a second; each line is one write."""
-    begun = time.monotonic()
+    started = time.monotonic()
     for number in range(inputs["count"]):
         sys.stdout.write(f"{number:07d} {'x' * 160}\\n")
         sys.stdout.flush()
-        ahead = begun + number / inputs["pace"] - time.monotonic()
+        ahead = started + number / inputs["pace"] - time.monotonic()
         if ahead > 0.01:
             time.sleep(ahead)
-    return {"end_ns": time.time_ns(), "seconds": time.monotonic() - begun}
+    return {"end_ns": time.time_ns(), "seconds": time.monotonic() - started}
 
 
 def rests(inputs):

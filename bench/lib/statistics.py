@@ -1,7 +1,7 @@
 """Statistics of measurements: medians of pairs, with their spread. Pure.
 
-A pair is one measurement of the peer and one of ours, taken one after the other; the first pair is a warm-up
-and discarded, unless it is the only one.
+A pair is one measurement of the peer and one on our side, taken one after the other; the first pair is a
+warm-up and discarded, unless it is the only one.
 """
 
 import math

@@ -119,7 +119,7 @@ async def _measure_store(
         Finding(
             "A1", f"1 GiB read from {store_name}", "MiB/s", fact=f"{FILE_BYTES / MIB / seconds:.0f} MiB/s"
         ),
-        Finding("A1", f"memory of the facade, with {store_name}", "MiB", fact=memory),
+        Finding("A1", f"memory of the API server, with {store_name}", "MiB", fact=memory),
     ]
 
 

@@ -78,12 +78,12 @@ async def measure(installation: MeasuredInstallation, count: int = PROJECT_COUNT
     )
     fact = (
         f"{count} projects every {interval} s: {share:.1%} of a core, {base:.1%} without them; "
-        f"{sum(poll_round.polls for poll_round in rounds):.0f} looks, "
+        f"{sum(poll_round.polls for poll_round in rounds):.0f} polls, "
         f"{sum(poll_round.writes for poll_round in rounds):.0f} writes"
     )
     pairs = [(poll_round.listing_seconds, poll_round.seconds_per_poll(base)) for poll_round in rounds]
     peer = "git ls-remote once for each"
-    return [Finding("G2", "projects polled without change, a look", pairs=pairs, peer=peer, fact=fact)]
+    return [Finding("G2", "projects polled without change, a poll", pairs=pairs, peer=peer, fact=fact)]
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ async def cold_start(
     pod_spec = await pods.template(installation)
     image = await workshop.image(active)
     spec = {"containers": [{**pod_spec["containers"][0], "image": image}]}
-    script = f"import time; begun = time.monotonic(); import {module}; print(time.monotonic() - begun)"
+    script = f"import time; started = time.monotonic(); import {module}; print(time.monotonic() - started)"
     imports = []
     pull_duration = ""
     for _ in range(5):

@@ -19,7 +19,7 @@ OWNER = "dev.crewyard.state"
 # Docker pushes over plain HTTP only to loopback, so this machine and the pods use different addresses.
 PUSH_REGISTRY = "localhost:5001"
 HOSTS_DIRECTORY = f"/etc/containerd/certs.d/{REGISTRY}"
-_PORT = 30080
+_NODE_PORT = 30080
 _BEGIN, _END = "# crewyard", "# end of crewyard"
 
 
@@ -35,8 +35,8 @@ def cluster() -> dict[str, Any]:
         "podPidsLimit": 1024,
     }
     port_mapping = {
-        "containerPort": _PORT,
-        "hostPort": _PORT,
+        "containerPort": _NODE_PORT,
+        "hostPort": _NODE_PORT,
         "listenAddress": LOOPBACK,
         "protocol": "TCP",
     }

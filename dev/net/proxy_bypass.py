@@ -1,4 +1,4 @@
-"""NO_PROXY entries for the cluster. Called by `dev.__main__` for everything it starts."""
+"""NO_PROXY entries of the cluster. Called by `dev.__main__` on behalf of everything it starts."""
 
 from collections.abc import Mapping
 

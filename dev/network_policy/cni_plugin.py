@@ -1,4 +1,4 @@
-"""CNI plugin that containerd runs for every pod, last in its plugin chain. Standard library only.
+"""CNI plugin that containerd runs once per pod, last in its plugin chain. Standard library only.
 
 It reports a pod's address to the enforcer and returns only when the address's rules are in place: no packet
 of a container precedes them. While the enforcer is down no pod starts. `dev.network_policy.install` copies

@@ -1,4 +1,4 @@
-"""A NetworkPolicy as a value. Pure; called by the watcher for every policy.
+"""A NetworkPolicy as a value. Pure; called by the watcher with each policy.
 
 What the node's rules cannot express raises an error and is never ignored: such a policy blocks the pods that
 it selects.

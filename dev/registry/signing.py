@@ -15,7 +15,7 @@ from dev.packages import program_path
 from dev.process import command
 from dev.settings import Settings
 
-_DAYS = 36500
+_CERTIFICATE_DAYS = 36500
 _SHA256 = bytes.fromhex("3031300d060960864801650304020105000420")
 """The DigestInfo prefix of a SHA-256 (PKCS #1, version 1.5)."""
 
@@ -78,7 +78,7 @@ def make(certificate: Path, key: Path) -> None:
     key.unlink(missing_ok=True)
     key.touch(mode=0o600)
     command.read_output([openssl, "genrsa", "-traditional", "-out", str(key), "2048"])
-    subject = ["-subj", "/CN=crewyard registry tokens", "-days", str(_DAYS)]
+    subject = ["-subj", "/CN=crewyard registry tokens", "-days", str(_CERTIFICATE_DAYS)]
     command.read_output(
         [openssl, "req", "-x509", "-new", "-key", str(key), *subject, "-out", str(certificate)]
     )

@@ -4,7 +4,7 @@ from dev.process.probe import HttpProbe
 from dev.process.program import ProcessSpec
 from dev.settings import LOOPBACK, Settings
 
-_PORT = 10257
+_SECURE_PORT = 10257
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
@@ -13,7 +13,7 @@ def process_spec(settings: Settings) -> ProcessSpec:
     kubeconfig = pki / "controller-manager.conf"
     flags = {
         "bind-address": LOOPBACK,
-        "secure-port": _PORT,
+        "secure-port": _SECURE_PORT,
         "kubeconfig": kubeconfig,
         "authentication-kubeconfig": kubeconfig,
         "authorization-kubeconfig": kubeconfig,
@@ -35,5 +35,5 @@ def process_spec(settings: Settings) -> ProcessSpec:
     return ProcessSpec(
         name="kube-controller-manager",
         argv=tuple(argv),
-        probe=HttpProbe(f"https://{LOOPBACK}:{_PORT}/healthz"),
+        probe=HttpProbe(f"https://{LOOPBACK}:{_SECURE_PORT}/healthz"),
     )

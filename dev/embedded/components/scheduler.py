@@ -4,7 +4,7 @@ from dev.process.probe import HttpProbe
 from dev.process.program import ProcessSpec
 from dev.settings import LOOPBACK, Settings
 
-_PORT = 10259
+_SECURE_PORT = 10259
 
 
 def process_spec(settings: Settings) -> ProcessSpec:
@@ -12,7 +12,7 @@ def process_spec(settings: Settings) -> ProcessSpec:
     kubeconfig = settings.pki / "scheduler.conf"
     flags = {
         "bind-address": LOOPBACK,
-        "secure-port": _PORT,
+        "secure-port": _SECURE_PORT,
         "kubeconfig": kubeconfig,
         "authentication-kubeconfig": kubeconfig,
         "authorization-kubeconfig": kubeconfig,
@@ -21,5 +21,5 @@ def process_spec(settings: Settings) -> ProcessSpec:
     }
     argv = [str(settings.bin / "kube-scheduler"), *(f"--{name}={value}" for name, value in flags.items())]
     return ProcessSpec(
-        name="kube-scheduler", argv=tuple(argv), probe=HttpProbe(f"https://{LOOPBACK}:{_PORT}/healthz")
+        name="kube-scheduler", argv=tuple(argv), probe=HttpProbe(f"https://{LOOPBACK}:{_SECURE_PORT}/healthz")
     )

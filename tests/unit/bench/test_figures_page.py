@@ -1,4 +1,4 @@
-"""The page of figures says what was measured, and nothing else; goals are judged by the numbers."""
+"""The figures page shows the stored measurements; goals are evaluated on the numbers."""
 
 from datetime import UTC, datetime
 
@@ -23,13 +23,13 @@ COMPARED = {
 VALUES = {"code": "L9", "what": "alone", "unit": "ms", "values": [1.0, 2.0, 30.0], "fact": "lost 3 of 5"}
 
 
-def test_the_page_is_made_of_what_was_taken():
+def test_the_page_is_current():
     said = figures_page.PAGE.read_text()
     made = figures_page.with_table(said, figures_page.table(results.read_all(), list(MEASURES)))
     assert said == made, "run `python -m bench.lib.figures_page`"
 
 
-def test_each_measurement_is_one_that_there_is():
+def test_stored_measurements_exist():
     assert {one["command"].partition("=")[0] for one in results.read_all()} <= set(MEASURES)
 
 
@@ -88,12 +88,12 @@ def test_rows():
     assert row == "| alone | 2 ms (1 to 30 ms, n=3); lost 3 of 5 |  |  |  | `L9`, 1.0 |"
 
 
-def test_a_page_without_a_place_is_refused():
+def test_a_page_without_markers_is_an_error():
     with pytest.raises(ValueError, match="has no"):
         figures_page.with_table("# Figures\n", "")
 
 
-def test_what_is_kept_is_what_is_read(tmp_path, monkeypatch):
+def test_written_measurements_are_read_back(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "DIRECTORY", tmp_path / "taken")
     write("T1", 500, datetime(2026, 1, 2, tzinfo=UTC), "2 cores, load 0.5", [{"values": [1 / 3]}])
     assert result_file("T1", 500).name == "T1-500.json"

@@ -1,4 +1,4 @@
-"""The pure parts of the measurements on hollow nodes: what kwok is told, the kernel tells, and is shown."""
+"""Pure parts of the measurements on hollow nodes: kwok's configuration, kernel statistics, findings."""
 
 import os
 import re
@@ -22,7 +22,7 @@ SPEC = {
 }
 
 
-def test_every_stage_leads_on_and_its_status_is_yaml():
+def test_every_stage_has_a_next_state_and_its_status_is_yaml():
     documents = list(yaml.safe_load_all(nodes.configuration()))
     assert [one["metadata"]["name"] for one in documents] == [
         "kwok", "node-ready", "pod-running", "pod-done", "pod-gone"
@@ -35,14 +35,14 @@ def test_every_stage_leads_on_and_its_status_is_yaml():
         assert stage["spec"]["next"].get("delete") or told["phase"] in ("Running", "Succeeded")
 
 
-def test_only_what_tolerates_it_comes_to_a_hollow_node():
+def test_hollow_nodes_are_tainted():
     node = nodes.node(3)
     assert node["metadata"]["annotations"] == {nodes.KWOK_NODE_KEY: "fake"}
     assert [taint["effect"] for taint in node["spec"]["taints"]] == ["NoSchedule"]
     assert nodes.TOLERATION["key"] == node["spec"]["taints"][0]["key"]
 
 
-def test_a_job_has_the_pod_of_a_run_without_what_is_the_runners():
+def test_a_job_has_the_pod_of_a_run_without_the_runners_parts():
     job = jobs(SPEC).body("a")
     assert pod_spec(SPEC) == {
         "restartPolicy": "Never",
@@ -52,12 +52,12 @@ def test_a_job_has_the_pod_of_a_run_without_what_is_the_runners():
     assert job["spec"]["template"]["metadata"]["labels"] == nodes.SELF_ENDING_LABELS
 
 
-def test_a_rate_leaves_out_the_first_wave_and_the_last():
+def test_a_rate_excludes_the_first_and_the_last_wave():
     wave = [5.0, 5.0, 5.0]
     assert EndTimes([*wave, 5.5, 6.0, 6.5, 7.0, 20.0, 21.0, 22.0]).steady(3) == 2
 
 
-def test_memory_is_summed_from_what_the_kernel_tells(tmp_path):
+def test_memory_is_summed_from_smaps_rollup(tmp_path):
     rollup = (
         "5581a4f7a000-7ffd2a5f0000 ---p 00000000 00:00 0    [rollup]\n"
         "Rss:               10 kB\nPrivate_Clean:      1 kB\nPrivate_Dirty:      4 kB\n"
@@ -75,7 +75,7 @@ def test_a_process_is_read():
     assert readings.threads(pid) >= 1
 
 
-def test_the_rates_and_costs_of_rounds_are_told():
+def test_rates_and_costs_of_rounds():
     def one(rate, cost):
         return RateRound(rate, {"controller": cost, "api": 2 * cost, "kube-controller-manager": 3.0})
 
@@ -86,7 +86,7 @@ def test_the_rates_and_costs_of_rounds_are_told():
     assert "12 s" in lines[2]
 
 
-def test_what_a_live_run_costs_is_told_between_two_levels():
+def test_the_cost_of_a_live_run_is_the_difference_of_levels():
     mib = 2**20
     levels = [
         ProcessMemory(90 * mib, 60 * mib),
@@ -99,5 +99,5 @@ def test_what_a_live_run_costs_is_told_between_two_levels():
 
 
 @pytest.mark.parametrize("flags", ["controllers", "scheduler"])
-def test_kubernetes_own_clients_are_not_held_back(flags, tmp_path):
+def test_client_side_rate_limits_are_lifted(flags, tmp_path):
     assert getattr(hollow_flags, flags)(tmp_path)["kube-api-qps"] >= 1000

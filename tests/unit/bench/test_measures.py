@@ -1,4 +1,4 @@
-"""The pure parts of the measurements: what counts as lost, which metrics are summed, what is asked for."""
+"""Pure parts of the measurements: lost lines, sums of metrics, arguments."""
 
 import pytest
 from hypothesis import given
@@ -21,12 +21,12 @@ from bench.sources.redeploy import code_changed, dependency_added, example_tree
         ([], (4, 0, 0)),
     ],
 )
-def test_lines_that_are_lost_doubled_or_reordered(numbers, expected):
+def test_lost_duplicated_and_reordered_lines(numbers, expected):
     assert count_defects(numbers, 4) == expected
 
 
 @given(st.integers(1, 200), st.data())
-def test_what_is_left_out_is_lost(count, data):
+def test_missing_numbers_are_lost(count, data):
     gone = data.draw(st.sets(st.integers(0, count - 1)))
     assert count_defects([number for number in range(count) if number not in gone], count) == (
         len(gone),
@@ -51,7 +51,7 @@ def test_samples_are_summed_by_name_and_labels():
     assert metric_sum(METRICS, "writes_total", kind="Job") == 0
 
 
-def test_what_is_measured():
+def test_parse_arguments():
     assert list(parse([])) == [name for name in MEASURES if name not in LONG_MEASURES]
     assert parse(["T1=500", "L1=101", "L2"]) == {"T1": 500, "L1": 101, "L2": None}
     for wrong in (["L9"], ["L2=3"], ["T1=many"]):
@@ -68,12 +68,12 @@ def test_changes_of_an_example():
     assert first["requirements.txt"].startswith(b"langgraph==1\nidna==")
 
 
-def test_the_peer_of_an_example_installs_what_the_example_declares():
+def test_the_peer_installs_the_examples_dependencies():
     assert b"crewai==" in example_tree("crewai")["requirements.txt"]
     assert b"langgraph==" in example_tree("langgraph")["requirements.txt"]
 
 
-def test_a_finding_is_told_and_kept():
+def test_line_and_record_of_a_finding():
     finding = Finding("L1", "start", pairs=[(9.0, 9.0), (1.0, 2.0)], peer="Job")
     assert finding.line() == (
         "L1 start (peer: Job): ours 2 s, peer 1 s (medians of 1); ratio 2.00 (2.00 to 2.00)"

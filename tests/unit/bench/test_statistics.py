@@ -1,29 +1,29 @@
-"""Comparisons by pairs."""
+"""Comparisons of pairs."""
 
 import pytest
 
 from bench.lib.statistics import compare, percentile, spread
 
 
-def test_the_first_pair_is_discarded_and_ratios_are_taken_pair_by_pair():
+def test_the_first_pair_is_discarded_and_ratios_are_per_pair():
     found = compare([(1.0, 100.0), (1.0, 2.0), (2.0, 2.0), (4.0, 2.0)])
     assert (found.pairs, found.peer, found.ours) == (3, 2.0, 2.0)
     assert (found.ratio, found.ratio_min, found.ratio_max) == (1.0, 0.5, 2.0)
     assert found.line("s") == "ours 2 s, peer 2 s (medians of 3); ratio 1.00 (0.50 to 2.00)"
 
 
-def test_the_only_pair_is_kept_and_that_is_said():
+def test_a_single_pair_is_kept_and_reported():
     found = compare([(2.0, 1.0)])
     assert (found.pairs, found.ratio, found.discarded) == (1, 0.5, 0)
     assert found.line("s") == "ours 1 s, peer 2 s; ratio 0.50 (one pair, none discarded)"
 
 
-def test_no_pair_compares_nothing():
+def test_no_pairs_are_an_error():
     with pytest.raises(ValueError, match="needs a pair"):
         compare([])
 
 
-def test_the_slowest_hundredth_is_told_from_a_hundred_pairs_on():
+def test_p99_is_reported_from_100_pairs_on():
     pairs = [(1.0, 1.0), *((float(n), 2.0 * n) for n in range(1, 101))]
     assert compare(pairs).line("s").endswith("; p99 ours 198 s, peer 99 s; ratio 2.00")
     assert "p99" not in compare(pairs[:-1]).line("s")

@@ -1,4 +1,4 @@
-"""The campaign's checker finds every way in which a promise can be broken, and nothing where all is kept."""
+"""The campaign's checker finds every kind of violation, and none in a correct history."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ def events(*types: str) -> Observed:
     return seen(replace(ONE, events=stream(*types)))
 
 
-def test_nothing_is_found_where_all_was_kept():
+def test_no_violation_in_a_correct_history():
     assert check(GOOD, ENTRIES, PLAN) == []
 
 
@@ -95,7 +95,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("kind", "run", "observed", "entries"), BROKEN)
-def test_each_broken_promise_is_found(kind, run, observed, entries):
+def test_each_violation_is_found(kind, run, observed, entries):
     assert (kind, run) in {(one.kind, one.run) for one in check(observed, entries, PLAN)}
 
 
@@ -103,7 +103,7 @@ def test_there_is_a_case_for_each_kind():
     assert {kind for kind, *_ in BROKEN} == set(KINDS)
 
 
-def test_one_mistake_is_told_once():
+def test_one_violation_is_reported_once():
     found = check(GOOD, [*ENTRIES, Entry("run-a", "t2", "start", 0, 4.0)], PLAN)
     assert [one.kind for one in found] == ["doubled"]
 
@@ -120,7 +120,7 @@ TOLERANT = replace(PLAN, asked=(replace(PLAN.asked[0], tolerant=True), PLAN.aske
         (replace(INFRA, events=KILLED), ENTRIES),
     ],
 )
-def test_where_the_ground_has_faults_a_run_may_fail_by_them_after_at_most_one_start(one, entries):
+def test_infrastructure_faults_may_fail_a_run_after_at_most_one_start(one, entries):
     observed = replace(GOOD, runs={"run-a": one, "run-b": TWO}, sights=())
     assert check(observed, entries, TOLERANT) == []
     assert {found.kind for found in check(observed, entries, PLAN)} >= {"wrong end"}
@@ -142,17 +142,17 @@ def sudden(one: Seen, *reads: Read, entries=ENTRIES) -> list[tuple[str, str]]:
     return [(found.kind, found.run) for found in check(observed, entries, SUDDEN)]
 
 
-def test_what_a_killed_runner_was_not_answered_for_goes_with_it_but_nothing_that_was_shown():
+def test_a_killed_runner_may_lose_unacknowledged_events_but_none_that_were_read():
     assert sudden(LOST_RUNNER, Read("run-a", SHORT[:2])) == []
     assert sudden(replace(LOST_RUNNER, artifacts={})) == []
     shown = stream("run.started", "campaign.step", "campaign.step")
     assert sudden(LOST_RUNNER, Read("run-a", shown)) == [("events", "run-a")]
-    # Never one from the middle, and never one that the crew did not take.
+    # Never one from the middle, and never one that the crew did not emit.
     gap = (SHORT[0], replace(WHOLE[2], id=2), replace(SHORT[2], id=3))
     assert sudden(replace(LOST_RUNNER, events=gap)) == [("events", "run-a")]
 
 
-def test_a_runner_that_lived_to_report_has_told_all():
+def test_a_runner_that_reported_has_sent_everything():
     assert sudden(replace(LOST_RUNNER, reported=True)) == [("events", "run-a")]
     assert sudden(replace(LOST_RUNNER, reason="CrewError")) == [("wrong end", "run-a"), ("events", "run-a")]
 
@@ -170,12 +170,12 @@ def test_a_runner_that_lived_to_report_has_told_all():
         (Read("run-z", ()), True),
     ],
 )
-def test_what_a_reader_was_told_is_what_there_is_from_the_first_on(read, kept):
+def test_a_reader_gets_a_prefix_of_the_stored_events(read, kept):
     found = check(replace(GOOD, reads=(read,)), ENTRIES, PLAN)
     assert [(one.kind, one.run) for one in found] == ([] if kept else [("events", read.run)])
 
 
-def test_a_run_without_an_answer_may_be_there_or_not_and_counts_if_it_is():
+def test_an_unacknowledged_run_may_exist_and_counts_if_it_does():
     plan = replace(PLAN, asked=(*PLAN.asked, Asked("", {}, acknowledged=False)))
     assert check(GOOD, ENTRIES, plan) == []
     made = Seen("run-c", "succeeded", "", WHOLE, {"a.bin": SHA})
@@ -193,7 +193,7 @@ def test_a_canceled_run_needs_no_start():
     assert check(observed, lines("run-b", 2.0), plan) == []
 
 
-def test_bare_jobs_are_held_to_starts_and_ends_only():
+def test_bare_jobs_are_checked_for_starts_and_outcomes_only():
     plan = Plan((Asked("job-a", {}), Asked("job-b", {}, frozenset({"failed"}))), jobs=True)
     jobs = Observed({"job-a": Seen("job-a", "succeeded"), "job-b": Seen("job-b", "failed")})
     entries = [*lines("job-a", 1.0), *lines("job-b", 1.0)]

@@ -1,4 +1,4 @@
-"""The campaign's ledger keeps every line that it has answered for, over restarts and a torn line."""
+"""The campaign's ledger keeps every acknowledged line over restarts and a torn line."""
 
 import http.client
 import json
@@ -27,7 +27,7 @@ def put(ledger, **said):
     return status
 
 
-def test_lines_of_many_writers_are_kept_in_the_order_of_their_moments(ledger):
+def test_concurrent_lines_are_stored_in_order(ledger):
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda n: put(ledger, run=f"run-{n}"), range(50)))
     assert answers == [200] * 50
@@ -36,7 +36,7 @@ def test_lines_of_many_writers_are_kept_in_the_order_of_their_moments(ledger):
     assert [entry.at for entry in entries] == sorted(entry.at for entry in entries)
 
 
-def test_it_goes_on_after_a_stop_at_the_same_place(ledger):
+def test_it_continues_after_a_restart(ledger):
     url = ledger.url
     put(ledger, run="run-a", what="start")
     ledger.stop()
@@ -48,7 +48,7 @@ def test_it_goes_on_after_a_stop_at_the_same_place(ledger):
     assert [entry.token for entry in starts(read(ledger.path))["run-a"]] == ["t", "t2"]
 
 
-def test_a_torn_line_takes_no_other_with_it(ledger):
+def test_a_torn_line_damages_no_other(ledger):
     put(ledger, run="run-a")
     ledger.stop()
     with ledger.path.open("ab") as file:
@@ -58,6 +58,6 @@ def test_a_torn_line_takes_no_other_with_it(ledger):
     assert [entry.run for entry in read(ledger.path)] == ["run-a", "run-c"]
 
 
-def test_what_is_too_long_is_refused(ledger):
+def test_a_too_long_line_is_refused(ledger):
     assert put(ledger, run="x" * 100_000) == 413
     assert ledger.entries() == []

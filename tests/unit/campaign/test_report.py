@@ -1,4 +1,4 @@
-"""The campaign's table fails where something was broken, and where nothing was tried."""
+"""The campaign's report fails after a violation, and without any fault."""
 
 from collections import Counter
 
@@ -20,26 +20,26 @@ def rows(text):
     return {" ".join(line[:-2]): line[-2:] for line in lines if len(line) > 2}
 
 
-def test_runs_and_jobs_stand_side_by_side(capsys):
+def test_runs_and_jobs_are_columns(capsys):
     demand(report())
     found = rows(capsys.readouterr().out)
     assert (found["runs"], found["lost"], found["doubled"]) == (["50", "50"], ["0", "1"], ["0", "1"])
     assert found["worst recovery, s"] == ["2.5", "9.0"]
 
 
-def test_a_broken_promise_fails_with_the_command_that_has_it_again():
+def test_a_violation_fails_with_the_command_that_reproduces_it():
     broken = Column("Runs", 50, (Violation(DOUBLED, "run-a", "2 starts"),))
     with pytest.raises(AssertionError, match="make campaign SEED=42 ONLY=test_kills") as failure:
         demand(report(broken))
     assert "doubled run-a: 2 starts" in str(failure.value)
 
 
-def test_without_a_fault_nothing_was_shown():
+def test_without_a_fault_the_report_fails():
     with pytest.raises(AssertionError, match="no fault was injected"):
         demand(report(faults=0))
 
 
-def test_the_figures_are_kept_where_the_environment_says(tmp_path, monkeypatch):
+def test_figures_are_stored_in_the_configured_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("CREWYARD_CAMPAIGN_REPORT", str(tmp_path / "figures"))
     demand(report())
     demand(report())

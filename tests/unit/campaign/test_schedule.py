@@ -1,4 +1,4 @@
-"""A number is a schedule: the same one again, within its time, and told in full."""
+"""A seed gives a reproducible schedule, within its time and fully printed."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ COUNTS = st.dictionaries(st.sampled_from(["kill", "halt", "cut"]), st.integers(0
 
 
 @given(st.integers(1, 10**9), COUNTS)
-def test_a_number_is_one_schedule(number, counts):
+def test_a_seed_gives_one_schedule(number, counts):
     faults = schedule.draw(number, counts, 30)
     assert faults == schedule.draw(number, counts, 30)
     assert [fault.at for fault in faults] == sorted(fault.at for fault in faults)
@@ -21,7 +21,7 @@ def test_a_number_is_one_schedule(number, counts):
     assert f"make campaign SEED={number} ONLY=test_kills" in told
 
 
-def test_the_number_that_was_asked_for_wins(monkeypatch):
+def test_the_environments_seed_wins(monkeypatch):
     monkeypatch.setenv(schedule.SEED, "42")
     assert schedule.seed(7) == schedule.seed(0) == 42
     monkeypatch.setenv(schedule.SEED, "")

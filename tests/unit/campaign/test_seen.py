@@ -1,4 +1,4 @@
-"""The page's table has every test that ran, with what was broken, and the machine that it ran on."""
+"""The results table has every test that ran, its violations, and the machine."""
 
 import json
 
@@ -24,7 +24,7 @@ def cells(text):
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in text.splitlines() if "`" in row]
 
 
-def test_a_test_is_a_row_and_several_runs_of_it_are_summed():
+def test_repeated_runs_of_a_test_are_summed_in_one_row():
     kept = [
         line(broken=("doubled", "events", "lost")),
         line("test_other", faults={"a": 1, "b": 2}),
@@ -37,7 +37,7 @@ def test_a_test_is_a_row_and_several_runs_of_it_are_summed():
     assert table(kept).endswith("\n\n2 cores, on 2026-11-21, 2026-11-22.")
 
 
-def test_jobs_have_a_row_of_their_own():
+def test_jobs_have_a_separate_row():
     one = line()
     one["columns"].append({"work": "Jobs", "runs": 20, "violations": [], "recovery": 9.0})
     assert [row[:2] + row[3:4] for row in cells(table([one]))] == [
@@ -46,7 +46,7 @@ def test_jobs_have_a_row_of_their_own():
     ]
 
 
-def test_seeded_bugs_are_counted_each_by_its_last_try():
+def test_seeded_bugs_count_by_their_last_attempt():
     about = {"at": "2026-11-21T10:00:00Z", "machine": "2 cores"}
     tries = [("a", False), ("b", True), ("c", False), ("a", True)]
     kept = [{**about, "bug": bug, "caught": caught} for bug, caught in tries]
@@ -60,7 +60,7 @@ def test_all_directories_are_read(tmp_path):
     assert [one["name"] for one in lines([tmp_path / "a", tmp_path / "b"])] == ["a", "b"]
 
 
-def test_it_goes_between_the_marks_of_a_page_again_and_again():
+def test_the_table_is_replaced_between_the_markers():
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     once = placed(page, "new")
     assert once == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"

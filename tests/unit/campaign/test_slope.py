@@ -1,4 +1,4 @@
-"""What counts as growth: a line that rises beyond its error, and no noise, saw or single step."""
+"""Growth is a slope beyond its error; noise, a sawtooth or a single step is not growth."""
 
 import random
 
@@ -35,7 +35,7 @@ def test_a_leak_in_noise_is_found(seed):
     assert fit(samples(lambda at: 100 + 8 * at + chance.gauss(0, 2))).grows(1)
 
 
-def test_a_saw_does_not_grow():
+def test_a_sawtooth_does_not_grow():
     assert not fit(samples(lambda at: 100 + 10 * (7 * at % 1))).grows(1)
 
 
@@ -57,7 +57,7 @@ def test_a_leak_in_steps_is_found():
 
 
 @given(st.floats(-50, 50), st.floats(-1000, 1000))
-def test_what_falls_or_stays_never_grows(fall, level):
+def test_a_falling_or_constant_series_never_grows(fall, level):
     assert not fit(samples(lambda at: level - abs(fall) * at)).grows(0.001)
 
 

@@ -1,4 +1,4 @@
-"""What a store has lost or left over is found, each by hand; and nothing where rows and files agree."""
+"""Lost or leftover data of a store is found; nothing is found if rows and files agree."""
 
 import hashlib
 import sqlite3
@@ -14,7 +14,7 @@ from tests.campaign.store.kept import Blob, Kept, Row, read
 from tests.campaign.store.verdict import gone, left, unkept
 
 MOMENT = 1_795_000_000_000_000
-"""In 2026, as the index writes it."""
+"""A time in 2026, as the index stores it."""
 A, B = Blob(3, "a" * 64), Blob(5, "b" * 64)
 ROWS = (
     Row("a.bin of run-a", "crews/runs/run-a/a", 3, "a" * 64),
@@ -30,7 +30,7 @@ GOOD = Kept(
 UPLOAD = Row("upload upl_1", "crews/uploads/upl_1/x", 3, "a" * 64)
 
 
-def test_nothing_is_found_where_rows_and_files_agree():
+def test_no_violation_if_rows_and_files_agree():
     assert [*gone(GOOD), *left(GOOD), *unkept(GOOD, {})] == []
 
 
@@ -67,11 +67,11 @@ def test_a_row_without_its_blob_is_found(blobs, words):
         ({"build_logs": frozenset({"dep-a.2"})}, "there is a build log of dep-a.2, which is no deployment"),
     ],
 )
-def test_what_nobody_needs_is_found(change, words):
+def test_leftovers_are_found(change, words):
     assert list(left(replace(GOOD, **change))) == [words]
 
 
-def test_an_upload_that_was_answered_for_and_is_not_there_is_found():
+def test_a_lost_acknowledged_upload_is_found():
     there = replace(GOOD, rows=(*ROWS, UPLOAD))
     assert list(unkept(there, {"upl_1": "a" * 64})) == []
     assert list(unkept(there, {"upl_1": "b" * 64})) == ["upload upl_1 was stored, and is not there"]
@@ -79,7 +79,7 @@ def test_an_upload_that_was_answered_for_and_is_not_there_is_found():
 
 
 def artifact(directory, run: str, blob: str, data: bytes) -> None:
-    """A row of an artifact, without its file."""
+    """Insert an artifact's row without its file."""
     digest = hashlib.sha256(data).hexdigest()
     values = ("crews", run, "a.bin", 1, len(data), digest, "x/y", 0, MOMENT, blob)
     with sqlite3.connect(directory / "index.sqlite3") as index:
@@ -87,20 +87,20 @@ def artifact(directory, run: str, blob: str, data: bytes) -> None:
 
 
 def upload(directory, name: str, stored: int | None) -> None:
-    """A row of an upload."""
+    """Insert an upload's row."""
     values = ("crews", name, "p", 3, "a" * 64, MOMENT, MOMENT, stored, f"crews/uploads/{name}/x")
     with sqlite3.connect(directory / "index.sqlite3") as index:
         index.execute(f"INSERT INTO uploads VALUES ({', '.join('?' * len(values))})", values)
 
 
 def write(directory, *places: str) -> None:
-    """Files of three bytes."""
+    """Write files of three bytes."""
     for place in places:
         (directory / place).parent.mkdir(parents=True, exist_ok=True)
         (directory / place).write_bytes(b"ebb")
 
 
-def test_a_store_is_read_as_the_product_keeps_it(tmp_path):
+def test_a_store_is_read(tmp_path):
     migrate(tmp_path / "index.sqlite3")
     artifact(tmp_path, "run-a", "crews/a", b"ebb")
     upload(tmp_path, "upl_1", None)
@@ -119,13 +119,13 @@ def test_a_store_is_read_as_the_product_keeps_it(tmp_path):
     assert list(gone(kept)) == ["upload upl_2 has a row and no blob"]
 
 
-async def test_with_its_time_a_store_loses_what_nobody_needs_and_nothing_else(tmp_path):
+async def test_maintenance_removes_leftovers_and_nothing_else(tmp_path):
     data = tmp_path / "data"
     facade = Child("api", "api", Path(__file__).parents[3], tmp_path, {"CREWYARD_DATA": str(data)}, 0, "")
     data.mkdir()
     migrate(data / "index.sqlite3")
     with sqlite3.connect(data / "index.sqlite3") as index:
-        # The index knows of all blobs since before these were written.
+        # The index has tracked all blobs since before these were written.
         index.execute("INSERT INTO sequences VALUES ('crews', 'born', 1)")
     named, orphan = "crews/runs/run-a/a", "crews/runs/run-z/b"
     artifact(data, "run-a", named, b"ebb")
@@ -138,5 +138,5 @@ async def test_with_its_time_a_store_loses_what_nobody_needs_and_nothing_else(tm
     assert len(list(left(now))) == 3
     assert set(later.blobs) == {named}
     assert list(left(later)) == []
-    # What it did was done to a copy.
+    # It worked on a copy.
     assert read(data, "crews") == now

@@ -1,4 +1,4 @@
-"""What is listed, refused and removed on a cluster that others use too."""
+"""Listing, refusal and removal on a shared cluster."""
 
 import json
 import socket
@@ -56,7 +56,7 @@ def test_a_registrys_credentials_become_secrets_and_pull_secrets(tmp_path):
         options.from_environment({"CREWYARD_REGISTRY": "x", "CREWYARD_REGISTRY_CONFIG": str(file)})
 
 
-def test_builds_reach_what_is_named_in_private_networks():
+def test_builds_reach_the_configured_private_networks():
     chosen = options.from_environment(
         {"CREWYARD_REGISTRY": "r", "CREWYARD_EGRESS": "10.1.2.0/24, 10.9.9.9/32"}
     )
@@ -71,7 +71,7 @@ def test_builds_reach_what_is_named_in_private_networks():
         options.from_environment({"CREWYARD_REGISTRY": "r", "CREWYARD_EGRESS": "10.1.2.3/24"})
 
 
-def test_everything_that_is_made_is_marked_and_pinned():
+def test_all_objects_are_labelled_and_pinned():
     chosen = options.InstallOptions("registry.example.com", storage_class="fast", host_address="192.0.2.7")
     made = manifests.kustomization("../base", chosen, IMAGE)
     assert made["labels"] == [{"pairs": manifests.INSTALLED_BY_LABEL, "includeSelectors": False}]
@@ -92,14 +92,14 @@ def test_nothing_beyond_the_two_namespaces_is_applied(foreign):
         objects.check_bounds([foreign])
 
 
-def test_what_the_base_has_is_of_kinds_that_down_finds():
+def test_down_finds_all_kinds_of_the_base():
     kinds = set()
     for file in [*MANIFESTS.glob("*.yaml"), *MANIFESTS.parent.parent.glob("crds/*.yaml")]:
         kinds |= {line.split()[1] for line in file.read_text().splitlines() if line.startswith("kind: ")}
     assert kinds - {"Kustomization"} - set(objects.CLUSTER_KINDS) - set(objects.NAMESPACED_KINDS) == set()
 
 
-def test_what_others_made_is_told_apart():
+def test_foreign_objects_are_recognised():
     live = [
         item("Namespace", "crews", ours=False),
         item("ClusterRole", "crewyard-api"),
@@ -133,7 +133,7 @@ def test_down_keeps_data_keys_and_kinds():
     ]
 
 
-def test_purging_takes_all_of_ours_and_the_kinds_last():
+def test_purge_deletes_everything_and_the_crds_last():
     going = objects.deletion_order(LIVE, purge=True)
     assert len(going) == len(LIVE) - 1 and str(going[-1]) == "CustomResourceDefinition runs.crewyard.dev"
     kinds = [one.kind for one in going]
@@ -141,12 +141,12 @@ def test_purging_takes_all_of_ours_and_the_kinds_last():
     assert [len(group) for group in objects.group_by_kind(going)] == [2, 1, 1, 1, 1, 1]
 
 
-def test_the_list_for_a_person_leaves_hashes_out():
+def test_the_listing_omits_hashes():
     text = objects.listing([objects.ObjectRef("ConfigMap", "crewyard-system", "crewyard-config-7h5m9tk2c4")])
     assert "crewyard-config-…" in text and "7h5m9tk2c4" not in text
 
 
-def test_only_the_contexts_name_is_a_yes():
+def test_only_the_contexts_name_confirms():
     context.confirm(CLUSTER, {"CONFIRM": "prod-eu"}, "all", "make up")
     for given in ({}, {"CONFIRM": ""}, {"CONFIRM": "yes"}, {"CONFIRM": "prod-us"}):
         with pytest.raises(OperationRefused, match="make up") as refused:
@@ -154,7 +154,7 @@ def test_only_the_contexts_name_is_a_yes():
         assert refused.value.code == 2 and "https://k8s.example.com" in str(refused.value)
 
 
-def test_a_context_that_leads_elsewhere_is_refused(tmp_path):
+def test_a_context_of_another_cluster_is_refused(tmp_path):
     own = Settings(tmp_path / "current")
     identity.check(own, "2b0c", "prod-eu")
     identity.record(own, "2b0c")
@@ -183,7 +183,7 @@ def test_versions(version, enough):
     assert context.new_enough(version) is enough
 
 
-def test_a_port_that_leads_elsewhere_is_not_taken_for_the_service(tmp_path, monkeypatch):
+def test_a_port_in_use_is_not_mistaken_for_the_service(tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setattr(forward, "FORWARDED_PORT", other.getsockname()[1])
         with pytest.raises(DevClusterError, match=r"in use.*CREWYARD_PUBLIC_URL"):

@@ -1,4 +1,4 @@
-"""The export lines survive a shell, whatever is in them."""
+"""The export lines are safe in a shell for any value."""
 
 import subprocess
 from pathlib import Path
@@ -15,7 +15,7 @@ VALUES = st.text(st.characters(exclude_characters="\x00", exclude_categories=["C
 
 @limits(max_examples=20, deadline=None)
 @given(VALUES)
-def test_a_shell_reads_back_what_was_meant(value: str) -> None:
+def test_a_shell_reads_back_the_same_value(value: str) -> None:
     script = exports({"CREWYARD_X": value}) + 'printf "%s." "$CREWYARD_X"'
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
     assert done.stdout.decode() == value + "."
@@ -33,7 +33,7 @@ def test_path_gains_the_directory_once(tmp_path: Path) -> None:
     assert variables(settings, {"PATH": once})["PATH"] == once
 
 
-def test_the_key_is_there_once_it_is_drawn(tmp_path: Path) -> None:
+def test_the_key_is_exported_once_it_exists(tmp_path: Path) -> None:
     settings = Settings(tmp_path)
     assert "CREWYARD_API_KEY" not in variables(settings, {})
     settings.admin_key.write_text("crw_x\n")

@@ -1,4 +1,4 @@
-"""kind's part, against recorded programs: what Docker, kind and kubectl are told, in which order."""
+"""The kind cluster against recorded programs: calls of Docker, kind and kubectl, and their order."""
 
 import io
 import json
@@ -119,7 +119,7 @@ def first(calls: list[list[str]], *words: str) -> int:
     return next(place for place, call in enumerate(calls) if call[: len(words)] == list(words))
 
 
-def test_up_makes_cluster_registry_names_and_images(ground, machine, tmp_path):
+def test_up_creates_cluster_registry_names_and_images(ground, machine, tmp_path):
     ground.up()
     docker = machine.calls("docker")
     registry = docker[first(docker, "run", "--detach")]
@@ -139,7 +139,7 @@ def test_up_makes_cluster_registry_names_and_images(ground, machine, tmp_path):
     assert (tmp_path / "state/cluster").read_text() == "kind\n"
 
 
-def test_up_again_makes_nothing_anew(ground, machine):
+def test_a_second_up_creates_nothing(ground, machine):
     ground.up()
     before = len(machine.calls("docker"))
     ground.up()
@@ -160,7 +160,7 @@ def test_down_stops_and_up_starts_again(ground, machine):
     assert len([call for call in machine.calls("kind") if call[0] == "create"]) == 1
 
 
-def test_purging_leaves_nothing(ground, machine, tmp_path):
+def test_purge_removes_everything(ground, machine, tmp_path):
     ground.up()
     ground.down(purge=True)
     assert ["delete", "cluster", "--name=crewyard"] in machine.calls("kind")
@@ -170,14 +170,14 @@ def test_purging_leaves_nothing(ground, machine, tmp_path):
 
 
 def changes(machine: Recorded) -> list[list[str]]:
-    """What Docker and kind were told that changes something."""
+    """Return the calls of Docker and kind that change something."""
     asked = ("info", "container", "network", "volume", "image", "version")
     trial = ["run", "--rm"]
     told = [*machine.calls("docker"), *machine.calls("kind")]
     return [call for call in told if call[0] not in asked and call[:2] != trial]
 
 
-def test_another_checkout_leaves_the_cluster_alone(ground, machine, tmp_path):
+def test_another_state_directory_cannot_change_the_cluster(ground, machine, tmp_path):
     ground.up()
     before = changes(machine)
     other = KindCluster(Settings(tmp_path / "elsewhere"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
@@ -189,14 +189,14 @@ def test_another_checkout_leaves_the_cluster_alone(ground, machine, tmp_path):
     ground.down(purge=True)
 
 
-def test_a_cluster_of_nobodys_is_left_alone(ground, machine):
+def test_a_cluster_without_a_known_owner_stays_unchanged(ground, machine):
     machine.mark("node is there")
     with pytest.raises(DevClusterError, match="container crewyard-control-plane without a known owner"):
         ground.up()
     assert changes(machine) == []
 
 
-def test_a_cluster_made_before_owners_were_kept_is_taken_over(ground, machine, tmp_path):
+def test_a_cluster_without_an_owner_label_is_adopted(ground, machine, tmp_path):
     machine.mark("node is there")
     (tmp_path / "state/kind").mkdir(parents=True)
     (tmp_path / "state/kind/kubeconfig").touch()
@@ -206,20 +206,18 @@ def test_a_cluster_made_before_owners_were_kept_is_taken_over(ground, machine, t
     assert ["start", configuration.NODE] in machine.calls("docker")
 
 
-def test_a_half_made_cluster_says_how_to_begin_again(ground, machine):
+def test_an_incomplete_cluster_reports_how_to_start_again(ground, machine):
     machine.mark("cut")
     with pytest.raises(DevClusterError, match="kind failed with exit code 130"):
         ground.up()
     for _ in range(2):
-        with pytest.raises(
-            DevClusterError, match=r"is incomplete.*make down PURGE=1 CREWYARD_CLUSTER=kind"
-        ):
+        with pytest.raises(DevClusterError, match=r"is incomplete.*make down PURGE=1 CREWYARD_CLUSTER=kind"):
             ground.up()
     ground.down(purge=True)
     assert ["delete", "cluster", "--name=crewyard"] in machine.calls("kind")
 
 
-def test_what_docker_does_not_tell_is_not_taken_for_gone(ground, machine):
+def test_an_unknown_docker_state_does_not_count_as_absent(ground, machine):
     ground.up()
     denied = "permission denied while trying to connect to the Docker daemon socket"
     machine.add("docker", Answer(("info",), "linux 28.1.0\n"), Answer((), complains=denied, code=1))
@@ -242,7 +240,7 @@ def test_what_docker_does_not_tell_is_not_taken_for_gone(ground, machine):
         ("", False),
     ],
 )
-def test_engines_say_that_there_is_none_in_several_ways(machine, said, gone):
+def test_not_found_messages_of_engines(machine, said, gone):
     machine.add("docker", Answer(("container", "inspect"), complains=said, code=1))
     if gone:
         assert docker.inspect("container", "crewyard-registry") is None
@@ -251,7 +249,7 @@ def test_engines_say_that_there_is_none_in_several_ways(machine, said, gone):
             docker.inspect("container", "crewyard-registry")
 
 
-def test_an_engine_without_privileges_is_no_ground(ground, machine):
+def test_an_engine_without_privileged_containers_is_rejected(ground, machine):
     refused = Answer(
         ("run", "--rm", "--privileged"), complains="docker: Error response: operation not permitted", code=125
     )
@@ -271,7 +269,7 @@ def test_no_engine_and_no_docker(machine, monkeypatch):
     assert engine.problem() == "the program `docker` is not installed"
 
 
-def test_names_are_told_once_and_anew_when_addresses_change():
+def test_names_are_written_once_and_updated_with_the_addresses():
     told = configuration.with_hosts(COREFILE, "172.18.0.1", "172.18.0.3")
     assert configuration.with_hosts(told, "172.18.0.1", "172.18.0.3") == told
     assert "172.18.0.3 registry.crewyard.internal" in told
@@ -295,7 +293,7 @@ def test_the_gateway_is_an_ipv4_address(config, address):
     assert configuration.gateway([{"IPAM": {"Config": config}}]) == address
 
 
-def test_pods_and_this_machine_call_the_registry_differently():
+def test_pods_and_this_machine_use_different_registry_names():
     assert (
         installation.cluster_reference(f"localhost:5001/a/b@{DIGEST}")
         == f"registry.crewyard.internal:5000/a/b@{DIGEST}"
@@ -307,7 +305,7 @@ def test_the_pinned_versions_are_the_modules():
     assert f"sigs.k8s.io/kind v{configuration.VERSION}\n" in module
 
 
-def test_the_executor_is_the_bases():
+def test_the_executor_is_that_of_the_base():
     base = (Path(__file__).parents[3] / "manifests/base/kustomization.yaml").read_text()
     assert f"CREWYARD_KANIKO_IMAGE={installation.KANIKO[2]}\n" in base
     assert installation.KANIKO[2].endswith(f":{installation.KANIKO[1]}")

@@ -1,4 +1,4 @@
-"""Only the packages of programs that are not there are installed."""
+"""Only packages of missing programs are installed."""
 
 from dev.packages import CLUSTER_PACKAGES, TEST_PACKAGES, is_present, missing, search_path
 
@@ -17,7 +17,7 @@ def test_all_packages_are_named_once() -> None:
         assert missing(needs, lambda need: False) == sorted(set(needs.values()))
 
 
-def test_what_only_tests_need_is_not_installed_for_the_ground() -> None:
+def test_packages_of_tests_are_not_installed_by_up() -> None:
     assert not set(CLUSTER_PACKAGES.values()) & set(TEST_PACKAGES.values())
 
 
@@ -28,7 +28,7 @@ def test_files_and_programs_are_both_found() -> None:
     assert not is_present("no-such-program-anywhere")
 
 
-def test_a_shell_from_su_finds_what_root_needs() -> None:
+def test_the_path_includes_sbin_directories() -> None:
     path = search_path("/usr/local/bin:/usr/bin:/bin")
     assert path.split(":")[:3] == ["/usr/local/bin", "/usr/bin", "/bin"]
     assert {"/usr/sbin", "/sbin", "/usr/local/go/bin"} <= set(path.split(":"))

@@ -1,4 +1,4 @@
-"""Steps say what is done and for how long, on a terminal and in a log."""
+"""Steps with elapsed times, on a terminal and in a log."""
 
 import io
 
@@ -24,7 +24,7 @@ def test_a_log_gets_one_plain_line_per_step() -> None:
     assert stream.getvalue() == "  2.5s  certificates: made\n"
 
 
-def test_a_failed_step_says_so_and_passes_the_error_on() -> None:
+def test_a_failed_step_is_reported_and_reraises_the_error() -> None:
     stream = io.StringIO()
     with pytest.raises(ValueError, match="rope"), Progress(stream).step("knots"):
         raise ValueError("rope")
@@ -38,7 +38,7 @@ def test_a_quiet_step_leaves_no_line() -> None:
     assert stream.getvalue() == ""
 
 
-def test_a_commands_error_has_its_words_and_its_last_lines(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_command_error_has_its_arguments_and_last_lines(tmp_path) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(CommandFailed, match="no rope"):
         command.read_output(["sh", "-c", "echo no rope >&2; exit 3"])
     log = tmp_path / "x.log"
@@ -51,7 +51,10 @@ def test_a_commands_error_has_its_words_and_its_last_lines(tmp_path) -> None:  #
 
 
 def test_a_command_that_takes_too_long_is_killed(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    with Progress(io.StringIO()).step("x") as step, pytest.raises(CommandFailed, match="did not finish within"):
+    with (
+        Progress(io.StringIO()).step("x") as step,
+        pytest.raises(CommandFailed, match="did not finish within"),
+    ):
         command.run(["sleep", "60"], step=step, log=tmp_path / "x.log", seconds=0.5)
     with pytest.raises(CommandFailed, match="did not answer"):
         command.read_output(["sleep", "60"], seconds=0.2)

@@ -1,4 +1,4 @@
-"""Bills of materials: what is read out of packages, how it is written, what an audit's answer means."""
+"""Bills of materials: package metadata, documents, and audit results."""
 
 import json
 
@@ -67,7 +67,7 @@ def test_the_same_content_is_the_same_document():
     )
 
 
-def test_what_could_not_be_asked_about_is_no_success():
+def test_skipped_packages_do_not_count_as_success():
     skipped = {"name": "a", "skip_reason": "not found"}
     good = {"name": "b", "version": "1", "vulns": []}
     bad = {"name": "c", "version": "2", "vulns": [{"id": "CVE-1", "fix_versions": ["3"]}]}

@@ -1,4 +1,4 @@
-"""Where the state lies, and which directories are refused."""
+"""Location of the state directory, and refused directories."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The state directory is ours alone, one command at a time, and one ground a machine."""
+"""State directory: exclusive content, one command at a time, one dev cluster per machine."""
 
 import io
 from pathlib import Path
@@ -18,13 +18,13 @@ def test_a_fresh_directory_is_made_for_its_owner_only(tmp_path: Path) -> None:
     state.claim(settings)
 
 
-def test_a_directory_with_other_things_is_refused(tmp_path: Path) -> None:
+def test_a_directory_with_other_content_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("x")
     with pytest.raises(DevClusterError, match=r"thesis\.txt"):
         state.claim(Settings(tmp_path))
 
 
-def test_removing_spares_what_is_not_ours(tmp_path: Path) -> None:
+def test_remove_keeps_unknown_entries(tmp_path: Path) -> None:
     settings = Settings(tmp_path)
     state.claim(settings)
     settings.kubeconfig.write_text("x")
@@ -33,14 +33,14 @@ def test_removing_spares_what_is_not_ours(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_removing_takes_the_directory_where_all_was_ours(tmp_path: Path) -> None:
+def test_remove_deletes_a_directory_without_unknown_entries(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "yard")
     state.claim(settings)
     state.remove(settings)
     assert not settings.state.exists()
 
 
-def test_a_second_command_waits_its_turn(tmp_path: Path) -> None:
+def test_a_second_command_waits_for_the_lock(tmp_path: Path) -> None:
     settings, progress = Settings(tmp_path), Progress(io.StringIO())
     with (
         state.locked(settings, progress),
@@ -52,7 +52,7 @@ def test_a_second_command_waits_its_turn(tmp_path: Path) -> None:
         pass
 
 
-def test_a_reboot_drops_what_was_true_only_before(tmp_path: Path) -> None:
+def test_a_reboot_clears_the_run_directory(tmp_path: Path) -> None:
     settings = Settings(tmp_path / "yard")
     boot = tmp_path / "boot"
     boot.write_text("one\n")
@@ -65,7 +65,7 @@ def test_a_reboot_drops_what_was_true_only_before(tmp_path: Path) -> None:
     assert not (settings.run / "etcd.pid").exists()
 
 
-def test_a_machine_carries_one_ground(tmp_path: Path) -> None:
+def test_a_machine_runs_one_dev_cluster(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     first, second = Settings(tmp_path / "one"), Settings(tmp_path / "two")
     first.run.mkdir(parents=True)
@@ -77,7 +77,7 @@ def test_a_machine_carries_one_ground(tmp_path: Path) -> None:
     state.record_machine(second, mark)
 
 
-def test_a_ground_that_is_gone_is_in_nobodys_way(tmp_path: Path) -> None:
+def test_a_removed_dev_cluster_blocks_no_other(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     mark.write_text(str(tmp_path / "purged"))
     state.record_machine(Settings(tmp_path / "two"), mark)

@@ -1,4 +1,4 @@
-"""Every command in the documentation is executed by a test or says why not; examples are what they say."""
+"""A test executes every command in the documentation, or the page gives a reason; examples are valid."""
 
 import json
 import re
@@ -20,7 +20,7 @@ ELSEWHERE = {
     "docs/clients.md",
     "docs/security.md",
 }
-"""Their commands change an installation, or have tests of their own."""
+"""Their commands change an installation, or have separate tests."""
 
 
 def every(*languages):
@@ -38,7 +38,7 @@ def test_every_block_names_its_language(page):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if name_of(page) not in ELSEWHERE], ids=name_of)
-def test_every_command_is_run_or_says_why_not(page):
+def test_every_command_is_executed_or_has_a_reason(page):
     unmarked = [
         block.line
         for block in blocks(page.read_text())
@@ -68,13 +68,13 @@ def test_json_is_json(block):
     json.loads(re.sub(r"(?<=[:\[] )…", "null", block.text.replace("{…}", "{}")))
 
 
-def test_marks_are_not_seen_as_text():
+def test_marks_belong_to_the_next_block():
     assert [block.marks for block in blocks("<!-- run -->\n```sh\ntrue\n```\n")] == [{"run": ""}]
     assert [block.marks for block in blocks("<!-- run -->\nwords\n```sh\ntrue\n```\n")] == [{}]
     assert (ROOT / "docs").is_dir()
 
 
-def test_a_page_stops_at_the_first_command_that_fails_and_uses_names_of_its_own():
+def test_a_page_stops_at_the_first_failure_and_uses_separate_names():
     commands = ("echo research", "false | cat", "echo no")
     page = "".join(f"<!-- run -->\n```sh\n{command}\n```\n" for command in commands)
     text = script(blocks(page), Names("mine", "http://127.0.0.1/research.git"))

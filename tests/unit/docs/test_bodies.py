@@ -1,4 +1,4 @@
-"""The bodies that the page on the API shows are ones that the API takes."""
+"""The API accepts the request bodies shown in docs/api.md."""
 
 import json
 
@@ -24,7 +24,7 @@ def shown():
 
 
 @pytest.mark.parametrize(("method", "path", "body"), list(shown()))
-def test_a_body_of_the_page_is_taken(method, path, body):
+def test_a_body_of_the_page_is_valid(method, path, body):
     [found] = [item for name, item in TOLD["paths"].items() if name == path or shape(name) == shape(path)]
     schema = found[method]["requestBody"]["content"]["application/json"]["schema"]
     registry = Registry().with_resource(ANY, Resource(TOLD, DRAFT202012))
@@ -33,5 +33,5 @@ def test_a_body_of_the_page_is_taken(method, path, body):
 
 
 def shape(path):
-    """A path whatever its parameters are called."""
+    """Return a path independent of its parameters' names."""
     return ["{}" if part.startswith("{") else part for part in path.split("/")]

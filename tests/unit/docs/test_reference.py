@@ -1,4 +1,4 @@
-"""Reference pages leave nothing out: what is generated is described, what is written by hand is complete."""
+"""Reference pages are complete: generated parts have descriptions, manual parts omit nothing."""
 
 import re
 
@@ -19,7 +19,7 @@ def page(name):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_field_of_a_kind_says_what_it_is(kind):
+def test_every_field_of_a_kind_is_described(kind):
     assert fields.undescribed(sections.version(kind)) == []
 
 
@@ -41,7 +41,7 @@ def test_the_page_of_a_kind_has_its_fields_and_an_example(kind):
         ("run", {conditions.SUCCEEDED, conditions.COMPLETE, conditions.ADMITTED}),
     ],
 )
-def test_every_condition_stands_in_the_table_of_its_kind(kind, types):
+def test_every_condition_is_in_the_table_of_its_kind(kind, types):
     rows = "".join(re.findall(r"^\| `[A-Z]\w+`.*$", page(f"{kind}.md"), re.MULTILINE))
     assert {
         word for word in types | {conditions.RECONCILING, conditions.STALLED} if f"`{word}`" not in rows
@@ -62,7 +62,7 @@ def test_every_call_is_in_the_table_of_the_api():
 
 
 def test_every_call_has_a_summary_scope_and_example():
-    text = sections.make("calls")
+    text = sections.render_section("calls")
     for item in sections.description()["paths"].values():
         for method, operation in item.items():
             if method not in ("parameters", "head"):
@@ -70,17 +70,17 @@ def test_every_call_has_a_summary_scope_and_example():
                 assert operation["description"] and operation["tags"]
 
 
-def test_every_field_of_an_object_of_the_api_says_what_it_is():
+def test_every_field_of_an_api_object_is_described():
     assert calls.undescribed(sections.description()) == []
 
 
-def test_every_command_and_option_says_what_it_does():
+def test_every_command_and_option_is_described():
     assert commands.undescribed(program, "crewyard") == []
 
 
 def test_every_exit_code_of_the_command_line_is_in_its_table():
     table = page("command-line.md")
-    codes = {0, 1, context.USAGE, context.SERVICE, main.INTERRUPTED, main.READER_GONE}
+    codes = {0, 1, context.USAGE, context.SERVICE, main.INTERRUPTED, main.STDOUT_CLOSED}
     assert [code for code in codes if f"\n| {code} | " not in table] == []
 
 
@@ -92,11 +92,11 @@ def test_the_readme_of_an_action_names_its_inputs_and_outputs(action):
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
-def test_marks_stand_for_something(path):
+def test_all_marks_are_known(path):
     assert not re.search("^<!-- generated:", sections.fill(path.read_text()), re.MULTILINE)
 
 
-def test_every_path_that_a_page_names_is_there():
+def test_paths_in_pages_exist():
     missing = []
     for path in PAGES:
         for place in PLACE.findall(path.read_text()):

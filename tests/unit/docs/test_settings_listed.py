@@ -1,4 +1,4 @@
-"""Documentation that cannot drift: every reason, every setting and every make target is described."""
+"""Every reason, setting and make target is documented."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_every_setting_is_listed():
     assert {name for name in read if f"`{name}`" not in text} == set()
 
 
-def test_links_between_pages_lead_somewhere():
+def test_links_between_pages_exist():
     missing = []
     for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
@@ -37,7 +37,7 @@ def test_links_between_pages_lead_somewhere():
     assert missing == []
 
 
-def test_what_the_readme_types_is_in_the_makefile():
+def test_make_targets_in_the_readme_exist():
     made = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     typed = set(re.findall(r"\bmake (?:-s )?([a-z0-9-]+)", (ROOT / "README.md").read_text()))
     assert typed - made - {"up"} == set() and "demo" in typed

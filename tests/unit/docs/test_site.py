@@ -1,4 +1,4 @@
-"""What the site makes of links and pictures."""
+"""Conversion of links and pictures for the site."""
 
 import pytest
 
@@ -18,12 +18,12 @@ from tests.testbed.documentation import DOCS
         ("docs/run.md", "[a](#queue)", "[a](#queue)"),
     ],
 )
-def test_a_link_leads_to_the_same_page_on_the_site(source, text, expected):
+def test_links_are_converted_for_the_site(source, text, expected):
     assert links.on_site(text, source) == expected
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "pictures").glob("*.svg")), ids=lambda path: path.name)
-def test_a_picture_has_colours_for_both_and_none_of_its_own_on_the_site(path):
+def test_a_picture_has_both_colour_schemes_and_none_on_the_site(path):
     svg = path.read_text()
     assert (
         "prefers-color-scheme: dark" in svg

@@ -1,4 +1,4 @@
-"""What pages say to type is there to be typed: commands, options and paths, in prose too."""
+"""Commands, options and paths in pages exist, also in prose."""
 
 import re
 import shlex
@@ -26,7 +26,7 @@ def typed():
 
 
 def wrong(words):
-    """The first word that the program does not know, None where all is well."""
+    """Return the first word that the program does not know, or None."""
     rest = [part for part in re.split(r"\s+", words.replace("(", " ").replace(")", " "))[1:] if part]
     command, options = program, {}
     while True:
@@ -48,11 +48,11 @@ def wrong(words):
 
 
 @pytest.mark.parametrize("words", list(typed()))
-def test_a_command_is_one_that_there_is(words):
+def test_commands_exist(words):
     assert wrong(words) is None
 
 
-def test_a_wrong_command_would_be_seen():
+def test_a_wrong_command_is_detected():
     assert [wrong(words) for words in ("crewyard fly", "crewyard runs end x", "crewyard deploy --fast")] == [
         "fly",
         "end",
@@ -60,6 +60,6 @@ def test_a_wrong_command_would_be_seen():
     ]
 
 
-def test_paths_of_tests_that_pages_run_are_there():
+def test_paths_of_tests_in_pages_exist():
     text = "".join(page.read_text() for page in PAGES)
     assert [place for place in PLACES.findall(text) if not (ROOT / shlex.split(place)[0]).exists()] == []

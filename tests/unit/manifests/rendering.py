@@ -1,4 +1,4 @@
-"""What helm and kustomize make of the manifests, and what of it must be equal."""
+"""Rendering by helm and kustomize, and a comparable form of both."""
 
 import json
 import re
@@ -26,7 +26,7 @@ Objects = list[dict[str, Any]]
 
 
 class _Strict(yaml.SafeLoader):
-    """Refuses an object that has a key twice."""
+    """Loader that rejects an object with a duplicate key."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -35,8 +35,8 @@ class _Strict(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-class Refused(Exception):
-    """helm did not render; the text is what it said."""
+class RenderError(Exception):
+    """helm failed to render; the text is its error."""
 
 
 def _need(program: str, target: str) -> None:
@@ -47,9 +47,9 @@ def _need(program: str, target: str) -> None:
 def helm(
     *values: str | Path, release: str = "crewyard", chart: Path = CHART, cluster: tuple[str, ...] = ()
 ) -> Objects:
-    """What the chart renders; a Path is a file of values, a text `name=value`. Raises Refused.
+    """Return the chart's objects; a Path is a values file, a text `name=value`. Raises RenderError.
 
-    `cluster` are versions of the API that whoever renders says a cluster has.
+    `cluster` are the API versions that the rendered-for cluster has.
     """
     _need("helm", "tools")
     argv = ["helm", "template", release, str(chart), "--namespace", NAMESPACE]
@@ -59,12 +59,12 @@ def helm(
         argv += ["--values", str(value)] if isinstance(value, Path) else ["--set-json", value]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     if done.returncode:
-        raise Refused(done.stderr)
+        raise RenderError(done.stderr)
     return [found for found in yaml.load_all(done.stdout, _Strict) if found]
 
 
 def kustomize(directory: Path) -> Objects:
-    """What `kubectl kustomize` renders."""
+    """Return the objects of `kubectl kustomize`."""
     _need("kubectl", "up")
     done = subprocess.run(
         ["kubectl", "kustomize", str(directory)], capture_output=True, text=True, timeout=120
@@ -74,16 +74,16 @@ def kustomize(directory: Path) -> Objects:
 
 
 def name(found: dict[str, Any]) -> str:
-    """`Kind namespace/name`."""
+    """Return `Kind namespace/name`."""
     metadata = found["metadata"]
     return f"{found['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
 
 
 def comparable(objects: Objects) -> dict[str, Any]:
-    """The objects by name without what only one of the two tools adds, which is:
+    """Return the objects by name without what only one of the two tools adds.
 
-    helm's labels, its annotations and the checksum by which pods follow the settings; kustomize's hash in the
-    ConfigMap's name, which is for the same; and how they fold long texts.
+    helm adds labels, annotations and the checksum that restarts pods after a change of settings; kustomize
+    adds a hash to the ConfigMap's name for the same purpose; they fold long texts differently.
     """
     text = re.sub(r'"crewyard-config-[a-z0-9]{10}"', '"crewyard-config"', json.dumps(objects))
     found = {}

@@ -1,4 +1,4 @@
-"""The chart: the same as the manifests for kustomize, and what its values promise."""
+"""The chart: equal to the kustomize manifests, and its values work."""
 
 import json
 import subprocess
@@ -13,13 +13,13 @@ from egress import ca_bundle
 from tests.unit.manifests import rendering
 
 ONLY_KUSTOMIZE = {"Namespace /crewyard-system"}
-"""`helm install --create-namespace` makes it: a release cannot hold the namespace it is in."""
+"""`helm install --create-namespace` creates it: a release cannot contain its own namespace."""
 ONLY_HELM = {"Secret crewyard-system/crewyard-tokens"}
-"""Who uses kustomize makes it by hand."""
+"""With kustomize the user creates it."""
 EVERYTHING = rendering.CHART / "ci" / "everything.yaml"
 RULES = "PrometheusRule"
 WHOLE = ("resources", "pods", "limits")
-"""Values that are given whole."""
+"""Values that are replaced as a whole."""
 REPLICAS = rendering.CHART / "values-replicas.yaml"
 
 
@@ -39,7 +39,7 @@ def test_helm_and_kustomize_install_the_same(directory, values):
         assert ours[name] == theirs[name], name
 
 
-def test_what_prometheus_is_given_is_the_same_too():
+def test_monitoring_objects_are_the_same():
     turned_on = ("monitoring.scrape=true", "monitoring.rules=true", "monitoring.dashboard=true")
     ours = rendering.comparable(rendering.helm(*turned_on))
     theirs = rendering.comparable(rendering.kustomize(rendering.ROOT / "manifests" / "monitoring"))
@@ -59,16 +59,16 @@ def test_alerts_link_to_the_documentation_where_it_is_served():
     served = links('docsUrl="https://docs.example.com/crewyard"')
     assert served[0] == "https://docs.example.com/crewyard/monitoring.html#crewyardapidown"
     assert len(served) > 30 and all(one.startswith(served[0].partition("#")[0]) for one in served)
-    with pytest.raises(rendering.Refused, match="docsUrl"):
+    with pytest.raises(rendering.RenderError, match="docsUrl"):
         links('docsUrl="https://docs.example.com/"')
 
 
-def test_an_api_of_another_release_does_not_stand_in_for_this_one():
+def test_alerts_ignore_other_releases():
     found = json.dumps(rendering.helm("monitoring.rules=true", release="second"))
     assert f'absent(up{{job=\\"second-crewyard-api\\",namespace=\\"{rendering.NAMESPACE}\\"}}' in found
 
 
-def test_an_image_without_tag_or_digest_is_that_of_the_chart():
+def test_the_default_image_is_the_charts_version():
     def images(*values):
         objects = {rendering.name(one): one for one in rendering.helm(*values)}
         config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
@@ -85,15 +85,15 @@ def test_an_image_without_tag_or_digest_is_that_of_the_chart():
 
 
 @pytest.mark.parametrize("kind", ["crewyard.dev/v1alpha1", "argoproj.io/v1alpha1"])
-def test_who_only_renders_draws_no_other_key_of_tokens(kind):
-    with pytest.raises(rendering.Refused, match=r"tokens\.existingSecret is empty"):
+def test_rendering_without_a_cluster_requires_an_existing_token_key(kind):
+    with pytest.raises(rendering.RenderError, match=r"tokens\.existingSecret is empty"):
         rendering.helm(cluster=(kind,))
     rendered = rendering.helm('tokens.existingSecret="crewyard-tokens"', cluster=(kind,))
     assert rendered == rendering.helm('tokens.existingSecret="crewyard-tokens"', cluster=(kind,))
     assert not [one for one in rendered if one["kind"] == "Secret"]
 
 
-def test_pods_follow_the_key_that_is_drawn():
+def test_pods_restart_with_a_new_token_key():
     def sums():
         pods = [one["spec"]["template"] for one in rendering.helm() if one["kind"] == "Deployment"]
         return {pod["metadata"]["annotations"]["checksum/secrets"] for pod in pods}
@@ -102,7 +102,7 @@ def test_pods_follow_the_key_that_is_drawn():
     assert len(first) == len(second) == 1 and first != second
 
 
-def test_a_cloud_knows_the_pods_by_their_service_account():
+def test_service_account_annotations_and_pod_labels():
     role = "arn:aws:iam::123456789012:role/crewyard"
     values = (
         f'api.serviceAccount.annotations={{"eks.amazonaws.com/role-arn": "{role}"}}',
@@ -117,11 +117,11 @@ def test_a_cloud_knows_the_pods_by_their_service_account():
     assert accounts["api"] == {"eks.amazonaws.com/role-arn": role}
     assert accounts["controller"] == {"example.com/owner": "platform"}
     api = objects["Deployment crewyard-system/crewyard-api"]["spec"]["template"]["metadata"]["labels"]
-    # What the Service selects by is the chart's.
+    # The labels that the Service selects cannot be overridden.
     assert api["azure.workload.identity/use"] == "true" and api["app.kubernetes.io/component"] == "api"
 
 
-def test_the_schemas_of_the_kinds_are_the_one_there_is():
+def test_the_crds_are_those_of_the_repository():
     found = {
         one["metadata"]["name"]: one for one in rendering.helm() if one["kind"] == "CustomResourceDefinition"
     }
@@ -133,7 +133,7 @@ def test_the_schemas_of_the_kinds_are_the_one_there_is():
         assert rendered["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
 
-def test_packed_it_renders_the_same_without_the_repository(tmp_path):
+def test_a_packaged_chart_renders_the_same(tmp_path):
     ours = rendering.helm('tokens.existingSecret="crewyard-tokens"')
     argv = ["helm", "package", str(rendering.CHART), "--destination", str(tmp_path)]
     subprocess.run(argv, check=True, capture_output=True, timeout=120)
@@ -141,7 +141,7 @@ def test_packed_it_renders_the_same_without_the_repository(tmp_path):
     assert rendering.helm('tokens.existingSecret="crewyard-tokens"', chart=packed) == ours
 
 
-def test_what_holds_data_is_kept_at_uninstall_and_nothing_else():
+def test_only_data_is_kept_at_uninstall():
     kept = {
         rendering.name(one)
         for one in rendering.helm()
@@ -154,7 +154,7 @@ def test_what_holds_data_is_kept_at_uninstall_and_nothing_else():
     }
 
 
-def test_a_release_of_another_name_shares_no_name_with_the_first():
+def test_releases_with_different_names_share_no_object():
     values = ("crds.install=false", 'crews.namespace="others"')
     other = {rendering.name(one) for one in rendering.helm(*values, release="second")}
     assert other & {rendering.name(one) for one in rendering.helm()} == set()
@@ -200,13 +200,13 @@ def test_a_release_of_another_name_shares_no_name_with_the_first():
     ],
 )  # fmt: skip
 def test_wrong_values_are_refused_by_name(values, words):
-    with pytest.raises(rendering.Refused) as refused:
+    with pytest.raises(rendering.RenderError) as refused:
         rendering.helm(*values)
     said = str(refused.value)
     assert all(word in said or word.lstrip("/").replace("/", ".") in said for word in words), said
 
 
-def test_every_value_is_described_and_has_its_default_in_one_place():
+def test_every_value_is_described_and_has_a_default():
     values = yaml.safe_load((rendering.CHART / "values.yaml").read_text())
     schema = json.loads((rendering.CHART / "values.schema.json").read_text())
     undescribed, unknown = [], []
@@ -228,13 +228,13 @@ def test_every_value_is_described_and_has_its_default_in_one_place():
     assert (undescribed, unknown) == ([], [])
 
 
-def test_everything_turned_on_says_it_in_the_right_places():
+def test_everything_enabled():
     objects = {rendering.name(one): one for one in rendering.helm(EVERYTHING)}
     api = objects["Deployment crewyard-system/crewyard-api"]["spec"]["template"]["spec"]
     environment = {entry["name"]: entry.get("value") for entry in api["containers"][0]["env"]}
     assert environment["HTTPS_PROXY"] == "http://proxy.example.com:3128"
     assert "$(KUBERNETES_SERVICE_HOST)" in environment["NO_PROXY"] and ".svc" in environment["NO_PROXY"]
-    assert environment["SSL_CERT_FILE"] == str(ca_bundle.FILE)
+    assert environment["SSL_CERT_FILE"] == str(ca_bundle.BUNDLE_PATH)
     assert api["containers"][0]["args"] == ["python3", "-m", "egress.ca_bundle", "python3", "-m", "api"]
     assert api["nodeSelector"] == {"pool": "services"}
     config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
@@ -250,8 +250,8 @@ def test_everything_turned_on_says_it_in_the_right_places():
     assert route["spec"]["rules"][0]["timeouts"] == {"request": "0s", "backendRequest": "0s"}
 
 
-def test_what_an_installation_says_takes_the_place_of_what_the_chart_says():
-    # Twice the same key is no YAML: kustomize, and what renders by it, refuses it.
+def test_values_override_the_charts_entries():
+    # A duplicate key is not valid YAML: kustomize and tools based on it reject it.
     values = (
         'settings={"CREWYARD_LOG_LEVEL": "warning", "CREWYARD_SEAL_AFTER": "60", "AWS_S3_FORCE": "on"}',
         'api.podAnnotations={"prometheus.io/scrape": "false", "example.com/owner": "platform"}',
@@ -273,12 +273,12 @@ def test_what_an_installation_says_takes_the_place_of_what_the_chart_says():
     assert labels["pod-security.kubernetes.io/warn"] == "baseline" and labels["team"] == "research"
 
 
-def test_the_settings_are_ones_that_the_service_takes():
+def test_the_service_accepts_the_settings():
     for values in ((), (EVERYTHING,), (REPLICAS,)):
         found = {rendering.name(one): one for one in rendering.helm(*values)}
         config = found["ConfigMap crewyard-system/crewyard-config"]["data"]
         whole = {**config, "CREWYARD_TOKEN_KEY": "k" * 32}
         taken = controller_settings(whole)
         assert taken.namespace == "crews"
-        assert bool(taken.way_out.proxies) == bool(taken.pods.plans) == (values == (EVERYTHING,))
+        assert bool(taken.egress.proxies) == bool(taken.placements.plans) == (values == (EVERYTHING,))
         api_settings({**whole, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"})

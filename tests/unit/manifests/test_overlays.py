@@ -1,4 +1,4 @@
-"""What `kubectl kustomize` makes of the overlays: right for Kubernetes, and for what the settings promise."""
+"""Overlays rendered by `kubectl kustomize`: valid objects, and settings that work."""
 
 import shutil
 import subprocess
@@ -29,13 +29,13 @@ def one(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_object_is_what_kubernetes_knows(name: str) -> None:
+def test_every_object_is_valid(name: str) -> None:
     for found in built(name):
         if not found["apiVersion"].startswith(("crewyard.dev", "apiextensions.k8s.io")):
             kubernetes_validate.validate(found, "1.36", strict=True)
 
 
-def test_replicas_share_all_they_keep_and_none_is_needed() -> None:
+def test_replicas_share_storage_and_tolerate_a_loss() -> None:
     objects = built("replicas")
     spec = one(objects, "Deployment", "crewyard-api")["spec"]
     assert spec["replicas"] == 2

@@ -1,6 +1,6 @@
-"""The table of the chart's values in docs/installation.md, out of values.yaml and its schema.
+"""Table of the chart's values in docs/installation.md, from values.yaml and its schema.
 
-`python tests/unit/manifests/values_page.py` writes it anew; a test holds the page against it.
+`python tests/unit/manifests/values_page.py` writes it; a test checks that the page is current.
 """
 
 import json
@@ -15,11 +15,11 @@ CHART = ROOT / "manifests" / "chart"
 PAGE = ROOT / "docs" / "installation.md"
 BEGIN, END = "<!-- values: made from manifests/chart/values.yaml -->\n", "<!-- end of values -->"
 WHOLE = ("limits", "pods", "resources")
-"""Values that are told as one."""
+"""Values with one row each, despite nested values."""
 
 
 def rows(schema: dict[str, Any], given: dict[str, Any], place: str = "") -> Iterator[tuple[str, str, str]]:
-    """Name, default and description of each value."""
+    """Yield name, default and description of each value."""
     for name, part in schema["properties"].items():
         if name == "global":
             continue
@@ -30,7 +30,7 @@ def rows(schema: dict[str, Any], given: dict[str, Any], place: str = "") -> Iter
 
 
 def table() -> str:
-    """The table as Markdown."""
+    """Return the table as Markdown."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     lines = ["| value | default | meaning |", "| --- | --- | --- |"]
@@ -41,7 +41,7 @@ def table() -> str:
 
 
 def in_page(page: str) -> tuple[str, str, str]:
-    """The page before the table, the table, and what comes after."""
+    """Return the page before the table, the table, and the rest."""
     before, _, rest = page.partition(BEGIN)
     found, _, after = rest.partition(END)
     return before, found, after

@@ -1,4 +1,4 @@
-"""Which cluster a command means, and what may run on it."""
+"""Choice of the cluster for a command, and the targets that each cluster allows."""
 
 import os
 import tempfile
@@ -23,7 +23,7 @@ def unable() -> bool:
 
 
 def never() -> bool:
-    raise AssertionError("Docker was asked")
+    raise AssertionError("Docker was called")
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ def never() -> bool:
     [
         (None, None, False, True, able, "kind"),
         (None, None, False, True, unable, "embedded"),
-        # Who has used the embedded node finds it again, without a question to Docker.
+        # An existing embedded node wins, without a call of Docker.
         (None, None, True, True, never, "embedded"),
         (None, "embedded", True, True, never, "embedded"),
-        # Only `up` looks for Docker: `env` is called by every shell.
+        # Only `up` checks Docker: every shell calls `env`.
         (None, None, False, False, never, "embedded"),
         (None, "kind", False, False, never, "kind"),
         (None, "current", True, False, never, "current"),
@@ -50,7 +50,7 @@ def test_the_choice(asked, noted, kept, starting, docker, cluster):
 
 @pytest.mark.parametrize("noted", choice.NAMES)
 @pytest.mark.parametrize("asked", choice.NAMES)
-def test_one_ground_a_state_directory(asked, noted):
+def test_one_dev_cluster_per_state_directory(asked, noted):
     if asked == noted:
         assert choice.decide(asked, noted, True, True, never) == noted
     else:
@@ -66,19 +66,19 @@ def test_the_variable(text, asked):
 
 
 @pytest.mark.parametrize("text", ["minikube", "Kind", "embedded,kind"])
-def test_a_wrong_value_is_answered_with_the_list(text):
+def test_a_wrong_value_lists_the_valid_ones(text):
     with pytest.raises(DevClusterError, match="embedded, kind, current"):
         choice.requested({"CREWYARD_CLUSTER": text})
 
 
 @pytest.mark.parametrize("target", ["test", "cluster", "campaign", "bench", "fuzz"])
-def test_what_does_harm_does_not_run_on_somebodys_cluster(target):
+def test_harmful_targets_do_not_run_on_a_shared_cluster(target):
     with pytest.raises(OperationRefused, match=f"make {target}") as refused:
         choice.check("current", target)
     assert refused.value.code == 2
 
 
-def test_what_runs_where():
+def test_targets_per_cluster():
     for target in ("demo", "e2e", "test", "cluster", "campaign", "bench", "fuzz"):
         choice.check("embedded", target)
     for target in ("demo", "e2e"):
@@ -88,7 +88,7 @@ def test_what_runs_where():
         choice.check("kind", "campaign")
 
 
-def test_the_note_is_kept_and_forgotten(tmp_path: Path):
+def test_the_choice_is_recorded_and_removed(tmp_path: Path):
     settings = Settings(tmp_path)
     assert choice.recorded(settings) is None
     choice.record(settings, "kind")
@@ -102,7 +102,7 @@ def test_the_note_is_kept_and_forgotten(tmp_path: Path):
     assert choice.has_embedded_data(settings)
 
 
-def test_a_target_is_judged_by_the_cluster_that_its_up_will_choose(tmp_path: Path, monkeypatch, capsys):
+def test_a_target_is_checked_against_the_cluster_that_up_will_choose(tmp_path: Path, monkeypatch, capsys):
     # A worker's own directory is too long a path for sockets.
     monkeypatch.setenv(
         "CREWYARD_STATE", str(Path(tempfile.gettempdir()) / f"cy-{tmp_path.name[-12:]}-{os.getpid()}")

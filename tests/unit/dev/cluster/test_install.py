@@ -1,4 +1,4 @@
-"""What is added to the overlay, when a rollout is done, and what will never get ready."""
+"""Additions to the overlay, completion of a rollout, and pods that never become ready."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_base_images_are_json() -> None:
     assert json.loads(install.config_values(IMAGE, IMAGES)["CREWYARD_BASE_IMAGES"]) == {"3.11": "b@sha256:3"}
 
 
-def test_config_maps_that_nothing_reads_are_left_over() -> None:
+def test_unreferenced_config_maps_are_unused() -> None:
     template = {"containers": [{"envFrom": [{"configMapRef": {"name": "crewyard-config-new"}}]}]}
     names = ["crewyard-config-old", "crewyard-config-new", "crewyard-config-ne", "kube-root-ca.crt"]
     deployments = [{"spec": {"template": template}}]
@@ -83,7 +83,7 @@ def pod(reason: str, restarts: int, **metadata: str) -> dict[str, Any]:
         ([{"metadata": {"name": "new"}}], False),
     ],
 )
-def test_pods_that_waiting_will_not_cure(pods: list[dict[str, Any]], lost: bool) -> None:
+def test_pods_that_will_not_become_ready(pods: list[dict[str, Any]], lost: bool) -> None:
     assert bool(failed_pods(pods)) is lost
 
 
@@ -99,7 +99,7 @@ def owned(name: str, owner: str, revision: str = "") -> dict[str, Any]:
     }
 
 
-def test_pods_of_an_older_revision_prove_nothing() -> None:
+def test_pods_of_an_older_revision_are_ignored() -> None:
     newest = deployment(observedGeneration=2)
     newest["metadata"] |= {"uid": "api", "annotations": {"deployment.kubernetes.io/revision": "2"}}
     sets = [owned("old", "api", "1"), owned("new", "api", "2"), owned("other", "elsewhere", "2")]
@@ -109,7 +109,7 @@ def test_pods_of_an_older_revision_prove_nothing() -> None:
     assert current_pods([newest], sets, pods) == []
 
 
-def test_the_admin_key_is_drawn_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+def test_the_admin_key_is_generated_once_and_private(tmp_path: Path) -> None:
     settings = Settings(tmp_path)
     text, fresh = credentials.admin_key(settings)
     assert fresh and api_keys.key_id_of(text)
@@ -141,7 +141,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_context_holds_what_runs_and_nothing_else(
+def test_the_context_contains_only_the_services_files(
     root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     target = tmp_path_factory.mktemp("context")
@@ -174,8 +174,8 @@ def test_the_build_pod_has_no_credential_and_few_capabilities() -> None:
     assert "--build-arg=BASE_IMAGE=b@sha256:3" in container["args"]
 
 
-class Cluster:
-    """What `dev` asks of a cluster, answered from a dictionary of lists."""
+class FakeKubeApi:
+    """Kubernetes API of `dev`, backed by a dictionary of lists."""
 
     def __init__(self, lists: dict[str, list[dict[str, Any]]], rival: bool = False) -> None:
         self.lists, self.rival, self.deleted = lists, rival, list[str]()
@@ -195,14 +195,14 @@ class Cluster:
         return ""
 
 
-def test_on_somebodys_cluster_only_marked_config_maps_are_swept() -> None:
+def test_on_a_shared_cluster_only_labelled_config_maps_are_deleted() -> None:
     mark = {"crewyard.dev/installed-by": "make-up"}
     maps = [
         {"metadata": {"name": "crewyard-config-old", "labels": {**mark, "app": "x"}}},
         {"metadata": {"name": "crewyard-config-theirs", "labels": {"app": "x"}}},
         {"metadata": {"name": "crewyard-config-plain"}},
     ]
-    cluster = Cluster({"configmaps": maps})
+    cluster = FakeKubeApi({"configmaps": maps})
     install.delete_unused_config_maps(cluster, mark)
     assert cluster.deleted == ["crewyard-config-old"]
     install.delete_unused_config_maps(cluster)
@@ -210,7 +210,7 @@ def test_on_somebodys_cluster_only_marked_config_maps_are_swept() -> None:
 
 
 @pytest.mark.parametrize("rival", [False, True])
-def test_who_comes_second_is_told_that_the_key_is_not_valid(rival: bool, tmp_path: Path, capsys: Any) -> None:
-    credentials.ensure(Settings(tmp_path), Cluster({}, rival), Progress())
+def test_a_key_that_lost_a_race_is_reported_as_not_valid(rival: bool, tmp_path: Path, capsys: Any) -> None:
+    credentials.ensure(Settings(tmp_path), FakeKubeApi({}, rival), Progress())
     said = capsys.readouterr()
     assert ("is not valid" in said.out + said.err) is rival

@@ -1,4 +1,4 @@
-"""A watch that breaks is told as such, wherever it breaks."""
+"""A lost connection of a watch is reported, at any position."""
 
 import http.client
 import socket
@@ -12,8 +12,8 @@ from dev.cluster.kube_client import HttpKubeApi, KubeApiError
 HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-class Broken(HttpKubeApi):
-    """Gives the answer that `sent` is, after which the connection ends."""
+class BrokenHttpKubeApi(HttpKubeApi):
+    """Returns `sent` as the response, then closes the connection."""
 
     def __init__(self, sent: bytes) -> None:
         self._sent = sent
@@ -32,7 +32,7 @@ class Broken(HttpKubeApi):
 
 
 def test_a_stream_that_ends() -> None:
-    assert list(Broken(HEAD + b"3\r\n{}\n\r\n0\r\n\r\n").lines("/", 1)) == [b"{}\n"]
+    assert list(BrokenHttpKubeApi(HEAD + b"3\r\n{}\n\r\n0\r\n\r\n").lines("/", 1)) == [b"{}\n"]
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_stream_that_ends() -> None:
 )
 def test_a_stream_that_breaks(rest: bytes) -> None:
     with pytest.raises(KubeApiError, match="lost"):
-        list(Broken(HEAD + rest).lines("/", 1))
+        list(BrokenHttpKubeApi(HEAD + rest).lines("/", 1))

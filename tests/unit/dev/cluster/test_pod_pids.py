@@ -1,4 +1,4 @@
-"""The limit of processes that each kubelet says it has."""
+"""Per-pod process limits in the kubelets' configuration."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from dev.settings import Settings
         ({}, None),
     ],
 )
-def test_a_limit_is_one_that_stops_somebody(answer, expected):
+def test_only_effective_limits_count(answer, expected):
     assert pod_pids.parse_configz(answer) == expected
 
 
@@ -28,6 +28,6 @@ def test_nodes_without_one_are_named():
     assert said is not None and "b, c has no podPidsLimit" in said
 
 
-def test_the_ground_has_one(tmp_path):
+def test_the_dev_cluster_has_a_limit(tmp_path):
     answer = {"kubeletconfig": kubelet.configuration(Settings(tmp_path))}
     assert pod_pids.problem({"crewyard": pod_pids.parse_configz(answer)}) is None

@@ -1,4 +1,4 @@
-"""The processes' configuration: addresses that only this machine reaches, paths below the state directory."""
+"""Process configuration: local addresses only, all paths below the state directory."""
 
 import json
 import re
@@ -50,7 +50,7 @@ def test_files_are_written_only_below_the_state_directory(program: ProcessSpec) 
     assert all(path.is_relative_to(SETTINGS.state) for path in program.files)
 
 
-def test_containerds_file_is_toml_with_everything_of_our_own() -> None:
+def test_containerd_has_separate_directories() -> None:
     file = tomllib.loads(containerd.configuration(SETTINGS, PAUSE))
     cri = file["plugins"]["io.containerd.grpc.v1.cri"]
     assert cri["sandbox_image"] == PAUSE
@@ -70,7 +70,7 @@ def test_containerd_finds_the_registry_by_its_one_name() -> None:
     assert "HOME" not in program.environment
 
 
-def test_pods_get_the_packet_size_of_the_way_out() -> None:
+def test_pods_get_the_mtu_of_the_default_route() -> None:
     assert json.loads(containerd.network(SETTINGS, 1460))["plugins"][0]["mtu"] == 1460
 
 

@@ -1,4 +1,4 @@
-"""Kernel settings, routes, mounts and cgroups: what is changed and what is taken back."""
+"""Kernel settings, routes, mounts and cgroups: changes and their removal."""
 
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,13 @@ def test_settings_are_read_and_written_as_files(tmp_path: Path) -> None:
         ({"dst": "10.0.0.0/8", "dev": "tun0"}, None),
     ],
 )
-def test_networks_of_others_within_ours_are_a_conflict(route: dict[str, Any], expected: str | None) -> None:
+def test_foreign_networks_within_the_clusters_are_a_conflict(
+    route: dict[str, Any], expected: str | None
+) -> None:
     assert bridge.conflict([route]) == expected
 
 
-def test_the_ways_of_a_route_are_all_looked_at() -> None:
+def test_all_next_hops_of_a_route_are_considered() -> None:
     several = {"dst": "default", "nexthops": [{"dev": "eth1"}, {"dev": "eth0"}]}
     assert bridge.devices([several, {"dst": "default", "dev": "eth1"}]) == ["eth0", "eth1"]
     assert bridge.devices([{"type": "unreachable", "dst": "default"}]) == []

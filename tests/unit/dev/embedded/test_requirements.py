@@ -1,4 +1,4 @@
-"""One message names all that a machine lacks."""
+"""One message lists everything that a machine lacks."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def test_a_good_machine_has_no_message() -> None:
     assert message(MachineFacts(debian=True, root=True, go=(2, 0), architecture="aarch64")) is None
 
 
-def test_everything_missing_is_named_at_once() -> None:
+def test_everything_missing_is_named_together() -> None:
     text = message(MachineFacts(debian=False, root=False, go=None, architecture="riscv64"))
     assert text is not None
     for word in ("Debian", "root", "Go 1.26", "riscv64"):

@@ -1,4 +1,4 @@
-"""The image takes Debian's own sources of the host, and nobody else's."""
+"""The image uses the host's Debian sources and no others."""
 
 from pathlib import Path
 
@@ -71,13 +71,13 @@ def test_sources_are_collected_from_all_files_once(tmp_path: Path) -> None:
     )
 
 
-def test_without_a_source_the_message_says_where_it_looked(tmp_path: Path) -> None:
+def test_without_a_source_the_error_names_the_directory(tmp_path: Path) -> None:
     (tmp_path / "os-release").write_text("VERSION_CODENAME=bookworm\n")
     with pytest.raises(DevClusterError, match="bookworm main"):
         base_image.sources(tmp_path)
 
 
-def test_what_the_host_sets_for_pip_is_passed_on_and_nothing_else() -> None:
+def test_only_pip_settings_of_the_host_are_passed_on() -> None:
     config = base_image.config(
         {"PIP_INDEX_URL": "https://i.example.org/simple", "PIP_FIND_LINKS": "/x", "SECRET": "s"}
     )

@@ -1,4 +1,4 @@
-"""Images are made from content: the same content gives the same digest."""
+"""Images are built from content: the same content gives the same digest."""
 
 import json
 import tarfile
@@ -69,7 +69,7 @@ def test_a_key_changes_with_every_part_and_their_borders(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("before", ["first"])
-def test_no_images_are_noted_before_the_first_up(tmp_path: Path, before: str) -> None:
+def test_no_images_are_recorded_before_the_first_up(tmp_path: Path, before: str) -> None:
     from dev.errors import DevClusterError
     from dev.settings import Settings
 

@@ -1,4 +1,4 @@
-"""Which Services have names, and that they lose them again."""
+"""Host names of Services, and their removal."""
 
 from typing import Any
 
@@ -25,11 +25,11 @@ def test_every_address_of_a_service_has_its_full_name() -> None:
     ]
 
 
-def test_headless_and_unassigned_services_have_none() -> None:
+def test_headless_and_unassigned_services_have_no_name() -> None:
     assert service_hosts([service("h", "None"), service("e"), {"metadata": {}, "spec": None}]) == ""
 
 
-def test_an_address_that_is_none_is_refused() -> None:
+def test_an_invalid_address_is_an_error() -> None:
     with pytest.raises(ValueError, match="evil"):
         service_hosts([service("x", "10.0.0.1 evil")])
 

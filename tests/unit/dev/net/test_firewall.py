@@ -1,4 +1,4 @@
-"""Only our chains and the rules that lead to them are removed."""
+"""Removal of the dev cluster's chains and of the rules that jump to them."""
 
 from dev.net import firewall
 from dev.net.firewall import removal_commands
@@ -17,7 +17,7 @@ NAT = """-P PREROUTING ACCEPT
 """.splitlines()
 
 
-def test_rules_of_others_that_lead_to_us_are_deleted_one_by_one() -> None:
+def test_jumps_to_our_chains_are_deleted_one_by_one() -> None:
     jumps, _ = removal_commands(NAT)
     assert jumps == [
         [
@@ -39,7 +39,7 @@ def test_only_our_chains_are_dropped() -> None:
     assert chains == ["CREWYARD-MASQUERADE", "KUBE-SERVICES", "KUBE-SVC-ABC"]
 
 
-def test_a_foreign_table_is_left_alone() -> None:
+def test_a_foreign_table_stays_unchanged() -> None:
     assert removal_commands(
         ["-P INPUT ACCEPT", "-N DOCKER", "-A INPUT -j DOCKER", '-A INPUT -m comment --comment "KUBE-X -j"']
     ) == (
@@ -48,5 +48,5 @@ def test_a_foreign_table_is_left_alone() -> None:
     )
 
 
-def test_a_machine_without_the_program_has_no_rule_of_ours() -> None:
+def test_without_iptables_there_are_no_rules() -> None:
     assert firewall._rules("no-such-program-anywhere", "nat") == []

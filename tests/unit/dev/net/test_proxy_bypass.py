@@ -1,4 +1,4 @@
-"""A web proxy of the machine is not asked for the cluster."""
+"""NO_PROXY covers the cluster."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def test_without_a_proxy_nothing_is_set() -> None:
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "HTTPS_PROXY", "all_proxy"])
-def test_what_was_excepted_stays_so_and_the_cluster_is_added_once(name: str) -> None:
+def test_existing_exceptions_stay_and_the_cluster_is_added_once(name: str) -> None:
     first = proxy_bypass.variables(
         {name: "http://proxy.example.org:3128", "no_proxy": "intranet, .example.org"}
     )
@@ -23,7 +23,7 @@ def test_what_was_excepted_stays_so_and_the_cluster_is_added_once(name: str) -> 
     assert proxy_bypass.variables({name: "x", **first}) == first
 
 
-def test_the_base_image_gets_it_with_the_proxy() -> None:
+def test_the_base_image_gets_no_proxy_with_the_proxy() -> None:
     given = {"HTTPS_PROXY": "http://proxy.example.org:3128"}
     image = base_image.config({**given, **proxy_bypass.variables(given)})
     assert any(str(entry).startswith("NO_PROXY=127.0.0.1,") for entry in image["Env"])  # type: ignore[attr-defined]

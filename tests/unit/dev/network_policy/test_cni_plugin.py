@@ -1,4 +1,4 @@
-"""The network plugin as the container runtime calls it: it lets a pod go on only with the enforcer's word."""
+"""The CNI plugin as the container runtime calls it: a pod starts only with the enforcer's confirmation."""
 
 import json
 import socket
@@ -59,7 +59,7 @@ def answering(path: Path, answer: bytes, heard: list[Any]) -> threading.Thread:
     return thread
 
 
-def test_a_pod_goes_on_when_its_rules_hold(plugin, tmp_path):
+def test_a_pod_starts_when_its_rules_are_applied(plugin, tmp_path):
     heard: list[Any] = []
     answering(tmp_path / "sock", b'{"problem": null}\n', heard)
     assert called(plugin, "ADD", tmp_path / "sock") == (0, BEFORE)
@@ -72,20 +72,20 @@ def test_a_pod_goes_on_when_its_rules_hold(plugin, tmp_path):
 
 
 @pytest.mark.parametrize("answer", [b'{"problem": "no rules"}\n', b'{"prob', b"", b"no JSON\n"])
-def test_it_waits_for_another_try_without_that_word(plugin, tmp_path, answer):
+def test_without_confirmation_the_runtime_retries(plugin, tmp_path, answer):
     answering(tmp_path / "sock", answer, [])
     code, said = called(plugin, "ADD", tmp_path / "sock")
     assert (code, said["code"]) == (1, 11)
     assert said["msg"].startswith("crewyard network policy enforcer: ")
 
 
-def test_nobody_starts_while_the_enforcer_is_away_and_everybody_ends(plugin, tmp_path):
+def test_without_the_enforcer_no_pod_starts_and_all_can_end(plugin, tmp_path):
     code, said = called(plugin, "ADD", tmp_path / "none")
     assert (code, said["code"]) == (1, 11)
     assert called(plugin, "DEL", tmp_path / "none") == (0, None)
 
 
-def test_it_says_which_versions_it_speaks(plugin, tmp_path):
+def test_supported_versions(plugin, tmp_path):
     code, said = called(plugin, "VERSION", tmp_path / "none")
     assert code == 0 and "0.4.0" in said["supportedVersions"]
     assert plugin.read_text().splitlines()[0] == f"#!{sys.executable} -IS"

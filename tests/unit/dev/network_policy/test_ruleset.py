@@ -1,4 +1,4 @@
-"""From policies to rules: selectors, what cannot be expressed, and the text that is applied."""
+"""Policies to rules: selectors, unsupported policies, and the text for nft."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def item(name: str = "one", **spec: Any) -> dict[str, Any]:
         ({"podSelector": {"matchExpressions": [{"key": "a", "operator": "Lt", "values": ["1"]}]}}, "Lt"),
     ],
 )
-def test_what_cannot_be_expressed_is_said_and_closed(spec, said):
+def test_an_unsupported_policy_is_reported_and_blocks(spec, said):
     with pytest.raises(UnsupportedPolicy, match=re.escape(said)):
         parse(item(**spec))
     instead = deny_all(item(**spec))
@@ -63,7 +63,7 @@ def test_what_cannot_be_expressed_is_said_and_closed(spec, said):
     assert selector.matches(instead.pods, {})
 
 
-def test_directions_are_those_that_kubernetes_takes():
+def test_directions_default_as_in_kubernetes():
     assert parse(item()).ingress == () and parse(item()).egress is None
     assert parse(item(egress=[{}])).egress is not None
     only = parse(item(policyTypes=["Egress"]))
@@ -81,7 +81,7 @@ def rules(pods: list[ruleset.AddressedPod], *policies: NetworkPolicy) -> str:
 
 
 def chain_of(text: str, direction: str, address: str) -> list[str] | None:
-    """The lines that decide about a pod in a direction; None where none do."""
+    """Return the chain of a pod in a direction; None if there is none."""
     body = re.search(rf"map {direction} {{\n.*?\n  }}", text, re.DOTALL)
     assert body
     found = re.search(rf"{re.escape(address)} : jump (\w+)", body[0])
@@ -98,7 +98,7 @@ def test_pods_without_a_policy_are_known_and_open():
     assert chain_of(text, "out", "10.213.0.9") is None
 
 
-def test_policies_add_up_and_a_chain_serves_all_that_have_the_same():
+def test_policies_add_up_and_pods_with_the_same_share_a_chain():
     shut = parse(item("shut", policyTypes=["Egress", "Ingress"]))
     door = parse(
         item(
@@ -151,7 +151,7 @@ def test_policies_add_up_and_a_chain_serves_all_that_have_the_same():
 
 
 @given(st.lists(st.tuples(st.integers(2, 250), st.sampled_from("ab"), st.booleans()), max_size=12))
-def test_every_isolated_pods_chain_ends_closed(drawn):
+def test_every_chain_of_an_isolated_pod_ends_with_drop(drawn):
     shut = parse(item("shut", podSelector={"matchLabels": {"kind": "a"}}, policyTypes=["Ingress", "Egress"]))
     pods = [pod(f"10.213.0.{last}", "crews" if ours else "other", kind=kind) for last, kind, ours in drawn]
     text = rules(list({one.address: one for one in pods}.values()), shut)
@@ -161,7 +161,7 @@ def test_every_isolated_pods_chain_ends_closed(drawn):
             assert chain_of(text, direction, one.address) == (["drop"] if isolated else None)
 
 
-def test_addresses_outlive_the_process_and_go_with_their_sandbox(tmp_path: Path):
+def test_addresses_survive_a_restart_and_are_released_with_their_sandbox(tmp_path: Path):
     first = Addresses(tmp_path)
     owner = AddressOwner("crews", "run-a", "uid-a", "sandbox-1")
     first.assign("10.213.0.2", owner)
@@ -174,7 +174,7 @@ def test_addresses_outlive_the_process_and_go_with_their_sandbox(tmp_path: Path)
     assert again.release("sandbox-2") and Addresses(tmp_path).owners() == {}
 
 
-def test_a_pod_on_the_hosts_network_or_ended_has_no_address_of_its_own():
+def test_a_host_network_or_ended_pod_has_no_address():
     whole = {
         "metadata": {"namespace": "crews", "name": "a", "labels": {"a": "1"}},
         "spec": {},

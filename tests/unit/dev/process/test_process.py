@@ -1,4 +1,4 @@
-"""A process is known by its id and its start, and ended within a bound."""
+"""A process is identified by pid and start time, and ended within a deadline."""
 
 import subprocess
 import sys
@@ -43,7 +43,7 @@ def test_a_record_of_an_earlier_process_with_the_same_id_is_stale(
 
 
 @pytest.mark.parametrize("text", ["", "12", "{}", '{"pid": "x"}', "\x00", '{"pid": 1, "started": 2}'])
-def test_a_broken_pid_file_is_as_none(tmp_path: Path, text: str) -> None:
+def test_a_broken_pid_file_counts_as_absent(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.pid").write_text(text)
     assert process.read(tmp_path / "x.pid") is None
 
@@ -57,7 +57,7 @@ def test_a_zombie_is_not_alive() -> None:
     child.wait()
 
 
-def test_stop_ends_a_process_that_listens(sleeper: subprocess.Popen[bytes]) -> None:
+def test_stop_ends_a_process_by_sigterm(sleeper: subprocess.Popen[bytes]) -> None:
     assert process.stop(identity(sleeper), grace=60)
     assert sleeper.wait(timeout=60) == -15
 

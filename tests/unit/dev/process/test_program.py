@@ -1,4 +1,4 @@
-"""Programs are started, found running, restarted after a change, and stopped."""
+"""Processes are started, detected, restarted after a change, and stopped."""
 
 import dataclasses
 import time
@@ -27,7 +27,7 @@ def nap(*arguments: str, **fields: object) -> ProcessSpec:
     return ProcessSpec(name="nap", argv=("/usr/bin/sleep", *arguments), probe=None, **fields)  # type: ignore[arg-type]
 
 
-def test_a_running_program_is_left_alone(settings: Settings) -> None:
+def test_a_running_program_is_not_restarted(settings: Settings) -> None:
     assert program.start(settings, nap("60"))
     first = program.running(settings, "nap")
     assert not program.start(settings, nap("60"))
@@ -73,10 +73,10 @@ def test_a_program_that_ends_is_reported_with_its_last_lines(settings: Settings)
 
 
 @pytest.mark.parametrize("looked", [0.0, 0.3])
-def test_a_program_whose_neighbour_is_not_ready_yet_is_started_again(
+def test_a_program_that_exits_before_it_is_ready_is_restarted(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked: float
 ) -> None:
-    """Also where it has ended before anybody looks at it."""
+    """Also if it has exited before its first check."""
     identity_of = process.identity_of
     monkeypatch.setattr(process, "identity_of", lambda pid: time.sleep(looked) or identity_of(pid))
     monkeypatch.setattr(program, "_RESTART_DELAY_SECONDS", 0.05)
@@ -103,12 +103,12 @@ def test_a_program_whose_neighbour_is_not_ready_yet_is_started_again(
     assert starts.read_text().count("1") == 2
 
 
-def test_a_program_that_never_answers_is_waited_for_only_so_long(settings: Settings) -> None:
+def test_a_program_that_is_never_ready_times_out(settings: Settings) -> None:
     mute = dataclasses.replace(nap("60"), probe=TcpProbe("127.0.0.1", 1), startup_seconds=0.1)
     program.start(settings, mute)
     with pytest.raises(DevClusterError, match="was not ready"):
         program.wait_ready(settings, mute)
 
 
-def test_stopping_what_does_not_run_is_no_error(settings: Settings) -> None:
+def test_stopping_a_stopped_program_succeeds(settings: Settings) -> None:
     assert program.stop(settings, "nap")

@@ -1,4 +1,4 @@
-"""Who may do what in the ground's registry, and tokens as it reads them."""
+"""Authorization in the dev cluster's registry, and its tokens."""
 
 import base64
 import json
@@ -52,13 +52,13 @@ def test_scopes_are_read_as_clients_write_them(
         ("crews", "crewyard/service", "pull"),
     ],
 )
-def test_a_name_opens_what_lies_below_it(user: str, repository: str, actions: str) -> None:
+def test_a_user_may_push_below_its_name(user: str, repository: str, actions: str) -> None:
     asked = RegistryScope("repository", repository, ("pull", "push", "delete", "*"))
     assert [one.actions for one in granted([asked], user)] == [tuple(actions.split())]
 
 
 @given(st.text(), st.text(max_size=30))
-def test_nobody_is_given_anything_but_pulling(scope: str, name: str) -> None:
+def test_anonymous_clients_may_only_pull(scope: str, name: str) -> None:
     asked = [
         *parse_scopes([scope]),
         RegistryScope("repository", name, ("push", "delete")),
@@ -67,7 +67,7 @@ def test_nobody_is_given_anything_but_pulling(scope: str, name: str) -> None:
     assert all(one.actions == ("pull",) for one in granted(asked, ""))
 
 
-def test_a_password_is_good_for_one_name() -> None:
+def test_a_password_is_valid_for_one_name() -> None:
     assert password_matches(KEY, "crews/tides", password(KEY, "crews/tides"))
     for user, shown in (
         ("crews/moon", password(KEY, "crews/tides")),
@@ -82,7 +82,7 @@ def test_a_password_is_good_for_one_name() -> None:
         assert not password_matches(KEY, user, shown), user
 
 
-def test_the_key_is_drawn_once_and_read_by_its_owner_only(tmp_path: Path) -> None:
+def test_the_key_is_generated_once_and_private(tmp_path: Path) -> None:
     settings = Settings(tmp_path)
     drawn = access.key(settings)
     assert len(drawn) == 64 and access.key(settings) == drawn
@@ -101,7 +101,7 @@ def signer(tmp_path_factory: pytest.TempPathFactory) -> tuple[signing.TokenSigne
     return made, signing.certificate_file(settings)
 
 
-def test_a_token_is_one_for_others_too(signer: tuple[signing.TokenSigner, Path]) -> None:
+def test_a_token_is_valid_for_other_implementations(signer: tuple[signing.TokenSigner, Path]) -> None:
     made, certificate = signer
     now = [1_000_000.0]
     issuer = TokenIssuer(KEY, made, lambda: now[0])
@@ -126,7 +126,7 @@ def test_a_token_is_one_for_others_too(signer: tuple[signing.TokenSigner, Path])
     assert [len(group) for group in groups] == [4] * 12
 
 
-def test_a_token_is_given_again_while_it_is_young(signer: tuple[signing.TokenSigner, Path]) -> None:
+def test_a_recent_token_is_reused(signer: tuple[signing.TokenSigner, Path]) -> None:
     now = [1_000_000.0]
     issuer = TokenIssuer(KEY, signer[0], lambda: now[0])
     first = issuer.token("crews", (PUSH,))
@@ -149,13 +149,13 @@ def test_a_token_is_given_again_while_it_is_young(signer: tuple[signing.TokenSig
         ("Basic /w==", None),
     ],
 )
-def test_who_asks_is_known_by_the_password(
+def test_authentication_by_password(
     signer: tuple[signing.TokenSigner, Path], header: str, user: str | None
 ) -> None:
     assert TokenIssuer(KEY, signer[0]).authenticate(header) == user
 
 
-def test_where_tokens_are_asked_for() -> None:
+def test_the_token_url_of_a_challenge() -> None:
     challenge = (
         'Bearer realm="http://10.0.0.1:5001/token",service="s",scope="repository:a/b:pull,push",error="x"'
     )
