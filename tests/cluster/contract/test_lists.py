@@ -2,12 +2,12 @@
 
 import pytest
 
-from controller.run.admission import LIVE
+from controller.run.admission import LIVE_POD_FIELDS
 from crds import kinds
-from kube.client import Kube
+from kube.client import KubeClient
 
 
-async def pods(kube: Kube, **labels: str) -> None:
+async def pods(kube: KubeClient, **labels: str) -> None:
     for number in range(5):
         body = {
             "metadata": {"name": f"{labels['of']}-{number}", "labels": labels},
@@ -25,8 +25,8 @@ async def test_names_are_those_of_the_whole_list(kube, monkeypatch, page):
     await pods(kube, of="one")
     await pods(kube, of="two")
     for labels in ("", "of=one", "of=none"):
-        whole = await kube.list(kinds.POD, labels, LIVE)
-        assert await kube.names(kinds.POD, labels, LIVE) == {one["metadata"]["name"] for one in whole.items}
+        whole = await kube.list(kinds.POD, labels, LIVE_POD_FIELDS)
+        assert await kube.names(kinds.POD, labels, LIVE_POD_FIELDS) == {one["metadata"]["name"] for one in whole.items}
     assert len(await kube.names(kinds.POD, "of=two")) == 5
     assert await kube.names(kinds.POD, "", "status.phase=Succeeded") == frozenset()
 

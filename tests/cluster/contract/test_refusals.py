@@ -73,8 +73,8 @@ async def test_a_deployment_is_immutable_but_for_its_activation_which_only_grows
     ):
         await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": change}), "create a new one instead")
     await kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": 2}})
-    await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": 1}}), "only grows")
-    await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": None}}), "only grows")
+    await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": 1}}), "must not decrease")
+    await refused(kube.patch(DEPLOYMENT, "dep-a", {"spec": {"activation": None}}), "must not decrease")
 
 
 async def test_a_failed_deployment_stays_failed_and_an_image_is_written_once(kube):
@@ -89,7 +89,7 @@ async def test_a_failed_deployment_stays_failed_and_an_image_is_written_once(kub
     await kube.create(DEPLOYMENT, {"metadata": {"name": "dep-b"}, "spec": {"project": "p", "source": SOURCE}})
     await kube.patch(DEPLOYMENT, "dep-b", {"status": {"phase": "Failed"}}, "status")
     for status in ({"phase": "Active"}, {"order": 9}, None):
-        await refused(kube.patch(DEPLOYMENT, "dep-b", {"status": status}, "status"), "stays so")
+        await refused(kube.patch(DEPLOYMENT, "dep-b", {"status": status}, "status"), "which is final")
 
 
 async def test_a_run_waits_for_the_controller_from_its_first_moment(kube):
@@ -107,10 +107,10 @@ async def test_a_runs_spec_is_immutable_but_for_the_deployment_once_and_cancel_o
     for change in ({"project": "q"}, {"input": {"a": None}}, {"timeout": "2m"}, {"entrypoint": "a:b"}):
         await refused(kube.patch(RUN, "run-a", {"spec": change}), "is immutable; create a new Run")
     await kube.patch(RUN, "run-a", {"spec": {"deployment": "dep-a"}})
-    await refused(kube.patch(RUN, "run-a", {"spec": {"deployment": "dep-b"}}), "filled in once")
+    await refused(kube.patch(RUN, "run-a", {"spec": {"deployment": "dep-b"}}), "set once")
     await kube.patch(RUN, "run-a", {"spec": {"cancel": True}})
     for back in (False, None):
-        await refused(kube.patch(RUN, "run-a", {"spec": {"cancel": back}}), "not taken back")
+        await refused(kube.patch(RUN, "run-a", {"spec": {"cancel": back}}), "cannot be undone")
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed", "Canceled"])
