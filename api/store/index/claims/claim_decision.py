@@ -45,6 +45,18 @@ class ClaimWait:
 
 
 @dataclass(frozen=True)
+class Claimable:
+    """The run is free and its project has a free slot: the columns of its row that a grant needs."""
+
+    project: str
+    deployment: str | None
+    status: str
+    input: Mapping[str, Any]
+    entrypoint: str | None
+    timeout: str | None
+
+
+@dataclass(frozen=True)
 class ClaimUnknown:
     """The index does not know the run, or its uid, yet: the caller reads the object."""
 

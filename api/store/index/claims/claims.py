@@ -11,9 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from api.store.index.claims.claim_decision import (
     NO_INPUT,
+    Claimable,
     ClaimDenied,
     ClaimGranted,
     ClaimRequest,
@@ -38,6 +40,7 @@ __all__ = [
     "ClaimRow",
     "ClaimUnknown",
     "ClaimWait",
+    "Claimable",
     "Claims",
 ]
 
@@ -55,6 +58,8 @@ _RUN = select(
     runs.c.hidden,
     runs.c.withdrawn,
     runs.c.input,
+    runs.c.entrypoint,
+    runs.c.timeout,
 ).where(runs.c.namespace == bindparam("namespace"), runs.c.name == bindparam("run"))
 _HOLDS = (
     select(claims.c.run)
@@ -98,39 +103,33 @@ class Claims:
         self.failed_writes = 0
         """Claims whose objects rejected the write permanently, since the start."""
 
-    async def claim(
+    async def peek(
+        self, run: str, request: ClaimRequest, plans: Plans | None = None
+    ) -> ClaimGranted | ClaimDenied | ClaimWait | ClaimUnknown | Claimable:
+        """Return an earlier decision, ClaimWait without a free slot, or Claimable. Writes nothing.
+
+        Raises StoreUnavailable.
+        """
+        async with self._database.brief_read() as connection:
+            return await self._decide(connection, run, request, plans)
+
+    async def grant(
         self,
         run: str,
         request: ClaimRequest,
-        response: Mapping[str, Any] | None,
+        response: Mapping[str, Any],
         now: datetime,
         plans: Plans | None = None,
     ) -> ClaimGranted | ClaimDenied | ClaimWait | ClaimUnknown:
-        """Grant the run to the pod, once. Without a `response`, only return an earlier decision: ClaimWait if
-        the project has no free slot, ClaimUnknown if the run could be granted.
+        """Grant the run to the pod, once, with the `response` for the pod.
 
         `plans` are the installation's: slots are counted in the granting transaction, so claimed runs never
         exceed the plan; None disables the limit. Raises StoreUnavailable; nothing is granted then.
         """
-        here = {"namespace": self._namespace, "run": run}
-        # Only a first claim needs the writing connection; everything else only reads.
-        brief = self._database.brief_read if response is None else self._database.brief_write
-        async with brief() as connection:
-            row = (await connection.execute(_RUN, here)).one_or_none()
-            claim = (await connection.execute(_CLAIM, here)).one_or_none()
-            decision = decide(row, claim, request)
-            if decision == "same" and claim is not None and row is not None:
-                return ClaimGranted(claim.answer, row.input, claim.granted_at, first=False)
-            if decision == "unknown" or row is None:
-                return ClaimUnknown()
-            if decision == NO_INPUT:
-                return ClaimDenied(no_input(self._max_input_bytes), unclaimable=True)
-            if decision != "grant":
-                return ClaimDenied(decision)
-            if plans and not await free_slots(connection, self._namespace, row.project, plans):
-                return ClaimWait()
-            if response is None:
-                return ClaimUnknown()
+        async with self._database.brief_write() as connection:
+            decision = await self._decide(connection, run, request, plans)
+            if not isinstance(decision, Claimable):
+                return decision
             await connection.execute(
                 claims.insert().values(
                     namespace=self._namespace,
@@ -150,11 +149,30 @@ class Claims:
                 .values(started_at=now, status=RUNNING)
             )
             # Readers see the run as running from here on; its object follows a little later.
-            before = CountKey(row.project, row.deployment, row.status)
+            before = CountKey(decision.project, decision.deployment, decision.status)
             await counts.move(connection, self._namespace, before, replace(before, status=RUNNING))
-            granted = ClaimGranted(response, row.input, now, first=True)
+            granted = ClaimGranted(response, decision.input, now, first=True)
         self.waiting.set()
         return granted
+
+    async def _decide(
+        self, connection: AsyncConnection, run: str, request: ClaimRequest, plans: Plans | None
+    ) -> ClaimGranted | ClaimDenied | ClaimWait | ClaimUnknown | Claimable:
+        here = {"namespace": self._namespace, "run": run}
+        row = (await connection.execute(_RUN, here)).one_or_none()
+        claim = (await connection.execute(_CLAIM, here)).one_or_none()
+        decision = decide(row, claim, request)
+        if decision == "same" and claim is not None and row is not None:
+            return ClaimGranted(claim.answer, row.input, claim.granted_at, first=False)
+        if decision == "unknown" or row is None:
+            return ClaimUnknown()
+        if decision == NO_INPUT:
+            return ClaimDenied(no_input(self._max_input_bytes), unclaimable=True)
+        if decision != "grant":
+            return ClaimDenied(decision)
+        if plans and not await free_slots(connection, self._namespace, row.project, plans):
+            return ClaimWait()
+        return Claimable(row.project, row.deployment, row.status, row.input, row.entrypoint, row.timeout)
 
     async def holds(self, run: str, pod_uid: str, nonce: str) -> bool:
         """Return whether this pod holds the run and the run has not ended."""

@@ -32,6 +32,8 @@ _USED_SLOTS = (
         claims.c.result.is_(None),
     )
 )
+_SLOTS = select(_SPEC.scalar_subquery().label("spec"), _USED_SLOTS.scalar_subquery().label("used"))
+"""The project's spec (None if it is unknown) and its used slots."""
 
 
 class RunSlots:
@@ -73,9 +75,9 @@ class RunSlots:
 async def free_slots(connection: AsyncConnection, namespace: str, project: str, plans: Plans) -> int:
     """Return the free slots of a project, as of this transaction."""
     here = {"namespace": namespace, "project": project}
-    plan = ((await connection.execute(_SPEC, here)).scalar_one_or_none() or {}).get("plan") or "free"
-    used = int((await connection.execute(_USED_SLOTS, here)).scalar_one())
-    return max(0, plans.of(str(plan)).concurrent_runs - used)
+    row = (await connection.execute(_SLOTS, here)).one()
+    plan = (row.spec or {}).get("plan") or "free"
+    return max(0, plans.of(str(plan)).concurrent_runs - int(row.used))
 
 
 def _pending(namespace: str, project: str) -> tuple[ColumnElement[Any], ...]:

@@ -10,8 +10,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import JSON, ColumnElement, Update, and_, bindparam, select, update
+from sqlalchemy import JSON, ColumnElement, Update, and_, bindparam, exists, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from api.store.index.deletion.delete_project import is_removed
 from api.store.index.deletion.tombstones import has_tombstone
@@ -21,7 +22,7 @@ from api.store.index.runs.runs import ENDED, LIVE
 from api.store.logs.event_logs import EventLogWriter
 from api.store.logs.events import Events
 from api.store.sql.database import Database, next_ord
-from api.store.sql.schema import claims, deployments, projects, runs
+from api.store.sql.schema import claims, deployments, projects, removed_projects, runs
 from api.store.sql.upsert import insert
 from crds import names
 from crds.kinds import PROJECT
@@ -47,6 +48,30 @@ def _update_statement(columns: tuple[str, ...]) -> Update:
     return update(runs).where(here).values({column: bindparam(column) for column in columns})
 
 
+@lru_cache(maxsize=8)
+def _link_statement(columns: tuple[str, ...]) -> ReturningUpdate[tuple[str]]:
+    """Return the statement that links a pending row without an object to its object."""
+    removed = exists().where(
+        removed_projects.c.namespace == bindparam("of_namespace"),
+        removed_projects.c.uid == bindparam("of_owner"),
+    )
+    # Another project or deployment would move the counters.
+    unmoved = [
+        runs.c[column] == bindparam(column) for column in ("project", "deployment") if column in columns
+    ]
+    here = and_(
+        runs.c.namespace == bindparam("of_namespace"),
+        runs.c.name == bindparam("of_name"),
+        runs.c.uid.is_(None),
+        runs.c.status == "pending",
+        runs.c.hidden.is_(False),
+        ~removed,
+        *unmoved,
+    )
+    values = {column: bindparam(column) for column in columns}
+    return update(runs).where(here).values(values).returning(runs.c.name)
+
+
 class RunWriter:
     """The writer of one namespace's run rows."""
 
@@ -67,6 +92,23 @@ class RunWriter:
                 state_changed = await self._observe(connection, run, log, now)
             if state_changed:
                 self._events.notify_state_changed(run.name)
+
+    async def link(self, run: Run, now: datetime) -> None:
+        """Record the uid of the object that the API created for a row, with one statement.
+
+        Anything but a pending, unlinked row goes to `observe`: the watch was faster, the run was canceled or
+        claimed meanwhile, or its Project was deleted.
+        """
+        columns = run_columns.observed_columns(run, None, now)
+        owner = run.owner_uid(PROJECT)
+        if columns["status"] == "pending" and not run.cancel and not run.claim and owner is not None:
+            here = {"of_namespace": self._namespace, "of_name": run.name, "of_owner": owner}
+            values = {**columns, "project_uid": owner}
+            async with self._database.brief_write(durable=False) as connection:
+                statement = _link_statement(tuple(sorted(values)))
+                if (await connection.execute(statement, {**here, **values})).one_or_none() is not None:
+                    return
+        await self.observe(run, now)
 
     async def set_deployment(self, name: str, uid: str, project: str, deployment: str) -> None:
         """Set a run's deployment before its object names it; an existing one stays."""

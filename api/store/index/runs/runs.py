@@ -70,6 +70,14 @@ class RunRequest:
     timeout: str | None = None
 
 
+@dataclass(frozen=True)
+class AcceptedRun:
+    """The row of a new run, as inserted, and its project's uid: None if the project is deleted."""
+
+    row: RunDetail
+    project_uid: str | None
+
+
 _LISTED = tuple(field.name for field in fields(RunRow))
 _COLUMNS = [runs.c[field.name] for field in fields(RunDetail)]
 _BY_NAME = select(*_COLUMNS).where(
@@ -82,36 +90,40 @@ def new_name() -> str:
     return names.RUN_PREFIX + ulid.new()
 
 
-_NEW = runs.insert().values(
-    {
-        **{
-            name: bindparam(name)
-            for name in (
-                "namespace",
-                "name",
-                "ord",
-                "project",
-                "deployment",
-                "created_at",
-                "input",
-                "entrypoint",
-                "timeout",
+_NEW = (
+    runs.insert()
+    .values(
+        {
+            **{
+                name: bindparam(name)
+                for name in (
+                    "namespace",
+                    "name",
+                    "ord",
+                    "project",
+                    "deployment",
+                    "created_at",
+                    "input",
+                    "entrypoint",
+                    "timeout",
+                )
+            },
+            "project_uid": select(projects_table.c.uid)
+            .where(
+                # Separate parameter names: PostgreSQL gives a parameter one type, and the insert's have another.
+                projects_table.c.namespace == bindparam("of_namespace"),
+                projects_table.c.name == bindparam("of_project"),
             )
-        },
-        "project_uid": select(projects_table.c.uid)
-        .where(
-            # Separate parameter names: PostgreSQL gives a parameter one type, and the insert's have another.
-            projects_table.c.namespace == bindparam("of_namespace"),
-            projects_table.c.name == bindparam("of_project"),
-        )
-        .scalar_subquery(),
-        "version": 0,
-        "status": "pending",
-        "hidden": False,
-        "withdrawn": False,
-        "present": True,
-        "cancel": False,
-    }
+            .scalar_subquery(),
+            "version": 0,
+            "status": "pending",
+            "hidden": False,
+            "withdrawn": False,
+            "present": True,
+            "cancel": False,
+        }
+    )
+    .returning(*_COLUMNS, runs.c.project_uid)
 )
 
 
@@ -163,10 +175,10 @@ class Runs:
 
     async def create(
         self, request: RunRequest, now: datetime, idempotency: Idempotency | None, name: str | None = None
-    ) -> tuple[str, bool]:
-        """Insert the row of a new run, without a uid yet; return its name and whether it is new.
+    ) -> tuple[str, AcceptedRun | None]:
+        """Insert the row of a new run, without a uid yet; return its name and the row.
 
-        The same idempotency key returns the name that it created. Raises StoreConflict for another body.
+        The same idempotency key returns the name that it created, and None. Raises StoreConflict for another body.
         `name` comes from `new_name`.
         """
         name = name or new_name()
@@ -174,7 +186,7 @@ class Runs:
             if idempotency is not None:
                 first = await record_use(connection, self._namespace, idempotency, name, now)
                 if first != name:
-                    return first, False
+                    return first, None
             values = {
                 "namespace": self._namespace,
                 "of_namespace": self._namespace,
@@ -188,10 +200,11 @@ class Runs:
                 "entrypoint": request.entrypoint,
                 "timeout": request.timeout,
             }
-            await connection.execute(_NEW, values)
+            inserted = dict((await connection.execute(_NEW, values)).one()._mapping)
             place = CountKey(request.project, request.deployment, "pending")
             await counts.move(connection, self._namespace, None, place)
-        return name, True
+        project_uid = inserted.pop("project_uid")
+        return name, AcceptedRun(RunDetail(**inserted), project_uid)
 
     async def withdraw(self, name: str, now: datetime, object_absent: bool) -> bool:
         """Withdraw an accepted run: no reader sees it and no pod can claim it. False if it has an object.

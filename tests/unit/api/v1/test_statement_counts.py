@@ -9,7 +9,7 @@ from api.services import SERVICES
 from crds.kinds import RUN
 from tests.testbed.apiserver import serving
 from tests.unit.api.internal.conftest import apiserver, bearer, kube, limits, objects, pods, store
-from tests.unit.api.internal.test_runs import CLAIM, ask
+from tests.unit.api.internal.test_runs import CLAIM, call_api
 from tests.unit.api.store import builders
 from tests.unit.api.store.statements import counted
 
@@ -55,6 +55,6 @@ async def test_claiming_a_run_takes_few_statements(pods: Any, store: Any, bearer
     await builders.yard(store)
     run = await builders.accepted(store, input={"topic": "ants"})
     with counted() as statements:
-        status, decision = await ask(pods, run, "claim", CLAIM, bearer(run))
+        status, decision = await call_api(pods, run, "claim", CLAIM, bearer(run))
     assert (status, decision["state"]) == (200, "granted")
     assert len(statements) <= MAX_STATEMENTS_PER_CLAIM, statements

@@ -1,4 +1,4 @@
-"""Rows of runs: accepted once, following their objects, counted, ended for good."""
+"""Tests of run rows: created once, updated from their objects, counted, ended once."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ REQUEST = RunRequest("demo", "dep-a", {"topic": "ants"})
 USE = Idempotency("key-1", "abc", "hash-of-body")
 
 
-async def test_the_same_idempotency_key_makes_one_run(store: Store) -> None:
+async def test_idempotency_key_creates_one_run(store: Store) -> None:
     await some.yard(store)
     first, made = await store.runs.create(REQUEST, some.NOW, USE)
     again, made_again = await store.runs.create(REQUEST, some.later(60), USE)
@@ -27,7 +27,7 @@ async def test_the_same_idempotency_key_makes_one_run(store: Store) -> None:
     assert (await store.runs.page(0, 10)).total == 1
 
 
-async def test_an_idempotency_key_belongs_to_its_owner_and_body_and_ends_after_a_day(store: Store) -> None:
+async def test_idempotency_key_scope_and_expiry(store: Store) -> None:
     await some.yard(store)
     first, _ = await store.runs.create(REQUEST, some.NOW, USE)
     with pytest.raises(StoreConflict):
@@ -45,7 +45,7 @@ async def test_names_sort_in_the_order_of_acceptance(store: Store) -> None:
     assert [row.name for row in page.items] == names[::-1]
 
 
-async def test_a_run_of_kubectl_becomes_a_row(store: Store) -> None:
+async def test_run_of_kubectl(store: Store) -> None:
     await some.yard(store)
     spec = {"deployment": "dep-a", "input": {"topic": "bees"}, "timeout": "90s"}
     await store.run_writer.observe(some.run("run-by-hand", spec=spec), some.NOW)
@@ -60,7 +60,7 @@ async def test_a_run_of_kubectl_becomes_a_row(store: Store) -> None:
     assert (await store.runs.page(0, 10, project="demo")).total == 1
 
 
-async def test_an_older_view_never_replaces_a_newer(store: Store) -> None:
+async def test_older_version_is_ignored(store: Store) -> None:
     await some.yard(store)
     run = await some.accepted(store)
     old = some.run(run)
@@ -85,7 +85,7 @@ async def test_an_ended_row_never_changes(store: Store) -> None:
     assert (before.output, before.duration_ms) == ({"answer": 42}, 1500)
 
 
-async def test_a_live_run_whose_object_is_gone_is_canceled(store: Store) -> None:
+async def test_deleted_object_cancels_run(store: Store) -> None:
     await some.yard(store)
     run = await some.claimed(store)
     await store.run_writer.mark_deleted(run, "another-uid", some.later(9))
@@ -100,11 +100,11 @@ async def test_a_live_run_whose_object_is_gone_is_canceled(store: Store) -> None
     )
 
 
-async def test_a_pending_run_says_what_it_waits_for(store: Store) -> None:
+async def test_waiting_reason(store: Store) -> None:
     await some.yard(store)
     run = await some.accepted(store)
     told = [
-        {"type": "Succeeded", "status": "ClaimUnknown", "reason": "Pending", "message": "wait"},
+        {"type": "Succeeded", "status": "Unknown", "reason": "Pending", "message": "wait"},
         {"type": "Admitted", "status": "False", "reason": "Queued", "message": "2 run at once"},
     ]
     await store.run_writer.observe(some.run(run, conditions=told), some.NOW)
@@ -113,7 +113,7 @@ async def test_a_pending_run_says_what_it_waits_for(store: Store) -> None:
     assert row.waiting == {"reason": "Queued", "message": "2 run at once"}
 
 
-async def test_pruning_begins_after_the_time_and_ends_when_the_object_is_gone(store: Store) -> None:
+async def test_prunable(store: Store) -> None:
     await some.yard(store)
     run = await some.accepted(store)
     assert await store.runs.prunable(some.later(9999), 10) == ()
@@ -126,7 +126,7 @@ async def test_pruning_begins_after_the_time_and_ends_when_the_object_is_gone(st
     assert await store.runs.prunable(some.later(100), 10) == ()
 
 
-async def test_half_accepted_runs_are_found_again(store: Store) -> None:
+async def test_unsettled_runs(store: Store) -> None:
     await some.yard(store)
     lost, _ = await store.runs.create(REQUEST, some.NOW, None)
     taken, _ = await store.runs.create(REQUEST, some.NOW, USE)
@@ -138,7 +138,7 @@ async def test_half_accepted_runs_are_found_again(store: Store) -> None:
     await store.run_writer.observe(some.run(lost, uid="other"), some.NOW)
     assert await store.runs.unsettled(some.later(1)) == ([], [])
     assert {row.name for row in (await store.runs.page(0, 9)).items} == {lost, whole}
-    # The key that made the withdrawn one may be used again.
+    # The idempotency key of the withdrawn run may be used again.
     assert (await store.runs.create(REQUEST, some.NOW, USE))[1]
 
 
@@ -150,7 +150,7 @@ async def test_half_accepted_runs_are_found_again(store: Store) -> None:
         max_size=25,
     )
 )
-async def test_totals_equal_what_is_listed(
+async def test_totals_match_lists(
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
     engine: str,
@@ -176,7 +176,7 @@ async def test_totals_equal_what_is_listed(
 
 
 @pytest.mark.parametrize("levels", [300, 930, 938, 941, 960, 5000])
-async def test_what_is_nested_too_deeply_is_not_kept_and_holds_up_nothing(store: Store, levels: int) -> None:
+async def test_deeply_nested_values(store: Store, levels: int) -> None:
     await some.yard(store)
     deep = decode(b'{"a":' * levels + b"1" + b"}" * levels)
     spec = {"project": "demo", "deployment": "dep-a", "input": deep}
@@ -192,7 +192,7 @@ async def test_what_is_nested_too_deeply_is_not_kept_and_holds_up_nothing(store:
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])
-async def test_every_page_is_the_same_from_whichever_end_it_is_reached(store: Store, count: int) -> None:
+async def test_pages_from_both_ends(store: Store, count: int) -> None:
     await some.yard(store)
     for number in range(count):
         await store.run_writer.observe(some.run(f"run-number-{number}"), some.NOW)
