@@ -1,15 +1,15 @@
-"""The crew's own process. Started by process 1 as `python3 -I -S child.py`; does nothing before the grant."""
+"""The crew's process. Started by process 1 as `python3 -I -S child.py`; idle until the claim is granted."""
 
 import os
 import sys
 
 
 def main() -> int:
-    """Waits for the task on descriptor 4, runs the crew, gives the exit code: 0 where it returned."""
+    """Wait for the task on descriptor 4, run the crew, and return 0 if the entrypoint returned, else 1."""
     import importlib
 
     here = os.path.dirname(os.path.abspath(__file__))
-    # At the very end: whatever the crew calls its own modules comes first.
+    # At the end of the path, so the crew's own modules take precedence.
     sys.path.append(here)
     code: int = importlib.import_module("crewyard_runtime.crew").main(here)
     return code

@@ -66,7 +66,7 @@ async def measure(_installation: MeasuredInstallation) -> list[Finding]:
         program = s3.program()
         if program is None:
             return findings
-        server = await asyncio.to_thread(s3.Server, program)
+        server = await asyncio.to_thread(s3.S3Server, program)
         try:
             os.environ.update(server.environment)
             url = f"s3://{server.new().name}"

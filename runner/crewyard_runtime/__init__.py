@@ -1,4 +1,4 @@
-"""What a crew can use of the service that runs it: `from crewyard_runtime import emit`."""
+"""The API of the service for crews: `from crewyard_runtime import emit`."""
 
 from .events import emit
 

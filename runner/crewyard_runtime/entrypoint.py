@@ -1,46 +1,48 @@
-"""`module:object` → the object, imported from the crew. Called by `crew`."""
+"""Imports the entrypoint `module:object` of the crew. Called by `crew`."""
 
 from __future__ import annotations
 
 import importlib
 
 
-class NotFound(Exception):
-    """There is no such module or object; the message says what to change."""
+class EntrypointNotFound(Exception):
+    """The module or object does not exist or cannot be called; the message says what to change."""
 
 
 def load(spec: str) -> object:
-    """Imports the module and takes the object. Raises NotFound, or whatever the crew's module raises."""
+    """Import the module and return the object. Raises EntrypointNotFound, or any error of the module."""
     name, colon, path = spec.partition(":")
     if not colon or not name.strip() or not path.strip():
-        raise NotFound(f"The entrypoint {spec!r} is not of the form module:object, as in 'main:kickoff'.")
+        raise EntrypointNotFound(
+            f"The entrypoint {spec!r} is not of the form module:object, as in 'main:kickoff'."
+        )
     try:
-        found: object = importlib.import_module(name)
+        target: object = importlib.import_module(name)
     except ModuleNotFoundError as error:
         from .failure import raised_by_import
 
         missing = error.name or ""
         if (name == missing or name.startswith(missing + ".")) and raised_by_import(error):
-            raise NotFound(
+            raise EntrypointNotFound(
                 f"The entrypoint {spec!r} names the module {missing!r}, which is neither in the "
-                "crew's directory, "
-                "nor in its src, nor installed. Correct `entrypoint` in the configuration file."
+                "crew's directory, nor in its src, nor installed. "
+                "Correct `entrypoint` in the configuration file."
             ) from None
         raise
     for part in path.split("."):
         try:
-            found = getattr(found, part)
+            target = getattr(target, part)
         except AttributeError:
-            raise NotFound(_no_attribute(spec, part, found)) from None
-    return found
+            raise EntrypointNotFound(_no_attribute(spec, part, target)) from None
+    return target
 
 
 def _no_attribute(spec: str, part: str, owner: object) -> str:
     import difflib
 
-    names = [one for one in dir(owner) if not one.startswith("_")]
-    near = difflib.get_close_matches(part, names, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    names = [name for name in dir(owner) if not name.startswith("_")]
+    matches = difflib.get_close_matches(part, names, 1)
+    hint = f" Did you mean {matches[0]!r}?" if matches else ""
     kind = getattr(owner, "__name__", type(owner).__name__)
     return (
         f"The entrypoint {spec!r}: {kind} has no {part!r}.{hint} Correct `entrypoint` in the "

@@ -1,4 +1,4 @@
-"""An exception of the crew's → reason and message of the failure. Called by `crew`."""
+"""Converts an exception of the crew to reason and message of the failure. Called by `crew`."""
 
 from __future__ import annotations
 
@@ -7,30 +7,29 @@ import sys
 import traceback
 from types import TracebackType
 
-MOST = 2048  # bytes of the message
-_FRAMES = 6
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+MAX_FAILURE_BYTES = 2048
+_MAX_FRAMES = 6
+_RUNTIME_DIRECTORY = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def failure(reason: str, error: BaseException, app: str) -> dict[str, object]:
-    """The child's last word. `exit` marks an end that a signal or the crew's own exit call explains."""
+    """Return the final report of a failure. `exit` marks an end by a signal or a call of sys.exit."""
     if isinstance(error, SystemExit):
         text = (
             f"The crew called sys.exit({error.code!r}). Return from the entrypoint to succeed, "
-            "raise an exception "
-            "to fail."
+            "raise an exception to fail."
         )
         text += _crew_frames(error, app)
     else:
         text = message(error, app)
-    said: dict[str, object] = {"reason": reason, "message": _clip(text)}
+    report: dict[str, object] = {"reason": reason, "message": _clip(text)}
     if not isinstance(error, Exception):
-        said["exit"] = True
-    return {"failure": said}
+        report["exit"] = True
+    return {"failure": report}
 
 
 def message(error: BaseException, app: str) -> str:
-    """The exception in one line, its notes and cause, then the crew's own frames, the innermost last."""
+    """Return the exception in one line, its notes and cause, then the crew's frames, innermost last."""
     lines = [_line(error)]
     lines += [str(note)[:300] for note in getattr(error, "__notes__", ())][:3]
     if error.__cause__ is not None:
@@ -38,28 +37,32 @@ def message(error: BaseException, app: str) -> str:
     return "\n".join(lines) + _crew_frames(error, app)
 
 
-def show(error: BaseException) -> None:
-    """Prints the traceback as Python does, without the frames of ours that lead to the crew."""
-    traceback.print_exception(type(error), error, _stripped(error.__traceback__), file=sys.stderr)
+def print_traceback(error: BaseException) -> None:
+    """Print the traceback as Python does, without the runtime's frames that lead to the crew."""
+    traceback.print_exception(
+        type(error), error, _without_runtime_frames(error.__traceback__), file=sys.stderr
+    )
 
 
 def raised_by_import(error: BaseException) -> bool:
-    """Whether no frame but ours and the import machinery's stands between our import and the exception."""
-    return _stripped(error.__traceback__) is None
+    """Return whether the exception comes from our import itself, not from code of the imported module."""
+    return _without_runtime_frames(error.__traceback__) is None
 
 
 def _crew_frames(error: BaseException, app: str) -> str:
-    frames = traceback.extract_tb(_stripped(error.__traceback__))
+    frames = traceback.extract_tb(_without_runtime_frames(error.__traceback__))
     inside = app.rstrip("/") + "/"
-    own = [one for one in frames if one.filename.startswith(inside) and "/site-packages/" not in one.filename]
-    shown = own[-_FRAMES:] if own else list(frames)[-3:]
-    if own and frames[-1] is not own[-1]:
-        shown = [*shown, frames[-1]]
+    crew_frames = [
+        item for item in frames if item.filename.startswith(inside) and "/site-packages/" not in item.filename
+    ]
+    selected = crew_frames[-_MAX_FRAMES:] if crew_frames else list(frames)[-3:]
+    if crew_frames and frames[-1] is not crew_frames[-1]:
+        selected = [*selected, frames[-1]]
     text = ""
-    for one in reversed(shown):
-        frame = f'\n  File "{one.filename}", line {one.lineno}, in {one.name}'
-        frame += f"\n    {one.line[:200]}" if one.line else ""
-        if len(text) + len(frame) > MOST // 2:
+    for item in reversed(selected):
+        frame = f'\n  File "{item.filename}", line {item.lineno}, in {item.name}'
+        frame += f"\n    {item.line[:200]}" if item.line else ""
+        if len(text) + len(frame) > MAX_FAILURE_BYTES // 2:
             break
         text = frame + text
     return text
@@ -69,14 +72,17 @@ def _line(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:  # a __str__ that fails
-        text = "<its text cannot be had>"
-    return f"{type(error).__name__}: {text}"[: MOST // 3] if text else type(error).__name__
+        text = "<str() of the exception failed>"
+    return f"{type(error).__name__}: {text}"[: MAX_FAILURE_BYTES // 3] if text else type(error).__name__
 
 
-def _stripped(trace: TracebackType | None) -> TracebackType | None:
+def _without_runtime_frames(trace: TracebackType | None) -> TracebackType | None:
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if not (name.startswith((_OURS, "<frozen importlib")) or name.endswith("/importlib/__init__.py")):
+        if not (
+            name.startswith((_RUNTIME_DIRECTORY, "<frozen importlib"))
+            or name.endswith("/importlib/__init__.py")
+        ):
             return trace
         trace = trace.tb_next
     return None
@@ -84,4 +90,8 @@ def _stripped(trace: TracebackType | None) -> TracebackType | None:
 
 def _clip(text: str) -> str:
     raw = text.encode("utf-8", "replace")
-    return raw.decode() if len(raw) <= MOST else raw[: MOST - 3].decode("utf-8", "ignore") + "…"
+    return (
+        raw.decode()
+        if len(raw) <= MAX_FAILURE_BYTES
+        else raw[: MAX_FAILURE_BYTES - 3].decode("utf-8", "ignore") + "…"
+    )

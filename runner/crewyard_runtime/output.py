@@ -1,27 +1,26 @@
-"""What the entrypoint returned → the run's output: inline, or as an artifact. Called by `crew`."""
+"""Converts the entrypoint's return value to the run's output: inline or an artifact. Called by `crew`."""
 
 from __future__ import annotations
 
 import json
 import os
 
-from .jsonsafe import safe
+from .jsonsafe import json_safe
 
-NAME = "output.json"
+OUTPUT_NAME = "output.json"
 
 
 def result(value: object, limit: int, artifacts: str) -> dict[str, object]:
-    """The child's last word. Above `limit` bytes the output is written into `artifacts` under the name
-    given back.
+    """Return the final report of a result. Write an output above `limit` bytes into `artifacts`.
 
-    A file that the crew itself wrote under that name is kept: ours gets the next free number. An output that
-    cannot be stored is the failure of the run. Never raises.
+    Never overwrites a file of the crew: the name gets the next free number. If the output cannot be stored,
+    the run fails. Never raises.
     """
-    plain = safe(value)
+    plain = json_safe(value)
     written = json.dumps(plain, ensure_ascii=False).encode()
     if len(written) <= limit:
         return {"result": plain}
-    name = NAME
+    name = OUTPUT_NAME
     for number in range(2, 1000):
         try:
             with open(os.path.join(artifacts, name), "xb") as file:
@@ -30,15 +29,15 @@ def result(value: object, limit: int, artifacts: str) -> dict[str, object]:
         except FileExistsError:
             name = f"output-{number}.json"
         except OSError as error:
-            return _lost(f"{name} could not be written ({error.strerror})", len(written))
-    return _lost(f"there is no free name left for {NAME}", len(written))
+            return _lost_output(f"{name} could not be written ({error.strerror})", len(written))
+    return _lost_output(f"there is no free name left for {OUTPUT_NAME}", len(written))
 
 
-def _lost(trouble: str, size: int) -> dict[str, object]:
+def _lost_output(problem: str, size: int) -> dict[str, object]:
     return {
         "failure": {
             "reason": "ArtifactsLost",
-            "message": f"The crew ended well, but its output of {size} bytes is lost: {trouble}. "
-            "Return less, or leave room in the artifacts directory.",
+            "message": f"The crew succeeded, but its output of {size} bytes is lost: {problem}. "
+            "Return less, or free space in the artifacts directory.",
         }
     }

@@ -1,7 +1,7 @@
-"""System calls that the crew's process and its children do without. Called by `crew` before the grant.
+"""Seccomp filter for the crew's process and its children. Called by `crew` before it gets its task.
 
-A container runtime's default filter lets io_uring through where it is older, and
-any filter lets a process of the same user change the limits of process 1.
+Default filters of older container runtimes allow io_uring, and all of them let a process of the same user
+change the resource limits of process 1.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _URING = (425, 427)  # io_uring_setup to io_uring_register, everywhere
 _PRLIMIT = {0xC000003E: 302, 0x40000003: 340, 0xC00000B7: 261, 0x40000028: 369}  # x86_64, i386, aarch64, arm
 
 
-class _Step(ctypes.Structure):
+class _Instruction(ctypes.Structure):
     _fields_ = (
         ("code", ctypes.c_ushort),
         ("yes", ctypes.c_ubyte),
@@ -28,11 +28,11 @@ class _Step(ctypes.Structure):
 
 
 class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.POINTER(_Step)))
+    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.POINTER(_Instruction)))
 
 
-def program() -> list[tuple[int, int, int, int]]:
-    """The filter: instruction, steps to skip if it holds, if not, and its number. Pure."""
+def filter_program() -> list[tuple[int, int, int, int]]:
+    """Return the BPF program: opcode, jump if true, jump if false, operand. Pure."""
     steps = [
         (_LOAD, 0, 0, _NUMBER),
         (_MASK, 0, 0, ~_X32 & 0xFFFFFFFF),
@@ -53,14 +53,14 @@ def program() -> list[tuple[int, int, int, int]]:
     return [*steps, (_RETURN, 0, 0, _ALLOW)]
 
 
-def close() -> bool:
-    """Holds for this process and all that it will start. False where this kernel has no such filters."""
+def install_filter() -> bool:
+    """Install the filter for this process and its children. Return False if the kernel lacks support."""
     libc = ctypes.CDLL(None, use_errno=True)
-    steps = program()
-    filled = (_Step * len(steps))(*(_Step(*step) for step in steps))
-    whole = _Program(len(steps), ctypes.cast(filled, ctypes.POINTER(_Step)))
+    steps = filter_program()
+    array = (_Instruction * len(steps))(*(_Instruction(*step) for step in steps))
+    header = _Program(len(steps), ctypes.cast(array, ctypes.POINTER(_Instruction)))
     zero = ctypes.c_ulong(0)
     if libc.prctl(_NO_NEW_PRIVILEGES, ctypes.c_ulong(1), zero, zero, zero) != 0:
         return False
-    done: int = libc.prctl(_SET_SECCOMP, ctypes.c_ulong(_FILTER), ctypes.byref(whole), zero, zero)
-    return done == 0
+    result: int = libc.prctl(_SET_SECCOMP, ctypes.c_ulong(_FILTER), ctypes.byref(header), zero, zero)
+    return result == 0

@@ -1,1 +1,1 @@
-"""Process 1: claims the run, starts the crew's process, watches it, and reports what it does."""
+"""Process 1: claims the run, starts the crew's process, supervises it, and reports events and result."""

@@ -1,4 +1,4 @@
-"""A deadline that others may bring forward, waking who waits. Shared by the workers of process 1."""
+"""A deadline that other threads may bring forward, waking waiters. Shared by the workers of process 1."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import threading
 import time
 
 
-class Until:
-    """Monotonic seconds until which a worker keeps trying."""
+class Deadline:
+    """The monotonic time until which a worker retries."""
 
     def __init__(self, at: float = float("inf")) -> None:
         self._at = at
@@ -18,24 +18,24 @@ class Until:
         """The deadline, on the monotonic clock."""
         return self._at
 
-    def by(self, at: float) -> None:
-        """Brings the deadline forward to `at`; never puts it off."""
+    def bring_forward(self, at: float) -> None:
+        """Bring the deadline forward to `at`; never postpone it."""
         with self._changed:
             self._at = min(self._at, at)
             self._changed.notify_all()
 
-    def left(self) -> float:
-        """Seconds left, never below 0."""
+    def remaining(self) -> float:
+        """Return the remaining seconds, never below 0."""
         return max(0.0, self._at - time.monotonic())
 
     def pause(self, seconds: float) -> bool:
-        """Waits `seconds`, at most to the deadline; True where that has passed."""
-        wake = time.monotonic() + seconds
+        """Wait `seconds`, at most until the deadline; return True if the deadline has passed."""
+        wake_at = time.monotonic() + seconds
         with self._changed:
             while True:
-                time_ = time.monotonic()
-                if self._at <= time_:
+                now = time.monotonic()
+                if self._at <= now:
                     return True
-                if wake <= time_:
+                if wake_at <= now:
                     return False
-                self._changed.wait(min(wake, self._at) - time_)
+                self._changed.wait(min(wake_at, self._at) - now)

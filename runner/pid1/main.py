@@ -1,6 +1,6 @@
-"""From the pod's start to its exit code. Called by `__main__`.
+"""The main function of process 1, from the start of the pod to its exit code. Called by `__main__`.
 
-What is imported before the claim is paid for by every run; the rest is imported while the crew starts.
+Imports before the claim delay every run; other modules are imported while the crew starts.
 """
 
 from __future__ import annotations
@@ -11,66 +11,67 @@ import sys
 from runner.pid1 import settings
 from runner.pid1.process import launch
 
-OWN_FAILURE = 70
+EXIT_RUNNER_FAILED = 70
 
 
 def main() -> int:
-    """Runs the crew once at most: 0 reported, 77 refused or lost, 78 facade away, 70 our own failure."""
+    """Run the crew at most once. Exit: 0 reported, 77 denied or lost, 78 API unavailable, 70 runner error."""
     log = os.environ.get("CREWYARD_TERMINATION_LOG", "/dev/termination-log")
     try:
-        return _run(settings.take(os.environ))
-    except Exception as error:  # whatever it is, the pod says so and does not hang
+        return _run(settings.pop_settings(os.environ))
+    except Exception as error:  # report any error and exit instead of hanging
         import traceback
 
         traceback.print_exc()
-        _last_word(log, f"The runner itself failed: {type(error).__name__}: {error}")
-        return OWN_FAILURE
+        _write_termination(log, f"The runner failed: {type(error).__name__}: {error}")
+        return EXIT_RUNNER_FAILED
 
 
-def _run(given: settings.Settings) -> int:
-    os.chdir(given.app)
-    # The child starts before everything else, so that its start and the claim overlap. It executes nothing of
-    # the crew's until the grant is on its descriptor 4: the guard is closed in time although it comes second.
-    child = launch.start({**os.environ, "CREWYARD_RUN_ID": given.run_id})
+def _run(pod_settings: settings.RunnerSettings) -> int:
+    os.chdir(pod_settings.app)
+    # Start the child first, so its start and the claim overlap. It executes no crew code until the task is on
+    # its descriptor 4, so protecting process 1 after the start is early enough.
+    child = launch.start({**os.environ, "CREWYARD_RUN_ID": pod_settings.run_id})
 
     from runner.pid1.process import guard, memory, signals
 
-    signals.hold()
-    from runner.pid1.api.client import Facade, now
-    from runner.pid1.claim import Granted, Refused, claim
+    signals.block()
+    from runner.pid1.api.client import RunAPIClient, now
+    from runner.pid1.claim import ClaimDenied, ClaimGrant, claim
 
-    guard.seal()
-    watched = memory.Memory(
-        given.cgroup
-    )  # before the grant: what the kernel kills from here on is the crew's
+    guard.protect()
+    # Before the grant: OOM kills from here on are those of the crew.
+    cgroup = memory.CgroupMemory(pod_settings.cgroup)
     nonce = os.urandom(16).hex()
-    facade = Facade(given, nonce)
-    said = claim(facade, now() + given.start_timeout, signals.stop_within)
-    facade.close()
-    if isinstance(said, Granted):
-        stopped = signals.stop_within(0)
+    client = RunAPIClient(pod_settings, nonce)
+    outcome = claim(client, now() + pod_settings.start_timeout, signals.stop_requested_within)
+    client.close()
+    if isinstance(outcome, ClaimGrant):
+        stopped = signals.stop_requested_within(0)
         if stopped:
             os.close(child.grant)
         else:
-            task = {"entrypoint": said.entrypoint, "framework": said.framework, "input": said.input}
-            launch.grant(child, {**task, "limits": said.limits})
+            task = {"entrypoint": outcome.entrypoint, "framework": outcome.framework, "input": outcome.input}
+            launch.grant(child, {**task, "limits": outcome.limits})
 
-        from runner.pid1.work import Work
+        from runner.pid1.work import CrewSupervisor
 
-        return Work(given, nonce, child, said, watched).run(stopped)
+        return CrewSupervisor(pod_settings, nonce, child, outcome, cgroup).run(stopped)
     os.kill(child.pid, 9)
-    if isinstance(said, Refused):
-        print(f"runner: the claim was refused: {said.reason}", file=sys.stderr)
-        _last_word(given.termination_log, f"The claim was refused: {said.reason}")
+    if isinstance(outcome, ClaimDenied):
+        print(f"runner: the claim was denied: {outcome.reason}", file=sys.stderr)
+        _write_termination(pod_settings.termination_log, f"The claim was denied: {outcome.reason}")
         return 77
-    print(f"runner: not claimed: {said.message}", file=sys.stderr)
-    _last_word(
-        given.termination_log, f"The run was not claimed: {said.message}", "stopped" if said.stopped else None
+    print(f"runner: not claimed: {outcome.message}", file=sys.stderr)
+    _write_termination(
+        pod_settings.termination_log,
+        f"The run was not claimed: {outcome.message}",
+        "stopped" if outcome.stopped else None,
     )
     return 78
 
 
-def _last_word(path: str, message: str, outcome: str | None = None) -> None:
+def _write_termination(path: str, message: str, outcome: str | None = None) -> None:
     from runner.pid1 import termination
 
     termination.write(path, termination.compose(outcome, None, message, reported=False))

@@ -1,4 +1,4 @@
-"""What process 1 is told by its environment. Read once, at the very start, by `main`."""
+"""Settings of process 1 from environment variables. Read once, at the start, by `main`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 PREFIX = "CREWYARD_"
 
 
-class SettingsInvalid(ValueError):
-    """A variable that the pod's template must set is missing or no number."""
+class RunnerSettingsInvalid(ValueError):
+    """A variable that the pod template must set is missing or not a number."""
 
 
-class Settings:
-    """One run pod's settings. Times are in seconds."""
+class RunnerSettings:
+    """Settings of one run pod. Times are in seconds."""
 
     __slots__ = (
         "app", "cgroup", "flush_grace", "pod_uid", "report_seconds", "run", "run_id", "run_uid",
@@ -23,7 +23,7 @@ class Settings:
     )  # fmt: skip
 
     def __init__(self, variables: Mapping[str, str]) -> None:
-        """Raises SettingsInvalid with the variable's name."""
+        """Read the variables. Raises RunnerSettingsInvalid that names the variable."""
         self.url = _text(variables, "INTERNAL_URL")
         self.run = _text(variables, "RUN")
         self.run_uid = _text(variables, "RUN_UID")
@@ -32,9 +32,9 @@ class Settings:
         self.run_id = "run_" + self.run.removeprefix("run-")
         self.start_timeout = _seconds(variables, "START_TIMEOUT", 300.0)
         self.storage_limit = _bytes(variables, "STORAGE_LIMIT")
-        # Names of the project's variables, whose values no event shows.
+        # Names of the project's variables; events mask their values.
         self.secrets = variables.get(PREFIX + "SECRETS", "").split(",")
-        # The following have one value in every pod; the variables exist for the tests.
+        # Constant in all pods; the variables exist for tests.
         self.app = variables.get(PREFIX + "APP", "/app")
         self.cgroup = variables.get(PREFIX + "CGROUP", "/sys/fs/cgroup")
         self.termination_log = variables.get(PREFIX + "TERMINATION_LOG", "/dev/termination-log")
@@ -45,23 +45,23 @@ class Settings:
         self.scratch = variables.get(PREFIX + "SCRATCH", "/tmp:/var/tmp:/run/lock").split(":")
 
 
-def take(environ: MutableMapping[str, str]) -> Settings:
-    """The settings; no CREWYARD_ variable is left in `environ`, so that no child can inherit one."""
+def pop_settings(environ: MutableMapping[str, str]) -> RunnerSettings:
+    """Return the settings and remove all CREWYARD_ variables from `environ`, so no child inherits them."""
     ours = {name: environ.pop(name) for name in list(environ) if name.startswith(PREFIX)}
-    return Settings(ours)
+    return RunnerSettings(ours)
 
 
 def _text(variables: Mapping[str, str], name: str) -> str:
     value = variables.get(PREFIX + name, "")
     if not value:
-        raise SettingsInvalid(f"{PREFIX}{name} is not set: the pod's template must set it")
+        raise RunnerSettingsInvalid(f"{PREFIX}{name} is not set: the pod template must set it")
     return value
 
 
 def _bytes(variables: Mapping[str, str], name: str) -> int | None:
     text = variables.get(PREFIX + name, "")
     if text and not text.isdecimal():
-        raise SettingsInvalid(f"{PREFIX}{name} is {text!r}: it must be a number of bytes")
+        raise RunnerSettingsInvalid(f"{PREFIX}{name} is {text!r}: it must be a number of bytes")
     return int(text) if text and int(text) > 0 else None
 
 
@@ -74,5 +74,5 @@ def _seconds(variables: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 10**8:
-        raise SettingsInvalid(f"{PREFIX}{name} is {text!r}: it must be a number of seconds")
+        raise RunnerSettingsInvalid(f"{PREFIX}{name} is {text!r}: it must be a number of seconds")
     return value

@@ -1,4 +1,4 @@
-"""How a run ended, from what is known of it. Pure; used by `work`."""
+"""The outcome of a run. Pure; used by `work` and `shutdown`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import _signal as signal  # type: ignore[import-not-found]
 MESSAGE_BYTES = 2048
 
 
-class Verdict:
-    """outcome succeeded | failed | stopped; reason and message only of a failure."""
+class RunVerdict:
+    """Outcome succeeded, failed or stopped; reason and message only for a failure."""
 
     __slots__ = ("message", "outcome", "reason")
 
@@ -20,67 +20,69 @@ class Verdict:
 
 def decide(
     status: int,
-    end: dict[str, object] | None,
+    final_report: dict[str, object] | None,
     cause: str | None,
     oom: bool,
     timeout: float,
     limit: int | None,
-    full: str | None = None,
-) -> Verdict:
-    """`status` as of waitpid; `end` the child's last word; `cause` why the runner itself stopped the crew
-    (`stop`, `deadline`, `memory`, `storage` or None); `oom` whether the kernel killed a process for memory;
-    `full` what to say of the disk where that was the cause."""
+    storage_message: str | None = None,
+) -> RunVerdict:
+    """Return the verdict on a crew that has exited.
+
+    `status` is the wait status of the child, `final_report` its last message, `cause` why the runner stopped
+    the crew (`stop`, `deadline`, `memory`, `storage`, `late` or None), `oom` whether the kernel killed a
+    process for lack of memory, `storage_message` the message for cause `storage`.
+    """
     by_signal = status & 0x7F
     if cause == "deadline":
-        return Verdict(
+        return RunVerdict(
             "failed", "DeadlineExceeded",
-            f"The run was stopped after {_span(timeout)}, its timeout. Raise `timeout` in the run or in the "
-            "configuration file, or give the crew less to do.",
+            f"The run was stopped at its timeout of {_duration(timeout)}. Raise `timeout` in the run or in "
+            "the configuration file, or give the crew less work.",
         )  # fmt: skip
-    if end is not None and "result" in end:
-        return Verdict("succeeded")
+    if final_report is not None and "result" in final_report:
+        return RunVerdict("succeeded")
     if cause == "storage":
-        return Verdict("failed", "StorageExceeded", full)
+        return RunVerdict("failed", "StorageExceeded", storage_message)
     if cause == "memory" or (oom and by_signal == signal.SIGKILL):
         size = f" of {limit // (1 << 20)} MiB" if limit else ""
-        return Verdict(
+        return RunVerdict(
             "failed", "OOMKilled",
-            f"The crew used up the memory limit{size} and was killed. Raise "
-            "`run.resources.limits.memory` of the "
-            "project, or hold less in memory at once.",
+            f"The crew reached the memory limit{size} and was killed. Raise `run.resources.limits.memory` of "
+            "the project, or use less memory.",
         )  # fmt: skip
-    failure = end.get("failure") if end is not None else None
+    failure = final_report.get("failure") if final_report is not None else None
     if isinstance(failure, dict):
         if cause == "stop" and failure.get("exit"):
-            return Verdict("stopped")
+            return RunVerdict("stopped")
         reason = failure.get("reason")
-        known = (
+        accepted = (
             reason
             if reason in ("CrewError", "ImportError", "EntrypointNotFound", "ArtifactsLost")
             else "CrewError"
         )
         message = str(failure.get("message") or "The crew failed without a message.")
         if oom:
-            message = "A process of the crew was killed for memory meanwhile.\n" + message
-        return Verdict("failed", known, message)
+            message = "The kernel also killed a process of the crew for lack of memory.\n" + message
+        return RunVerdict("failed", accepted, message)
     if cause == "stop":
-        return Verdict("stopped")
+        return RunVerdict("stopped")
     if by_signal:
-        return Verdict("failed", "CrewError", _killed(by_signal))
-    return Verdict(
+        return RunVerdict("failed", "CrewError", _killed(by_signal))
+    return RunVerdict(
         "failed", "CrewError",
-        f"The crew's process ended with exit code {status >> 8} before the entrypoint returned. "
-        "Look for os._exit "
-        "in the crew and its libraries: return from the entrypoint to succeed, raise an exception to fail.",
+        f"The crew's process exited with exit code {status >> 8} before the entrypoint returned. Look for "
+        "os._exit in the crew and its libraries: return from the entrypoint to succeed, raise an exception "
+        "to fail.",
     )  # fmt: skip
 
 
-def clip(text: str, most: int) -> str:
-    """At most `most` bytes of UTF-8, the end kept, since a traceback's last lines say the most."""
+def clip(text: str, max_bytes: int) -> str:
+    """Return the last `max_bytes` bytes of UTF-8: the last lines of a traceback are the most specific."""
     raw = text.encode("utf-8", "replace")
-    if len(raw) <= most:
+    if len(raw) <= max_bytes:
         return raw.decode()
-    return "…" + raw[-(most - 3) :].decode("utf-8", "ignore")
+    return "…" + raw[-(max_bytes - 3) :].decode("utf-8", "ignore")
 
 
 def _killed(number: int) -> str:
@@ -91,15 +93,15 @@ def _killed(number: int) -> str:
     except ValueError:
         name = f"signal {number}"
     hint = {
-        signal.SIGKILL: "Neither the timeout nor the memory limit did it: look for kill in the crew itself.",
-        signal.SIGSEGV: "A native library crashed: the log's last lines and that library's "
-        "version tell more.",
-        signal.SIGABRT: "A native library gave up: the log's last lines tell more.",
-    }.get(number, "Look for what sends it in the crew and its libraries.")
+        signal.SIGKILL: "Neither the timeout nor the memory limit caused it: look for kill in the crew.",
+        signal.SIGSEGV: "A native library crashed: see the last lines of the log and the version of the "
+        "library.",
+        signal.SIGABRT: "A native library aborted: see the last lines of the log.",
+    }.get(number, "Look for the code in the crew or its libraries that sends it.")
     return f"The crew's process was killed by {name}. {hint}"
 
 
-def _span(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     whole = int(seconds)
     if whole != seconds or whole < 60:
         return f"{seconds:g} s"

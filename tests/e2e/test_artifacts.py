@@ -40,7 +40,7 @@ async def test_one_file_too_many_is_said(yard, crew):
     run = await crew.run("files:too_many", seconds=180)
     assert run["status"] == "succeeded", run.get("error")
     said = " ".join(m.data["message"] for m in await yard.events(run["id"]) if m.event == "log")
-    assert "a run keeps 1000 files" in said
+    assert "the limit of a run is 1000 files" in said
 
 
 async def test_an_output_without_a_place_fails_the_run(crew):

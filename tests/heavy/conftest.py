@@ -1,5 +1,5 @@
 """The fixtures of the runner's own tests: a pod without a cluster."""
 
-from tests.unit.runner.conftest import facade, pod
+from tests.unit.runner.conftest import api, pod
 
-__all__ = ["facade", "pod"]
+__all__ = ["api", "pod"]

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.unit.runner.conftest import until
+from tests.unit.runner.conftest import wait_until
 
 LINES = 1_000_000
 
@@ -19,7 +19,7 @@ def _peak(pid: int) -> int:
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024  # type: ignore[index]
 
 
-async def test_a_million_lines_arrive_once_each_in_order_and_the_rest_is_told(pod: Any, facade: Any) -> None:
+async def test_a_million_lines_arrive_once_each_in_order_and_the_rest_is_told(pod: Any, api: Any) -> None:
     over = 5_000
     pod.crew(
         f"""
@@ -41,19 +41,19 @@ async def test_a_million_lines_arrive_once_each_in_order_and_the_rest_is_told(po
     await pod.start()
     begun = time.monotonic()
     ended = await pod.wait(300)
-    assert (ended.code, facade.result["outcome"]) == (0, "succeeded")
-    logs = facade.logs()
+    assert (ended.code, api.result["outcome"]) == (0, "succeeded")
+    logs = api.logs()
     assert logs[:LINES] == [str(number) for number in range(LINES)]
     [dropped] = logs[LINES:]
     assert dropped.startswith(f"{over} log lines were dropped")
-    steps = [event["data"]["number"] for event in facade.events if event["type"] == "step"]
+    steps = [event["data"]["number"] for event in api.events if event["type"] == "step"]
     assert steps == [*range(0, LINES + over, 100_000), -1]
-    seconds, peak = facade.result["output"]
+    seconds, peak = api.result["output"]
     print(f"{LINES / seconds:.0f} lines/s, {time.monotonic() - begun:.1f} s in all, process 1: {peak} MiB")
     assert peak < 100
 
 
-async def test_the_facade_away_while_more_is_said_than_the_runner_holds(pod: Any, facade: Any) -> None:
+async def test_the_facade_away_while_more_is_said_than_the_runner_holds(pod: Any, api: Any) -> None:
     count = 150_000  # 8 MiB hold some 80,000 such lines: then print waits
     pod.crew(
         f"""
@@ -65,11 +65,11 @@ async def test_the_facade_away_while_more_is_said_than_the_runner_holds(pod: Any
         """
     )
     await pod.start()
-    await until(lambda: len(facade.logs()) > 5)
-    await facade.stop()
+    await wait_until(lambda: len(api.logs()) > 5)
+    await api.stop()
     await asyncio.sleep(8)
     assert _peak(pod.process.pid) < 100
-    await facade.start()
+    await api.start()
     assert (await pod.wait(240)).code == 0
-    assert facade.logs() == [f"line number {number}" for number in range(count)]
-    assert (facade.result["output"], list(facade.artifacts)) == ("done", ["early.txt"])
+    assert api.logs() == [f"line number {number}" for number in range(count)]
+    assert (api.result["output"], list(api.artifacts)) == ("done", ["early.txt"])

@@ -76,7 +76,7 @@ class Output:
             return
         lines.insert(0, [Text(column.title, "bold") for column in columns])
         # Do not truncate to the terminal's width: a truncated id cannot be copied.
-        widths = [max(line[column].cell_len for line in lines) for column in range(len(columns))]
+        widths = [max(line[index].cell_len for line in lines) for index in range(len(columns))]
         for line in lines:
             for cell, width in zip(line[:-1], widths, strict=False):
                 cell.pad_right(width - cell.cell_len + 2)

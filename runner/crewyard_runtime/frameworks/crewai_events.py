@@ -1,8 +1,7 @@
-"""CrewAI's events -> the run's agent, tool and usage events. Called by `watch`.
+"""Reports CrewAI's events as agent, tool and usage events of the run. Called by `import_watch`.
 
-CrewAI hands an event to its listeners in a pool of threads, so that they see them in any order. What is told
-here is told in the emitting thread, before the listeners: in the order in which it happens, among the crew's
-own lines and events.
+CrewAI calls listeners in a thread pool, in any order. This module reports in the emitting thread, before the
+listeners, so the events have the order in which they happen among the crew's lines and events.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import functools
 import os
 from _thread import allocate_lock
 
-from ..events import tell
+from ..events import report
 from .crewai_values import translate
 
 TYPE_CHECKING = False
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from .crewai_values import Told
+    from .crewai_values import RunEvent
 
-# A run has no terminal and nobody who could be asked; each can be set otherwise by the project's variables.
+# A run has no terminal and no user to prompt. The project's variables override these.
 DEFAULTS = {
     "CREWAI_DISABLE_TELEMETRY": "true",
     "CREWAI_TRACING_ENABLED": "false",
@@ -30,60 +29,60 @@ DEFAULTS = {
 _MARK = "__crewyard__"
 
 
-def settle() -> None:
-    """Sets the defaults of CrewAI's environment that are not set. Before CrewAI is imported: it reads them
-    then."""
+def set_default_environment() -> None:
+    """Set unset variables of CrewAI to our defaults. Call it before CrewAI's import, which reads them."""
     for name, value in DEFAULTS.items():
         os.environ.setdefault(name, value)
 
 
-def join(module: ModuleType) -> None:
-    """Tells what CrewAI's bus emits from now on; joining twice is joining once."""
+def hook_event_bus(module: ModuleType) -> None:
+    """Report the events of CrewAI's bus from now on; a second call has no effect."""
     bus = module.CrewAIEventsBus
     emit = bus.emit
     if hasattr(emit, _MARK):
         return
-    work = Work()
+    tracker = AgentTracker()
 
     @functools.wraps(emit)
-    def and_tell(self: Any, source: Any, *given: Any, **named: Any) -> Any:
+    def report_and_emit(self: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
         try:
-            told = translate(given[0] if given else named.get("event"))
-            if told is not None and work.admits(*told):
-                tell(*told)
-        except Exception:  # an event of a version that we do not know is not told
+            run_event = translate(args[0] if args else kwargs.get("event"))
+            if run_event is not None and tracker.admits(*run_event):
+                report(*run_event)
+        except Exception:  # skip an event of an unknown version
             pass
-        return emit(self, source, *given, **named)
+        return emit(self, source, *args, **kwargs)
 
-    setattr(and_tell, _MARK, True)
-    bus.emit = and_tell
+    setattr(report_and_emit, _MARK, True)
+    bus.emit = report_and_emit
 
 
-class Work:
-    """What the agents are at, so that each start has one end and nothing comes twice.
+class AgentTracker:
+    """Tracks the agents to report one end per start and no duplicates.
 
-    CrewAI emits some failures on every level that they pass, refuses a tool's input several times before it
-    says so to the model, and no longer says at the end of an agent without a crew what it was asked.
+    CrewAI emits some failures on every level they pass, rejects a tool's input several times before it
+    reports that to the model, and omits the task at the end of an agent without a crew.
     """
 
     def __init__(self) -> None:
         self._tasks: dict[object, list[object]] = {}
-        self._last: dict[object, Told] = {}
+        self._last: dict[object, RunEvent] = {}
         self._calls: dict[tuple[object, object], int] = {}
         self._lock = allocate_lock()
 
     def admits(self, type: str, data: dict[str, object]) -> bool:
-        """Whether the event is told: not the end of an agent that has not started, nor the same refusal
-        again."""
+        """Return whether to report the event: not the end of an agent that has not started, nor a repeated
+        rejection.
+        """
         if "agent" not in data:
             return True
         with self._lock:
             if type.startswith("agent."):
-                return self._turn(type, data)
-            return self._use(type, data)
+                return self._admits_agent_event(type, data)
+            return self._admits_tool_event(type, data)
 
-    def _use(self, type: str, data: dict[str, object]) -> bool:
-        """A refusal is repeated only where no call is open: several branches of a flow may fail alike."""
+    def _admits_tool_event(self, type: str, data: dict[str, object]) -> bool:
+        """A rejection is a repetition only if no call is open: branches of a flow may fail alike."""
         call = data["agent"], data.get("tool")
         open_calls = self._calls.get(call, 0)
         if type == "tool.called":
@@ -96,7 +95,7 @@ class Work:
         self._last[data["agent"]] = (type, data)
         return not repeated
 
-    def _turn(self, type: str, data: dict[str, object]) -> bool:
+    def _admits_agent_event(self, type: str, data: dict[str, object]) -> bool:
         tasks = self._tasks.setdefault(data["agent"], [])
         if type == "agent.started":
             tasks.append(data["task"])

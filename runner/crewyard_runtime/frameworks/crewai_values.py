@@ -1,6 +1,7 @@
-"""CrewAI's events and results -> what is told of them. Pure. Called by `of_crewai`, `call` and `crew`.
+"""Converts CrewAI's events and results to run events and outputs. Pure.
 
-By what they have, not by their classes: those move from version to version.
+Called by `crewai_events`, `call` and `crew`. Uses attributes, not classes, since CrewAI moves classes between
+versions.
 """
 
 from __future__ import annotations
@@ -9,48 +10,50 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Told = tuple[str, dict[str, object]]
+    RunEvent = tuple[str, dict[str, object]]
 
 _RESULTS = ("CrewOutput", "TaskOutput", "LiteAgentOutput")
-_DEEPEST = 4  # levels of lists and dicts in which results are looked for
+_MAX_DEPTH = 4  # levels of lists and dicts to search for results
 
 
 def outcome(value: Any, depth: int = 0) -> object:
-    """The run's output for what a crew or flow returned: of a result the object that the crew was asked to
-    produce (output_pydantic, output_json), else its text. Anything else is what it is.
+    """Return the run's output for the return value of a crew or flow.
 
-    The rest of a result, every message of every task, is no output: the events have told it.
+    For a result, the object that the crew was to produce (output_pydantic, output_json), else its text; other
+    values unchanged. The remaining parts of a result, such as all messages, are already in the events.
     """
     kind = type(value)
     if kind.__name__ in _RESULTS and kind.__module__.startswith("crewai."):
         produced: object = value.pydantic if value.pydantic is not None else getattr(value, "json_dict", None)
         return value.raw if produced is None else produced
-    if depth < _DEEPEST and kind is list:
-        return [outcome(one, depth + 1) for one in value]
-    if depth < _DEEPEST and kind is dict:
-        return {key: outcome(one, depth + 1) for key, one in value.items()}
+    if depth < _MAX_DEPTH and kind is list:
+        return [outcome(item, depth + 1) for item in value]
+    if depth < _MAX_DEPTH and kind is dict:
+        return {key: outcome(item, depth + 1) for key, item in value.items()}
     if kind.__module__ == "crewai.types.streaming" and hasattr(kind, "__iter__"):
-        for _ in value:  # a crew with stream=True runs while it is read
+        for _ in value:  # a crew with stream=True runs while its output is read
             pass
         return outcome(value.result, depth + 1)
     same: object = value
     return same
 
 
-def unfilled(crew: Any, inputs: dict[str, object]) -> list[str]:
-    """The placeholders of a crew's tasks and agents that no input fills.
+def missing_inputs(crew: Any, inputs: dict[str, object]) -> list[str]:
+    """Return the placeholders of a crew's tasks and agents if the run has no input.
 
-    With some input CrewAI itself says what is missing; with none it would hand "{topic}" to the model.
+    With some input CrewAI reports missing ones itself; without any it would send "{topic}" to the model.
     """
-    gather = getattr(crew, "fetch_inputs", None)
-    if inputs or getattr(crew, "before_kickoff_callbacks", None) or not callable(gather):
+    fetch_names = getattr(crew, "fetch_inputs", None)
+    if inputs or getattr(crew, "before_kickoff_callbacks", None) or not callable(fetch_names):
         return []
-    return sorted(str(name) for name in gather() if str(name).isidentifier())
+    return sorted(str(name) for name in fetch_names() if str(name).isidentifier())
 
 
-def translate(event: Any) -> Told | None:
-    """The run's event for one of CrewAI's, None where there is none. Pure. By its `type`, which has been the
-    same over the versions, while the classes moved."""
+def translate(event: Any) -> RunEvent | None:
+    """Return the run event for an event of CrewAI; None if there is none. Pure.
+
+    Uses its `type`, which is stable across versions, unlike the classes.
+    """
     kind = _kind(event)
     if kind in _AGENT:
         return _of_agent(_AGENT[kind], event)
@@ -84,7 +87,7 @@ def _kind(event: Any) -> str:
     return str(getattr(event, "type", ""))
 
 
-def _of_agent(type: str, event: Any) -> Told:
+def _of_agent(type: str, event: Any) -> RunEvent:
     data: dict[str, object] = {"agent": _agent(event), "task": _task(event)}
     if type == "agent.completed":
         data["output"] = getattr(event, "output", None)
@@ -93,13 +96,13 @@ def _of_agent(type: str, event: Any) -> Told:
     return type, data
 
 
-def _of_tool(type: str, event: Any) -> Told:
+def _of_tool(type: str, event: Any) -> RunEvent:
     data: dict[str, object] = {"agent": _agent(event), "tool": _text(getattr(event, "tool_name", None))}
     failure = getattr(event, "failure", None)
     if type == "tool.called":
         data["input"] = _arguments(getattr(event, "tool_args", None))
     elif type == "tool.error" or failure is not None:
-        # A tool may also return that it failed.
+        # A tool may also return a failure.
         type = "tool.error"
         error = getattr(failure, "message", None) if failure is not None else getattr(event, "error", None)
         data["error"] = _text(error) or "It failed without a message."
@@ -108,8 +111,8 @@ def _of_tool(type: str, event: Any) -> Told:
     return type, data
 
 
-def _usage(event: Any) -> Told | None:
-    """None where the model does not say."""
+def _usage(event: Any) -> RunEvent | None:
+    """Return a usage event; None if the model reports no usage."""
     usage = getattr(event, "usage", None)
     if not isinstance(usage, dict):
         return None
@@ -124,7 +127,7 @@ def _usage(event: Any) -> Told | None:
 
 
 def _first(usage: dict[str, object], names: tuple[str, ...]) -> int | None:
-    return next((found for name in names if isinstance(found := usage.get(name), int)), None)
+    return next((value for name in names if isinstance(value := usage.get(name), int)), None)
 
 
 def _agent(event: Any) -> str | None:
@@ -136,26 +139,26 @@ def _agent(event: Any) -> str | None:
 
 
 def _task(event: Any) -> str | None:
-    """What the agent is asked to do, in words: the task's description, or the last message to it."""
+    """Return the agent's task as text: the description of the task, or the last message to the agent."""
     task = getattr(event, "task", None)
-    if asked := _text(getattr(task, "description", None) or getattr(task, "name", None)):
-        return asked
+    if description := _text(getattr(task, "description", None) or getattr(task, "name", None)):
+        return description
     messages = getattr(event, "messages", None)
     if isinstance(messages, list) and messages and isinstance(messages[-1], dict):
         messages = messages[-1].get("content")
     return _text(messages) if isinstance(messages, str) else _text(getattr(event, "task_name", None))
 
 
-def _arguments(given: object) -> object:
-    """The tool's arguments; CrewAI may have them as JSON text."""
-    if isinstance(given, str) and given.lstrip().startswith("{"):
+def _arguments(arguments: object) -> object:
+    """Return the tool's arguments, which CrewAI may give as JSON text."""
+    if isinstance(arguments, str) and arguments.lstrip().startswith("{"):
         import json
 
         try:
-            return json.loads(given)
+            return json.loads(arguments)
         except ValueError:
-            return given
-    return given
+            return arguments
+    return arguments
 
 
 def _text(value: object) -> str | None:

@@ -1,6 +1,6 @@
-"""Waits for the frameworks to be imported, wherever the crew does it, and joins them then. Called by `crew`.
+"""Import hook that installs the event hooks when the crew imports a framework. Called by `crew`.
 
-A crew that imports none of them pays for two comparisons per import; nothing else of ours is loaded before.
+A crew without frameworks pays two comparisons per import; no other module of ours is loaded before.
 """
 
 from __future__ import annotations
@@ -15,71 +15,71 @@ if TYPE_CHECKING:
 
 
 def start() -> None:
-    """From here on the frameworks' events are the run's. Call it before the crew's first import."""
-    sys.meta_path.insert(0, _Watch())
-    for name in ("crewai", *_JOINED):
-        if name in sys.modules:  # imported by a .pth file, before anything of the crew's
-            _prepare() if name == "crewai" else _join(name, sys.modules[name])
+    """Install the import hook. Call it before the crew's first import."""
+    sys.meta_path.insert(0, _ImportHook())
+    for name in ("crewai", *_HOOKED_MODULES):
+        if name in sys.modules:  # imported by a .pth file, before any crew code
+            _prepare() if name == "crewai" else _install(name, sys.modules[name])
 
 
-# The module after whose execution we join -> ours. CrewAI's bus lay elsewhere before 0.150.
-_JOINED = {
-    "crewai.events.event_bus": "of_crewai",
-    "crewai.utilities.events.crewai_event_bus": "of_crewai",
-    "langchain_core.callbacks.manager": "of_langchain",
+# The framework module after whose execution to install our hook. CrewAI's bus moved in 0.150.
+_HOOKED_MODULES = {
+    "crewai.events.event_bus": "crewai",
+    "crewai.utilities.events.crewai_event_bus": "crewai",
+    "langchain_core.callbacks.manager": "langchain",
 }
 
 
-class _Watch:
-    """A finder that finds by the others, and adds our step after the execution of a module."""
+class _ImportHook:
+    """A meta path finder that delegates to the others and runs our hook after a module's execution."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if name == "crewai":
             _prepare()
-        if name not in _JOINED:
+        if name not in _HOOKED_MODULES:
             return None
-        for finder in [one for one in sys.meta_path if one is not self]:
+        for finder in [finder_ for finder_ in sys.meta_path if finder_ is not self]:
             spec: ModuleSpec | None = finder.find_spec(name, path, target)
             if spec is not None:
-                return _followed(spec)
+                return _with_hook(spec)
         return None
 
 
-def _followed(spec: ModuleSpec) -> ModuleSpec:
+def _with_hook(spec: ModuleSpec) -> ModuleSpec:
     execute = getattr(spec.loader, "exec_module", None)
     if execute is None:
         return spec
 
-    def then_join(module: ModuleType) -> None:
+    def execute_and_hook(module: ModuleType) -> None:
         execute(module)
-        _join(spec.name, module)
+        _install(spec.name, module)
 
     try:
-        # On the loader itself, so that it stays what inspect and importlib.resources expect it to be.
-        spec.loader.exec_module = then_join  # type: ignore[method-assign, union-attr]
+        # Patch the loader itself, so inspect and importlib.resources still get the loader they expect.
+        spec.loader.exec_module = execute_and_hook  # type: ignore[method-assign, union-attr]
     except AttributeError:
         return spec
     return spec
 
 
 def _prepare() -> None:
-    from .crewai_events import settle
+    from .crewai_events import set_default_environment
 
-    settle()
+    set_default_environment()
 
 
-def _join(name: str, module: ModuleType) -> None:
-    """Never raises: a version that we do not know costs its events, not the run."""
+def _install(name: str, module: ModuleType) -> None:
+    """Install the hook; never raises: an unknown version loses its events, but does not fail the run."""
     try:
-        if _JOINED[name] == "of_crewai":
+        if _HOOKED_MODULES[name] == "crewai":
             from . import crewai_events
 
-            crewai_events.join(module)
+            crewai_events.hook_event_bus(module)
         else:
             from . import langchain_callbacks
 
-            langchain_callbacks.join()
+            langchain_callbacks.install_handler()
     except Exception as error:
         print(f"crewyard: no events of {name}: {type(error).__name__}: {error}", file=sys.stderr)

@@ -1,51 +1,51 @@
-"""Whether a LangChain runnable or LangGraph graph has a part that only `ainvoke` can run. Called by `call`.
+"""Detects LangChain runnables and LangGraph graphs with a part that only `ainvoke` can run. Called by `call`.
 
-`invoke` would begin and fail in the middle, at a coroutine function or a tool without a synchronous one;
-`ainvoke` takes both. It is not the rule for all, since some parts (checkpointers) know `invoke` alone.
+`invoke` would fail in the middle at a coroutine function or a tool without a synchronous form; `ainvoke` runs
+both. It is not the default, since some parts (checkpointers) support only `invoke`.
 """
 
 from __future__ import annotations
 
-_MOST = 10_000  # objects that are looked at
-# Where runnables, graphs and their nodes hold what they consist of.
+_MAX_OBJECTS = 10_000  # visited at most
+# Attributes in which runnables, graphs and nodes hold their parts.
 _PARTS = (
     "nodes", "bound", "steps", "steps__", "mapper", "runnable", "fallbacks", "branches", "default",
     "tools_by_name", "builder", "path",
 )  # fmt: skip
-# The asynchronous function of a part, and the synchronous one beside it.
-_WAYS = (("afunc", "func"), ("coroutine", "func"), ("_atransform", "_transform"))
+# The attributes of a part's asynchronous function and of its synchronous counterpart.
+_FUNCTION_PAIRS = (("afunc", "func"), ("coroutine", "func"), ("_atransform", "_transform"))
 
 
-def only_async(found: object) -> bool:
-    """By what the parts have, not by their classes. Never raises: what cannot be looked at is synchronous."""
-    # The objects themselves, too: some make their parts anew at each look, and an id is free with its object.
+def only_async(runnable: object) -> bool:
+    """Return whether a part has only an asynchronous function. Never raises; skips unreadable parts."""
+    # Keep the objects: some create their parts on each access, and Python reuses the id of a freed object.
     seen: dict[int, object] = {}
-    left = [found]
-    while left and len(seen) < _MOST:
-        one = left.pop()
-        if id(one) in seen:
+    pending = [runnable]
+    while pending and len(seen) < _MAX_OBJECTS:
+        item = pending.pop()
+        if id(item) in seen:
             continue
-        seen[id(one)] = one
-        if isinstance(one, dict):
-            left += one.values()
-        elif isinstance(one, (list, tuple)):
-            left += one
-        elif any(_has(one, theirs) and not _has(one, ours) for theirs, ours in _WAYS):
+        seen[id(item)] = item
+        if isinstance(item, dict):
+            pending += item.values()
+        elif isinstance(item, (list, tuple)):
+            pending += item
+        elif any(_has(item, only) and not _has(item, sync) for only, sync in _FUNCTION_PAIRS):
             return True
         else:
-            left += [part for name in _PARTS if not isinstance(part := _attribute(one, name), _PLAIN)]
+            pending += [part for name in _PARTS if not isinstance(part := _attribute(item, name), _PLAIN)]
     return False
 
 
 _PLAIN = (str, bytes, int, float, type(None))
 
 
-def _has(one: object, name: str) -> bool:
-    return callable(_attribute(one, name))
+def _has(part: object, name: str) -> bool:
+    return callable(_attribute(part, name))
 
 
-def _attribute(one: object, name: str) -> object:
+def _attribute(part: object, name: str) -> object:
     try:
-        return getattr(one, name, None)
+        return getattr(part, name, None)
     except Exception:  # a property that fails
         return None

@@ -1,8 +1,7 @@
 """JSON without the module `json`. Used by all of process 1.
 
-The standard library's own C parts without the modules around them: `json` loads `re` and `enum`, which takes
-longer than the claim, and while the crew starts takes the processor from it. Where an interpreter has other
-parts, `json` it is.
+Uses the C functions of the standard library directly: `json` imports `re` and `enum`, which takes longer than
+the claim and competes with the start of the crew for the CPU. Falls back to `json` on other interpreters.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["dumps", "loads", "quoted", "quoted_ascii"]
 
 
-class _Rules:
-    """What `json.JSONDecoder` is to the scanner."""
+class _ScannerContext:
+    """The attributes of `json.JSONDecoder` that the scanner reads."""
 
     strict = True
     object_hook = None
@@ -39,13 +38,13 @@ class _Rules:
 
 
 def loads(data: bytes, constant: Callable[[str], object] = float) -> Any:
-    """The value. Raises ValueError where it is no JSON, or not UTF-8; RecursionError where it is too deep.
+    """Return the value. Raises ValueError if it is not JSON or not UTF-8, RecursionError if it is too deep.
 
-    `constant` makes a value of NaN, Infinity and -Infinity, which are no JSON.
+    `constant` converts NaN, Infinity and -Infinity, which are not JSON.
     """
     text = data.decode("utf-8", "surrogatepass").strip(" \t\r\n")
     try:
-        scan: Any = make_scanner(_Rules(constant))  # type: ignore[arg-type]
+        scan: Any = make_scanner(_ScannerContext(constant))  # type: ignore[arg-type]
     except (TypeError, AttributeError):
         import json
 
@@ -53,17 +52,17 @@ def loads(data: bytes, constant: Callable[[str], object] = float) -> Any:
     try:
         value, end = scan(text, 0)
     except StopIteration:
-        raise ValueError("no JSON") from None
+        raise ValueError("not JSON") from None
     if end != len(text):
         raise ValueError("more than one value")
     return value
 
 
 def dumps(value: object, ascii_only: bool = True) -> str:
-    """The text. Raises TypeError or ValueError for what is no JSON value, RecursionError if too deep."""
+    """Return the text. Raises TypeError or ValueError for non-JSON values, RecursionError if too deep."""
     quote = quoted_ascii if ascii_only else quoted
     try:
-        encode: Any = make_encoder({}, _no_value, quote, None, ": ", ", ", False, False, True)
+        encode: Any = make_encoder({}, _reject, quote, None, ": ", ", ", False, False, True)
     except TypeError:
         import json
 
@@ -71,5 +70,5 @@ def dumps(value: object, ascii_only: bool = True) -> str:
     return "".join(encode(value, 0))
 
 
-def _no_value(value: object) -> object:
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+def _reject(value: object) -> object:
+    raise TypeError(f"{type(value).__name__} is not a JSON value")

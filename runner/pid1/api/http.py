@@ -1,7 +1,7 @@
-"""One keep-alive HTTP/1.1 connection to the facade. Used by `facade`, one for each worker.
+"""A keep-alive HTTP/1.1 connection to the internal API. Used by `client`, one per worker.
 
-The standard library's client would be shorter here, but importing it takes longer than a whole claim; so
-does `socket`, of which only the C part is needed.
+Importing the standard library's HTTP client takes longer than a whole claim, and so does `socket`, of which
+only the C part is needed.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-LARGEST_ANSWER = 8 * 1024 * 1024
-_LARGEST_HEAD = 64 * 1024
+MAX_RESPONSE_BYTES = 8 * 1024 * 1024
+_MAX_HEAD_BYTES = 64 * 1024
 
 
-class WireError(OSError):
-    """No whole answer: refused, cut off, too slow, or not HTTP."""
+class HTTPConnectionError(OSError):
+    """No complete response: connection refused or closed, timeout, or not HTTP."""
 
 
-class Answer:
-    """Status and body of one answer."""
+class HTTPResponse:
+    """Status and body of a response."""
 
     __slots__ = ("body", "status")
 
@@ -30,11 +30,11 @@ class Answer:
         self.body = body
 
 
-class Wire:
-    """A connection that is made when needed and kept between calls. Not for use by two threads."""
+class KeepAliveConnection:
+    """A connection opened on demand and kept between calls. Not thread-safe."""
 
     def __init__(self, url: str) -> None:
-        """Raises ValueError for an address that is not http or https."""
+        """Parse the URL. Raises ValueError if it is not http or https."""
         scheme, _, rest = url.partition("://")
         host, _, path = rest.partition("/")
         name, colon, port = host.rpartition(":")
@@ -46,7 +46,7 @@ class Wire:
         if scheme not in ("http", "https") or not self._name:
             raise ValueError(f"CREWYARD_INTERNAL_URL is {url!r}: it must be http://host[:port]")
         try:
-            # Bytes: as text, the name would go through the encoding of international names and its imports.
+            # Bytes: for str, getaddrinfo would import and apply the IDNA codec.
             self._address: bytes | str = self._name.encode("ascii")
         except UnicodeEncodeError:
             self._address = self._name
@@ -54,15 +54,15 @@ class Wire:
         self._host = host
         self._base = "/" + path.rstrip("/") if path.rstrip("/") else ""
         self._socket: _socket.socket | None = None
-        self._rest = b""
+        self._buffer = b""
 
     def call(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | Iterable[bytes], length: int,
         timeout: float,
-    ) -> Answer:  # fmt: skip
-        """One request and its answer; `timeout` bounds every wait for the other side. Raises WireError.
+    ) -> HTTPResponse:  # fmt: skip
+        """Send one request and return the response; `timeout` bounds each wait. Raises HTTPConnectionError.
 
-        A kept connection that the other side has closed meanwhile is made anew once, without a pause, where
+        If the server closed the kept connection meanwhile, reconnect once, without a pause, provided that
         the body can be sent again.
         """
         head = [f"{method} {self._base}{path} HTTP/1.1", f"Host: {self._host}", f"Content-Length: {length}"]
@@ -71,83 +71,83 @@ class Wire:
         reused = self._socket is not None
         try:
             return self._exchange(text, body, timeout)
-        except _Unanswered as error:
+        except _NoResponse as error:
             if not (reused and isinstance(body, bytes)):
-                raise WireError(str(error)) from error
+                raise HTTPConnectionError(str(error)) from error
         try:
             return self._exchange(text, body, timeout)
-        except _Unanswered as error:
-            raise WireError(str(error)) from error
+        except _NoResponse as error:
+            raise HTTPConnectionError(str(error)) from error
 
     def close(self) -> None:
-        """Closes the connection; the next call makes a new one."""
+        """Close the connection; the next call opens a new one."""
         if self._socket is not None:
             self._socket.close()
-        self._socket, self._rest = None, b""
+        self._socket, self._buffer = None, b""
 
-    def _exchange(self, head: bytes, body: bytes | Iterable[bytes], timeout: float) -> Answer:
+    def _exchange(self, head: bytes, body: bytes | Iterable[bytes], timeout: float) -> HTTPResponse:
         unsent: OSError | None = None
         try:
-            wire = self._connected(timeout)
+            connection = self._open_socket(timeout)
             try:
                 if isinstance(body, bytes):
-                    wire.sendall(head + body)
+                    connection.sendall(head + body)
                 else:
-                    wire.sendall(head)
+                    connection.sendall(head)
                     for chunk in body:
-                        wire.sendall(chunk)
+                        connection.sendall(chunk)
             except (BrokenPipeError, ConnectionResetError) as error:
-                unsent = error  # it may have answered, and refused, before it took the whole body
-            return self._answer(wire, unsent)
-        except (_Unanswered, WireError):
+                unsent = error  # the server may have rejected the request before reading the whole body
+            return self._read_response(connection, unsent)
+        except (_NoResponse, HTTPConnectionError):
             self.close()
             raise
         except OSError as error:
             self.close()
-            raise WireError(f"{self._host}: {error}") from error
+            raise HTTPConnectionError(f"{self._host}: {error}") from error
         except BaseException:
-            self.close()  # half a body is on the way: the connection is of no more use
+            self.close()  # the body was sent partially, so the connection is unusable
             raise
 
-    def _connected(self, timeout: float) -> _socket.socket:
+    def _open_socket(self, timeout: float) -> _socket.socket:
         if self._socket is None:
-            made = self._connection(timeout)
-            made.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+            opened = self._connect(timeout)
+            opened.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
             if self._tls:
                 import socket
                 import ssl
 
-                whole = socket.socket(fileno=made.detach())
+                whole = socket.socket(fileno=opened.detach())
                 whole.settimeout(timeout)
-                made = ssl.create_default_context().wrap_socket(whole, server_hostname=self._name)
-            self._socket, self._rest = made, b""
+                opened = ssl.create_default_context().wrap_socket(whole, server_hostname=self._name)
+            self._socket, self._buffer = opened, b""
         self._socket.settimeout(timeout)
         return self._socket
 
-    def _connection(self, timeout: float) -> _socket.socket:
-        """To the first of the name's addresses that answers."""
-        trouble: OSError = WireError(f"{self._host} has no address")
+    def _connect(self, timeout: float) -> _socket.socket:
+        """Return a socket connected to the first reachable address of the host."""
+        last_error: OSError = HTTPConnectionError(f"{self._host} has no address")
         for family, kind, protocol, _, to in _socket.getaddrinfo(
             self._address, self._port, 0, _socket.SOCK_STREAM
         ):
-            made = _socket.socket(family, kind | _socket.SOCK_CLOEXEC, protocol)
+            opened = _socket.socket(family, kind | _socket.SOCK_CLOEXEC, protocol)
             try:
-                made.settimeout(timeout)
-                made.connect(to)
+                opened.settimeout(timeout)
+                opened.connect(to)
             except OSError as error:
-                made.close()
-                trouble = error
+                opened.close()
+                last_error = error
             else:
-                return made
-        raise trouble
+                return opened
+        raise last_error
 
-    def _answer(self, wire: _socket.socket, unsent: OSError | None) -> Answer:
+    def _read_response(self, connection: _socket.socket, unsent: OSError | None) -> HTTPResponse:
         while True:
-            head = self._head(wire)
+            head = self._read_head(connection)
             lines = head.decode("latin-1").split("\r\n")
             parts = lines[0].split(" ", 2)
             if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not parts[1].isdigit():
-                raise WireError(f"{self._host} answered what is not HTTP/1.1")
+                raise HTTPConnectionError(f"{self._host} sent a response that is not HTTP/1.1")
             status = int(parts[1])
             if status >= 200:
                 break
@@ -155,80 +155,80 @@ class Wire:
         for line in lines[1:]:
             name, _, value = line.partition(":")
             fields[name.strip().lower()] = value.strip()
-        ends = fields.get("connection", "").lower() == "close" or parts[0] == "HTTP/1.0"
+        close_after = fields.get("connection", "").lower() == "close" or parts[0] == "HTTP/1.0"
         if status in (204, 304):
             body = b""
         elif "chunked" in fields.get("transfer-encoding", "").lower():
-            body = self._chunked(wire)
+            body = self._read_chunked(connection)
         elif fields.get("content-length", "").isdigit():
-            body = self._take(wire, int(fields["content-length"]))
+            body = self._read_exactly(connection, int(fields["content-length"]))
         else:
-            ends, body = True, self._until_end(wire)
-        if ends or unsent is not None:
+            close_after, body = True, self._read_to_end(connection)
+        if close_after or unsent is not None:
             self.close()
-        return Answer(status, body)
+        return HTTPResponse(status, body)
 
-    def _head(self, wire: _socket.socket) -> bytes:
-        while (end := self._rest.find(b"\r\n\r\n")) < 0:
-            if len(self._rest) > _LARGEST_HEAD:
-                raise WireError(f"{self._host} answered with too long a head")
-            self._more(wire, first=not self._rest)
-        head, self._rest = self._rest[:end], self._rest[end + 4 :]
+    def _read_head(self, connection: _socket.socket) -> bytes:
+        while (end := self._buffer.find(b"\r\n\r\n")) < 0:
+            if len(self._buffer) > _MAX_HEAD_BYTES:
+                raise HTTPConnectionError(f"{self._host} sent too long response headers")
+            self._receive(connection, first=not self._buffer)
+        head, self._buffer = self._buffer[:end], self._buffer[end + 4 :]
         return head
 
-    def _more(self, wire: _socket.socket, first: bool = False) -> None:
+    def _receive(self, connection: _socket.socket, first: bool = False) -> None:
         try:
-            data = wire.recv(65536)
+            data = connection.recv(65536)
         except (ConnectionResetError, BrokenPipeError) as error:
             if first:
-                raise _Unanswered(f"{self._host}: {error}") from error
+                raise _NoResponse(f"{self._host}: {error}") from error
             raise
         if not data:
             text = f"{self._host} closed the connection"
-            raise _Unanswered(text) if first else WireError(text)
-        self._rest += data
+            raise _NoResponse(text) if first else HTTPConnectionError(text)
+        self._buffer += data
 
-    def _take(self, wire: _socket.socket, size: int) -> bytes:
-        if size > LARGEST_ANSWER:
-            raise WireError(f"{self._host} answered with {size} bytes, more than this runner takes")
-        while len(self._rest) < size:
-            self._more(wire)
-        body, self._rest = self._rest[:size], self._rest[size:]
+    def _read_exactly(self, connection: _socket.socket, size: int) -> bytes:
+        if size > MAX_RESPONSE_BYTES:
+            raise HTTPConnectionError(f"{self._host} sent {size} bytes, above the limit of the runner")
+        while len(self._buffer) < size:
+            self._receive(connection)
+        body, self._buffer = self._buffer[:size], self._buffer[size:]
         return body
 
-    def _line(self, wire: _socket.socket) -> bytes:
-        while (end := self._rest.find(b"\r\n")) < 0:
-            if len(self._rest) > _LARGEST_HEAD:
-                raise WireError(f"{self._host} answered with too long a line")
-            self._more(wire)
-        line, self._rest = self._rest[:end], self._rest[end + 2 :]
+    def _read_line(self, connection: _socket.socket) -> bytes:
+        while (end := self._buffer.find(b"\r\n")) < 0:
+            if len(self._buffer) > _MAX_HEAD_BYTES:
+                raise HTTPConnectionError(f"{self._host} sent too long a line")
+            self._receive(connection)
+        line, self._buffer = self._buffer[:end], self._buffer[end + 2 :]
         return line
 
-    def _chunked(self, wire: _socket.socket) -> bytes:
+    def _read_chunked(self, connection: _socket.socket) -> bytes:
         body = b""
         while True:
             try:
-                size = int(self._line(wire).split(b";")[0], 16)
+                size = int(self._read_line(connection).split(b";")[0], 16)
             except ValueError:
-                raise WireError(f"{self._host} answered with a broken chunk") from None
-            if not 0 <= size <= LARGEST_ANSWER - len(body):
-                raise WireError(f"{self._host} answered with more than this runner takes")
+                raise HTTPConnectionError(f"{self._host} sent an invalid chunk") from None
+            if not 0 <= size <= MAX_RESPONSE_BYTES - len(body):
+                raise HTTPConnectionError(f"{self._host} sent a response above the limit of the runner")
             if size == 0:
-                while self._line(wire):
+                while self._read_line(connection):
                     pass
                 return body
-            body += self._take(wire, size)
-            self._line(wire)
+            body += self._read_exactly(connection, size)
+            self._read_line(connection)
 
-    def _until_end(self, wire: _socket.socket) -> bytes:
-        while len(self._rest) <= LARGEST_ANSWER:
-            data = wire.recv(65536)
+    def _read_to_end(self, connection: _socket.socket) -> bytes:
+        while len(self._buffer) <= MAX_RESPONSE_BYTES:
+            data = connection.recv(65536)
             if not data:
-                body, self._rest = self._rest, b""
+                body, self._buffer = self._buffer, b""
                 return body
-            self._rest += data
-        raise WireError(f"{self._host} answered with more than this runner takes")
+            self._buffer += data
+        raise HTTPConnectionError(f"{self._host} sent a response above the limit of the runner")
 
 
-class _Unanswered(OSError):
-    """The connection ended before the first byte of an answer."""
+class _NoResponse(OSError):
+    """The connection ended before the first byte of a response."""

@@ -1,1 +1,1 @@
-"""Artifacts of the crew: scan, upload, transfer."""
+"""Artifacts of the crew: scan of the directory, transfer of a file, parallel upload."""

@@ -1,4 +1,4 @@
-"""One file on its way to the facade: its address, its type, its digest, its bytes. Used by `upload`."""
+"""Path, content type, digest and bytes of a file to upload. Used by `transfer`."""
 
 from __future__ import annotations
 
@@ -8,49 +8,51 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PIECE = 256 * 1024
-_KIND = r"[a-z0-9.+-]+/[a-z0-9.+-]+\Z"
+_CHUNK_BYTES = 256 * 1024
+_CONTENT_TYPE = r"[a-z0-9.+-]+/[a-z0-9.+-]+\Z"
 
 
-class Changed(Exception):
-    """The file is not the same any more: it is taken up again later."""
+class FileChanged(Exception):
+    """The file has changed; a later scan uploads it again."""
 
 
-def encoded(name: str) -> str:
-    """The name as a path, every segment percent-encoded. Pure."""
-    from urllib.parse import quote  # imported with the first file: the start of a run does not wait for it
+def encode_path(name: str) -> str:
+    """Return the name as a path with percent-encoded segments. Pure."""
+    from urllib.parse import quote  # on the first file, to keep the start of a run fast
 
     return "/".join(quote(part, safe="") for part in name.split("/"))
 
 
 def content_type(name: str) -> str:
-    """A guess by the name's ending alone. Pure."""
+    """Return the content type by the file name extension alone. Pure."""
     import mimetypes
     import re
 
-    ending = os.path.splitext(name.rsplit("/", 1)[-1])[1]
-    kind = mimetypes.guess_type("x" + ending)[0] if ending.isprintable() and ending.isascii() else None
-    if not kind or not re.match(_KIND, kind):
+    extension = os.path.splitext(name.rsplit("/", 1)[-1])[1]
+    kind = (
+        mimetypes.guess_type("x" + extension)[0] if extension.isprintable() and extension.isascii() else None
+    )
+    if not kind or not re.match(_CONTENT_TYPE, kind):
         return "application/octet-stream"
     return kind + "; charset=utf-8" if kind.startswith("text/") else kind
 
 
-def digest(descriptor: int, size: int) -> str:
-    """The SHA-256 of the first `size` bytes in hex. Raises Changed where there are fewer."""
+def sha256_hex(descriptor: int, size: int) -> str:
+    """Return the SHA-256 of the first `size` bytes in hex. Raises FileChanged if there are fewer."""
     import hashlib
 
     total = hashlib.sha256()
-    for piece in pieces(descriptor, size):
-        total.update(piece)
+    for chunk in read_chunks(descriptor, size):
+        total.update(chunk)
     return total.hexdigest()
 
 
-def pieces(descriptor: int, size: int) -> Iterator[bytes]:
-    """The first `size` bytes. Raises Changed where there are fewer."""
+def read_chunks(descriptor: int, size: int) -> Iterator[bytes]:
+    """Yield the first `size` bytes in chunks. Raises FileChanged if there are fewer."""
     done = 0
     while done < size:
-        piece = os.pread(descriptor, min(_PIECE, size - done), done)
-        if not piece:
-            raise Changed
-        yield piece
-        done += len(piece)
+        chunk = os.pread(descriptor, min(_CHUNK_BYTES, size - done), done)
+        if not chunk:
+            raise FileChanged
+        yield chunk
+        done += len(chunk)

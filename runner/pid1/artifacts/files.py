@@ -1,4 +1,4 @@
-"""What lies in the artifacts directory. Used by `upload`; the crew may change it at any moment."""
+"""Scan of the artifacts directory, which the crew may change at any time. Used by `upload`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_ENTRIES = 100_000  # looked at in one scan
-_DEEPEST = 64
-_LONGEST_NAME = 1024
+MAX_ENTRIES_PER_SCAN = 100_000
+_MAX_DEPTH = 64
+_MAX_NAME_BYTES = 1024
 
-Signature = tuple[int, int, int, int]
+FileSignature = tuple[int, int, int, int]
 
 
-class Found:
-    """One regular file: its name, the path to open below the root, and what tells its versions apart."""
+class ArtifactFile:
+    """A regular file: its name, the path to open below the root, and a signature of its version."""
 
     __slots__ = ("device", "name", "path", "signature", "size")
 
@@ -27,37 +27,42 @@ class Found:
         self.path = path
         self.size = status.st_size
         self.device = status.st_dev
-        # The time of the last status change cannot be set back by the crew, the others can.
-        self.signature: Signature = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        # The crew can set back mtime, but not ctime.
+        self.signature: FileSignature = (
+            status.st_ino,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+        )
 
 
-def scan(root: str) -> tuple[list[Found], dict[str, str]]:
-    """The files below `root` by name, and what is not stored with the reason."""
-    found: list[Found] = []
+def scan(root: str) -> tuple[list[ArtifactFile], dict[str, str]]:
+    """Return the files below `root`, and the names that cannot be stored with the reason."""
+    files: list[ArtifactFile] = []
     refused: dict[str, str] = {}
-    seen = 0
+    count = 0
     for entry, name in _walk(root, "", 0, refused):
-        seen += 1
-        if seen > MOST_ENTRIES:
-            refused["."] = f"there are more than {MOST_ENTRIES} entries"
+        count += 1
+        if count > MAX_ENTRIES_PER_SCAN:
+            refused["."] = f"there are more than {MAX_ENTRIES_PER_SCAN} entries"
             break
         if entry is None:
             continue
         try:
-            trouble, path, status = _look(root, entry, name)
+            problem, path, status = _check_entry(root, entry, name)
         except OSError:
-            continue  # gone or changed meanwhile: the next scan looks again
-        if trouble:
-            refused[name] = trouble
+            continue  # removed or changed meanwhile: the next scan checks it again
+        if problem:
+            refused[name] = problem
         elif status is not None:
-            found.append(Found(name, path, status))
-    return found, refused
+            files.append(ArtifactFile(name, path, status))
+    return files, refused
 
 
 def open_inside(root: str, path: str) -> int:
-    """A descriptor to read `root`/`path`, following no symbolic link on the way. Raises OSError.
+    """Open `root`/`path` for reading without following symbolic links. Raises OSError.
 
-    Process 1 reads with rights that the crew shall not borrow, so no name is looked up twice.
+    Process 1 has more permissions than the crew, so it resolves each name only once.
     """
     at = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     parts = path.split("/")
@@ -71,9 +76,9 @@ def open_inside(root: str, path: str) -> int:
         os.close(at)
 
 
-def being_written() -> set[tuple[int, int]]:
-    """(device, inode) of every file that another process holds open for writing."""
-    held: set[tuple[int, int]] = set()
+def open_for_writing() -> set[tuple[int, int]]:
+    """Return (device, inode) of every file that another process holds open for writing."""
+    inodes: set[tuple[int, int]] = set()
     for process in os.listdir("/proc"):
         if not process.isdigit() or int(process) == os.getpid():
             continue
@@ -84,20 +89,20 @@ def being_written() -> set[tuple[int, int]]:
                 if os.lstat(link).st_mode & stat.S_IWUSR:
                     status = os.stat(link)
                     if stat.S_ISREG(status.st_mode):
-                        held.add((status.st_dev, status.st_ino))
+                        inodes.add((status.st_dev, status.st_ino))
         except OSError:
             continue
-    return held
+    return inodes
 
 
 def _walk(
     root: str, prefix: str, depth: int, refused: dict[str, str]
 ) -> Iterator[tuple[os.DirEntry[str] | None, str]]:
-    """Files and directories (None) with their names."""
+    """Yield files, and None for directories, with their names."""
     try:
         with os.scandir(os.path.join(root, prefix) if prefix else root) as entries:
-            # One too many is enough to know; their order then counts no more.
-            listed = sorted(itertools.islice(entries, MOST_ENTRIES + 1), key=lambda entry: entry.name)
+            # One entry above the limit suffices to detect it; the order then no longer matters.
+            listed = sorted(itertools.islice(entries, MAX_ENTRIES_PER_SCAN + 1), key=lambda entry: entry.name)
     except OSError as error:
         if prefix:
             refused[prefix] = f"the directory cannot be read ({error.strerror})"
@@ -106,29 +111,29 @@ def _walk(
         name = f"{prefix}/{entry.name}" if prefix else entry.name
         if entry.is_dir(follow_symlinks=False):
             yield None, name
-            if depth >= _DEEPEST:
-                refused[name] = f"it lies more than {_DEEPEST} directories deep"
+            if depth >= _MAX_DEPTH:
+                refused[name] = f"it is more than {_MAX_DEPTH} directories deep"
             else:
                 yield from _walk(root, name, depth + 1, refused)
         else:
             yield entry, name
 
 
-def _look(root: str, entry: os.DirEntry[str], name: str) -> tuple[str, str, os.stat_result | None]:
+def _check_entry(root: str, entry: os.DirEntry[str], name: str) -> tuple[str, str, os.stat_result | None]:
     try:
-        if len(name.encode()) > _LONGEST_NAME:
-            return f"its name is longer than {_LONGEST_NAME} bytes", "", None
+        if len(name.encode()) > _MAX_NAME_BYTES:
+            return f"its name is longer than {_MAX_NAME_BYTES} bytes", "", None
     except UnicodeEncodeError:
         return "its name is not UTF-8", "", None
     path = name
     if entry.is_symlink():
         real, base = os.path.realpath(os.path.join(root, name)), os.path.realpath(root)
         if not real.startswith(base + "/"):
-            return "it is a link that leads out of the directory", "", None
+            return "it is a link that points outside the directory", "", None
         path = real[len(base) + 1 :]
     status = os.stat(os.path.join(root, path), follow_symlinks=False)
     if stat.S_ISDIR(status.st_mode):
         return "it is a link to a directory", "", None
     if not stat.S_ISREG(status.st_mode):
-        return "it is no regular file", "", None
+        return "it is not a regular file", "", None
     return "", path, status

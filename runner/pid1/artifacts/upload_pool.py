@@ -1,82 +1,84 @@
-"""Files that are sent at once: how many, and which next. Used by `upload`."""
+"""Uploads files in parallel. Used by `upload`."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
 
-from runner.pid1.artifacts.files import Found
+from runner.pid1.artifacts.files import ArtifactFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from runner.pid1.api.client import Facade
+    from runner.pid1.api.client import RunAPIClient
 
-LANES = 4  # one waits for its disk while another is read; more would only press upon the facade
-_LOOK = 1.0
+MAX_PARALLEL_UPLOADS = 4  # overlaps disk and network waits; more would only load the API
+_RECHECK_SECONDS = 1.0
 
 
-class Lanes:
-    """Threads with a connection each. They last for one batch of files, the connections for the run."""
+class UploadPool:
+    """Upload threads with one connection each. Threads live for one batch, connections for the run."""
 
-    def __init__(self, connect: Callable[[], Facade]) -> None:
+    def __init__(self, connect: Callable[[], RunAPIClient]) -> None:
         self._connect = connect
-        self._facades: list[Facade] = []
+        self._clients: list[RunAPIClient] = []
         self._changed = threading.Condition()
-        self._waiting: deque[Found] = deque()
+        self._waiting: deque[ArtifactFile] = deque()
         self._sending: dict[str, int] = {}
-        self._failed: BaseException | None = None
+        self._error: BaseException | None = None
 
-    def send(
+    def upload_all(
         self,
-        files: Sequence[Found],
-        fits: Callable[[Found, int, int], bool],
-        one: Callable[[Facade, Found], None],
+        files: Sequence[ArtifactFile],
+        fits: Callable[[ArtifactFile, int, int], bool],
+        upload: Callable[[RunAPIClient, ArtifactFile], None],
     ) -> None:
-        """Calls `one` for each file, a few at once, begun in this order; returns when all have ended.
+        """Call `upload` for each file, in parallel, starting in this order; return when all have finished.
 
-        `fits(file, count, bytes)`: whether there is place beside so many files and bytes that are just being
-        sent; False alone ends the file's turn. It is asked by one thread at a time. What `one` or `fits`
-        raises ends the batch, and is raised here.
+        `fits(file, count, bytes)` returns whether the limits allow the file besides so many files and bytes
+        in transfer; if it returns False with none in transfer, the file is skipped. Called by one thread at a
+        time. An exception of `upload` or `fits` ends the batch and is raised here.
         """
-        self._waiting, self._failed = deque(files), None
-        while len(self._facades) < min(LANES, len(files)):
-            self._facades.append(self._connect())
+        self._waiting, self._error = deque(files), None
+        while len(self._clients) < min(MAX_PARALLEL_UPLOADS, len(files)):
+            self._clients.append(self._connect())
         others = [
-            threading.Thread(target=self._lane, args=(facade, fits, one), name="upload lane", daemon=True)
-            for facade in self._facades[1 : len(files)]
+            threading.Thread(
+                target=self._worker, args=(client, fits, upload), name="upload worker", daemon=True
+            )
+            for client in self._clients[1 : len(files)]
         ]
         for thread in others:
             thread.start()
         if files:
-            self._lane(self._facades[0], fits, one)
+            self._worker(self._clients[0], fits, upload)
         for thread in others:
-            thread.join()  # each of its waits is bounded by the deadline of the calls
-        if self._failed is not None:
-            raise self._failed
+            thread.join()  # the deadline of the calls bounds every wait of the thread
+        if self._error is not None:
+            raise self._error
 
-    def _lane(
+    def _worker(
         self,
-        facade: Facade,
-        fits: Callable[[Found, int, int], bool],
-        one: Callable[[Facade, Found], None],
+        client: RunAPIClient,
+        fits: Callable[[ArtifactFile, int, int], bool],
+        upload: Callable[[RunAPIClient, ArtifactFile], None],
     ) -> None:
         try:
             while (file := self._next(fits)) is not None:
                 try:
-                    one(facade, file)
+                    upload(client, file)
                 finally:
                     with self._changed:
                         del self._sending[file.name]
                         self._changed.notify_all()
         except BaseException as error:
             with self._changed:
-                self._failed = self._failed or error
+                self._error = self._error or error
                 self._waiting.clear()
                 self._changed.notify_all()
 
-    def _next(self, fits: Callable[[Found, int, int], bool]) -> Found | None:
+    def _next(self, fits: Callable[[ArtifactFile, int, int], bool]) -> ArtifactFile | None:
         with self._changed:
             while self._waiting:
                 file = self._waiting[0]
@@ -84,8 +86,8 @@ class Lanes:
                     self._sending[file.name] = file.size
                     return self._waiting.popleft()
                 if self._sending:
-                    # One of them may be refused, and leave its place.
-                    self._changed.wait(_LOOK)
+                    # The API may reject one of them, which frees its share of the limits.
+                    self._changed.wait(_RECHECK_SECONDS)
                 elif self._waiting:
                     self._waiting.popleft()
         return None

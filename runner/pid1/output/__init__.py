@@ -1,1 +1,1 @@
-"""Output of the crew: pipes, lines, masks, and the queue of events."""
+"""Output of the crew: pipes, lines, secret masking, and the event queue."""

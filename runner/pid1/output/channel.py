@@ -1,79 +1,81 @@
-"""What the crew's process says on descriptor 3, line by line. Pure; used by `intake`."""
+"""Parser of the event channel, the lines on descriptor 3 of the crew's process. Pure; used by `capture`."""
 
 from __future__ import annotations
 
 from runner.pid1.api.fast_json import loads
 from runner.pid1.output import encode
-from runner.pid1.output.mask import Mask
+from runner.pid1.output.mask import SecretMask
 
-LONGEST = 512 * 1024  # bytes of a line: an event of 64 KiB of text, escaped as badly as can be
+MAX_CHANNEL_LINE_BYTES = 512 * 1024  # an event of 64 KiB of text in the worst case of JSON escapes
 
 
-class Said:
-    """One line, understood: an event, the end, or trouble with the line itself."""
+class ChannelMessage:
+    """A parsed line: an event, the final report, or an error of the line itself."""
 
-    __slots__ = ("data", "end", "kind", "level", "mark", "marked", "message", "trouble")
+    __slots__ = ("data", "error", "final_report", "kind", "level", "marked_streams", "marker", "message")
 
     def __init__(self) -> None:
         self.kind = ""
         self.data = ""
         self.level = "info"
         self.message = ""
-        self.end: dict[str, object] | None = None
-        self.trouble = ""
-        self.mark = ""
-        self.marked = ""  # "o", "e": the streams that hold the mark
+        self.final_report: dict[str, object] | None = None
+        self.error = ""
+        self.marker = ""
+        self.marked_streams = ""  # "o", "e": the streams that contain the marker
 
 
-def understand(line: bytes, limit: int, mask: Mask) -> Said:
-    """Never raises: the crew can write anything here. `limit` is the largest event in bytes; `mask` changes
-    what events and the failure tell, but not the result."""
-    said = Said()
+def parse_line(line: bytes, limit: int, mask: SecretMask) -> ChannelMessage:
+    """Parse a line. Never raises, since the crew can write anything.
+
+    `limit` is the size limit of an event in bytes; `mask` applies to events and the failure, not the result.
+    """
+    message = ChannelMessage()
     try:
-        value = loads(line, str)  # NaN is no JSON
+        value = loads(line, str)  # NaN is not JSON
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        said.trouble = "A line on the event channel was no JSON object and was dropped."
-        return said
-    mark, marked = value.get("mark"), value.get("in")
-    if isinstance(mark, str) and marked in ("o", "e", "oe"):
-        said.mark, said.marked = mark, str(marked)
+        message.error = "A line on the event channel was dropped: it is not a JSON object."
+        return message
+    marker, marked_streams = value.get("mark"), value.get("in")
+    if isinstance(marker, str) and marked_streams in ("o", "e", "oe"):
+        message.marker, message.marked_streams = marker, str(marked_streams)
     if isinstance(event := value.get("event"), dict):
-        _event(event, limit, said, mask)
+        _parse_event(event, limit, message, mask)
     elif isinstance(value.get("failure"), dict) or "result" in value:
-        said.end = _masked(value, mask)
+        message.final_report = _mask_failure(value, mask)
     else:
-        said.trouble = "A line on the event channel was neither event nor result and was dropped."
-    return said
+        message.error = "A line on the event channel was dropped: it is neither an event nor a result."
+    return message
 
 
-def _masked(end: dict[str, object], mask: Mask) -> dict[str, object]:
+def _mask_failure(end: dict[str, object], mask: SecretMask) -> dict[str, object]:
     failure = end.get("failure")
     if not isinstance(failure, dict) or not isinstance(message := failure.get("message"), str):
         return end
     return {**end, "failure": {**failure, "message": mask.text(message)}}
 
 
-def _event(event: dict[str, object], limit: int, said: Said, mask: Mask) -> None:
+def _parse_event(event: dict[str, object], limit: int, message: ChannelMessage, mask: SecretMask) -> None:
     kind, data = event.get("type"), event.get("data")
     if not isinstance(kind, str) or not isinstance(data, dict) or not kind or len(kind) > 64:
-        said.trouble = "An event without type or data was dropped."
+        message.error = "An event was dropped: it has no type or no data."
     elif kind == "artifact" or kind.startswith("run."):
-        said.trouble = f"An event of type {kind!r} was dropped: the service itself emits these."
+        message.error = f"An event of type {kind!r} was dropped: only the service emits these."
     else:
         if kind == "log":
-            said.level = level if (level := data.get("level")) in encode.LEVELS else "info"
-            said.message = mask.text(str(data.get("message", "")))
-            data = {**data, "message": said.message, "level": said.level}
+            message.level = level if (level := data.get("level")) in encode.LEVELS else "info"
+            message.message = mask.text(str(data.get("message", "")))
+            data = {**data, "message": message.message, "level": message.level}
         try:
-            data = {name: mask.value(one) for name, one in data.items()}
+            data = {name: mask.value(item) for name, item in data.items()}
             written = encode.data(data)
             size = len(written.encode())
         except (ValueError, RecursionError):
-            said.trouble = f"An event of type {kind!r} was dropped: it is nested too deeply."
+            message.error = f"An event of type {kind!r} was dropped: it is nested too deeply."
             return
         if size > limit:
-            said.trouble = f"An event of type {kind!r} was dropped: {size} bytes, the limit is {limit}."
+            message.error = f"An event of type {kind!r} was dropped: {size} bytes, the limit is {limit}."
             return
-        said.kind, said.data = kind, written
+        message.kind, message.data = kind, written

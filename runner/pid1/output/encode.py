@@ -1,4 +1,4 @@
-"""Events as JSON text, ready to be numbered and sent. Pure but for `stamp`; used by `intake` and `queue`."""
+"""JSON encoding of events. Pure; used by `capture`, `event_queue`, `upload`, `sender` and `shutdown`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 LEVELS = frozenset({"debug", "info", "warning", "error", "critical"})
 
 
-def stamp(nanoseconds: int) -> str:
-    """Wall-clock nanoseconds since 1970 as ISO 8601 in UTC, to the microsecond."""
-    seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest // 1000:06d}Z"
+def timestamp(nanoseconds: int) -> str:
+    """Return Unix nanoseconds as an ISO 8601 timestamp in UTC with microseconds."""
+    seconds, nanos = divmod(nanoseconds, 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{nanos // 1000:06d}Z"
 
 
 def log(message: str, level: str = "info", continues: bool = False) -> str:
-    """The data of a log event."""
-    mark = ', "continues": true' if continues else ""
-    return f'{{"message": {quoted(message)}, "level": "{level}"{mark}}}'
+    """Return the data of a log event."""
+    suffix = ', "continues": true' if continues else ""
+    return f'{{"message": {quoted(message)}, "level": "{level}"{suffix}}}'
 
 
 def logs(message: str, level: str, continues: bool, limit: int) -> Iterator[str]:
-    """The data of one log event, or of several where the text, escaped, is above `limit` bytes."""
+    """Yield the data of one log event, or of several if the escaped text exceeds `limit` bytes."""
     data = log(message, level, continues)
     if len(data) * 4 <= limit or len(data.encode()) <= limit or len(message) < 2:
         yield data
@@ -37,7 +37,7 @@ def logs(message: str, level: str, continues: bool, limit: int) -> Iterator[str]
 
 
 def data(value: dict[str, object]) -> str:
-    """Any event's data that came as JSON; lone surrogates become U+FFFD, since nobody takes them."""
+    """Return the data of an event as JSON; lone surrogates, which UTF-8 cannot encode, become U+FFFD."""
     written = dumps(value, ascii_only=False)
     try:
         written.encode()
@@ -47,5 +47,5 @@ def data(value: dict[str, object]) -> str:
 
 
 def event(seq: int, kind: str, time_: str, data_: str) -> bytes:
-    """One whole event, as it stands in a batch."""
+    """Return one complete event of a batch."""
     return f'{{"seq": {seq}, "type": {quoted(kind)}, "time": "{time_}", "data": {data_}}}'.encode()

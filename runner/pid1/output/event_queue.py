@@ -1,6 +1,7 @@
-"""The run's events between the pipes and the facade: numbered, in order, bounded. Filled by `intake`,
-`upload`
-and `finish`, emptied by `sender`."""
+"""The bounded queue of the run's events, numbered in order.
+
+`capture`, `upload` and `shutdown` fill it, `sender` empties it.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HOLDS = 8 * 1024 * 1024  # bytes; full means that the crew's print waits until the facade has taken some
-BATCH_EVENTS = 500
-BATCH_BYTES = 1024 * 1024 - 4096  # the call's frame fits into the rest
+MAX_QUEUED_BYTES = 8 * 1024 * 1024  # a full queue blocks the crew's print until the API acknowledges events
+MAX_BATCH_EVENTS = 500
+MAX_BATCH_BYTES = 1024 * 1024 - 4096  # the rest is for the frame of the call
 
 
-class Events:
-    """Events by their numbers; an event stays here until it is acknowledged."""
+class EventQueue:
+    """A queue of numbered events; an event stays until it is acknowledged."""
 
-    def __init__(self, holds: int = HOLDS) -> None:
-        self._holds = holds
+    def __init__(self, max_bytes: int = MAX_QUEUED_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._waiting: deque[tuple[int, bytes]] = deque()
         self._bytes = 0
         self._last = 0
@@ -30,15 +31,15 @@ class Events:
         self._changed = threading.Condition()
 
     @property
-    def last(self) -> int:
-        """The greatest number given so far."""
+    def last_seq(self) -> int:
+        """The highest event number so far."""
         return self._last
 
     def put(self, time: str, events: Sequence[tuple[str, str]]) -> None:
-        """Appends (type, data as JSON) pairs; waits while the queue is full. After `close`, drops."""
+        """Append (type, data as JSON) pairs; block while the queue is full. After `close`, drop them."""
         with self._changed:
             for kind, data in events:
-                while self._bytes >= self._holds and not self._closed:
+                while self._bytes >= self._max_bytes and not self._closed:
                     self._changed.wait()
                 if self._closed:
                     return
@@ -48,29 +49,29 @@ class Events:
                 self._bytes += len(encoded)
             self._changed.notify_all()
 
-    def batch(self, most: int = BATCH_EVENTS) -> list[tuple[int, bytes]]:
-        """Waits for events and gives the first ones, without removing them; [] when closed and empty."""
+    def batch(self, max_events: int = MAX_BATCH_EVENTS) -> list[tuple[int, bytes]]:
+        """Wait for events and return the first ones without removing them; [] when closed and empty."""
         with self._changed:
             while not self._waiting and not self._closed:
                 self._changed.wait()
-            taken: list[tuple[int, bytes]] = []
+            batch: list[tuple[int, bytes]] = []
             size = 0
             for number, encoded in self._waiting:
                 size += len(encoded) + 2
-                if taken and (len(taken) >= most or size > BATCH_BYTES):
+                if batch and (len(batch) >= max_events or size > MAX_BATCH_BYTES):
                     break
-                taken.append((number, encoded))
-            return taken
+                batch.append((number, encoded))
+            return batch
 
     def acknowledge(self, number: int) -> None:
-        """Drops the events up to `number`."""
+        """Remove the events up to `number`."""
         with self._changed:
             while self._waiting and self._waiting[0][0] <= number:
                 self._bytes -= len(self._waiting.popleft()[1])
             self._changed.notify_all()
 
     def replace(self, number: int, kind: str, time: str, data: str) -> None:
-        """Puts another event in the place of the first one, if that still is `number`."""
+        """Replace the first event, if its number still is `number`."""
         with self._changed:
             if self._waiting and self._waiting[0][0] == number:
                 encoded = encode.event(number, kind, time, data)
@@ -78,7 +79,7 @@ class Events:
                 self._waiting[0] = (number, encoded)
 
     def close(self) -> None:
-        """No event will follow: `batch` ends when what waits is acknowledged, `put` no longer waits."""
+        """Close the queue: `batch` returns [] once all events are acknowledged, `put` no longer blocks."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

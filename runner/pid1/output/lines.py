@@ -1,43 +1,43 @@
-"""Bytes from a pipe → lines, and lines → text. Pure; used by `intake`."""
+"""Splits bytes of a pipe into lines, and decodes lines. Pure; used by `stream` and `capture`."""
 
 from __future__ import annotations
 
-LONGEST = 60_000  # bytes; a longer line goes on in the next event, so nothing of it is lost
+MAX_LINE_BYTES = 60_000  # a longer line continues in the next event without loss
 
 
-class Lines:
-    """Cuts a stream of bytes at line feeds. What else a line holds (CR, NUL, U+2028) is data.
+class LineSplitter:
+    """Splits a byte stream at line feeds; other control characters (CR, NUL, U+2028) are data.
 
-    Holds back at most one unfinished line of `longest` bytes.
+    Buffers at most one unfinished line of `longest` bytes.
     """
 
-    def __init__(self, longest: int = LONGEST) -> None:
+    def __init__(self, longest: int = MAX_LINE_BYTES) -> None:
         self._longest = max(8, longest)
-        self._rest = b""
+        self._unfinished = b""
 
     def feed(self, data: bytes) -> list[tuple[bytes, bool]]:
-        """The lines that `data` completes, without line feeds; True marks a piece that the next continues."""
-        parts = (self._rest + data).split(b"\n")
-        self._rest = parts.pop()
+        """Return the lines that `data` completes, without line feeds; True: the next piece continues it."""
+        parts = (self._unfinished + data).split(b"\n")
+        self._unfinished = parts.pop()
         lines: list[tuple[bytes, bool]] = []
         for part in parts:
             if len(part) > self._longest:
                 part = self._cut(part, lines)
             lines.append((part, False))
-        if len(self._rest) > self._longest:
-            self._rest = self._cut(self._rest, lines)
+        if len(self._unfinished) > self._longest:
+            self._unfinished = self._cut(self._unfinished, lines)
         return lines
 
     def end(self) -> list[tuple[bytes, bool]]:
-        """The last line, if the stream ended without a line feed."""
-        rest, self._rest = self._rest, b""
-        return [(rest, False)] if rest else []
+        """Return the last line, if the stream ended without a line feed."""
+        unfinished, self._unfinished = self._unfinished, b""
+        return [(unfinished, False)] if unfinished else []
 
     def _cut(self, line: bytes, lines: list[tuple[bytes, bool]]) -> bytes:
         start = 0
         while len(line) - start > self._longest:
             end = start + self._longest
-            # Not inside a UTF-8 character: step back over at most three continuation bytes.
+            # Do not split a UTF-8 character: step back over at most three continuation bytes.
             back = end
             while back > end - 4 and line[back] & 0xC0 == 0x80:
                 back -= 1
@@ -49,5 +49,5 @@ class Lines:
 
 
 def text(line: bytes) -> str:
-    """The line as text; bytes that are not UTF-8 become U+FFFD."""
+    """Return the line as text; invalid UTF-8 becomes U+FFFD."""
     return line.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""Hides the values of the project's variables in what the crew says. Pure; used by `intake` and `channel`.
+"""Masks the values of the project's variables in the crew's output. Pure; used by `capture` and `channel`.
 
-A value counts from 8 bytes on: shorter ones (a port, `true`) stand in half of all lines. What the crew
-returns and the files that it leaves are its product, and stay as they are.
+Only values of at least 8 bytes: shorter ones (a port, `true`) occur in many lines. The crew's result and its
+artifacts stay unmasked.
 """
 
 from __future__ import annotations
@@ -14,47 +14,49 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-LEAST = 8  # bytes
-HIDDEN = "***"
+MIN_SECRET_BYTES = 8  # bytes
+REPLACEMENT = "***"
 
 
-class Mask:
-    """Knows the values of some variables: whole, line by line, as JSON and Python write them."""
+class SecretMask:
+    """Masks values of variables: whole, line by line, and as JSON and Python literals."""
 
     __slots__ = ("_bytes", "_texts")
 
     def __init__(self, names: Iterable[str] = (), variables: Mapping[str, str] | None = None) -> None:
-        """`names`: the variables whose values are hidden, as far as they are set."""
+        """Mask the values of the variables in `names` that are set."""
         forms: set[str] = set()
         for value in filter(None, map((variables or {}).get, names)):
             for part in (value, *value.splitlines()):
                 written = quoted(part), quoted_ascii(part), repr(part)
                 forms |= {part, *(text[1:-1] for text in written)}
-        known = {form for form in (form.strip() for form in forms) if len(os.fsencode(form)) >= LEAST}
-        # The longest first, so that no part of one is left by another.
-        self._texts = sorted(known, key=lambda form: (-len(form), form))
+        secrets = {
+            form for form in (form.strip() for form in forms) if len(os.fsencode(form)) >= MIN_SECRET_BYTES
+        }
+        # Longest first, so masking one value leaves no part of another.
+        self._texts = sorted(secrets, key=lambda form: (-len(form), form))
         self._bytes = [os.fsencode(form) for form in self._texts]
 
     def line(self, line: bytes) -> bytes:
-        """One line of output."""
+        """Return a line of output with secrets masked."""
         for form in self._bytes:
             if form in line:
-                line = line.replace(form, HIDDEN.encode())
+                line = line.replace(form, REPLACEMENT.encode())
         return line
 
     def text(self, text: str) -> str:
-        """The same for text."""
+        """Return text with secrets masked."""
         for form in self._texts:
             if form in text:
-                text = text.replace(form, HIDDEN)
+                text = text.replace(form, REPLACEMENT)
         return text
 
     def value(self, value: object) -> object:
-        """JSON with all its texts so changed; numbers and names stay. Raises RecursionError if too deep."""
+        """Return a JSON value with its strings masked, not its numbers and keys. Raises RecursionError."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {name: self.value(one) for name, one in value.items()}
+            return {name: self.value(item) for name, item in value.items()}
         if isinstance(value, list):
-            return [self.value(one) for one in value]
+            return [self.value(item) for item in value]
         return value

@@ -1,4 +1,4 @@
-"""Sends the events, as fast as the facade acknowledges them. A thread of its own, started by `work`."""
+"""Sends events to the API as fast as it acknowledges them. A separate thread, started by `work`."""
 
 from __future__ import annotations
 
@@ -6,56 +6,67 @@ import threading
 import time
 
 from runner.pid1.api.backoff import delay
-from runner.pid1.api.client import Away, Facade, Lost, chance, insist, parsed
-from runner.pid1.deadline import Until
+from runner.pid1.api.client import (
+    APIUnavailable,
+    RunAPIClient,
+    RunLost,
+    jitter,
+    json_object,
+    retry_until_status,
+)
+from runner.pid1.deadline import Deadline
 from runner.pid1.output import encode
-from runner.pid1.output.event_queue import BATCH_EVENTS, Events
+from runner.pid1.output.event_queue import MAX_BATCH_EVENTS, EventQueue
 from runner.pid1.process import signals
 
-_NAMED = frozenset({200, 400, 413, 422})
+_HANDLED_STATUSES = frozenset({200, 400, 413, 422})
 
 
-class Sender(threading.Thread):
-    """Ends when the queue is closed and all is acknowledged, at the deadline, or when the run is lost."""
+class EventSender(threading.Thread):
+    """Finishes when the queue is closed and all events are acknowledged, at the deadline, or on RunLost."""
 
-    def __init__(self, facade: Facade, events: Events, until: Until) -> None:
+    def __init__(self, client: RunAPIClient, events: EventQueue, deadline: Deadline) -> None:
         super().__init__(name="sender", daemon=True)
-        self._facade = facade
+        self._client = client
         self._events = events
-        self._until = until
+        self._deadline = deadline
         self.lost = False
-        self.away = ""
+        self.failure = ""
 
     def run(self) -> None:
-        """Batch after batch; what came meanwhile makes the next one."""
-        most = BATCH_EVENTS
-        vain = 0
+        """Send batch after batch; events that arrive meanwhile form the next one."""
+        max_events = MAX_BATCH_EVENTS
+        stalled = 0
         try:
-            while batch := self._events.batch(most):
+            while batch := self._events.batch(max_events):
                 payload = [encoded for _, encoded in batch]
-                answer = insist(lambda: self._facade.events(payload), _NAMED, self._until.pause)  # noqa: B023
-                acknowledged = parsed(answer).get("acknowledged")
-                if answer.status == 200 and isinstance(acknowledged, int):
+                response = retry_until_status(
+                    lambda: self._client.events(payload),  # noqa: B023
+                    _HANDLED_STATUSES,
+                    self._deadline.pause,
+                )
+                acknowledged = json_object(response).get("acknowledged")
+                if response.status == 200 and isinstance(acknowledged, int):
                     self._events.acknowledge(acknowledged)
-                    most = BATCH_EVENTS
-                    # A facade that has lost what it acknowledged takes nothing that follows on it.
-                    vain = 0 if acknowledged >= batch[0][0] else vain + 1
-                    if vain and self._until.pause(delay(vain, chance())):
-                        raise Away("the service has lost events that it had acknowledged")
+                    max_events = MAX_BATCH_EVENTS
+                    # An API that lost acknowledged events accepts no events after them.
+                    stalled = 0 if acknowledged >= batch[0][0] else stalled + 1
+                    if stalled and self._deadline.pause(delay(stalled, jitter())):
+                        raise APIUnavailable("the service lost events that it had acknowledged")
                 elif len(batch) > 1:
-                    most = len(batch) // 2  # one of them is not taken: find it, so that it holds up no other
+                    max_events = len(batch) // 2  # bisect to find the rejected event, so it blocks no others
                 else:
-                    self._say_refused(batch[0][0], answer.status)
-                    if self._until.pause(0.5):
-                        raise Away(f"status {answer.status}")
-        except Lost:
+                    self._replace_rejected(batch[0][0], response.status)
+                    if self._deadline.pause(0.5):
+                        raise APIUnavailable(f"status {response.status}")
+        except RunLost:
             self.lost = True
-            signals.poke()
-        except Away as error:
-            self.away = str(error)
+            signals.wake_main_thread()
+        except APIUnavailable as error:
+            self.failure = str(error)
         finally:
             self._events.close()
 
-    def _say_refused(self, number: int, status: int) -> None:
-        text = encode.log(f"An event of the crew was refused by the service (status {status}).", "warning")
-        self._events.replace(number, "log", encode.stamp(time.time_ns()), text)
+    def _replace_rejected(self, number: int, status: int) -> None:
+        text = encode.log(f"The service rejected an event of the crew (status {status}).", "warning")
+        self._events.replace(number, "log", encode.timestamp(time.time_ns()), text)

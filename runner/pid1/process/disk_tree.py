@@ -1,4 +1,4 @@
-"""What the crew has on its disk, entry by entry. Used by `storage`; the crew may change it at any moment."""
+"""Walks the files of the crew, which may change at any time. Used by `disk_usage`."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-INODE = 512  # bytes that an entry takes besides its blocks, so that empty files are not free
-_PENDING = 200_000  # directories found and not yet looked into; more are left out
-_ANCHORS = 64  # descriptors held to get beyond the longest path, some 900 characters further each
-_LONG = 900  # characters of a path; four times as many bytes are still below PATH_MAX
-_OPEN_FILES = 20_000
-_LARGE = 1 << 20  # bytes of a file that is known again where it is renamed meanwhile
+INODE_BYTES = 512  # charged per entry besides its blocks, so empty files are not free
+_MAX_PENDING_DIRECTORIES = 200_000  # directories waiting to be read; further ones are skipped
+_MAX_ANCHORS = 64  # open descriptors to reach beyond PATH_MAX, each some 900 characters deeper
+_MAX_PATH_CHARS = 900  # four times as many bytes are still below PATH_MAX
+_MAX_OPEN_FILES = 20_000
+_LARGE_FILE_BYTES = 1 << 20  # from this size on, a file renamed during the walk is recognised by its inode
 
 
-def written(
+def changed_entries(
     root: str, since: float, uid: int, large: set[tuple[int, int]] | None = None
 ) -> Iterator[tuple[str, int]]:
-    """(part, bytes) of each entry below `root` that changed after `since` (epoch seconds).
+    """Yield (part, bytes) of each entry below `root` that changed after `since` (epoch seconds).
 
-    What the image brought is older, and the time of the last status change cannot be set back. `part` is the
-    directory directly below the root that it lies in. Bytes are the allocated blocks, of small files divided
-    among the hard links; `large` are the others seen before, below any root. Directories that `uid` cannot
-    write to are not looked into. Follows no symbolic link.
+    Files of the image are older, and the crew cannot set back ctime. `part` is the top-level directory below
+    the root that contains the entry. Bytes are the allocated blocks, divided among the hard links for small
+    files; `large` has the inodes of large files counted before, below any root. Skips directories that `uid`
+    cannot write to. Follows no symbolic links.
     """
     large = set() if large is None else large
     anchors: list[int] = []
@@ -37,22 +37,22 @@ def written(
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
                 directory = os.open(path, flags, dir_fd=anchor if anchor >= 0 else None)
             except OSError:
-                continue  # gone meanwhile, or closed to its owner
+                continue  # removed meanwhile, or not readable
             try:
                 for name, status in _entries(directory):
-                    own = f"{root}/{name}" if path == root and anchor < 0 else part
-                    below = stat.S_ISDIR(status.st_mode)
+                    own_part = f"{root}/{name}" if path == root and anchor < 0 else part
+                    is_directory = stat.S_ISDIR(status.st_mode)
                     if status.st_ctime >= since:
-                        yield own if below else part, _share(status, large) + INODE
-                    if not below or len(pending) >= _PENDING:
+                        yield own_part if is_directory else part, _share(status, large) + INODE_BYTES
+                    if not is_directory or len(pending) >= _MAX_PENDING_DIRECTORIES:
                         continue
                     if status.st_uid != uid and not status.st_mode & 0o022:
                         continue
-                    if len(path) + len(name) < _LONG:
-                        pending.append((anchor, f"{path}/{name}", own))
-                    elif len(anchors) < _ANCHORS:
+                    if len(path) + len(name) < _MAX_PATH_CHARS:
+                        pending.append((anchor, f"{path}/{name}", own_part))
+                    elif len(anchors) < _MAX_ANCHORS:
                         anchors.append(os.dup(directory))
-                        pending.append((anchors[-1], name, own))
+                        pending.append((anchors[-1], name, own_part))
             finally:
                 os.close(directory)
     finally:
@@ -61,22 +61,22 @@ def written(
 
 
 def _share(status: os.stat_result, large: set[tuple[int, int]]) -> int:
-    """The bytes of one of an inode's names; a large one has all of them under the first that is seen."""
+    """Return the bytes to charge for one name of an inode; all of a large file for its first name."""
     size = status.st_blocks * 512
     if stat.S_ISDIR(status.st_mode):
         return size
-    if size < _LARGE:
+    if size < _LARGE_FILE_BYTES:
         return size // max(1, status.st_nlink)
-    one = (status.st_dev, status.st_ino)
-    if one in large:
+    inode = (status.st_dev, status.st_ino)
+    if inode in large:
         return 0
-    large.add(one)
+    large.add(inode)
     return size
 
 
-def deleted(devices: set[int]) -> Iterator[tuple[str, int]]:
-    """(part, bytes) of each file on `devices` without a name that another process holds open."""
-    seen: set[tuple[int, int]] = set()
+def deleted_open_files(devices: set[int]) -> Iterator[tuple[str, int]]:
+    """Yield (part, bytes) of each deleted file on `devices` that another process holds open."""
+    counted: set[tuple[int, int]] = set()
     for process in os.listdir("/proc"):
         if not process.isdigit() or int(process) == os.getpid():
             continue
@@ -85,16 +85,16 @@ def deleted(devices: set[int]) -> Iterator[tuple[str, int]]:
             numbers = os.listdir(directory)
         except OSError:
             continue
-        for number in numbers[:_OPEN_FILES]:
+        for number in numbers[:_MAX_OPEN_FILES]:
             try:
                 status = os.stat(f"{directory}/{number}")
             except OSError:
                 continue
-            one = (status.st_dev, status.st_ino)
+            inode = (status.st_dev, status.st_ino)
             if status.st_nlink or status.st_dev not in devices or not stat.S_ISREG(status.st_mode):
                 continue
-            if one not in seen:
-                seen.add(one)
+            if inode not in counted:
+                counted.add(inode)
                 yield "deleted files that are still open", status.st_blocks * 512
 
 

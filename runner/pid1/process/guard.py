@@ -1,4 +1,4 @@
-"""Closes process 1 to the processes it starts: same user, but no ptrace, no environ, no mem."""
+"""Protects process 1 from the processes it starts: same user, but no ptrace, no environ, no mem."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def seal() -> None:
-    """Makes this process non-dumpable and the parent of its orphaned descendants. Raises OSError."""
+def protect() -> None:
+    """Make this process non-dumpable and the subreaper of its orphaned descendants. Raises OSError."""
     for option, value in ((_PR_SET_DUMPABLE, 0), (_PR_SET_CHILD_SUBREAPER, 1)):
         if _prctl(option, value) != 0:
-            raise OSError(f"prctl({option}) was refused")
+            raise OSError(f"prctl({option}) failed")
 
 
 def _prctl(option: int, value: int) -> int:
-    # The C part of `ctypes` does it alone; the module around it takes longer to import than the claim.
+    # Use the C part of `ctypes` directly: importing the module takes longer than the claim.
     try:
         from _ctypes import call_function, dlopen, dlsym
 

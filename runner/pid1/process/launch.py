@@ -1,4 +1,4 @@
-"""Starts the crew's process, which waits on descriptor 4 until it is told what to run. Called by `main`."""
+"""Starts the crew's process, which waits for its task on descriptor 4. Called by `main`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SIGPIPE = 13  # `signal` and `json` take a while to import; the child shall start before that
-_ABOVE = 10  # our ends of the pipes stay clear of the numbers that the child's ends get
-CHILD = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "child.py")
+_SIGPIPE = 13  # importing `signal` would delay the start of the child
+_MIN_DESCRIPTOR = 10  # keeps our pipe ends clear of the numbers that the child's ends get
+CHILD_PROGRAM = os.path.join(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "child.py"
+)
 
 
-class Child:
-    """The crew's process, leader of its own group; the descriptors are our ends of its pipes."""
+class CrewProcess:
+    """The crew's process, leader of its process group; the descriptors are our ends of its pipes."""
 
     __slots__ = ("channel", "grant", "pid", "stderr", "stdout")
 
@@ -28,11 +30,11 @@ class Child:
         self.grant = grant
 
 
-def start(environ: Mapping[str, str], program: str = CHILD) -> Child:
-    """Starts the child in the current directory; it executes nothing of the crew's yet.
+def start(environ: Mapping[str, str], program: str = CHILD_PROGRAM) -> CrewProcess:
+    """Start the child in the current directory; it executes no crew code yet. Raises OSError.
 
-    -I and -S: neither the working directory nor site-packages (with their .pth files and sitecustomize) are
-    looked at before the grant; the child does both itself afterwards. Raises OSError.
+    With -I and -S, Python reads neither the working directory nor site-packages (with .pth files and
+    sitecustomize) before the grant; the child sets up both afterwards.
     """
     out_ours, out_theirs = _pipe()
     err_ours, err_theirs = _pipe()
@@ -52,11 +54,11 @@ def start(environ: Mapping[str, str], program: str = CHILD) -> Child:
     )  # fmt: skip
     for theirs in (out_theirs, err_theirs, channel_theirs, grant_theirs):
         os.close(theirs)
-    return Child(pid, out_ours, err_ours, channel_ours, grant_ours)
+    return CrewProcess(pid, out_ours, err_ours, channel_ours, grant_ours)
 
 
-def grant(child: Child, task: Mapping[str, object]) -> None:
-    """Tells the child what to run. A child that is gone already is found out by its status, not here."""
+def grant(child: CrewProcess, task: Mapping[str, object]) -> None:
+    """Send the task to the child. Ignores a child that has exited; its wait status reports that."""
     from runner.pid1.api.fast_json import dumps
 
     line = dumps(task).encode() + b"\n"
@@ -72,8 +74,8 @@ def grant(child: Child, task: Mapping[str, object]) -> None:
 def _pipe() -> tuple[int, int]:
     ends = os.pipe()
     moved = (
-        fcntl.fcntl(ends[0], fcntl.F_DUPFD_CLOEXEC, _ABOVE),
-        fcntl.fcntl(ends[1], fcntl.F_DUPFD_CLOEXEC, _ABOVE),
+        fcntl.fcntl(ends[0], fcntl.F_DUPFD_CLOEXEC, _MIN_DESCRIPTOR),
+        fcntl.fcntl(ends[1], fcntl.F_DUPFD_CLOEXEC, _MIN_DESCRIPTOR),
     )
     os.close(ends[0])
     os.close(ends[1])

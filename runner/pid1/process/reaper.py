@@ -1,4 +1,4 @@
-"""Ends every process of the crew and takes over the dead. Called by `work`."""
+"""Kills and reaps the processes of the crew. Called by `work`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import time
 from contextlib import suppress
 
 
-def ended(pid: int) -> int | None:
-    """The wait status of the crew's process once it is dead, else None. Orphans that died are reaped on
-    the way.
+def wait_status(pid: int) -> int | None:
+    """Return the wait status of the crew's process if it has exited, else None; reap exited orphans.
 
-    The crew's process itself stays unreaped, so that its group's number cannot belong to anybody else yet.
+    Does not reap the crew's process itself, to keep its process group id from being reused.
     """
     while True:
         try:
@@ -27,21 +26,21 @@ def ended(pid: int) -> int | None:
         os.waitpid(info.si_pid, 0)
 
 
-def ask(pid: int, number: int) -> None:
-    """Sends a signal to the crew's process group; a group that is gone needs none."""
+def signal_group(pid: int, number: int) -> None:
+    """Send a signal to the crew's process group; ignore a group that no longer exists."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 
 
-def clear(pid: int, seconds: float) -> bool:
-    """Kills the crew's group and every other process of the pod and reaps them. True if none is left."""
-    ask(pid, signal.SIGKILL)
+def kill_all(pid: int, seconds: float) -> bool:
+    """Kill and reap the crew's group and all other processes of the pod; return True if none remain."""
+    signal_group(pid, signal.SIGKILL)
     end = time.monotonic() + seconds
     pause = 0.0005
     while True:
         if os.getpid() == 1:
             with suppress(ProcessLookupError):
-                os.kill(-1, signal.SIGKILL)  # in a pod's own process namespace: everything but process 1
+                os.kill(-1, signal.SIGKILL)  # in the pod's PID namespace: all processes but process 1
         else:
             for orphan in _children(os.getpid()):
                 os.kill(orphan, signal.SIGKILL)
@@ -57,8 +56,8 @@ def clear(pid: int, seconds: float) -> bool:
 
 
 def _children(parent: int) -> list[int]:
-    """Outside a pod (in the tests) orphans come to this process too, since it is a subreaper."""
-    found: list[int] = []
+    """Return the children; outside a pod (in tests) orphans too, since this process is a subreaper."""
+    children: list[int] = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -67,5 +66,5 @@ def _children(parent: int) -> list[int]:
             except OSError:
                 continue
             if int(fields[1]) == parent and fields[0] != b"Z":
-                found.append(int(name))
-    return found
+                children.append(int(name))
+    return children

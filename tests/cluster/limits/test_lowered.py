@@ -5,7 +5,7 @@ import json
 import secrets
 
 from crds.kinds import POD, PROJECT, RUN
-from crds.limits import FLUSH, GRACE
+from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
 from crds.names import id_of, name_of
 from tests.campaign.yard import yard
 
@@ -79,7 +79,7 @@ async def a_queue_of_two_then_a_log_and_files_that_are_cut(found):
     assert (status, answer["error"]["code"]) == (429, "queue_full"), answer
     assert answer["error"]["details"] == {"project": found.project, "limit": 2}
     pod = await found.kube.get(POD, name_of(first))
-    assert pod is not None and pod["spec"]["activeDeadlineSeconds"] == 300 + 1234 + GRACE + FLUSH
+    assert pod is not None and pod["spec"]["activeDeadlineSeconds"] == 300 + 1234 + GRACE_SECONDS + FLUSH_SECONDS
 
     await found.ask("POST", f"/v1/runs/{first}/cancel")
     assert (await until(found, talker, "succeeded", "failed"))["status"] == "succeeded"
@@ -90,7 +90,7 @@ async def a_queue_of_two_then_a_log_and_files_that_are_cut(found):
     assert (await until(found, keeper, "succeeded", "failed"))["status"] == "succeeded"
     kept = await found.ask("GET", f"/v1/runs/{keeper}/artifacts")
     assert [one["size"] for one in kept] == [10] * 3
-    assert sum("a run keeps 3 files" in line for line in await log(found, keeper)) == 2
+    assert sum("the limit of a run is 3 files" in line for line in await log(found, keeper)) == 2
 
 
 async def requests_and_objects_that_are_refused(found):
@@ -124,5 +124,5 @@ async def a_start_that_is_given_up(found):
             await asyncio.sleep(0.2)
     assert raw["status"]["error"]["reason"] == "StartTimeout", raw["status"]
     pod = await found.kube.get(POD, name)
-    assert pod is None or pod["spec"]["activeDeadlineSeconds"] == 5 + 1234 + GRACE + FLUSH
+    assert pod is None or pod["spec"]["activeDeadlineSeconds"] == 5 + 1234 + GRACE_SECONDS + FLUSH_SECONDS
     assert not [one for one in found.ledger.entries() if one.run == name]

@@ -126,7 +126,7 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X6", "the run's token is in the crew's environment", "runner/pid1/settings.py",
         "ours = {name: environ.pop(name) for", "ours = {name: environ[name] for",
-        "tests/unit/runner/test_pure.py::test_settings_are_taken_away_from_the_environment",
+        "tests/unit/runner/test_pure.py::test_settings_are_removed_from_the_environment",
     ),
     hole(
         "X4", "a Secret's name leads to another address", "crds/kinds.py",

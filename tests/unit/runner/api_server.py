@@ -1,6 +1,6 @@
-"""A strict stand-in for the facade's side of docs/protocol.md, "A run pod → the facade".
+"""A strict fake of the internal API for run pods (docs/protocol.md).
 
-It refuses, with status 400 and a line in `violations`, whatever the protocol does not allow.
+It rejects requests that the protocol does not allow with status 400, and records them in `violations`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
 @dataclass
-class Stored:
+class StoredArtifact:
     size: int
     sha256: str
     content_type: str
@@ -31,31 +31,31 @@ class Stored:
 
 
 @dataclass
-class Facade:
-    """What the facade would store, and the answers a test wants from it."""
+class FakeRunAPI:
+    """State of the fake API, and the responses that a test configures."""
 
     entrypoint: str = "main:kickoff"
     input: dict[str, Any] = field(default_factory=dict)
     timeout: float = 60
     limits: dict[str, int] = field(default_factory=dict)
-    claim_states: list[dict[str, Any] | int] = field(default_factory=list)  # answered first, one by one
+    claim_states: list[dict[str, Any] | int] = field(default_factory=list)  # responses to the first claims
     refuse_artifacts: dict[str, str] = field(default_factory=dict)
-    break_artifacts: set[str] = field(default_factory=set)  # answered 400, which the protocol does not name
-    missing_first: list[dict[str, Any]] = field(default_factory=list)  # 425 answers, one by one
-    lost_after: int | None = None  # 409 once so many events are stored
-    poison: str = ""  # an event that holds this is answered 422
-    keep_no_events: bool = False  # as where the disk has lost what was acknowledged: nothing follows on it
+    break_artifacts: set[str] = field(default_factory=set)  # get 400, which the protocol does not define
+    missing_first: list[dict[str, Any]] = field(default_factory=list)  # bodies of the first 425 responses
+    lost_after: int | None = None  # respond 409 once this many events are stored
+    poison: str = ""  # respond 422 to an event that contains this
+    keep_no_events: bool = False  # like an API that lost acknowledged events: accepts no later ones
     keep_bodies: bool = True
-    artifact_seconds: float = 0  # that each takes to be stored
+    artifact_seconds: float = 0  # delay of each upload
 
     nonce: str = ""
     claims: int = 0
     granted_at: float = 0.0
     events: list[dict[str, Any]] = field(default_factory=list)
     batches: int = 0
-    artifacts: dict[str, list[Stored]] = field(default_factory=dict)
+    artifacts: dict[str, list[StoredArtifact]] = field(default_factory=dict)
     storing: int = 0
-    most_at_once: int = 0
+    max_parallel: int = 0
     result: dict[str, Any] | None = None
     results: int = 0
     violations: list[str] = field(default_factory=list)
@@ -116,7 +116,7 @@ class Facade:
         if self.claim_states:
             state = self.claim_states.pop(0)
             if isinstance(state, int):
-                return web.json_response({"error": "as the test wants"}, status=state)
+                return web.json_response({"error": "configured by the test"}, status=state)
             return web.json_response(state)
         self.granted_at = time.monotonic()
         limits = {
@@ -159,7 +159,7 @@ class Facade:
 
     async def _artifact(self, request: web.Request) -> web.Response:
         self.storing += 1
-        self.most_at_once = max(self.most_at_once, self.storing)
+        self.max_parallel = max(self.max_parallel, self.storing)
         try:
             await asyncio.sleep(self.artifact_seconds)
             return await self._take(request)
@@ -188,7 +188,9 @@ class Facade:
         if digest.hexdigest() != headers["X-Crewyard-Sha256"] or size != int(headers["Content-Length"]):
             return self._bad(f"artifact {name!r} differs from its digest")
         partial = {"true": True, "false": False}[headers["X-Crewyard-Partial"]]
-        stored = Stored(size, digest.hexdigest(), headers["Content-Type"], partial, body, time.monotonic())
+        stored = StoredArtifact(
+            size, digest.hexdigest(), headers["Content-Type"], partial, body, time.monotonic()
+        )
         self.artifacts.setdefault(name, []).append(stored)
         return web.json_response({"name": name, "size": size, "sha256": stored.sha256})
 
@@ -210,7 +212,7 @@ class Facade:
         if self.missing_first:
             return web.json_response({"error": "missing", "missing": self.missing_first.pop(0)}, status=425)
         latest = [versions[-1] for versions in self.artifacts.values()]
-        counted = {"count": len(latest), "bytes": sum(one.size for one in latest)}
+        counted = {"count": len(latest), "bytes": sum(version.size for version in latest)}
         if body["last_event"] != len(self.events) or body["artifacts"] != counted:
             self.violations.append(
                 f"result {body['last_event']} {body['artifacts']} is {len(self.events)} {counted}"
@@ -221,4 +223,4 @@ class Facade:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

@@ -1,4 +1,4 @@
-"""A run pod without a cluster: the real runner as a process, a directory for /app, and a stand-in facade."""
+"""A run pod without a cluster: the real runner as a process, a directory for /app, and a fake API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @dataclass
-class Ended:
+class PodExit:
     code: int
     stdout: bytes
     stderr: str
@@ -30,12 +30,12 @@ class Ended:
     seconds: float
 
 
-class Pod:
-    """One run pod: write the crew, start, wait."""
+class RunnerPod:
+    """One run pod: write the crew, start the runner, wait for its exit."""
 
-    def __init__(self, directory: Path, facade: Any) -> None:
+    def __init__(self, directory: Path, api: Any) -> None:
         self.before: list[str] = []  # a command in front of the interpreter
-        self.facade = facade
+        self.api = api
         self.app = directory / "app"
         (self.app / "artifacts").mkdir(parents=True)
         self.termination_log = directory / "termination-log"
@@ -49,9 +49,9 @@ class Pod:
         path.write_text(textwrap.dedent(text))
 
     async def start(self, uid: str = "", python: str = sys.executable, **variables: str) -> None:
-        """`uid`: run as that user, as a pod does. The other arguments are CREWYARD_ variables."""
+        """Start the runner, as user `uid` if set; `variables` are CREWYARD_ variables."""
         ours = {
-            "INTERNAL_URL": self.facade.url,
+            "INTERNAL_URL": self.api.url,
             "RUN": fake.RUN,
             "RUN_UID": fake.RUN_UID,
             "TOKEN": fake.TOKEN,
@@ -78,7 +78,7 @@ class Pod:
             user=int(uid) if uid else None,
         )  # fmt: skip
 
-    async def wait(self, seconds: float = 120) -> Ended:
+    async def wait(self, seconds: float = 120) -> PodExit:
         assert self.process is not None
         try:
             stdout, stderr = await asyncio.wait_for(self.process.communicate(), seconds)
@@ -89,9 +89,9 @@ class Pod:
         assert len(text.encode()) <= 4096
         code = self.process.returncode
         assert code is not None
-        return Ended(code, stdout, stderr.decode(), json.loads(text), time.monotonic() - self._started)
+        return PodExit(code, stdout, stderr.decode(), json.loads(text), time.monotonic() - self._started)
 
-    async def run(self, **variables: str) -> Ended:
+    async def run(self, **variables: str) -> PodExit:
         await self.start(**variables)
         return await self.wait()
 
@@ -100,26 +100,26 @@ class Pod:
         self.process.send_signal(signal.SIGTERM)
 
 
-async def until(condition: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
+async def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
+        assert time.monotonic() < deadline, "timeout: the condition is not true"
         await asyncio.sleep(0.01)
 
 
 @pytest.fixture
-async def facade() -> AsyncIterator[Any]:
-    made = fake.Facade()
-    await made.start()
-    yield made
-    await made.stop()
-    assert made.violations == []
+async def api() -> AsyncIterator[Any]:
+    fake_api = fake.FakeRunAPI()
+    await fake_api.start()
+    yield fake_api
+    await fake_api.stop()
+    assert fake_api.violations == []
 
 
 @pytest.fixture
-async def pod(tmp_path: Path, facade: Any) -> AsyncIterator[Pod]:
-    made = Pod(tmp_path, facade)
-    yield made
-    if made.process is not None and made.process.returncode is None:
-        made.process.kill()
-        await made.process.wait()
+async def pod(tmp_path: Path, api: Any) -> AsyncIterator[RunnerPod]:
+    run_pod = RunnerPod(tmp_path, api)
+    yield run_pod
+    if run_pod.process is not None and run_pod.process.returncode is None:
+        run_pod.process.kill()
+        await run_pod.process.wait()

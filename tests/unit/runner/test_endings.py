@@ -1,4 +1,4 @@
-"""Every way in which a crew can end, told apart."""
+"""Every way in which a crew can end, and its reported outcome."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.runner.conftest import until
+from tests.unit.runner.conftest import wait_until
 
 FAILURES = [
     ("def kickoff():\n    raise ValueError('no tea left')", "CrewError",
@@ -33,14 +33,14 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("crew", "reason", "words"), FAILURES, ids=range(len(FAILURES)))
-async def test_failures_have_their_reason_and_the_next_step(
-    pod: Any, facade: Any, crew: str, reason: str, words: list[str]
+async def test_failures_have_a_reason_and_the_next_step(
+    pod: Any, api: Any, crew: str, reason: str, words: list[str]
 ) -> None:
     pod.crew(crew)
     ended = await pod.run()
     assert ended.code == 0
-    assert (facade.result["outcome"], facade.result["reason"]) == ("failed", reason)
-    message = facade.result["message"]
+    assert (api.result["outcome"], api.result["reason"]) == ("failed", reason)
+    message = api.result["message"]
     assert [word for word in words if word not in message] == [], message
     assert len(message.encode()) <= 2048
     assert "crewyard_runtime" not in message
@@ -48,34 +48,34 @@ async def test_failures_have_their_reason_and_the_next_step(
 
 
 @pytest.mark.parametrize("entrypoint", ["nowhere:kickoff", "main", ":x", "main.deeper:kickoff"])
-async def test_an_entrypoint_that_is_not_there(pod: Any, facade: Any, entrypoint: str) -> None:
+async def test_an_entrypoint_that_does_not_exist(pod: Any, api: Any, entrypoint: str) -> None:
     pod.crew("def kickoff(): pass")
-    facade.entrypoint = entrypoint
+    api.entrypoint = entrypoint
     await pod.run()
-    assert facade.result["reason"] == "EntrypointNotFound"
-    assert entrypoint in facade.result["message"]
+    assert api.result["reason"] == "EntrypointNotFound"
+    assert entrypoint in api.result["message"]
 
 
-async def test_the_timeout_runs_from_the_grant_and_keeps_what_was_said(pod: Any, facade: Any) -> None:
-    pod.crew("import time\ndef kickoff():\n    print('begun')\n    time.sleep(60)")
-    facade.timeout = 4  # by when it has begun on a busy machine too
+async def test_the_timeout_starts_at_the_grant_and_keeps_output(pod: Any, api: Any) -> None:
+    pod.crew("import time\ndef kickoff():\n    print('started')\n    time.sleep(60)")
+    api.timeout = 4  # enough to start, even on a busy machine
     ended = await pod.run(STOP_GRACE="40")
-    assert (facade.result["reason"], facade.logs()) == ("DeadlineExceeded", ["begun"])
-    # It listens, so that the grace is not waited for.
-    assert 4000 <= facade.result["duration_ms"] < 40_000
-    assert "Raise `timeout`" in facade.result["message"]
+    assert (api.result["reason"], api.logs()) == ("DeadlineExceeded", ["started"])
+    # The crew handles SIGTERM, so the runner does not wait for the grace period.
+    assert 4000 <= api.result["duration_ms"] < 40_000
+    assert "Raise `timeout`" in api.result["message"]
     assert ended.code == 0
 
 
-async def test_a_crew_that_ignores_the_timeout_is_killed(pod: Any, facade: Any) -> None:
+async def test_a_crew_that_ignores_the_timeout_is_killed(pod: Any, api: Any) -> None:
     pod.crew("import signal, time\ndef kickoff():\n    signal.signal(15, signal.SIG_IGN)\n    time.sleep(60)")
-    facade.timeout = 4  # by when it ignores the signal on a busy machine too
+    api.timeout = 4  # enough to ignore the signal, even on a busy machine
     await pod.run()
-    assert facade.result["reason"] == "DeadlineExceeded"
-    assert 4600 <= facade.result["duration_ms"] < 60_000
+    assert api.result["reason"] == "DeadlineExceeded"
+    assert 4600 <= api.result["duration_ms"] < 60_000
 
 
-async def test_stop_reports_stopped_with_events_and_a_partial_artifact(pod: Any, facade: Any) -> None:
+async def test_stop_reports_stopped_with_events_and_a_partial_artifact(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import time
@@ -88,15 +88,15 @@ async def test_stop_reports_stopped_with_events_and_a_partial_artifact(pod: Any,
         """
     )
     await pod.start()
-    await until(lambda: facade.logs() == ["ready"])
+    await wait_until(lambda: api.logs() == ["ready"])
     pod.terminate()
     ended = await pod.wait()
-    assert (ended.code, facade.result["outcome"], facade.result["reason"]) == (0, "stopped", None)
-    assert [(one.body, one.partial) for one in facade.artifacts["half.txt"]] == [(b"half", True)]
+    assert (ended.code, api.result["outcome"], api.result["reason"]) == (0, "stopped", None)
+    assert [(version.body, version.partial) for version in api.artifacts["half.txt"]] == [(b"half", True)]
     assert ended.seconds < 40
 
 
-async def test_a_crew_that_ends_by_itself_within_the_grace_counts_as_it_ended(pod: Any, facade: Any) -> None:
+async def test_a_crew_that_finishes_within_the_grace_period_succeeds(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import signal, time
@@ -110,13 +110,13 @@ async def test_a_crew_that_ends_by_itself_within_the_grace_counts_as_it_ended(po
         """
     )
     await pod.start()
-    await until(lambda: facade.logs() == ["ready"])
+    await wait_until(lambda: api.logs() == ["ready"])
     pod.terminate()
     await pod.wait()
-    assert (facade.result["outcome"], facade.result["output"]) == ("succeeded", "tidied up")
+    assert (api.result["outcome"], api.result["output"]) == ("succeeded", "tidied up")
 
 
-async def test_a_crew_that_exits_because_it_was_asked_to_is_stopped(pod: Any, facade: Any) -> None:
+async def test_a_crew_that_exits_on_sigterm_is_stopped(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import signal, sys, time
@@ -127,13 +127,13 @@ async def test_a_crew_that_exits_because_it_was_asked_to_is_stopped(pod: Any, fa
         """
     )
     await pod.start()
-    await until(lambda: facade.logs() == ["ready"])
+    await wait_until(lambda: api.logs() == ["ready"])
     pod.terminate()
     await pod.wait()
-    assert facade.result["outcome"] == "stopped"
+    assert api.result["outcome"] == "stopped"
 
 
-async def test_nothing_of_the_crew_outlives_it(pod: Any, facade: Any) -> None:
+async def test_no_process_of_the_crew_survives(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import os, subprocess
@@ -150,8 +150,8 @@ async def test_nothing_of_the_crew_outlives_it(pod: Any, facade: Any) -> None:
         """
     )
     ended = await pod.run()
-    assert facade.result["outcome"] == "succeeded", facade.result
-    assert not any(Path(f"/proc/{pid}").exists() for pid in facade.result["output"])
+    assert api.result["outcome"] == "succeeded", api.result
+    assert not any(Path(f"/proc/{pid}").exists() for pid in api.result["output"])
     assert ended.seconds < 40
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -161,9 +161,7 @@ async def test_nothing_of_the_crew_outlives_it(pod: Any, facade: Any) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-async def test_memory_near_the_limit_is_the_crews_end(
-    pod: Any, facade: Any, tmp_path: Path, version: int
-) -> None:
+async def test_memory_near_the_limit_kills_the_crew(pod: Any, api: Any, tmp_path: Path, version: int) -> None:
     group = tmp_path / "cgroup"
     at = group if version == 2 else group / "memory"
     at.mkdir(parents=True)
@@ -177,16 +175,16 @@ async def test_memory_near_the_limit_is_the_crews_end(
         import time
         def kickoff():
             print("ready", flush=True)
-            open({str(at / names[0])!r}, "r+").write("104000000")  # never empty, as the kernel's is not
+            open({str(at / names[0])!r}, "r+").write("104000000")  # never empty, like the kernel's file
             time.sleep(60)
         """
     )
     await pod.run(CGROUP=str(group))
-    assert (facade.result["reason"], facade.logs()) == ("OOMKilled", ["ready"])
-    assert "100 MiB" in facade.result["message"]
+    assert (api.result["reason"], api.logs()) == ("OOMKilled", ["ready"])
+    assert "100 MiB" in api.result["message"]
 
 
-async def test_the_kernels_kill_for_memory_is_recognised(pod: Any, facade: Any, tmp_path: Path) -> None:
+async def test_an_oom_kill_by_the_kernel_is_recognised(pod: Any, api: Any, tmp_path: Path) -> None:
     group = tmp_path / "cgroup"
     group.mkdir()
     for name, text in {
@@ -205,11 +203,11 @@ async def test_the_kernels_kill_for_memory_is_recognised(pod: Any, facade: Any, 
         """
     )
     await pod.run(CGROUP=str(group))
-    assert facade.result["reason"] == "OOMKilled"
+    assert api.result["reason"] == "OOMKilled"
 
 
-async def test_what_the_crew_sees_of_its_process(pod: Any, facade: Any) -> None:
-    """No token, no variable of ours but the run's id, and process 1 closed to it."""
+async def test_the_environment_of_the_crews_process(pod: Any, api: Any) -> None:
+    """No token, no CREWYARD_ variable but the run id, and no access to process 1."""
     pod.environ = {"MY_KEY": "given"}
     pod.crew(
         """
@@ -231,11 +229,11 @@ async def test_what_the_crew_sees_of_its_process(pod: Any, facade: Any) -> None:
         """
     )
     await pod.run()
-    seen = facade.result["output"]
-    assert (seen["ours"], seen["given"]) == ({"CREWYARD_RUN_ID": "run_01abc"}, "given")
-    assert (seen["cwd"], seen["path"]) == (str(pod.app), [str(pod.app), str(pod.app / "src")])
-    assert seen["last"].endswith("/runner")
-    assert (seen["group"], seen["flags"], seen["owner"], seen["channel_inherited"]) == (
+    output = api.result["output"]
+    assert (output["ours"], output["given"]) == ({"CREWYARD_RUN_ID": "run_01abc"}, "given")
+    assert (output["cwd"], output["path"]) == (str(pod.app), [str(pod.app), str(pod.app / "src")])
+    assert output["last"].endswith("/runner")
+    assert (output["group"], output["flags"], output["owner"], output["channel_inherited"]) == (
         True,
         [0, 0],
         0,
@@ -244,9 +242,7 @@ async def test_what_the_crew_sees_of_its_process(pod: Any, facade: Any) -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs a second user")
-async def test_a_crew_that_is_not_root_cannot_look_into_process_1(
-    pod: Any, facade: Any, tmp_path: Path
-) -> None:
+async def test_a_crew_that_is_not_root_cannot_access_process_1(pod: Any, api: Any, tmp_path: Path) -> None:
     for directory in [tmp_path, *tmp_path.parents]:
         if directory.stat().st_uid == os.getuid() and str(directory) not in ("/", "/tmp"):
             directory.chmod(0o755)
@@ -283,14 +279,14 @@ async def test_a_crew_that_is_not_root_cannot_look_into_process_1(
         pytest.skip("the other user cannot read the runner here")
     await pod.start(uid="65532", python=python)
     await pod.wait()
-    assert facade.result["output"] == []
+    assert api.result["output"] == []
 
 
 @pytest.mark.parametrize(
     "name", ["child", "claim", "events", "runner", "settings", "signals", "queue_", "pid1"]
 )
-async def test_the_crews_own_modules_win(pod: Any, facade: Any, name: str) -> None:
+async def test_the_crews_own_modules_take_precedence(pod: Any, api: Any, name: str) -> None:
     pod.crew("value = 'mine'", f"{name}.py")
     pod.crew(f"import {name}\nfrom crewyard_runtime import emit\ndef kickoff():\n    return {name}.value")
     await pod.run()
-    assert facade.result["output"] == "mine"
+    assert api.result["output"] == "mine"

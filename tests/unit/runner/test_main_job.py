@@ -1,12 +1,12 @@
-"""A crew that runs to its end: lines, events, artifacts, output."""
+"""A successful run: lines, events, artifacts, output."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-async def test_a_crew_runs_and_everything_it_said_arrives(pod: Any, facade: Any) -> None:
-    facade.input = {"topic": "tea"}
+async def test_a_crew_runs_and_all_its_output_arrives(pod: Any, api: Any) -> None:
+    api.input = {"topic": "tea"}
     pod.crew(
         """
         import os, sys
@@ -23,13 +23,13 @@ async def test_a_crew_runs_and_everything_it_said_arrives(pod: Any, facade: Any)
     )
     ended = await pod.run()
     assert ended.code == 0
-    assert ended.stderr.splitlines() == ["crewyard: the run's pod is up and asks for its run"]
-    assert facade.result["outcome"] == "succeeded"
-    assert facade.result["output"] == {"topic": "tea", "run": "run_01abc"}
-    assert facade.logs("info") == ["first line"]
-    assert facade.logs("error") == ["to stderr"]
-    assert [event["data"] for event in facade.events if event["type"] == "progress"] == [{"done": 1, "of": 2}]
-    [report] = facade.artifacts["report.md"]
+    assert ended.stderr.splitlines() == ["crewyard: the run pod has started and claims its run"]
+    assert api.result["outcome"] == "succeeded"
+    assert api.result["output"] == {"topic": "tea", "run": "run_01abc"}
+    assert api.logs("info") == ["first line"]
+    assert api.logs("error") == ["to stderr"]
+    assert [event["data"] for event in api.events if event["type"] == "progress"] == [{"done": 1, "of": 2}]
+    [report] = api.artifacts["report.md"]
     assert (report.body, report.partial, report.content_type) == (
         b"# tea",
         False,

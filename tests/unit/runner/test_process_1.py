@@ -1,4 +1,4 @@
-"""The runner as process 1 of a process namespace of its own, as in a pod."""
+"""The runner as process 1 of its own PID namespace, as in a pod."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.runner.conftest import until
+from tests.unit.runner.conftest import wait_until
 
 NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
@@ -22,10 +22,10 @@ def _possible() -> bool:
         return False
 
 
-pytestmark = pytest.mark.skipif(not _possible(), reason="needs the right to make a process namespace")
+pytestmark = pytest.mark.skipif(not _possible(), reason="needs permission to create a PID namespace")
 
 
-async def test_orphans_are_reaped_and_nothing_is_left(pod: Any, facade: Any) -> None:
+async def test_orphans_are_reaped(pod: Any, api: Any) -> None:
     pod.before = NAMESPACE
     pod.crew(
         """
@@ -50,23 +50,23 @@ async def test_orphans_are_reaped_and_nothing_is_left(pod: Any, facade: Any) -> 
         """
     )
     ended = await pod.run()
-    assert (ended.code, facade.result["output"]) == (0, [1, 0])
+    assert (ended.code, api.result["output"]) == (0, [1, 0])
     assert ended.seconds < 40
 
 
-async def test_process_1_hears_that_it_shall_stop(pod: Any, facade: Any) -> None:
+async def test_process_1_handles_sigterm(pod: Any, api: Any) -> None:
     pod.before = NAMESPACE
     pod.crew("import time\ndef kickoff():\n    print('ready')\n    time.sleep(60)")
     await pod.start()
-    await until(lambda: facade.logs() == ["ready"])
+    await wait_until(lambda: api.logs() == ["ready"])
     outside = pod.process.pid
-    [one] = Path(f"/proc/{outside}/task/{outside}/children").read_text().split()
-    os.kill(int(one), signal.SIGTERM)
+    [runner] = Path(f"/proc/{outside}/task/{outside}/children").read_text().split()
+    os.kill(int(runner), signal.SIGTERM)
     ended = await pod.wait()
-    assert (ended.code, facade.result["outcome"]) == (0, "stopped")
+    assert (ended.code, api.result["outcome"]) == (0, "stopped")
 
 
-async def test_a_crew_that_signals_process_1_does_not_stop_the_run(pod: Any, facade: Any) -> None:
+async def test_a_crew_that_signals_process_1_does_not_stop_the_run(pod: Any, api: Any) -> None:
     pod.before = NAMESPACE
     pod.crew(
         """
@@ -79,19 +79,19 @@ async def test_a_crew_that_signals_process_1_does_not_stop_the_run(pod: Any, fac
         """
     )
     ended = await pod.run()
-    assert (facade.result["outcome"], facade.result["output"]) == ("succeeded", "alive")
-    assert ended.stderr.count("asked the runner to stop") == 1
+    assert (api.result["outcome"], api.result["output"]) == ("succeeded", "alive")
+    assert ended.stderr.count("ignored a stop signal") == 1
 
 
-async def test_a_request_to_stop_in_the_first_moments_is_kept(pod: Any, facade: Any) -> None:
+async def test_an_early_stop_signal_stays_pending(pod: Any, api: Any) -> None:
     pod.before = NAMESPACE
-    facade.claim_states = [{"state": "wait", "retry_after_seconds": 30}] * 100
+    api.claim_states = [{"state": "wait", "retry_after_seconds": 30}] * 100
     pod.crew("def kickoff(): pass")
     await pod.start()
     await pod.process.stderr.readline()
     outside = pod.process.pid
-    [one] = Path(f"/proc/{outside}/task/{outside}/children").read_text().split()
-    os.kill(int(one), signal.SIGTERM)
+    [runner] = Path(f"/proc/{outside}/task/{outside}/children").read_text().split()
+    os.kill(int(runner), signal.SIGTERM)
     ended = await pod.wait()
     assert (ended.code, ended.termination["outcome"]) == (78, "stopped")
     assert ended.seconds < 20

@@ -1,4 +1,4 @@
-"""The pure parts of process 1, by table and property."""
+"""The pure functions of process 1: tables and properties."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from hypothesis import strategies as st
 
 from runner.pid1 import termination
 from runner.pid1.api import fast_json
-from runner.pid1.api.backoff import LONGEST, delay
+from runner.pid1.api.backoff import MAX_DELAY_SECONDS, delay
 from runner.pid1.artifacts import files
 from runner.pid1.output import encode
-from runner.pid1.output.event_queue import BATCH_BYTES, Events
-from runner.pid1.output.lines import Lines, text
+from runner.pid1.output.event_queue import MAX_BATCH_BYTES, EventQueue
+from runner.pid1.output.lines import LineSplitter, text
 from runner.pid1.process import memory
-from runner.pid1.settings import Settings, SettingsInvalid, take
+from runner.pid1.settings import RunnerSettings, RunnerSettingsInvalid, pop_settings
 from runner.pid1.verdict import clip, decide
 
 
 @given(st.lists(st.binary(max_size=300)), st.integers(8, 64))
-def test_no_byte_of_a_line_is_lost_however_it_is_cut(chunks: list[bytes], longest: int) -> None:
-    lines = Lines(longest)
+def test_splitting_lines_loses_no_byte(chunks: list[bytes], longest: int) -> None:
+    lines = LineSplitter(longest)
     pieces = [piece for chunk in chunks for piece in lines.feed(chunk)] + lines.end()
-    whole = b"".join(piece if goes_on else piece + b"\n" for piece, goes_on in pieces)
+    whole = b"".join(piece if continues else piece + b"\n" for piece, continues in pieces)
     sent = b"".join(chunks)
     assert whole == (sent if sent.endswith(b"\n") or not sent else sent + b"\n")
     assert all(len(piece) <= longest for piece, _ in pieces)
 
 
 @given(st.text(max_size=400), st.integers(8, 40))
-def test_characters_are_not_cut_in_two(line: str, longest: int) -> None:
-    lines = Lines(longest)
+def test_characters_are_not_split(line: str, longest: int) -> None:
+    lines = LineSplitter(longest)
     data = line.replace("\n", "").encode("utf-8", "replace")
     assert "".join(text(piece) for piece, _ in lines.feed(data + b"\n")) == data.decode()
 
@@ -53,41 +53,44 @@ def test_log_events_stay_within_their_limit_and_lose_nothing(message: str, limit
 
 
 def test_a_time_is_utc_with_microseconds() -> None:
-    assert encode.stamp(1_795_255_200_000_123_999) == "2026-11-21T10:00:00.000123Z"
+    assert encode.timestamp(1_795_255_200_000_123_999) == "2026-11-21T10:00:00.000123Z"
 
 
 @given(st.lists(st.integers(0, 300_000), max_size=30))
 def test_batches_are_whole_numbered_and_bounded(sizes: list[int]) -> None:
-    events = Events(holds=1 << 40)
+    events = EventQueue(max_bytes=1 << 40)
     events.put("t", [("log", json.dumps({"message": "x" * size})) for size in sizes])
     events.close()
-    seen: list[int] = []
+    numbers: list[int] = []
     while batch := events.batch():
-        assert sum(len(encoded) + 2 for _, encoded in batch) <= BATCH_BYTES or len(batch) == 1
+        assert sum(len(encoded) + 2 for _, encoded in batch) <= MAX_BATCH_BYTES or len(batch) == 1
         assert len(batch) <= 500
-        seen += [number for number, _ in batch]
+        numbers += [number for number, _ in batch]
         events.acknowledge(batch[-1][0])
-    assert seen == list(range(1, len(sizes) + 1))
+    assert numbers == list(range(1, len(sizes) + 1))
 
 
 @given(st.integers(1, 10_000), st.floats(0, 0.999))
 def test_back_off_grows_and_stays_bounded(attempt: int, chance: float) -> None:
-    assert 0 < delay(attempt, chance) <= LONGEST
+    assert 0 < delay(attempt, chance) <= MAX_DELAY_SECONDS
     assert delay(attempt + 1, chance) >= delay(attempt, chance)
 
 
 @given(st.integers(0, 1 << 40), st.one_of(st.none(), st.integers(1 << 20, 1 << 40)))
-def test_the_next_look_at_memory_comes_in_time(used: int, limit: int | None) -> None:
-    assert 0.005 <= memory.next_look(used, limit) <= 0.5
+def test_the_next_memory_check_comes_in_time(used: int, limit: int | None) -> None:
+    assert 0.005 <= memory.next_check_seconds(used, limit) <= 0.5
     if limit is not None and used < limit * 0.9:
-        assert not memory.over(used, limit)
+        assert not memory.exceeds_limit(used, limit)
 
 
 def test_file_cache_is_not_the_crews_memory() -> None:
-    assert memory.cache("anon 5\nactive_file 10\ninactive_file 20\n") == 30
-    assert memory.cache("active_file 1\ntotal_active_file 10\ntotal_inactive_file 20\n") == 30
-    assert memory.cache("active_file 1\ninactive_file 2\nslab_reclaimable 4\nslab_unreclaimable 8\n") == 7
-    assert memory.cache("") == 0
+    assert memory.reclaimable_bytes("anon 5\nactive_file 10\ninactive_file 20\n") == 30
+    assert memory.reclaimable_bytes("active_file 1\ntotal_active_file 10\ntotal_inactive_file 20\n") == 30
+    assert (
+        memory.reclaimable_bytes("active_file 1\ninactive_file 2\nslab_reclaimable 4\nslab_unreclaimable 8\n")
+        == 7
+    )
+    assert memory.reclaimable_bytes("") == 0
 
 
 RESULT = {"result": None}
@@ -127,36 +130,36 @@ def test_verdicts(
 
 
 @given(st.text(), st.integers(10, 100))
-def test_a_clipped_text_is_bounded_and_keeps_its_end(message: str, most: int) -> None:
-    clipped = clip(message, most)
-    assert len(clipped.encode()) <= most
+def test_a_clipped_text_is_bounded_and_keeps_its_end(message: str, max_bytes: int) -> None:
+    clipped = clip(message, max_bytes)
+    assert len(clipped.encode()) <= max_bytes
     assert message.encode("utf-8", "replace").decode().endswith(clipped.removeprefix("…"))
 
 
 @given(st.text(max_size=6000))
 def test_the_termination_message_fits(message: str) -> None:
     composed = termination.compose("failed", "CrewError", message, False)
-    assert len(composed) <= termination.MOST
+    assert len(composed) <= termination.MAX_MESSAGE_BYTES
     assert json.loads(composed)["reported"] is False
 
 
 ENVIRON = {f"CREWYARD_{name}": "x" for name in ("INTERNAL_URL", "RUN", "RUN_UID", "TOKEN", "POD_UID")}
 
 
-def test_settings_are_taken_away_from_the_environment() -> None:
+def test_settings_are_removed_from_the_environment() -> None:
     environ = {**ENVIRON, "CREWYARD_RUN": "run-01a", "CREWYARD_OTHER": "y", "HOME": "/home/crew"}
-    taken = take(environ)
+    settings_ = pop_settings(environ)
     assert environ == {"HOME": "/home/crew"}
-    assert (taken.run_id, taken.start_timeout, taken.app) == ("run_01a", 300.0, "/app")
+    assert (settings_.run_id, settings_.start_timeout, settings_.app) == ("run_01a", 300.0, "/app")
 
 
 @pytest.mark.parametrize("value", ["soon", "-1", "nan", "inf"])
-def test_a_setting_that_is_no_number_is_named(value: str) -> None:
-    with pytest.raises(SettingsInvalid, match="CREWYARD_START_TIMEOUT"):
-        Settings({**ENVIRON, "CREWYARD_START_TIMEOUT": value})
+def test_an_error_names_the_setting_that_is_not_a_number(value: str) -> None:
+    with pytest.raises(RunnerSettingsInvalid, match="CREWYARD_START_TIMEOUT"):
+        RunnerSettings({**ENVIRON, "CREWYARD_START_TIMEOUT": value})
 
 
-def test_a_directory_of_very_many_files_is_not_listed_whole(
+def test_a_directory_of_very_many_files_is_not_listed_completely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(40):
@@ -175,7 +178,7 @@ def test_a_directory_of_very_many_files_is_not_listed_whole(
         with scandir(path) as all_:
             yield entries(all_)
 
-    monkeypatch.setattr(files, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(files, "MAX_ENTRIES_PER_SCAN", 5)
     monkeypatch.setattr(os, "scandir", counted)
     found, refused = files.scan(str(tmp_path))
     assert (len(found), listed) == (5, 6)
@@ -185,7 +188,7 @@ def test_a_directory_of_very_many_files_is_not_listed_whole(
 def test_a_tree_of_directories_alone_is_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(40):
         (tmp_path / f"{number}").mkdir()
-    monkeypatch.setattr(files, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(files, "MAX_ENTRIES_PER_SCAN", 5)
     assert files.scan(str(tmp_path)) == ([], {".": "there are more than 5 entries"})
 
 
@@ -210,42 +213,43 @@ def test_json_with_all_letters_is_json(value: object) -> None:
     assert fast_json.loads(written.encode("utf-8", "surrogatepass")) == value
 
 
-def test_what_is_no_number_is_what_the_caller_makes_of_it() -> None:
+def test_nan_and_infinity_are_converted_by_the_caller() -> None:
     assert fast_json.loads(b'{"a": NaN, "b": -Infinity}', str) == {"a": "NaN", "b": "-Infinity"}
 
 
 @pytest.mark.parametrize("text", [b"", b" ", b"{", b"{} {}", b"nul", b"\xff", b'{"a": }', b"'a'"])
-def test_what_is_no_json_is_told(text: bytes) -> None:
+def test_invalid_json_is_a_value_error(text: bytes) -> None:
     with pytest.raises(ValueError):
         fast_json.loads(text)
 
 
-def test_what_cannot_be_json_is_told() -> None:
+def test_values_without_a_json_form_are_a_type_error() -> None:
     with pytest.raises(TypeError, match="set"):
         fast_json.dumps({"a": {1}})
 
 
-def test_while_the_crew_starts_only_the_c_parts_of_modules_are_imported() -> None:
+def test_only_the_c_parts_of_modules_are_imported_while_the_crew_starts() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); import runner.pid1.work; "
-        "from runner.pid1.process import guard; guard.seal(); "
+        "from runner.pid1.process import guard; guard.protect(); "
         "print(sorted({'ctypes', 'enum', 're', 'json', 'socket', 'signal', 'hashlib'} & set(sys.modules)))"
     )
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60
     )
-    assert said.stdout == "[]\n", said.stderr
+    assert done.stdout == "[]\n", done.stderr
 
 
-def test_little_is_imported_before_the_grant() -> None:
-    """Each of these takes as long as a claim."""
+def test_slow_modules_are_not_imported_before_the_grant() -> None:
+    """Importing any of these takes as long as a claim."""
     code = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); import runner.pid1.main, "
-        "runner.pid1.process.guard, runner.pid1.process.memory, runner.pid1.process.signals, runner.pid1.claim, runner.pid1.process.launch; "
+        "runner.pid1.process.guard, runner.pid1.process.memory, runner.pid1.process.signals, "
+        "runner.pid1.claim, runner.pid1.process.launch; "
         "slow = {'ctypes', 'enum', 're', 'json', 'socket', 'signal', 'threading', 'subprocess'}; "
         "print(sorted(slow & set(sys.modules)))"
     )
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=30
     )
-    assert said.stdout == "[]\n", said.stderr
+    assert done.stdout == "[]\n", done.stderr

@@ -16,7 +16,7 @@ from crewyard.errors import CrewyardError
 from crewyard.models import Deployment
 from crewyard.plan.config.configuration import read_configuration
 from crewyard.plan.errors import PlanError
-from crewyard.plan.exclude import left_out
+from crewyard.plan.exclude import excluded_paths
 
 _CHUNK = 256 * 1024
 _IN_MEMORY = 8 << 20
@@ -78,7 +78,7 @@ def deploy(
 def _excluded(tree: SourceTree, crew: str | None) -> dict[str, str]:
     """Return the files that crew.toml excludes; {} if it is invalid, which the build then reports."""
     try:
-        return left_out(tree, read_configuration(tree, crew).exclude)
+        return excluded_paths(tree, read_configuration(tree, crew).exclude)
     except PlanError:
         return {}
 

@@ -57,5 +57,5 @@ def _row(planned: Planned) -> dict[str, Any]:
         "python": plan.python,
         "timeout": plan.timeout,
         "env_required": list(plan.env_required),
-        "left_out": sorted(planned.left_out),
+        "left_out": sorted(planned.excluded),
     }

@@ -42,17 +42,17 @@ def logout(context: CliContext) -> None:
     context.output.status(f"Removed {file}. The key stays valid; revoke it: crewyard keys revoke KEY_ID")
 
 
-def _write(file, settings: Settings) -> None:  # type: ignore[no-untyped-def]
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+def _write(target, settings: Settings) -> None:  # type: ignore[no-untyped-def]
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     values = {"url": settings.url, "api_key": settings.api_key, "project": settings.project}
     # A TOML basic string has the escapes of JSON.
     text = "".join(
         f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items() if value
     )
-    temporary = file.with_name(f"{file.name}.new")
+    temporary = target.with_name(f"{target.name}.new")
     temporary.unlink(missing_ok=True)
     with os.fdopen(
         os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
     ) as file:
         file.write(text)
-    temporary.replace(file)
+    temporary.replace(target)

@@ -1,4 +1,4 @@
-"""The connection to the facade against servers that do what HTTP/1.1 allows, and what it does not."""
+"""The HTTP connection against servers that follow and violate HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ import threading
 
 import pytest
 
-from runner.pid1.api.http import Wire, WireError
+from runner.pid1.api.http import HTTPConnectionError, KeepAliveConnection
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def serve(answers: list[bytes]) -> str:
-    """A server that gives these bytes, one answer a connection, then closes it."""
+def serve(responses: list[bytes]) -> str:
+    """Start a server that sends these bytes, one response per connection; return its URL."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def run() -> None:
         with listener:
-            for answer in answers:
+            for response in responses:
                 connection, _ = listener.accept()
                 with connection:
                     connection.settimeout(60)
                     connection.recv(65536)
-                    connection.sendall(answer)
+                    connection.sendall(response)
 
     threading.Thread(target=run, daemon=True).start()
     return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 @pytest.mark.parametrize(
-    ("answer", "expected"),
+    ("response", "expected"),
     [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", (200, b"hi")),
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No\r\n\r\n", (204, b"")),
@@ -38,13 +38,13 @@ def serve(answers: list[bytes]) -> str:
         (b"HTTP/1.0 503 Away\r\n\r\nbody until the end", (503, b"body until the end")),
     ],
 )
-def test_answers_of_every_shape(answer: bytes, expected: tuple[int, bytes]) -> None:
-    said = Wire(serve([answer])).call("POST", "/", {}, b"{}", 2, 60.0)
-    assert (said.status, said.body) == expected
+def test_responses_of_every_form(response: bytes, expected: tuple[int, bytes]) -> None:
+    parsed = KeepAliveConnection(serve([response])).call("POST", "/", {}, b"{}", 2, 60.0)
+    assert (parsed.status, parsed.body) == expected
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         b"",
         b"SSH-2.0-x\r\n\r\n",
@@ -54,18 +54,18 @@ def test_answers_of_every_shape(answer: bytes, expected: tuple[int, bytes]) -> N
         b"x" * 200_000,
     ],
 )
-def test_half_and_broken_answers_are_errors(answer: bytes) -> None:
-    with pytest.raises(WireError):
-        Wire(serve([answer])).call("POST", "/", {}, b"{}", 2, 60.0)
+def test_incomplete_and_invalid_responses_are_errors(response: bytes) -> None:
+    with pytest.raises(HTTPConnectionError):
+        KeepAliveConnection(serve([response])).call("POST", "/", {}, b"{}", 2, 60.0)
 
 
-def test_a_kept_connection_that_was_closed_is_made_anew() -> None:
-    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-    wire = Wire(serve([answer, answer]))
-    assert [wire.call("POST", "/", {}, b"{}", 2, 60.0).status for _ in range(2)] == [200, 200]
+def test_a_closed_keep_alive_connection_is_reopened() -> None:
+    response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    connection = KeepAliveConnection(serve([response, response]))
+    assert [connection.call("POST", "/", {}, b"{}", 2, 60.0).status for _ in range(2)] == [200, 200]
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", "x"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(ValueError, match="CREWYARD_INTERNAL_URL"):
-        Wire(url)
+        KeepAliveConnection(url)

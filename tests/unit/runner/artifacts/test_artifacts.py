@@ -1,4 +1,4 @@
-"""Files of a running crew: stored when whole, again when changed, refused by name."""
+"""Artifacts of a running crew: stored when complete, again when changed, rejected by name."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from runner.pid1.artifacts.content import content_type, encoded
-from tests.unit.runner.conftest import until
+from runner.pid1.artifacts.content import content_type, encode_path
+from tests.unit.runner.conftest import wait_until
 
 
-async def test_a_file_is_stored_when_closed_and_again_when_changed(pod: Any, facade: Any) -> None:
+async def test_a_file_is_stored_when_closed_and_again_when_changed(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import os, time
@@ -32,16 +32,16 @@ async def test_a_file_is_stored_when_closed_and_again_when_changed(pod: Any, fac
         """
     )
     await pod.start()
-    await until(lambda: facade.logs() == ["half time"] and facade.artifacts)
-    assert {name: versions[0].body for name, versions in facade.artifacts.items()} == {"closed.csv": b"1,2"}
+    await wait_until(lambda: api.logs() == ["half time"] and api.artifacts)
+    assert {name: versions[0].body for name, versions in api.artifacts.items()} == {"closed.csv": b"1,2"}
     (pod.app / "go").touch()
     await pod.wait()
-    assert [one.body for one in facade.artifacts["closed.csv"]] == [b"1,2", b"1,2,3"]
-    assert [one.body for one in facade.artifacts["held.txt"]] == [b"begin end"]
-    assert facade.result["artifacts"] == {"count": 2, "bytes": 14}
+    assert [version.body for version in api.artifacts["closed.csv"]] == [b"1,2", b"1,2,3"]
+    assert [version.body for version in api.artifacts["held.txt"]] == [b"begin end"]
+    assert api.result["artifacts"] == {"count": 2, "bytes": 14}
 
 
-async def test_nested_and_hostile_names_and_an_empty_file(pod: Any, facade: Any) -> None:
+async def test_nested_and_hostile_names_and_an_empty_file(pod: Any, api: Any) -> None:
     names = [
         "a/b/c.txt",
         "sp ace%2F.txt",
@@ -76,13 +76,13 @@ async def test_nested_and_hostile_names_and_an_empty_file(pod: Any, facade: Any)
         """
     )
     await pod.run()
-    assert sorted(facade.artifacts) == sorted(names)
-    assert facade.result["outcome"] == "succeeded"
-    [note] = facade.logs("warning")
+    assert sorted(api.artifacts) == sorted(names)
+    assert api.result["outcome"] == "succeeded"
+    [note] = api.logs("warning")
     assert "not UTF-8" in note
 
 
-async def test_links_that_leave_and_special_files_are_dropped_and_said(pod: Any, facade: Any) -> None:
+async def test_links_out_and_special_files_are_dropped_with_a_warning(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import os, socket
@@ -100,99 +100,97 @@ async def test_links_that_leave_and_special_files_are_dropped_and_said(pod: Any,
         """
     )
     ended = await pod.run()
-    assert {name: one[-1].body for name, one in facade.artifacts.items()} == {
+    assert {name: versions[-1].body for name, versions in api.artifacts.items()} == {
         "deep/real.txt": b"real",
         "inside.txt": b"real",
     }
-    said = "\n".join(facade.logs("warning"))
+    warnings = "\n".join(api.logs("warning"))
     for name in ("passwd", "environ", "up.py", "etc", "fifo", "socket"):
-        assert f"'{name}' is not stored" in said
-    assert (ended.code, facade.result["outcome"]) == (0, "succeeded")
+        assert f"'{name}' is not stored" in warnings
+    assert (ended.code, api.result["outcome"]) == (0, "succeeded")
 
 
-async def test_a_refused_artifact_fails_the_run_by_name(pod: Any, facade: Any) -> None:
-    facade.refuse_artifacts = {"b.txt": "the run's quota is used up"}
+async def test_a_rejected_artifact_fails_the_run_by_name(pod: Any, api: Any) -> None:
+    api.refuse_artifacts = {"b.txt": "the run's quota is used up"}
     pod.crew("def kickoff():\n    for n in 'abc': open(f'artifacts/{n}.txt', 'w').write(n)\n    return 1")
     await pod.run()
-    assert (facade.result["outcome"], facade.result["reason"]) == ("failed", "ArtifactsLost")
-    assert "b.txt: the service refused it (the run's quota is used up)" in facade.result["message"]
-    assert facade.result["artifacts"] == {"count": 2, "bytes": 2}
+    assert (api.result["outcome"], api.result["reason"]) == ("failed", "ArtifactsLost")
+    assert "b.txt: the service rejected it (the run's quota is used up)" in api.result["message"]
+    assert api.result["artifacts"] == {"count": 2, "bytes": 2}
 
 
-async def test_a_file_that_the_facade_chokes_on_does_not_hold_the_run(pod: Any, facade: Any) -> None:
-    facade.break_artifacts = {"a"}
+async def test_a_file_that_gets_400_does_not_block_the_run(pod: Any, api: Any) -> None:
+    api.break_artifacts = {"a"}
     pod.crew("def kickoff():\n    for n in 'ab': open(f'artifacts/{n}', 'w').write(n)")
     await pod.run()
-    assert (facade.result["reason"], list(facade.artifacts)) == ("ArtifactsLost", ["b"])
-    assert "a: the service answered 4xx to it again and again" in facade.result["message"]
+    assert (api.result["reason"], list(api.artifacts)) == ("ArtifactsLost", ["b"])
+    assert "a: the service responded 4xx to it repeatedly" in api.result["message"]
 
 
 @pytest.mark.parametrize("limits", [{"artifacts": 2}, {"artifact_bytes": 10}])
-async def test_above_the_limits_nothing_is_sent_and_the_run_ends_as_it_would(
-    pod: Any, facade: Any, limits: dict[str, int]
+async def test_above_the_limits_no_file_is_sent_and_the_outcome_stays(
+    pod: Any, api: Any, limits: dict[str, int]
 ) -> None:
-    facade.limits = limits
+    api.limits = limits
     pod.crew("def kickoff():\n    for n in 'abc': open(f'artifacts/{n}', 'w').write(n * 4)")
     await pod.run()
-    assert (sorted(facade.artifacts), facade.result["outcome"]) == (["a", "b"], "succeeded")
-    [note] = facade.logs("warning")
-    assert "'c' is not stored: a run keeps" in note
+    assert (sorted(api.artifacts), api.result["outcome"]) == (["a", "b"], "succeeded")
+    [note] = api.logs("warning")
+    assert "'c' is not stored: the limit of a run is" in note
 
 
-async def test_an_output_that_finds_no_place_fails_the_run(pod: Any, facade: Any) -> None:
-    facade.limits = {"artifacts": 2}
+async def test_an_output_above_the_limits_fails_the_run(pod: Any, api: Any) -> None:
+    api.limits = {"artifacts": 2}
     pod.crew(
         "def kickoff():\n    for n in 'abc': open(f'artifacts/{n}', 'w').close()\n    return 'x' * 40_000"
     )
     await pod.run()
-    assert (facade.result["outcome"], facade.result["reason"]) == ("failed", "ArtifactsLost")
-    assert "output.json, the output: a run keeps 2 files" in facade.result["message"]
+    assert (api.result["outcome"], api.result["reason"]) == ("failed", "ArtifactsLost")
+    assert "output.json, the output: the limit of a run is 2 files" in api.result["message"]
 
 
-async def test_an_output_that_cannot_be_written_fails_the_run(pod: Any, facade: Any) -> None:
+async def test_an_output_that_cannot_be_written_fails_the_run(pod: Any, api: Any) -> None:
     pod.crew("import shutil\ndef kickoff():\n    shutil.rmtree('artifacts')\n    return 'x' * 40_000")
     await pod.run()
-    assert (facade.result["outcome"], facade.result["reason"]) == ("failed", "ArtifactsLost")
-    assert "output of 40002 bytes is lost: output.json could not be written" in facade.result["message"]
+    assert (api.result["outcome"], api.result["reason"]) == ("failed", "ArtifactsLost")
+    assert "output of 40002 bytes is lost: output.json could not be written" in api.result["message"]
 
 
-async def test_a_failed_crew_keeps_its_artifacts_and_reason(pod: Any, facade: Any) -> None:
+async def test_a_failed_crew_keeps_its_artifacts_and_reason(pod: Any, api: Any) -> None:
     pod.crew("def kickoff():\n    open('artifacts/a', 'w').write('a')\n    raise ValueError('x')")
     await pod.run()
-    assert facade.result["reason"] == "CrewError"
-    assert [one.partial for one in facade.artifacts["a"]] == [False]
+    assert api.result["reason"] == "CrewError"
+    assert [version.partial for version in api.artifacts["a"]] == [False]
 
 
-async def test_a_result_that_comes_too_early_is_sent_again_with_what_is_missing(
-    pod: Any, facade: Any
-) -> None:
-    facade.missing_first = [{"artifacts": ["a"]}, {"events": 1}, {}]
+async def test_an_early_result_is_sent_again_with_the_missing_parts(pod: Any, api: Any) -> None:
+    api.missing_first = [{"artifacts": ["a"]}, {"events": 1}, {}]
     pod.crew(
         "def kickoff():\n    open('artifacts/a', 'w').write('a')\n    open('artifacts/b', 'w').write('b')"
     )
     ended = await pod.run()
-    assert (ended.code, facade.results) == (0, 4)
-    assert {name: len(one) for name, one in facade.artifacts.items()} == {"a": 2, "b": 1}
+    assert (ended.code, api.results) == (0, 4)
+    assert {name: len(versions) for name, versions in api.artifacts.items()} == {"a": 2, "b": 1}
 
 
-async def test_four_files_are_sent_at_once_and_the_result_waits_for_all(pod: Any, facade: Any) -> None:
-    facade.artifact_seconds = 0.1
+async def test_four_files_are_uploaded_in_parallel_before_the_result(pod: Any, api: Any) -> None:
+    api.artifact_seconds = 0.1
     pod.crew(
         "def kickoff():\n    for n in range(9): open(f'artifacts/{n}', 'w').write('x' * n)\n    return 'done'"
     )
     await pod.run()
-    assert facade.most_at_once == 4
-    assert facade.result["artifacts"] == {"count": 9, "bytes": 36}
+    assert api.max_parallel == 4
+    assert api.result["artifacts"] == {"count": 9, "bytes": 36}
 
 
-async def test_a_large_file_is_streamed(pod: Any, facade: Any) -> None:
-    facade.keep_bodies = False
+async def test_a_large_file_is_streamed(pod: Any, api: Any) -> None:
+    api.keep_bodies = False
     pod.crew(
         "def kickoff():\n    with open('artifacts/big', 'wb') as f:\n"
         "        f.write(b'0123456789abcdef' * (2 << 20))"
     )
     await pod.run()
-    assert facade.result["artifacts"] == {"count": 1, "bytes": 32 << 20}
+    assert api.result["artifacts"] == {"count": 1, "bytes": 32 << 20}
 
 
 @pytest.mark.parametrize(
@@ -206,9 +204,9 @@ async def test_a_large_file_is_streamed(pod: Any, facade: Any) -> None:
         (".html\n", "application/octet-stream"),
     ],
 )
-def test_content_types_come_from_the_ending_alone(name: str, kind: str) -> None:
+def test_content_types_depend_only_on_the_extension(name: str, kind: str) -> None:
     assert content_type(name) == kind
 
 
 def test_every_segment_is_encoded() -> None:
-    assert encoded("a b/c%2F?#\n") == "a%20b/c%252F%3F%23%0A"
+    assert encode_path("a b/c%2F?#\n") == "a%20b/c%252F%3F%23%0A"

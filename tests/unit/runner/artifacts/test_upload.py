@@ -1,4 +1,4 @@
-"""Storing files: the count of them while other lanes store theirs, and a failure that nobody expects."""
+"""The uploader: counting files while other threads store theirs, and unexpected errors."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import Any
 import pytest
 
 from runner.pid1.artifacts import files
-from runner.pid1.artifacts.upload import Upload
-from runner.pid1.deadline import Until
+from runner.pid1.artifacts.upload import ArtifactUploader
+from runner.pid1.deadline import Deadline
 
 
-def made() -> Upload:
+def uploader() -> ArtifactUploader:
     limits = {"artifacts": 10**9, "artifact_bytes": 10**12}
-    return Upload(lambda: None, None, Until(), "/nowhere", limits, 0.0)  # type: ignore[arg-type,return-value]
+    return ArtifactUploader(lambda: None, None, Deadline(), "/nowhere", limits, 0.0)  # type: ignore[arg-type,return-value]
 
 
-def test_a_failure_that_nobody_expects_says_that_files_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_reports_files_as_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_root: str) -> Any:
         raise ValueError("what is this")
 
     monkeypatch.setattr(files, "scan", broken)
-    upload = made()
+    upload = uploader()
     upload.run()
-    assert upload.away == "ValueError: what is this"
+    assert upload.failure == "ValueError: what is this"
 
 
-def test_counting_what_is_stored_bears_that_more_is_stored() -> None:
-    upload = made()
+def test_counting_stored_files_tolerates_concurrent_uploads() -> None:
+    upload = uploader()
     upload.stored = {str(number): (1, "") for number in range(2000)}
-    one: Any = SimpleNamespace(name="one", size=1)
+    candidate: Any = SimpleNamespace(name="one", size=1)
     done = threading.Event()
 
     def store() -> None:
@@ -46,7 +46,7 @@ def test_counting_what_is_stored_bears_that_more_is_stored() -> None:
     sys.setswitchinterval(1e-6)
     other.start()
     try:
-        assert all(upload._fits(one, 0, 0) for _ in range(200))
+        assert all(upload._fits(candidate, 0, 0) for _ in range(200))
     finally:
         done.set()
         other.join()

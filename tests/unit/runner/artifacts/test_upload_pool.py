@@ -1,4 +1,4 @@
-"""Files that are sent at once: each once, no more than there is place for, none left behind."""
+"""Parallel uploads: each file once, never above the limits, none forgotten."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.pid1.artifacts.upload_pool import LANES, Lanes
+from runner.pid1.artifacts.upload_pool import MAX_PARALLEL_UPLOADS, UploadPool
 
 
 def file(name: int, size: int) -> Any:
@@ -20,58 +20,58 @@ def file(name: int, size: int) -> Any:
 @given(
     sizes=st.lists(st.integers(0, 9), max_size=12),
     refused=st.sets(st.integers(0, 11)),
-    most=st.tuples(st.integers(0, 12), st.integers(0, 60)),
+    limits=st.tuples(st.integers(0, 12), st.integers(0, 60)),
 )
-def test_what_is_stored_at_once_is_what_would_be_stored_in_a_row(
-    sizes: list[int], refused: set[int], most: tuple[int, int]
+def test_parallel_uploads_store_the_same_files_as_sequential_ones(
+    sizes: list[int], refused: set[int], limits: tuple[int, int]
 ) -> None:
-    def keep(kept: dict[str, int], one: Any, count: int, size: int) -> bool:
-        return len(kept) + count < most[0] and sum(kept.values()) + size + one.size <= most[1]
+    def fits(stored: dict[str, int], item: Any, count: int, size: int) -> bool:
+        return len(stored) + count < limits[0] and sum(stored.values()) + size + item.size <= limits[1]
 
     files = [file(number, size) for number, size in enumerate(sizes)]
-    in_a_row: dict[str, int] = {}
-    for one in files:
-        if keep(in_a_row, one, 0, 0) and int(one.name) not in refused:
-            in_a_row[one.name] = one.size
-    at_once: dict[str, int] = {}
-    begun: list[str] = []
+    sequential: dict[str, int] = {}
+    for item in files:
+        if fits(sequential, item, 0, 0) and int(item.name) not in refused:
+            sequential[item.name] = item.size
+    parallel: dict[str, int] = {}
+    started: list[str] = []
     lock = threading.Lock()
 
-    def store(_: Any, one: Any) -> None:
+    def store(_: Any, item: Any) -> None:
         with lock:
-            begun.append(one.name)
-        if int(one.name) not in refused:
-            at_once[one.name] = one.size
+            started.append(item.name)
+        if int(item.name) not in refused:
+            parallel[item.name] = item.size
 
-    Lanes(object).send(files, lambda one, count, size: keep(at_once, one, count, size), store)  # type: ignore[arg-type]
-    assert at_once == in_a_row
-    assert len(begun) == len(set(begun))
+    UploadPool(object).upload_all(files, lambda item, count, size: fits(parallel, item, count, size), store)  # type: ignore[arg-type]
+    assert parallel == sequential
+    assert len(started) == len(set(started))
 
 
-def test_few_connections_are_made_and_kept() -> None:
-    made: list[object] = []
+def test_few_connections_are_opened_and_reused() -> None:
+    opened: list[object] = []
 
     def connect() -> Any:
-        made.append(object())
-        return made[-1]
+        opened.append(object())
+        return opened[-1]
 
-    lanes, used = Lanes(connect), set()
+    pool, used = UploadPool(connect), set()
     for count in (0, 1, 2, 50, 50):
-        lanes.send([file(n, 1) for n in range(count)], lambda *_: True, lambda facade, _: used.add(facade))
-    assert len(made) == LANES
-    assert used <= set(made)
+        pool.upload_all([file(n, 1) for n in range(count)], lambda *_: True, lambda api, _: used.add(api))
+    assert len(opened) == MAX_PARALLEL_UPLOADS
+    assert used <= set(opened)
 
 
-def test_what_one_raises_ends_the_batch_and_the_next_begins_anew() -> None:
-    lanes, done = Lanes(object), []  # type: ignore[arg-type]
+def test_an_exception_ends_the_batch_but_not_the_pool() -> None:
+    pool, done = UploadPool(object), []  # type: ignore[arg-type]
 
-    def fail(_: Any, one: Any) -> None:
-        if one.name == "5":
+    def fail(_: Any, item: Any) -> None:
+        if item.name == "5":
             raise LookupError
-        done.append(one.name)
+        done.append(item.name)
 
     with pytest.raises(LookupError):
-        lanes.send([file(n, 1) for n in range(1000)], lambda *_: True, fail)
+        pool.upload_all([file(n, 1) for n in range(1000)], lambda *_: True, fail)
     assert len(done) < 999
-    lanes.send([file(n, 1) for n in range(1001, 1009)], lambda *_: True, fail)
+    pool.upload_all([file(n, 1) for n in range(1001, 1009)], lambda *_: True, fail)
     assert set(map(str, range(1001, 1009))) <= set(done)

@@ -1,4 +1,4 @@
-"""Lines and events of a running crew: none lost, none doubled, none out of bounds."""
+"""Lines and events of a running crew: none lost, none duplicated, none above the limits."""
 
 from __future__ import annotations
 
@@ -6,38 +6,36 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.unit.runner.conftest import until
+from tests.unit.runner.conftest import wait_until
 
 
-async def test_200_000_lines_printed_at_once_all_arrive_in_order(pod: Any, facade: Any) -> None:
+async def test_200_000_lines_arrive_in_order(pod: Any, api: Any) -> None:
     pod.crew("def kickoff():\n    for number in range(200_000):\n        print('line', number)")
     await pod.start()
     peak = asyncio.create_task(peak_kib(pod.process.pid))
     await pod.wait()
-    assert facade.result["outcome"] == "succeeded"
-    assert facade.logs() == [f"line {number}" for number in range(200_000)]
+    assert api.result["outcome"] == "succeeded"
+    assert api.logs() == [f"line {number}" for number in range(200_000)]
     assert 0 < await peak < 200 * 1024
 
 
 async def peak_kib(pid: int) -> int:
-    """The most memory that a process held, looked at until it is gone."""
-    most = 0
+    """Return the peak memory of a process, polled until it exits."""
+    peak = 0
     while True:
         try:
             text = Path(f"/proc/{pid}/status").read_text()
         except (FileNotFoundError, ProcessLookupError):
-            return most
+            return peak
         line = next((line for line in text.splitlines() if line.startswith("VmHWM:")), None)
-        if line is None:  # it has ended and is not yet reaped
-            return most
-        most = int(line.split()[1])
+        if line is None:  # exited, but not reaped yet
+            return peak
+        peak = int(line.split()[1])
         await asyncio.sleep(0.02)
 
 
-async def test_above_the_limit_lines_are_dropped_and_counted_but_events_are_not(
-    pod: Any, facade: Any
-) -> None:
-    facade.limits = {"log_lines": 100}
+async def test_above_the_limit_lines_are_dropped_and_counted_but_events_are_not(pod: Any, api: Any) -> None:
+    api.limits = {"log_lines": 100}
     pod.crew(
         """
         from crewyard_runtime import emit
@@ -48,13 +46,13 @@ async def test_above_the_limit_lines_are_dropped_and_counted_but_events_are_not(
         """
     )
     await pod.run()
-    assert facade.logs()[:100] == [str(number) for number in range(100)]
-    [dropped] = facade.logs()[100:]
+    assert api.logs()[:100] == [str(number) for number in range(100)]
+    [dropped] = api.logs()[100:]
     assert dropped.startswith("150 log lines were dropped")
-    assert [event["type"] for event in facade.events].count("progress") == 1
+    assert [event["type"] for event in api.events].count("progress") == 1
 
 
-async def test_the_facade_away_for_a_while_loses_nothing(pod: Any, facade: Any) -> None:
+async def test_an_api_outage_loses_nothing(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import time
@@ -67,19 +65,17 @@ async def test_the_facade_away_for_a_while_loses_nothing(pod: Any, facade: Any) 
         """
     )
     await pod.start()
-    await until(lambda: len(facade.logs()) > 5)
-    await facade.stop()
+    await wait_until(lambda: len(api.logs()) > 5)
+    await api.stop()
     await asyncio.sleep(0.8)
-    await facade.start()
+    await api.start()
     assert (await pod.wait()).code == 0
-    assert facade.logs() == [str(number) for number in range(50)]
-    assert (facade.result["output"], list(facade.artifacts)) == ("done", ["a.txt"])
-    assert facade.result["duration_ms"] < 40_000
+    assert api.logs() == [str(number) for number in range(50)]
+    assert (api.result["output"], list(api.artifacts)) == ("done", ["a.txt"])
+    assert api.result["duration_ms"] < 40_000
 
 
-async def test_a_facade_that_does_not_come_back_ends_the_pod_with_its_last_word(
-    pod: Any, facade: Any
-) -> None:
+async def test_a_permanent_api_outage_ends_the_pod_with_a_termination_message(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import os, time
@@ -91,16 +87,16 @@ async def test_a_facade_that_does_not_come_back_ends_the_pod_with_its_last_word(
         """
     )
     await pod.start(REPORT_SECONDS="0.5")
-    await until(lambda: facade.logs() == ["ready"])
-    await facade.stop()
+    await wait_until(lambda: api.logs() == ["ready"])
+    await api.stop()
     (pod.app / "go").touch()
     ended = await pod.wait()
     assert ended.code == 78
     assert ended.termination == {"outcome": "succeeded", "reason": None, "message": None, "reported": False}
 
 
-async def test_409_in_the_middle_kills_the_crew(pod: Any, facade: Any) -> None:
-    facade.lost_after = 3
+async def test_409_in_the_middle_kills_the_crew(pod: Any, api: Any) -> None:
+    api.lost_after = 3
     pod.crew(
         """
         import time
@@ -111,32 +107,32 @@ async def test_409_in_the_middle_kills_the_crew(pod: Any, facade: Any) -> None:
         """
     )
     ended = await pod.run()
-    assert (ended.code, facade.result) == (77, None)
+    assert (ended.code, api.result) == (77, None)
     assert ended.seconds < 40
 
 
-async def test_an_event_that_is_refused_holds_up_no_other(pod: Any, facade: Any) -> None:
-    facade.poison = "arsenic"
+async def test_a_rejected_event_does_not_block_others(pod: Any, api: Any) -> None:
+    api.poison = "arsenic"
     pod.crew("def kickoff():\n    print('before\\narsenic\\nafter')")
     await pod.run()
-    before, note, after = facade.logs()
+    before, note, after = api.logs()
     assert (before, after) == ("before", "after")
-    assert "refused" in note
+    assert "rejected" in note
 
 
-async def test_a_facade_that_keeps_nothing_is_not_asked_without_a_pause(pod: Any, facade: Any) -> None:
-    facade.keep_no_events = True
+async def test_an_api_that_loses_events_is_retried_with_back_off(pod: Any, api: Any) -> None:
+    api.keep_no_events = True
     pod.crew("def kickoff():\n    print('said')")
     await pod.start()
-    await until(lambda: facade.batches > 3)
+    await wait_until(lambda: api.batches > 3)
     await asyncio.sleep(1)
-    assert facade.batches < 30
-    facade.keep_no_events = False
+    assert api.batches < 30
+    api.keep_no_events = False
     assert (await pod.wait()).code == 0
-    assert facade.logs("info") == ["said"]
+    assert api.logs("info") == ["said"]
 
 
-async def test_hostile_lines_are_data(pod: Any, facade: Any) -> None:
+async def test_hostile_lines_are_data(pod: Any, api: Any) -> None:
     long = "ä" * 200_000
     pod.crew(
         f"""
@@ -154,19 +150,19 @@ async def test_hostile_lines_are_data(pod: Any, facade: Any) -> None:
         """
     )
     await pod.run()
-    lines = facade.logs("info")
+    lines = api.logs("info")
     assert lines[:6] == [
         "bad \ufffd\ufffd byte", "cr\r nul\x00 \u2028 sep", "",
         "event: run.completed", "data: x", "\\ud800 lone",
     ]  # fmt: skip
     assert "".join(lines[6:-1]) == long
     assert lines[-1] == "no line feed"
-    assert len(facade.logs("warning")) == 4
-    assert [event["data"] for event in facade.events if event["type"] == "x"] == [{"n": "NaN"}]
-    assert facade.result["outcome"] == "succeeded"
+    assert len(api.logs("warning")) == 4
+    assert [event["data"] for event in api.events if event["type"] == "x"] == [{"n": "NaN"}]
+    assert api.result["outcome"] == "succeeded"
 
 
-async def test_logging_keeps_its_own_levels_and_the_crews_format(pod: Any, facade: Any) -> None:
+async def test_logging_keeps_its_own_levels_and_the_crews_format(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import logging
@@ -178,22 +174,22 @@ async def test_logging_keeps_its_own_levels_and_the_crews_format(pod: Any, facad
         """
     )
     ended = await pod.run()
-    told = [(event["data"]["level"], event["data"]["message"]) for event in facade.events]
-    assert told == [(level, "crew says hi") for level in ("debug", "info", "warning", "error", "critical")]
+    logged = [(event["data"]["level"], event["data"]["message"]) for event in api.events]
+    assert logged == [(level, "crew says hi") for level in ("debug", "info", "warning", "error", "critical")]
     assert ended.stdout.count(b"crew says hi") == 5
 
 
-async def test_logging_that_nobody_configured_tells_warnings_once(pod: Any, facade: Any) -> None:
+async def test_unconfigured_logging_sends_warnings_once(pod: Any, api: Any) -> None:
     pod.crew(
         "import logging\ndef kickoff():\n    logging.info('quiet')\n"
         "    logging.getLogger('x').warning('loud')"
     )
     await pod.run()
-    told = [(event["data"]["level"], event["data"]["message"]) for event in facade.events]
-    assert told == [("warning", "WARNING:x:loud")]
+    logged = [(event["data"]["level"], event["data"]["message"]) for event in api.events]
+    assert logged == [("warning", "WARNING:x:loud")]
 
 
-async def test_emit_from_threads_and_forked_processes_stays_whole(pod: Any, facade: Any) -> None:
+async def test_emit_from_threads_and_forked_processes_stays_whole(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import multiprocessing, threading
@@ -212,14 +208,14 @@ async def test_emit_from_threads_and_forked_processes_stays_whole(pod: Any, faca
         """
     )
     await pod.run()
-    notes = [event["data"] for event in facade.events if event["type"] == "note"]
+    notes = [event["data"] for event in api.events if event["type"] == "note"]
     assert sorted((note["name"], note["number"]) for note in notes) == sorted(
         (f"{kind}{worker}", number) for kind in "pt" for worker in range(3) for number in range(40)
     )
-    assert facade.logs() == []
+    assert api.logs() == []
 
 
-async def test_a_spawned_process_finds_the_crew_and_the_runtime(pod: Any, facade: Any) -> None:
+async def test_a_spawned_process_finds_the_crew_and_the_runtime(pod: Any, api: Any) -> None:
     pod.crew(
         "from crewyard_runtime import emit\ndef work(x):\n    emit('quiet')\n    return x + 1", "tasks.py"
     )
@@ -233,4 +229,4 @@ async def test_a_spawned_process_finds_the_crew_and_the_runtime(pod: Any, facade
         """
     )
     await pod.run()
-    assert (facade.result["output"], facade.events) == ([2, 3], [])
+    assert (api.result["output"], api.events) == ([2, 3], [])

@@ -1,4 +1,4 @@
-"""The values of the project's variables do not reach events, the pod's log or the failure."""
+"""Values of the project's variables never reach events, the pod's log or the failure message."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.pid1.output.channel import understand
-from runner.pid1.output.mask import HIDDEN, LEAST, Mask
+from runner.pid1.output.channel import parse_line
+from runner.pid1.output.mask import MIN_SECRET_BYTES, REPLACEMENT, SecretMask
 
 WORD = 'canary-"1234"\\56é'
 KEY = "-----BEGIN KEY-----\nfirst-half-of-it\nsecond-half-of-it\n-----END KEY-----\n"
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("text", "expected"),
     [
         (f"the key is {WORD}.", "the key is ***."),
         (f"{WORD}{WORD}", "******"),
@@ -29,23 +29,23 @@ KEY = "-----BEGIN KEY-----\nfirst-half-of-it\nsecond-half-of-it\n-----END KEY---
         ("not hidden: /usr/bin/env", "not hidden: /usr/bin/env"),
     ],
 )
-def test_lines_and_texts_lose_the_values(said: str, shown: str) -> None:
-    mask = Mask(
+def test_lines_and_texts_are_masked(text: str, expected: str) -> None:
+    mask = SecretMask(
         ["WORD", "KEY", "SHORT", "ABSENT", ""],
         {"WORD": WORD, "KEY": KEY, "SHORT": "1234567", "PATH": "/usr/bin/env"},
     )
-    assert mask.text(said) == shown
-    assert mask.line(said.encode()).decode() == shown
+    assert mask.text(text) == expected
+    assert mask.line(text.encode()).decode() == expected
 
 
-def test_the_longer_of_two_values_goes_first() -> None:
-    mask = Mask("AB", {"A": "password", "B": "password-and-more"})
+def test_the_longer_of_two_values_is_masked_first() -> None:
+    mask = SecretMask("AB", {"A": "password", "B": "password-and-more"})
     assert mask.text("password-and-more password") == "*** ***"
 
 
-def test_bytes_that_are_no_text_are_hidden_too() -> None:
+def test_bytes_that_are_not_utf_8_are_masked_too() -> None:
     value = b"canary-\xff\xfe".decode("utf-8", "surrogateescape")
-    assert Mask(["V"], {"V": value}).line(b"a canary-\xff\xfe b") == b"a *** b"
+    assert SecretMask(["V"], {"V": value}).line(b"a canary-\xff\xfe b") == b"a *** b"
 
 
 @given(
@@ -54,25 +54,29 @@ def test_bytes_that_are_no_text_are_hidden_too() -> None:
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
         max_leaves=12,
     ),
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=LEAST, max_size=20),
+    st.text(
+        st.characters(exclude_categories=["Cs"], exclude_characters="\0"),
+        min_size=MIN_SECRET_BYTES,
+        max_size=20,
+    ),
 )
-def test_an_event_stays_json_whatever_the_value_is(data: object, secret: str) -> None:
-    mask = Mask(["S", "T"], {"S": secret, "T": "12345678"})
+def test_a_masked_event_stays_json(data: object, secret: str) -> None:
+    mask = SecretMask(["S", "T"], {"S": secret, "T": "12345678"})
     line = json.dumps(
         {"event": {"type": "tool.called", "data": {"input": data, "key": secret, "n": 12345678}}}
     )
-    said = understand(line.encode(), 60_000, mask)
-    assert not said.trouble
-    shown = json.loads(said.data)
-    assert shown["n"] == 12345678
+    message = parse_line(line.encode(), 60_000, mask)
+    assert not message.error
+    masked = json.loads(message.data)
+    assert masked["n"] == 12345678
     assert (
-        shown["key"] == (HIDDEN if len(secret.strip().encode()) >= LEAST else secret)
-        or HIDDEN in shown["key"]
+        masked["key"] == (REPLACEMENT if len(secret.strip().encode()) >= MIN_SECRET_BYTES else secret)
+        or REPLACEMENT in masked["key"]
     )
 
 
 @pytest.mark.parametrize("body", ["raise ValueError(f'401 for {key}')", "sys.exit(key)"])
-async def test_a_crew_that_tells_its_key_tells_it_nobody(pod: Any, facade: Any, body: str) -> None:
+async def test_a_leaked_key_is_masked_everywhere(pod: Any, api: Any, body: str) -> None:
     canary = "sk-canary-0123456789"
     pod.environ = {"OPENAI_API_KEY": canary, "REGION": "eu", "MODEL": "a-plain-word-of-the-image"}
     pod.crew(
@@ -89,15 +93,15 @@ async def test_a_crew_that_tells_its_key_tells_it_nobody(pod: Any, facade: Any, 
         """
     )
     ended = await pod.run(SECRETS="OPENAI_API_KEY,REGION")
-    assert facade.result["reason"] == "CrewError"
-    assert "***" in facade.result["message"] and "***" in ended.termination["message"]
-    assert "key *** in eu a-plain-word-of-the-image" in facade.logs()
-    seen = json.dumps([facade.events, facade.result, ended.termination, ended.stderr, ended.stdout.decode()])
-    assert canary not in seen
+    assert api.result["reason"] == "CrewError"
+    assert "***" in api.result["message"] and "***" in ended.termination["message"]
+    assert "key *** in eu a-plain-word-of-the-image" in api.logs()
+    reported = json.dumps([api.events, api.result, ended.termination, ended.stderr, ended.stdout.decode()])
+    assert canary not in reported
 
 
-async def test_what_it_returns_is_its_own(pod: Any, facade: Any) -> None:
+async def test_the_result_is_not_masked(pod: Any, api: Any) -> None:
     pod.environ = {"OPENAI_API_KEY": "sk-canary-0123456789"}
     pod.crew("import os\ndef kickoff():\n    return os.environ['OPENAI_API_KEY']")
     await pod.run(SECRETS="OPENAI_API_KEY")
-    assert facade.result["output"] == "sk-canary-0123456789"
+    assert api.result["output"] == "sk-canary-0123456789"

@@ -1,4 +1,4 @@
-"""What the crew's process prints, logs and emits arrives in the order in which it was said."""
+"""Printed lines, log records and events of the crew arrive in the order in which they were written."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.pid1.output.sync_markers import Marks
+from runner.pid1.output.sync_markers import MarkerSplitter
 
-MARK = b"\0\x1ecrewyard:%d.%d\x1e\0"
+MARKER = b"\0\x1ecrewyard:%d.%d\x1e\0"
 _NOISE = st.sampled_from(
     [b"a", b"\n", b"\0", b"\x1e", b"\0\x1e", b"\0\x1ecrewyard:", b"1.2", b"\0\x1ecrewyard:x"]
 )
-_PIECES = st.lists(st.one_of(_NOISE, st.integers(0, 99).map(lambda number: MARK % (7, number))))
+_PIECES = st.lists(st.one_of(_NOISE, st.integers(0, 99).map(lambda number: MARKER % (7, number))))
 
 
 @given(_PIECES, st.lists(st.integers(0, 400)))
-def test_marks_are_found_however_the_stream_is_cut_and_all_else_is_kept(
-    pieces: list[bytes], cuts: list[int]
-) -> None:
+def test_splitting_finds_all_markers_and_keeps_other_bytes(pieces: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(pieces)
     bounds = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    marks = Marks()
-    found = [one for a, b in pairwise(bounds) for one in marks.feed(stream[a:b])]
-    found.append((marks.end(), None))
-    again = (data + (b"\0\x1ecrewyard:%s\x1e\0" % mark.encode() if mark else b"") for data, mark in found)
-    assert b"".join(again) == stream
-    assert [mark for _, mark in found if mark] == [mark for _, mark in Marks().feed(stream) if mark]
+    splitter = MarkerSplitter()
+    found = [piece for a, b in pairwise(bounds) for piece in splitter.feed(stream[a:b])]
+    found.append((splitter.end(), None))
+    joined = (
+        data + (b"\0\x1ecrewyard:%s\x1e\0" % marker.encode() if marker else b"") for data, marker in found
+    )
+    assert b"".join(joined) == stream
+    assert [marker for _, marker in found if marker] == [
+        marker for _, marker in MarkerSplitter().feed(stream) if marker
+    ]
 
 
-def _said(facade: Any) -> list[str]:
-    return [str(event["data"].get("message", event["data"].get("number"))) for event in facade.events]
+def _messages(api: Any) -> list[str]:
+    return [str(event["data"].get("message", event["data"].get("number"))) for event in api.events]
 
 
-async def test_ten_thousand_alternations_are_in_order(pod: Any, facade: Any) -> None:
+async def test_ten_thousand_alternations_are_in_order(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import logging, sys
@@ -51,11 +53,11 @@ async def test_ten_thousand_alternations_are_in_order(pod: Any, facade: Any) -> 
         """
     )
     ended = await pod.run()
-    assert _said(facade) == [str(number) for number in range(20_000)]
+    assert _messages(api) == [str(number) for number in range(20_000)]
     assert ended.stdout.count(b"crewyard") == 0
 
 
-async def test_programs_that_the_crew_starts_are_in_order_too(pod: Any, facade: Any) -> None:
+async def test_output_of_child_programs_is_in_order(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import os, subprocess
@@ -68,10 +70,10 @@ async def test_programs_that_the_crew_starts_are_in_order_too(pod: Any, facade: 
         """
     )
     await pod.run()
-    assert _said(facade) == [str(number) for number in range(150)]
+    assert _messages(api) == [str(number) for number in range(150)]
 
 
-async def test_a_line_belongs_where_it_ends(pod: Any, facade: Any) -> None:
+async def test_a_line_belongs_where_it_ends(pod: Any, api: Any) -> None:
     pod.crew(
         """
         from crewyard_runtime import emit
@@ -84,10 +86,10 @@ async def test_a_line_belongs_where_it_ends(pod: Any, facade: Any) -> None:
         """
     )
     await pod.run()
-    assert _said(facade) == ["1", "begun", "2", "never ended"]
+    assert _messages(api) == ["1", "begun", "2", "never ended"]
 
 
-async def test_marks_of_the_crews_own_making_hold_nothing_up_for_long(pod: Any, facade: Any) -> None:
+async def test_forged_markers_delay_output_only_briefly(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import os
@@ -101,17 +103,15 @@ async def test_marks_of_the_crews_own_making_hold_nothing_up_for_long(pod: Any, 
         """
     )
     ended = await pod.run()
-    assert sorted(_said(facade)) == ["1", "2", "3", "ab", "end"]
+    assert sorted(_messages(api)) == ["1", "2", "3", "ab", "end"]
     assert ended.seconds < 20
 
 
 @pytest.mark.parametrize(
     "busy", ["2, b'still\\n'", """3, b'{"event": {"type": "busy", "data": {"message": "still"}}}\\n'"""]
 )
-async def test_a_mark_without_its_event_holds_nothing_up_while_others_talk(
-    pod: Any, facade: Any, busy: str
-) -> None:
-    """As a process leaves it that is killed in the middle of emit."""
+async def test_a_marker_without_its_event_does_not_block_busy_streams(pod: Any, api: Any, busy: str) -> None:
+    """As after a process that was killed inside emit."""
     pod.crew(
         f"""
         import os, threading, time
@@ -127,12 +127,12 @@ async def test_a_mark_without_its_event_holds_nothing_up_while_others_talk(
         """
     )
     await pod.run()
-    said = _said(facade)
-    assert said.index("heard") < len(said) - 20
+    messages = _messages(api)
+    assert messages.index("heard") < len(messages) - 20
 
 
-async def test_emit_within_emit_neither_hangs_nor_tears(pod: Any, facade: Any) -> None:
-    """A signal's handler or a finalizer can come in the middle of anything."""
+async def test_nested_emit_neither_hangs_nor_interleaves(pod: Any, api: Any) -> None:
+    """A signal handler or a finalizer can run at any point."""
     pod.crew(
         """
         import signal
@@ -152,12 +152,12 @@ async def test_emit_within_emit_neither_hangs_nor_tears(pod: Any, facade: Any) -
         """
     )
     await pod.run()
-    types = [event["type"] for event in facade.events]
-    assert (types.count("step"), types.count("inside")) == (1500, facade.result["output"])
+    types = [event["type"] for event in api.events]
+    assert (types.count("step"), types.count("inside")) == (1500, api.result["output"])
     assert set(types) == {"step", "inside"}
 
 
-async def test_a_crew_that_closes_its_descriptors_still_ends_well(pod: Any, facade: Any) -> None:
+async def test_a_crew_that_closes_its_descriptors_still_succeeds(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import os
@@ -172,5 +172,5 @@ async def test_a_crew_that_closes_its_descriptors_still_ends_well(pod: Any, faca
         """
     )
     await pod.run()
-    assert _said(facade) == ["before", "1"]
-    assert (facade.result["outcome"], facade.result["output"]) == ("succeeded", [0, ""])
+    assert _messages(api) == ["before", "1"]
+    assert (api.result["outcome"], api.result["output"]) == ("succeeded", [0, ""])

@@ -1,4 +1,4 @@
-"""What a framework's event leaves out before it is made JSON: only what could never fit."""
+"""`truncate` drops from a framework's event only the parts that cannot fit."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.crewyard_runtime.events import LARGEST, brief, fit, line
-from runner.crewyard_runtime.jsonsafe import safe
+from runner.crewyard_runtime.events import MAX_DATA_BYTES, channel_line, fit, truncate
+from runner.crewyard_runtime.jsonsafe import json_safe
 
 values = st.recursive(
     st.none() | st.integers() | st.text() | st.binary(),
@@ -21,61 +21,61 @@ values = st.recursive(
 
 
 @given(values)
-def test_what_is_small_stays_as_it_is(value: Any) -> None:
-    assert safe(brief(value)) == safe(value)
+def test_small_values_stay_unchanged(value: Any) -> None:
+    assert json_safe(truncate(value)) == json_safe(value)
 
 
 @pytest.mark.parametrize("value", ["x" * 10_000_000, ["x" * 9] * 100_000, {"rows": [[1] * 9_000] * 20}])
-def test_what_is_large_is_still_seen_to_be_cut(value: Any) -> None:
-    text = json.dumps(fit({"output": brief(value)}, LARGEST), ensure_ascii=False)
+def test_large_values_are_marked_as_cut(value: Any) -> None:
+    text = json.dumps(fit({"output": truncate(value)}, MAX_DATA_BYTES), ensure_ascii=False)
     assert "[cut]" in text
-    assert len(text.encode()) <= LARGEST
+    assert len(text.encode()) <= MAX_DATA_BYTES
 
 
-def test_a_long_list_says_how_much_is_missing() -> None:
-    short = brief([0] * 30_000)
+def test_a_long_list_has_the_number_of_omitted_items() -> None:
+    short = truncate([0] * 30_000)
     assert isinstance(short, list)
     assert short[-1] == f"… {30_001 - len(short)} more"
-    assert len(json.dumps(short)) > LARGEST
+    assert len(json.dumps(short)) > MAX_DATA_BYTES
 
 
-def test_however_it_is_nested_no_more_is_looked_at_than_could_fit() -> None:
+def test_nested_values_are_truncated_to_what_can_fit() -> None:
     value: Any = {"state": {"a": {"b": {"rows": [[float(n) for n in range(1_500)] for _ in range(1_500)]}}}}
-    assert len(json.dumps(brief(value))) < 40 * LARGEST
+    assert len(json.dumps(truncate(value))) < 40 * MAX_DATA_BYTES
 
 
-def test_what_refers_to_itself_comes_to_an_end() -> None:
+def test_circular_references_terminate() -> None:
     value: list[Any] = []
     value += [value, value]
-    assert len(json.dumps(safe(brief(value)))) < 40 * LARGEST
+    assert len(json.dumps(json_safe(truncate(value)))) < 40 * MAX_DATA_BYTES
 
 
-@pytest.mark.parametrize("wrap", [lambda one: one, lambda one: {"a": [{"b": {"c": [[one]]}}]}])
-def test_what_a_tool_gives_piece_by_piece_is_left_to_the_crew(wrap: Any) -> None:
+@pytest.mark.parametrize("wrap", [lambda item: item, lambda item: {"a": [{"b": {"c": [[item]]}}]}])
+def test_generators_of_the_crew_are_not_consumed(wrap: Any) -> None:
     pieces = (number for number in range(3))
-    line("tool.result", {"output": brief(wrap(pieces))}, look=True)
+    channel_line("tool.result", {"output": truncate(wrap(pieces))}, in_use=True)
     assert list(pieces) == [0, 1, 2]
 
 
-def test_an_emitted_generator_is_a_list_and_need_not_end() -> None:
-    assert b"[0, 1, 2]" in line("step", {"rows": (number for number in range(3))})
-    assert b"[cut]" in line("step", {"rows": (number for number in itertools.count())})
+def test_an_emitted_generator_becomes_a_bounded_list() -> None:
+    assert b"[0, 1, 2]" in channel_line("step", {"rows": (number for number in range(3))})
+    assert b"[cut]" in channel_line("step", {"rows": (number for number in itertools.count())})
 
 
 class _Array:
-    """What NumPy's arrays have, of which a thousand million values would not fit into the pod."""
+    """Like a NumPy array of a thousand million values, which must not become a list."""
 
     __module__ = "numpy"
     size = 10**9
 
     def tolist(self) -> list[float]:
-        raise AssertionError("it was made a list")
+        raise AssertionError("it was converted to a list")
 
     def __str__(self) -> str:
         return "[0. 0. ... 0.]"
 
 
 @pytest.mark.parametrize("value", [range(10**12), _Array()])
-def test_what_is_small_only_while_it_is_no_list_stays_small(value: Any) -> None:
-    for look in (False, True):
-        assert len(line("step", {"value": value}, look=look)) < 65536
+def test_lazy_values_are_not_converted_to_lists(value: Any) -> None:
+    for in_use in (False, True):
+        assert len(channel_line("step", {"value": value}, in_use=in_use)) < 65536

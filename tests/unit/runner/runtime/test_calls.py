@@ -1,6 +1,6 @@
-"""Entrypoints of every kind, and what becomes of their return values.
+"""Entrypoints of every kind, and the conversion of their return values.
 
-The stand-ins have the shape of the frameworks' objects; tests/e2e/test_frameworks.py has the real ones.
+The fakes have the shape of the frameworks' objects; tests/e2e/test_frameworks.py uses the real ones.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.crewyard_runtime.call import call
-from runner.crewyard_runtime.entrypoint import NotFound
-from runner.crewyard_runtime.events import LARGEST, MARK, check, emit, fit
-from runner.crewyard_runtime.jsonsafe import safe
+from runner.crewyard_runtime.entrypoint import EntrypointNotFound
+from runner.crewyard_runtime.events import CUT_MARK, MAX_DATA_BYTES, check, emit, fit
+from runner.crewyard_runtime.jsonsafe import json_safe
 from runner.crewyard_runtime.output import result
 
 INPUT = {"topic": "tea"}
@@ -91,7 +91,7 @@ class Chain(Part):
 class Odd(Chain):
     @property
     def nodes(self) -> Any:
-        raise RuntimeError("looked at")
+        raise RuntimeError("unreadable")
 
 
 class Sequence_(Part):
@@ -138,9 +138,9 @@ CHAINS: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("chain", "way"), CHAINS, ids=range(len(CHAINS)))
-def test_a_chain_with_a_part_that_is_async_only_is_awaited(chain: Any, way: str) -> None:
-    assert call(chain, dict(INPUT)) == (way, INPUT)
+@pytest.mark.parametrize(("chain", "expected"), CHAINS, ids=range(len(CHAINS)))
+def test_a_chain_with_an_async_only_part_is_awaited(chain: Any, expected: str) -> None:
+    assert call(chain, dict(INPUT)) == (expected, INPUT)
 
 
 async def coroutine(inputs: Any) -> Any:
@@ -196,13 +196,13 @@ CALLS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("entrypoint", "expected"), CALLS, ids=range(len(CALLS)))
-def test_entrypoints_are_called_as_their_kind_asks(entrypoint: Any, expected: Any) -> None:
+def test_entrypoints_are_called_according_to_their_kind(entrypoint: Any, expected: Any) -> None:
     assert call(entrypoint, dict(INPUT)) == expected
 
 
 @pytest.mark.parametrize("entrypoint", [5, "text", None, lambda a, b: 1, lambda *, a, b: 1])
-def test_what_cannot_be_called_is_said(entrypoint: Any) -> None:
-    with pytest.raises(NotFound):
+def test_an_entrypoint_that_cannot_be_called_is_an_error(entrypoint: Any) -> None:
+    with pytest.raises(EntrypointNotFound):
         call(entrypoint, {})
 
 
@@ -262,20 +262,20 @@ VALUES: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("value", "expected"), VALUES, ids=range(len(VALUES)))
 def test_values_become_json(value: Any, expected: Any) -> None:
-    assert safe(value) == expected
+    assert json_safe(value) == expected
 
 
 def test_cycles_and_depth_end() -> None:
     loop: dict[str, Any] = {}
     loop["self"] = [loop]
-    assert safe(loop) == {"self": ["<refers to itself>"]}
+    assert json_safe(loop) == {"self": ["<refers to itself>"]}
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    json.dumps(safe(deep))
-    json.dumps(safe(Hostile()))
+    json.dumps(json_safe(deep))
+    json.dumps(json_safe(Hostile()))
     shared = [1]
-    assert safe([shared, shared]) == [[1], [1]]
+    assert json_safe([shared, shared]) == [[1], [1]]
 
 
 anything = st.recursive(
@@ -289,13 +289,13 @@ anything = st.recursive(
 
 
 @given(anything)
-def test_whatever_it_is_strict_json_and_utf8_can_hold_it(value: Any) -> None:
-    json.dumps(safe(value), allow_nan=False, ensure_ascii=False).encode()
+def test_any_value_becomes_strict_json_in_utf_8(value: Any) -> None:
+    json.dumps(json_safe(value), allow_nan=False, ensure_ascii=False).encode()
 
 
 @given(st.dictionaries(st.text(max_size=20), anything, max_size=8), st.integers(300, 3000))
-def test_event_data_fits(data: dict[str, Any], most: int) -> None:
-    assert len(json.dumps(fit(data, most), ensure_ascii=False).encode()) <= most
+def test_event_data_fits(data: dict[str, Any], max_bytes: int) -> None:
+    assert len(json.dumps(fit(data, max_bytes), ensure_ascii=False).encode()) <= max_bytes
 
 
 @pytest.mark.parametrize(
@@ -308,24 +308,24 @@ def test_event_data_fits(data: dict[str, Any], most: int) -> None:
         {"k" * 100_000: 1},
     ],
 )
-def test_what_is_too_large_is_cut_with_a_mark(data: dict[str, Any]) -> None:
-    cut = fit(data, LARGEST)
-    assert len(json.dumps(cut, ensure_ascii=False).encode()) <= LARGEST
+def test_large_data_is_cut_with_a_mark(data: dict[str, Any]) -> None:
+    cut = fit(data, MAX_DATA_BYTES)
+    assert len(json.dumps(cut, ensure_ascii=False).encode()) <= MAX_DATA_BYTES
     if "text" in data or "rows" in data:
-        assert MARK in json.dumps(cut, ensure_ascii=False)
+        assert CUT_MARK in json.dumps(cut, ensure_ascii=False)
         assert cut.get("other") == data.get("other")
 
 
 @pytest.mark.parametrize(
     "kind", ["run.started", "run.x", "artifact", "", "two words", "a\nb", "x" * 65, None]
 )
-def test_emit_refuses_reserved_and_broken_types(kind: Any) -> None:
+def test_emit_rejects_reserved_and_invalid_types(kind: Any) -> None:
     with pytest.raises(ValueError, match="emit: "):
         emit(kind)
 
 
 @pytest.mark.parametrize("key", ["run_id", "timestamp"])
-def test_emit_refuses_reserved_keys_with_the_next_step(key: str) -> None:
+def test_emit_rejects_reserved_keys_with_the_next_step(key: str) -> None:
     with pytest.raises(ValueError, match=f"my_{key}"):
         emit("note", **{key: 1})
 
@@ -338,8 +338,8 @@ def test_emit_outside_a_run_does_nothing() -> None:
 def test_a_large_output_becomes_an_artifact_beside_the_crews_own(tmp_path: Path) -> None:
     assert result({"a": 1}, 100, str(tmp_path)) == {"result": {"a": 1}}
     (tmp_path / "output.json").write_text("mine")
-    said = result(["x" * 200], 100, str(tmp_path))
-    assert said == {"result": None, "output_artifact": "output-2.json"}
+    report = result(["x" * 200], 100, str(tmp_path))
+    assert report == {"result": None, "output_artifact": "output-2.json"}
     assert json.loads((tmp_path / "output-2.json").read_text()) == ["x" * 200]
     assert (tmp_path / "output.json").read_text() == "mine"
     lost = result(["x" * 200], 100, str(tmp_path / "none"))["failure"]
@@ -347,9 +347,9 @@ def test_a_large_output_becomes_an_artifact_beside_the_crews_own(tmp_path: Path)
     assert lost["reason"] == "ArtifactsLost"
 
 
-async def test_a_large_output_is_stored_and_named(pod: Any, facade: Any) -> None:
+async def test_a_large_output_is_stored_and_named(pod: Any, api: Any) -> None:
     pod.crew("def kickoff():\n    return {'text': 'x' * 100_000}")
     await pod.run()
-    assert (facade.result["output"], facade.result["output_artifact"]) == (None, "output.json")
-    [stored] = facade.artifacts["output.json"]
+    assert (api.result["output"], api.result["output_artifact"]) == (None, "output.json")
+    [stored] = api.artifacts["output.json"]
     assert json.loads(stored.body) == {"text": "x" * 100_000}

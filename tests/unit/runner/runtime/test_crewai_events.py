@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runner.crewyard_runtime.frameworks.crewai_events import Work
-from runner.crewyard_runtime.frameworks.crewai_values import outcome, translate, unfilled
+from runner.crewyard_runtime.frameworks.crewai_events import AgentTracker
+from runner.crewyard_runtime.frameworks.crewai_values import missing_inputs, outcome, translate
 
 COOK = Event(role="Cook\n")
 TEA = Event(description="make tea ", name="tea")
@@ -79,41 +79,41 @@ def test_events_are_translated(fields: dict[str, Any], expected: Any) -> None:
 
 
 def test_each_start_has_one_end() -> None:
-    work = Work()
+    tracker = AgentTracker()
     start, end = ("agent.started", dict(TURN)), ("agent.error", {**TURN, "error": "down"})
-    assert [work.admits(*one) for one in (end, start, end, end, start, start, end, end, end)] == [
+    assert [tracker.admits(*item) for item in (end, start, end, end, start, start, end, end, end)] == [
         False, True, True, False, True, True, True, True, False,
     ]  # fmt: skip
 
 
 def test_an_end_without_its_task_gets_it_from_the_start() -> None:
-    work = Work()
-    work.admits("agent.started", dict(TURN))
+    tracker = AgentTracker()
+    tracker.admits("agent.started", dict(TURN))
     end: dict[str, object] = {"agent": "Cook", "task": None, "output": "tea"}
-    assert work.admits("agent.completed", end)
+    assert tracker.admits("agent.completed", end)
     assert end["task"] == "make tea"
 
 
-def test_a_refusal_that_is_repeated_is_told_once() -> None:
-    work = Work()
+def test_a_repeated_rejection_is_reported_once() -> None:
+    tracker = AgentTracker()
     called = {"agent": "Cook", "tool": "kettle", "input": {}}
     error = {"agent": "Cook", "tool": "kettle", "error": "dry"}
     other = {**error, "agent": "Waiter"}
     events = [("tool.error", error), ("tool.error", error), ("tool.error", other), ("tool.called", called)]
-    assert [work.admits(kind, dict(data)) for kind, data in [*events, ("tool.error", error)]] == [
+    assert [tracker.admits(kind, dict(data)) for kind, data in [*events, ("tool.error", error)]] == [
         True, False, True, True, True,
     ]  # fmt: skip
 
 
-def test_two_crews_whose_tools_fail_alike_at_once_have_an_end_for_each_call() -> None:
-    """Two branches of a flow with agents of the same role, where both calls begin before one ends."""
-    work = Work()
+def test_parallel_tool_failures_have_one_end_per_call() -> None:
+    """Two branches of a flow with agents of the same role, where both calls start before one ends."""
+    tracker = AgentTracker()
     called = ("tool.called", {"agent": "Cook", "tool": "kettle", "input": {}})
     error = ("tool.error", {"agent": "Cook", "tool": "kettle", "error": "dry"})
     result = ("tool.result", {"agent": "Cook", "tool": "kettle", "output": "hot"})
     order = [called, called, error, error, error, called, called, result, error, error]
-    told = [work.admits(kind, dict(data)) for kind, data in order]
-    assert told == [True, True, True, True, False, True, True, True, True, False]
+    admitted = [tracker.admits(kind, dict(data)) for kind, data in order]
+    assert admitted == [True, True, True, True, False, True, True, True, True, False]
 
 
 def crew_output(**fields: Any) -> Any:
@@ -134,7 +134,7 @@ OUTCOMES: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("value", "expected"), OUTCOMES, ids=range(len(OUTCOMES)))
-def test_what_a_crew_returns_is_its_answer_alone(value: Any, expected: Any) -> None:
+def test_only_the_final_result_of_a_crew_is_its_output(value: Any, expected: Any) -> None:
     assert outcome(value) == expected
 
 
@@ -152,7 +152,7 @@ def test_a_streaming_crew_is_read_to_its_end() -> None:
 
 PLACEHOLDERS: list[tuple[Any, dict[str, object], list[str]]] = [
     (Event(fetch_inputs=lambda: {"topic", "year"}), {}, ["topic", "year"]),
-    (Event(fetch_inputs=lambda: {"topic"}), {"year": 1}, []),  # CrewAI says it
+    (Event(fetch_inputs=lambda: {"topic"}), {"year": 1}, []),  # CrewAI reports it
     (Event(fetch_inputs=lambda: {"topic"}, before_kickoff_callbacks=[print]), {}, []),
     (Event(fetch_inputs=lambda: {'"name": "x"'}), {}, []),  # JSON in a task's text
     (Event(), {}, []),
@@ -161,4 +161,4 @@ PLACEHOLDERS: list[tuple[Any, dict[str, object], list[str]]] = [
 
 @pytest.mark.parametrize(("crew", "inputs", "expected"), PLACEHOLDERS, ids=range(len(PLACEHOLDERS)))
 def test_placeholders_without_an_input_are_found(crew: Any, inputs: Any, expected: Any) -> None:
-    assert unfilled(crew, inputs) == expected
+    assert missing_inputs(crew, inputs) == expected

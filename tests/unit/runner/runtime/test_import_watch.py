@@ -1,4 +1,4 @@
-"""Events by themselves: stand-ins for the frameworks, imported by a crew in the real runner."""
+"""Framework hooks: fakes of the frameworks, imported by a crew in the real runner."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ def kickoff():
 """
 
 
-def told(facade: Any) -> list[tuple[str, Any]]:
-    return [(event["type"], event["data"]) for event in facade.events if event["type"] != "log"]
+def reported(api: Any) -> list[tuple[str, Any]]:
+    return [(event["type"], event["data"]) for event in api.events if event["type"] != "log"]
 
 
 @pytest.mark.parametrize(
-    "place", ["crewai/events/event_bus.py", "crewai/utilities/events/crewai_event_bus.py"]
+    "path", ["crewai/events/event_bus.py", "crewai/utilities/events/crewai_event_bus.py"]
 )
-async def test_crewai_is_joined_wherever_it_is_imported(pod: Any, facade: Any, place: str) -> None:
-    pod.crew(BUS, place)
+async def test_crewai_is_hooked_wherever_it_is_imported(pod: Any, api: Any, path: str) -> None:
+    pod.crew(BUS, path)
     pod.crew(EVENT, "happenings.py")
-    pod.crew(LAZY.replace("crewai.events.event_bus", place.removesuffix(".py").replace("/", ".")))
+    pod.crew(LAZY.replace("crewai.events.event_bus", path.removesuffix(".py").replace("/", ".")))
     pod.environ["CREWAI_TRACING_ENABLED"] = "true"
     await pod.run()
     agent = {"agent": "Cook", "task": "make tea"}
-    # The second end has no start, and 5 is no event: both reach the bus, and neither is told.
-    assert told(facade) == [("agent.started", agent), ("agent.completed", {**agent, "output": "tea"})]
-    assert facade.result["output"] == {
+    # The second end has no start, and 5 is not an event: both reach the bus, neither is reported.
+    assert reported(api) == [("agent.started", agent), ("agent.completed", {**agent, "output": "tea"})]
+    assert api.result["output"] == {
         "futures": ["future"] * 4,
         "seen": 4,
         "defaults": {
@@ -66,7 +66,7 @@ async def test_crewai_is_joined_wherever_it_is_imported(pod: Any, facade: Any, p
     }
 
 
-async def test_a_crews_result_is_its_output(pod: Any, facade: Any) -> None:
+async def test_the_result_of_a_crew_is_the_output(pod: Any, api: Any) -> None:
     pod.crew(BUS, "crewai/events/event_bus.py")
     pod.crew(
         """
@@ -87,12 +87,12 @@ async def test_a_crews_result_is_its_output(pod: Any, facade: Any) -> None:
                 return CrewOutput()
         """
     )
-    facade.entrypoint = "main:Crew"
+    api.entrypoint = "main:Crew"
     await pod.run()
-    assert facade.result["output"] == "the text"
+    assert api.result["output"] == "the text"
 
 
-async def test_a_crew_that_asks_for_an_input_and_gets_none_says_so(pod: Any, facade: Any) -> None:
+async def test_a_missing_input_is_reported(pod: Any, api: Any) -> None:
     pod.crew(BUS, "crewai/events/event_bus.py")
     pod.crew(
         """
@@ -105,18 +105,18 @@ async def test_a_crew_that_asks_for_an_input_and_gets_none_says_so(pod: Any, fac
                 return "the model got a placeholder"
         """
     )
-    facade.entrypoint = "main:Crew"
+    api.entrypoint = "main:Crew"
     await pod.run()
-    assert facade.result["reason"] == "CrewError"
-    assert 'start the run with {"topic": …}' in facade.result["message"]
+    assert api.result["reason"] == "CrewError"
+    assert 'start the run with {"topic": …}' in api.result["message"]
 
 
-async def test_a_version_that_cannot_be_joined_costs_its_events_only(pod: Any, facade: Any) -> None:
+async def test_an_unknown_version_only_loses_its_events(pod: Any, api: Any) -> None:
     pod.crew("changed = True", "crewai/events/event_bus.py")
     pod.crew("import crewai.events.event_bus as bus\ndef kickoff():\n    return bus.changed")
     await pod.run()
-    assert facade.result["output"] is True
-    assert ["no events of crewai.events.event_bus" in line for line in facade.logs("error")] == [True]
+    assert api.result["output"] is True
+    assert ["no events of crewai.events.event_bus" in line for line in api.logs("error")] == [True]
 
 
 LANGCHAIN = {
@@ -130,9 +130,9 @@ LANGCHAIN = {
 }
 
 
-async def test_langchain_has_one_handler_in_every_thread(pod: Any, facade: Any) -> None:
-    for place, text in LANGCHAIN.items():
-        pod.crew(text, place)
+async def test_langchain_has_one_handler_in_every_thread(pod: Any, api: Any) -> None:
+    for path, text in LANGCHAIN.items():
+        pod.crew(text, path)
     pod.crew(
         """
         import threading
@@ -156,11 +156,11 @@ async def test_langchain_has_one_handler_in_every_thread(pod: Any, facade: Any) 
     )
     await pod.run()
     agent = {"agent": "plan", "task": "step 1"}
-    assert told(facade) == [("agent.started", agent), ("agent.completed", {**agent, "output": {"n": 1}})]
-    assert facade.result["output"] is True
+    assert reported(api) == [("agent.started", agent), ("agent.completed", {**agent, "output": {"n": 1}})]
+    assert api.result["output"] is True
 
 
-async def test_a_crew_without_frameworks_loads_nothing_for_them(pod: Any, facade: Any) -> None:
+async def test_a_crew_without_frameworks_loads_no_hooks(pod: Any, api: Any) -> None:
     pod.crew(
         """
         import sys
@@ -169,11 +169,11 @@ async def test_a_crew_without_frameworks_loads_nothing_for_them(pod: Any, facade
         """
     )
     await pod.run()
-    assert facade.result["output"] == []
+    assert api.result["output"] == []
 
 
-async def test_modules_are_still_found_as_files(pod: Any, facade: Any) -> None:
-    """Tools that look at a module's loader find the usual one."""
+async def test_modules_keep_their_usual_loader(pod: Any, api: Any) -> None:
+    """Tools that read a module's loader get the usual one."""
     pod.crew(BUS, "crewai/events/event_bus.py")
     pod.crew(
         """
@@ -185,4 +185,4 @@ async def test_modules_are_still_found_as_files(pod: Any, facade: Any) -> None:
         """
     )
     await pod.run()
-    assert facade.result["output"] == ["SourceFileLoader", True]
+    assert api.result["output"] == ["SourceFileLoader", True]

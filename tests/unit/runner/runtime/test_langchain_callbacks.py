@@ -1,4 +1,4 @@
-"""LangChain's callbacks: a handler that is called as LangChain calls it, and its values in tables."""
+"""LangChain's callbacks: the handler, called as LangChain does, and tables of its values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from runner.crewyard_runtime.frameworks import langchain_callbacks
 from runner.crewyard_runtime.frameworks.langchain_values import (
-    asked,
-    interrupted,
-    node_of,
+    interruption,
+    last_question,
+    node_name,
     node_output,
-    tokens,
+    token_usage,
     tool_output,
 )
 
@@ -23,9 +23,9 @@ SEND_PATH = ("__pregel_push", 0, False)
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
+def reported(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, Any]]]:
     events: list[tuple[str, dict[str, Any]]] = []
-    monkeypatch.setattr(langchain_callbacks, "tell", lambda type, data: events.append((type, data)))
+    monkeypatch.setattr(langchain_callbacks, "report", lambda type, data: events.append((type, data)))
     return events
 
 
@@ -36,8 +36,8 @@ def run(handler: Any, number: int = 1, **more: Any) -> None:
     )  # fmt: skip
 
 
-def test_a_node_is_an_agent_and_a_graph_is_none(told: Any) -> None:
-    handler = langchain_callbacks.Handler()
+def test_a_node_is_an_agent_and_a_graph_is_not(reported: Any) -> None:
+    handler = langchain_callbacks.LangChainHandler()
     handler.on_chain_start(None, {}, run_id=0, tags=[], metadata={}, name="report")
     run(handler)
     inner = {"run_id": 2, "parent_run_id": 1, "tags": ["seq:step:3"], "metadata": NODE, "name": "branch"}
@@ -46,18 +46,20 @@ def test_a_node_is_an_agent_and_a_graph_is_none(told: Any) -> None:
     handler.on_chain_end({"n": 1}, run_id=1)
     handler.on_chain_end({"n": 1}, run_id=0)
     agent = {"agent": "plan", "task": "step 2 of report"}
-    assert told == [("agent.started", agent), ("agent.completed", {**agent, "output": {"n": 1}})]
+    assert reported == [("agent.started", agent), ("agent.completed", {**agent, "output": {"n": 1}})]
 
 
-def test_a_node_that_fails_and_one_that_asks(told: Any) -> None:
+def test_failed_and_interrupted_nodes(reported: Any) -> None:
     bubble = type("GraphBubbleUp", (Exception,), {})
     question = type("GraphInterrupt", (bubble,), {})
-    handler = langchain_callbacks.Handler()
+    handler = langchain_callbacks.LangChainHandler()
     for number, error in enumerate([ValueError("no"), question([Message(value="sure?")]), bubble("there")]):
         run(handler, number)
         handler.on_chain_error(error, run_id=number)
         handler.on_chain_error(error, run_id=number)  # on the next level
-    ends = [(kind, data.get("error", data.get("output"))) for kind, data in told if kind != "agent.started"]
+    ends = [
+        (kind, data.get("error", data.get("output"))) for kind, data in reported if kind != "agent.started"
+    ]
     assert ends == [
         ("agent.error", "ValueError: no"),
         ("agent.completed", {"interrupt": ["sure?"]}),
@@ -65,14 +67,14 @@ def test_a_node_that_fails_and_one_that_asks(told: Any) -> None:
     ]
 
 
-def test_tools_are_told_with_the_node_that_calls_them(told: Any) -> None:
-    handler = langchain_callbacks.Handler()
+def test_tools_are_reported_with_the_calling_node(reported: Any) -> None:
+    handler = langchain_callbacks.LangChainHandler()
     named = {"name": "look", "description": "looks"}
     handler.on_tool_start(named, "{'q': 'tea'}", run_id=1, metadata=NODE, inputs={"q": "tea"}, name=None)
     handler.on_tool_end(Message(content="found", tool_call_id="1"), run_id=1)
     handler.on_tool_start(named, "tea", run_id=2, metadata=None, inputs=None)
     handler.on_tool_error(ValueError(), run_id=2)
-    assert told == [
+    assert reported == [
         ("tool.called", {"agent": "plan", "tool": "look", "input": {"q": "tea"}}),
         ("tool.result", {"agent": "plan", "tool": "look", "output": "found"}),
         ("tool.called", {"agent": None, "tool": "look", "input": "tea"}),
@@ -80,26 +82,26 @@ def test_tools_are_told_with_the_node_that_calls_them(told: Any) -> None:
     ]
 
 
-def test_usage_names_the_model_of_the_call(told: Any) -> None:
-    handler = langchain_callbacks.Handler()
+def test_usage_names_the_model_of_the_call(reported: Any) -> None:
+    handler = langchain_callbacks.LangChainHandler()
     handler.on_chat_model_start({}, [[]], run_id=1, metadata={"ls_model_name": "m"})
-    handler.on_llm_end(answer({"input_tokens": 3, "output_tokens": 4}), run_id=1)
+    handler.on_llm_end(response_with({"input_tokens": 3, "output_tokens": 4}), run_id=1)
     handler.on_llm_start({}, ["prompt"], run_id=2, invocation_params={"model_name": "n"})
     handler.on_llm_error(ValueError(), run_id=2)
-    assert told == [("usage", {"model": "m", "prompt_tokens": 3, "completion_tokens": 4})]
+    assert reported == [("usage", {"model": "m", "prompt_tokens": 3, "completion_tokens": 4})]
 
 
-def test_calls_that_never_end_are_forgotten(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(langchain_callbacks, "_MOST_OPEN", 10)
-    handler = langchain_callbacks.Handler()
+def test_calls_that_never_end_are_evicted(reported: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(langchain_callbacks, "_MAX_OPEN_CALLS", 10)
+    handler = langchain_callbacks.LangChainHandler()
     for number in range(100):
         run(handler, number)
     handler.on_chain_end(None, run_id=0)
     handler.on_chain_end(None, run_id=99)
-    assert [kind for kind, _ in told].count("agent.completed") == 1
+    assert [kind for kind, _ in reported].count("agent.completed") == 1
 
 
-def answer(usage: Any, **metadata: Any) -> Any:
+def response_with(usage: Any, **metadata: Any) -> Any:
     message = Message(usage_metadata=usage, response_metadata=metadata)
     return Message(generations=[[Message(message=message)]], llm_output=None)
 
@@ -118,13 +120,15 @@ NODES: list[tuple[Any, Any, Any, str | None]] = [
 
 
 @pytest.mark.parametrize(("name", "tags", "metadata", "expected"), NODES, ids=range(len(NODES)))
-def test_nodes_are_told_from_what_is_in_them(name: Any, tags: Any, metadata: Any, expected: Any) -> None:
-    assert node_of(name, tags, metadata) == expected
+def test_nodes_are_distinguished_from_calls_inside_them(
+    name: Any, tags: Any, metadata: Any, expected: Any
+) -> None:
+    assert node_name(name, tags, metadata) == expected
 
 
 TOKENS: list[tuple[Any, Any]] = [
-    (answer({"input_tokens": 1, "output_tokens": 2}, model_name="x"), ("x", 1, 2)),
-    (answer(None), None),
+    (response_with({"input_tokens": 1, "output_tokens": 2}, model_name="x"), ("x", 1, 2)),
+    (response_with(None), None),
     (
         Message(generations=[], llm_output={"token_usage": {"prompt_tokens": 1}, "model_name": "y"}),
         ("y", 1, 0),
@@ -135,8 +139,8 @@ TOKENS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("response", "expected"), TOKENS, ids=range(len(TOKENS)))
-def test_tokens_are_counted_where_the_model_says_them(response: Any, expected: Any) -> None:
-    counted = tokens(response, "m")
+def test_tokens_are_counted_if_the_model_reports_them(response: Any, expected: Any) -> None:
+    counted = token_usage(response, "m")
     assert (tuple(counted.values()) if counted else None) == expected
 
 
@@ -155,14 +159,20 @@ OUTPUTS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("outputs", "expected"), OUTPUTS, ids=range(len(OUTPUTS)))
-def test_what_a_node_returned_is_told_without_its_wrapping(outputs: Any, expected: Any) -> None:
+def test_the_output_of_a_node_is_unwrapped(outputs: Any, expected: Any) -> None:
     assert node_output(outputs) == expected
 
 
 def test_values() -> None:
     human, model = Message(type="human", content=" what? "), Message(type="ai", content="this")
-    assert asked({"messages": [human, model]}) == "what?"
-    assert asked(Message(messages=[human])) == "what?"
-    assert asked({"messages": [model]}) is asked({"n": 1}) is asked(5) is asked({"messages": "text"}) is None
+    assert last_question({"messages": [human, model]}) == "what?"
+    assert last_question(Message(messages=[human])) == "what?"
+    assert (
+        last_question({"messages": [model]})
+        is last_question({"n": 1})
+        is last_question(5)
+        is last_question({"messages": "text"})
+        is None
+    )
     assert tool_output({"a": 1}) == {"a": 1}
-    assert interrupted(ValueError()) is None
+    assert interruption(ValueError()) is None

@@ -1,4 +1,4 @@
-"""The filter that the crew's process puts on itself, on this machine's own kernel."""
+"""The seccomp filter of the crew's process, on the kernel of this machine."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ TRIES = """
 import ctypes, json, os, resource, subprocess, sys
 sys.path.insert(0, sys.argv[1])
 from runner.crewyard_runtime import seccomp
-closed = seccomp.close() if sys.argv[2] == "closed" else None
+closed = seccomp.install_filter() if sys.argv[2] == "closed" else None
 libc = ctypes.CDLL(None, use_errno=True)
 def of(call):
     try:
@@ -40,25 +40,25 @@ child.kill()
 """
 
 
-def tried(how: str) -> dict[str, int]:
+def run_tries(how: str) -> dict[str, int]:
     done = subprocess.run(
         [sys.executable, "-c", TRIES, str(ROOT), how], capture_output=True, text=True, timeout=60
     )
-    found: dict[str, int] = json.loads(done.stdout)
-    return found
+    results: dict[str, int] = json.loads(done.stdout)
+    return results
 
 
-def test_io_uring_and_the_limits_of_process_1_are_closed_to_it_and_its_children():
-    without = tried("open")
+def test_the_filter_blocks_io_uring_and_the_limits_of_process_1():
+    without = run_tries("open")
     if without["process 1"] or without["io_uring"]:
-        pytest.skip("this machine closes them itself, or its process 1 is another user's")
-    assert tried("closed") == {
+        pytest.skip("this machine already blocks them, or its process 1 belongs to another user")
+    assert run_tries("closed") == {
         **{"closed": True, "io_uring": 1, "process 1": 1, "inherited": 1},
         **{"itself": 0, "its child": 0},
     }
 
 
-def test_no_step_leads_beyond_the_end():
-    steps = seccomp.program()
+def test_no_jump_leads_beyond_the_end():
+    steps = seccomp.filter_program()
     for at, (_, yes, no, _) in enumerate(steps):
         assert max(yes, no) + at + 1 < len(steps) or (at == len(steps) - 1 and yes == no == 0)
