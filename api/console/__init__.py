@@ -1,4 +1,4 @@
-"""The console: static files whose JavaScript calls the API with the key of the user. Called by `api.console.routes`.
+"""The console: static files whose JavaScript calls the API with the user's key. Called by `.routes`.
 
 Content-Security-Policy allows no resources from other origins, and trusted types forbid parsing text as HTML.
 """

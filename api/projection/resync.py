@@ -32,6 +32,6 @@ async def resync(store: Store, kube: KubeClient) -> None:
             return {name: (uid, -1)}
 
         single = Listing([manifest] if manifest else [], listing.resource_version)
-        await apply_list(replace(runs, known=indexed), single)
+        await apply_list(replace(runs, indexed=indexed), single)
 
-    await apply_list(replace(runs, known=store.run_writer.live, gone=check_missing), listing)
+    await apply_list(replace(runs, indexed=store.run_writer.live, delete=check_missing), listing)

@@ -65,7 +65,7 @@ async def _send(call: EndpointCall, row: ArtifactRow) -> web.StreamResponse:
     try:
         span = ranges.parse_range(range_header, row.size)
     except ranges.RangeNotSatisfiable as error:
-        raise errors.ApiError(
+        raise errors.HttpApiError(
             416,
             f"the file has {row.size} bytes",
             {"size": row.size},

@@ -177,7 +177,7 @@ async def get(call: EndpointCall) -> web.StreamResponse:
     row, services = await lookup.deployment(call), call.services
     position = await services.store.deployments.queue_position(row)
     config = services.config
-    return responses.item(view.single(row, config.public_url, position, config.docs_url))
+    return responses.item(view.detail(row, config.public_url, position, config.docs_url))
 
 
 async def rollback(call: EndpointCall) -> web.StreamResponse:
@@ -197,7 +197,7 @@ async def rollback(call: EndpointCall) -> web.StreamResponse:
     row = await _wait_until(call, row, lambda current: current.status == "active", ROLLBACK_TIMEOUT_SECONDS)
     if row.status != "active":
         raise errors.unavailable("the rollback has started but is not finished; repeat the request to check")
-    return responses.item(view.single(row, call.services.config.public_url))
+    return responses.item(view.detail(row, call.services.config.public_url))
 
 
 ENDPOINTS = (

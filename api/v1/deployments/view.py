@@ -28,7 +28,7 @@ def created(row: DeploymentRow) -> dict[str, Any]:
     return {key: fields[key] for key in ("id", "project", "status", "message", "created_at")}
 
 
-def single(
+def detail(
     row: DeploymentRow, public_url: str, position: int | None = None, docs_url: str = ""
 ) -> dict[str, Any]:
     """Return a deployment with all fields; `queue_position` only while it waits for a build slot, from 1."""

@@ -11,7 +11,7 @@ from api.openapi import examples, shapes
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.api_keys import KeyRow
 from api.v1 import schemas
-from api.v1.keys import view as translate
+from api.v1.keys import view
 from crds import api_keys
 
 MAX_KEYS = 1000
@@ -46,7 +46,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
         raise errors.invalid(f"plan must be one of {plan_names}", "plan")
     api_key = api_keys.generate()
     try:
-        row = translate.row(api_key, body, now)
+        row = view.row(api_key, body, now)
     except (ValueError, OverflowError) as error:
         raise errors.invalid(
             "expires_at is not a valid time, for example 2027-01-01T00:00:00Z", "expires_at"
@@ -56,7 +56,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     if len(await services.store.keys.all()) >= MAX_KEYS:
         raise errors.conflict(f"the installation already has {MAX_KEYS} keys; revoke unused ones")
     await services.store.keys.put(row)
-    response_body = {**translate.item(row), "key": api_key.text}
+    response_body = {**view.item(row), "key": api_key.text}
     return responses.item(response_body, 201, f"/v1/api-keys/{row.id}")
 
 
@@ -78,14 +78,14 @@ async def list_keys(call: EndpointCall) -> web.StreamResponse:
     """List the keys that are not revoked, including expired ones, excluding keys set by the installation."""
     keys, page_request = await _visible_keys(call), call.page
     items = [
-        translate.item(row) for row in keys[page_request.offset : page_request.offset + page_request.size]
+        view.item(row) for row in keys[page_request.offset : page_request.offset + page_request.size]
     ]
     return responses.page(items, len(keys), page_request)
 
 
 async def get(call: EndpointCall) -> web.StreamResponse:
     """Get the metadata of a key."""
-    return responses.item(translate.item(await _visible_key(call)))
+    return responses.item(view.item(await _visible_key(call)))
 
 
 async def revoke(call: EndpointCall) -> web.StreamResponse:

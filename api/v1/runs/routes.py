@@ -63,7 +63,7 @@ def _created_response(call: EndpointCall, row: RunDetail) -> web.Response:
 def _check_sizes(call: EndpointCall) -> None:
     limits = call.services.config.limits
     if len(encode(call.body.get("input", {}))) > limits.input_bytes:
-        raise errors.ApiError(
+        raise errors.HttpApiError(
             413,
             f"input is larger than {limits.input_bytes} bytes; pass a URL that the crew fetches",
             {"field": "input", "limit_bytes": limits.input_bytes},
@@ -112,7 +112,7 @@ async def _check_queue(call: EndpointCall, project: str) -> None:
     max_queued = call.services.config.limits.queue
     queued = (await call.services.store.runs.page(0, 0, project=project, status="pending")).total
     if queued >= max_queued:
-        raise errors.ApiError(
+        raise errors.HttpApiError(
             429,
             f"{queued} runs of the project {project} are already queued; try again after some have started",
             {"project": project, "limit": max_queued},
@@ -141,7 +141,7 @@ async def get(call: EndpointCall) -> web.StreamResponse:
     """Get a run, with its position in its project's queue."""
     row, services = await lookup.run(call), call.services
     position = await services.store.run_slots.queue_position(row, services.config.plans)
-    return responses.item(view.single(row, services.config.public_url, position, services.config.docs_url))
+    return responses.item(view.detail(row, services.config.public_url, position, services.config.docs_url))
 
 
 async def cancel(call: EndpointCall) -> web.StreamResponse:
@@ -159,10 +159,10 @@ async def cancel(call: EndpointCall) -> web.StreamResponse:
         else:
             # Record the cancellation before responding: later claims of pods are denied.
             await call.services.store.run_writer.observe(Run(raw), call.services.now())
-            return responses.item(view.single(await lookup.run(call), call.services.config.public_url), 202)
+            return responses.item(view.detail(await lookup.run(call), call.services.config.public_url), 202)
     if row.status != "canceled":
         raise errors.conflict(f"the run has already {row.status}", status=row.status)
-    return responses.item(view.single(row, call.services.config.public_url))
+    return responses.item(view.detail(row, call.services.config.public_url))
 
 
 ENDPOINTS = (

@@ -31,7 +31,7 @@ def created(row: RunDetail, public_url: str) -> dict[str, Any]:
     }
 
 
-def single(
+def detail(
     row: RunDetail, public_url: str, position: int | None = None, docs_url: str = ""
 ) -> dict[str, Any]:
     """Return a run with all fields: `output` only if it succeeded, `error` only if it failed.

@@ -31,7 +31,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     size: int = call.body["size"]
     max_bytes = config.limits.context_bytes
     if size > max_bytes:
-        raise errors.ApiError(
+        raise errors.HttpApiError(
             413,
             f"an archive can have at most {max_bytes} bytes; exclude files that the crew does not need",
             {"field": "size", "limit_bytes": max_bytes},
@@ -81,7 +81,7 @@ async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
             async with asyncio.timeout(CHUNK_TIMEOUT_SECONDS):
                 chunk = await request.content.read(CHUNK_BYTES)
         except TimeoutError as error:
-            raise errors.ApiError(
+            raise errors.HttpApiError(
                 408, f"no data received for {CHUNK_TIMEOUT_SECONDS:.0f} s; send the archive again"
             ) from error
         if not chunk:
@@ -89,7 +89,7 @@ async def _chunks(request: web.Request) -> AsyncIterator[bytes]:
         yield chunk
 
 
-def _invalid_url_error() -> errors.ApiError:
+def _invalid_url_error() -> errors.HttpApiError:
     return errors.forbidden(
         "the upload URL is invalid or has expired; create a new one with POST /v1/uploads"
     )

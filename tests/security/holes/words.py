@@ -22,7 +22,8 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X1", "connections without number", "api/http/server.py",
-        "if self._count > self._limit:", "if False:", f"{CONNECTIONS}::test_who_waits_longest_makes_room",
+        "if self._count > self._limit:", "if False:",
+        f"{CONNECTIONS}::test_longest_idle_connection_is_closed_at_the_limit",
     ),
     hole(
         "X1", "a body is nested as deep as it likes", "api/http/request_body.py",
@@ -49,7 +50,7 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X8", "an artifact's name climbs", "api/internal/artifacts.py",
         'if "\\0" in name or any(part in ("", ".", "..") for part in name.split("/")):', "if False:",
-        "tests/unit/api/internal/test_runs.py::test_a_hostile_name_is_refused_for_good",
+        "tests/unit/api/internal/test_runs.py::test_hostile_artifact_name_is_refused",
     ),
     hole(
         "X8", "an artifact is shown, not stored", "api/v1/artifacts/view.py",
@@ -74,7 +75,8 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X9", "a signature's beginning is enough", "api/webhooks/signature.py",
-        "hmac.compare_digest(shown, digest) for shown", "shown[:2] == digest[:2] for shown", SIGNATURE,
+        "hmac.compare_digest(signature, digest) for signature",
+        "signature[:2] == digest[:2] for signature", SIGNATURE,
     ),
     hole(
         "X9", "a delivery's proof is not asked for", "api/webhooks/routes.py",

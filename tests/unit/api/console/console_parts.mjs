@@ -1,4 +1,4 @@
-// Parts of the console outside of a browser: `node console_parts.mjs DIRECTORY PART` ends with 0 where it holds.
+// Tests of console modules outside a browser: `node console_parts.mjs DIRECTORY PART` exits with 0 on success.
 
 import assert from "node:assert";
 import { pathToFileURL } from "node:url";
@@ -27,18 +27,18 @@ const PARTS = {
     for (const text of texts) assert(markdown(text).length > 0);
     const text = (element) => (typeof element === "string" ? element : element.children.map(text).join(""));
     const lists = markdown("- a\n- b\n  c\n\n1. d\n\nsee [e](https://f) and **g**\n");
-    assert.deepEqual(lists.map((found) => [found.tag, text(found)]),
+    assert.deepEqual(lists.map((element) => [element.tag, text(element)]),
       [["ul", "ab c"], ["ol", "d"], ["p", "see e (https://f) and g"]]);
   },
 
-  // A connection that says nothing any more is left, and the next one goes on behind the last message.
+  // A silent connection is closed, and the next one resumes after the last message.
   async silence() {
     const real = setTimeout;
     globalThis.setTimeout = (work, time) => real(work, time / 1000);
-    const asked = [];
+    const requested = [];
     globalThis.fetch = async (path, { headers, signal }) => {
-      asked.push(headers["Last-Event-ID"]);
-      const first = asked.length === 1;
+      requested.push(headers["Last-Event-ID"]);
+      const first = requested.length === 1;
       const body = new ReadableStream({ start(stream) {
         const text = first ? "id: 1\nevent: log\ndata: {}\n\n" : "id: 2\nevent: run.completed\ndata: {}\n\n";
         stream.enqueue(new TextEncoder().encode(text));
@@ -48,35 +48,35 @@ const PARTS = {
       return { ok: true, status: 200, body };
     };
     const { followStream } = await load("api.js");
-    const told = [];
-    await followStream("/v1/runs/x/events", new AbortController().signal, (message) => told.push(message.id), ({ type }) => type === "run.completed");
-    assert.deepEqual([told, asked], [["1", "2"], [undefined, "1"]]);
+    const received = [];
+    await followStream("/v1/runs/x/events", new AbortController().signal, (message) => received.push(message.id), ({ type }) => type === "run.completed");
+    assert.deepEqual([received, requested], [["1", "2"], [undefined, "1"]]);
   },
 
-  // A file is asked for in a way that is never answered with an address elsewhere.
+  // Downloads use a range request, which the API never redirects to a bucket.
   async files() {
-    const asked = [];
-    globalThis.fetch = async (path, { headers }) => { asked.push(headers.Range); return { ok: true, blob: async () => "b" }; };
+    const requested = [];
+    globalThis.fetch = async (path, { headers }) => { requested.push(headers.Range); return { ok: true, blob: async () => "b" }; };
     const { fetchBlob, randomHex } = await load("api.js");
     await fetchBlob("/a", 5);
     await fetchBlob("/b", 0);
-    assert.deepEqual(asked, ["bytes=0-", undefined]);
+    assert.deepEqual(requested, ["bytes=0-", undefined]);
     assert(/^[0-9a-f]{32}$/.test(randomHex()));
   },
 
-  // A million events leave room for the rest of the machine.
+  // Memory stays bounded with many events.
   async timeline() {
     const { Timeline } = await load("timeline.js");
     const timeline = new Timeline();
     timeline.schedule = () => {};
     Element.prototype.remove = function remove() { timeline.element.children.splice(1, 1); };
-    const given = 200000;
-    for (let number = 1; number <= given; number += 1) timeline.add({ type: "log", data: { message: String(number) } });
+    const count = 200000;
+    for (let number = 1; number <= count; number += 1) timeline.add({ type: "log", data: { message: String(number) } });
     while (timeline.waiting.length) timeline.write();
     const lines = timeline.element.children.slice(1).flatMap((block) => block.children);
     assert(lines.length <= 20000 && lines.length > 19000);
-    assert.equal(lines.at(-1).children[1].children[0], String(given));
-    assert.equal(timeline.dropped + lines.length, given);
+    assert.equal(lines.at(-1).children[1].children[0], String(count));
+    assert.equal(timeline.dropped + lines.length, count);
     assert(timeline.note.textContent.includes(String(timeline.dropped)));
   },
 

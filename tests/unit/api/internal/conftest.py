@@ -1,4 +1,4 @@
-"""The pods' routes over a real store, with an apiserver that shows Runs and takes no write."""
+"""The internal API over a real store, with an apiserver that serves Runs and rejects writes."""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -22,8 +22,8 @@ Pods = TestClient[web.Request, web.Application]
 Mint = Callable[..., dict[str, str]]
 
 
-class _Server(TestServer):
-    """As installed: a call goes on when its sender is gone."""
+class UncancelledServer(TestServer):
+    """As in production: a handler continues after its client disconnects."""
 
     async def _make_runner(self, **options: Any) -> web.BaseRunner:
         return await super()._make_runner(**{**options, "handler_cancellation": False})
@@ -36,26 +36,30 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await opened.close()
 
 
-class Objects:
-    """The Runs that the apiserver has, by name: by default one that nobody has changed since."""
+class FakeObjects:
+    """Runs and Deployments of the apiserver; `overrides` change a Run by name."""
 
     def __init__(self) -> None:
-        self.changed: dict[str, dict[str, Any]] = {}
-        self.away = self.absent = False
-        self.looks = 0
+        self.overrides: dict[str, dict[str, Any]] = {}
+        self.unavailable = self.deployment_deleted = False
+        self.run_reads = 0
 
     async def run(self, request: web.Request) -> web.Response:
-        """A Run, with what was changed of it."""
-        self.looks += 1
+        """Return a Run with its overrides."""
+        self.run_reads += 1
         name = request.match_info["name"]
         metadata = {"name": name, "namespace": "crews", "uid": "run-uid", "resourceVersion": "900"}
         metadata["creationTimestamp"] = "2026-11-21T10:00:00Z"
-        found: dict[str, Any] = {"metadata": metadata, "spec": {"project": "demo", "deployment": "dep-a"}}
-        return self._refusal() if self.away else web.json_response(found | self.changed.get(name, {}))
+        manifest: dict[str, Any] = {"metadata": metadata, "spec": {"project": "demo", "deployment": "dep-a"}}
+        return (
+            self._service_unavailable()
+            if self.unavailable
+            else web.json_response(manifest | self.overrides.get(name, {}))
+        )
 
     async def deployment(self, request: web.Request) -> web.Response:
-        """A Deployment that nobody has built yet."""
-        if self.absent:
+        """Return a Deployment that is not built yet."""
+        if self.deployment_deleted:
             return web.json_response({"reason": "NotFound", "message": "no"}, status=404)
         metadata = {"name": request.match_info["name"], "namespace": "crews", "uid": "run-uid"}
         times = {"resourceVersion": "900", "creationTimestamp": "2026-11-21T10:00:00Z"}
@@ -63,21 +67,21 @@ class Objects:
         return web.json_response({"metadata": metadata | times, "spec": spec})
 
     async def other(self, _request: web.Request) -> web.Response:
-        """Anything else."""
-        return self._refusal()
+        """Reject any other request."""
+        return self._service_unavailable()
 
-    def _refusal(self) -> web.Response:
+    def _service_unavailable(self) -> web.Response:
         return web.json_response({"reason": "ServiceUnavailable", "message": "not now"}, status=503)
 
 
 @pytest.fixture
-def objects() -> Objects:
-    return Objects()
+def objects() -> FakeObjects:
+    return FakeObjects()
 
 
 @pytest.fixture
-async def apiserver(objects: Objects) -> AsyncIterator[str]:
-    """Its address."""
+async def apiserver(objects: FakeObjects) -> AsyncIterator[str]:
+    """Serve the objects and yield the URL."""
     app = web.Application()
     app.router.add_get("/apis/crewyard.dev/v1alpha1/namespaces/crews/runs/{name}", objects.run)
     app.router.add_get("/apis/crewyard.dev/v1alpha1/namespaces/crews/deployments/{name}", objects.deployment)
@@ -95,22 +99,24 @@ async def kube(apiserver: str) -> AsyncIterator[KubeClient]:
 
 @pytest.fixture
 def limits() -> InstallationLimits:
-    """Those of the installation; a test that wants others is parametrized with them."""
+    """Limits of the installation; tests parametrize it."""
     return InstallationLimits()
 
 
 @pytest.fixture
-async def pods(store: Store, kube: KubeClient, tmp_path: Path, limits: InstallationLimits) -> AsyncIterator[Pods]:
+async def pods(
+    store: Store, kube: KubeClient, tmp_path: Path, limits: InstallationLimits
+) -> AsyncIterator[Pods]:
     config = ApiConfig("crews", "http://public", "http://internal", KEY, tmp_path, limits=limits)
     app = web.Application()
     routes.add_routes(app, config, store, kube)
-    async with TestClient(_Server(app)) as opened:
+    async with TestClient(UncancelledServer(app)) as opened:
         yield opened
 
 
 @pytest.fixture
 def bearer() -> Mint:
-    """Makes the header of a token."""
+    """Return a function that makes the Authorization header of a token."""
 
     def mint(name: str, **other: Any) -> dict[str, str]:
         values = {

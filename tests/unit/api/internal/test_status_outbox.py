@@ -1,4 +1,4 @@
-"""What is written to a Run, and when there is nothing left to write. Pure."""
+"""The status patch of a Run, and when no write is left. Pure."""
 
 import json
 from dataclasses import replace
@@ -10,13 +10,13 @@ import pytest
 from api.internal.context import PodApiError
 from api.internal.result import status_result
 from api.store.index.claims.claims import ClaimRow
-from api.v1.runs.status_outbox import COALESCE_WINDOW, status_patch, is_settled, is_coalescing
+from api.v1.runs.status_outbox import COALESCE_WINDOW, is_coalescing, is_settled, status_patch
 
 CLAIM = ClaimRow("run-a", "uid", "pod", datetime(2026, 11, 21, 10, 0, 0, 5, UTC), None)
 SENT = {"outcome": "failed", "duration_ms": 7, "artifacts": {"count": 0, "bytes": 0}}
 
 
-def test_a_patch_holds_the_uid_as_precondition() -> None:
+def test_status_patch_has_uid_precondition() -> None:
     claim = {"podUid": "pod", "time": "2026-11-21T10:00:00.000005Z"}
     assert status_patch(CLAIM) == {"metadata": {"uid": "uid"}, "status": {"claim": claim}}
 
@@ -31,7 +31,7 @@ def test_a_patch_holds_the_uid_as_precondition() -> None:
         ({"metadata": {"uid": "uid"}}, False),
     ],
 )
-def test_an_object_that_takes_no_more_is_settled(found: Any, expected: bool) -> None:
+def test_is_settled(found: Any, expected: bool) -> None:
     assert is_settled(CLAIM, found) is expected
 
 
@@ -44,11 +44,11 @@ def test_an_object_that_takes_no_more_is_settled(found: Any, expected: bool) -> 
         (timedelta(hours=-1), None, False),
     ],
 )
-def test_a_claim_waits_a_moment_for_its_result(age: timedelta, result: Any, expected: bool) -> None:
+def test_is_coalescing(age: timedelta, result: Any, expected: bool) -> None:
     assert is_coalescing(replace(CLAIM, result=result), CLAIM.granted_at + age) is expected
 
 
-def test_a_result_is_cut_to_what_the_object_takes() -> None:
+def test_status_result_is_truncated() -> None:
     sent = {**SENT, "reason": "R" * 99, "message": "m" * 9999, "output": {"a": "ä"}}
     assert status_result(sent, 32768) == {
         "outcome": "failed",
@@ -72,7 +72,7 @@ def test_a_result_is_cut_to_what_the_object_takes() -> None:
         {"output": json.loads("[" * 300 + "]" * 300)},
     ],
 )
-def test_a_malformed_result_is_refused(wrong: dict[str, Any]) -> None:
+def test_malformed_result_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(PodApiError) as refusal:
         status_result({**SENT, **wrong}, 32768)
     assert refusal.value.status == 400

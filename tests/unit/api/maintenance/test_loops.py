@@ -1,15 +1,15 @@
-"""The facade's background work ends when it is told to, whatever its libraries do with a cancellation."""
+"""Background loops end on cancellation, even if a library loses one."""
 
 import asyncio
 
 from api.maintenance import loops
 
 
-async def test_work_that_loses_a_cancellation_is_cancelled_again(monkeypatch):
+async def test_lost_cancellation_is_repeated(monkeypatch):
     monkeypatch.setattr(loops, "CANCEL_TIMEOUTS_SECONDS", (0.1, 30.0))
     lost = []
 
-    async def forgetful():
+    async def lose_first_cancellation():
         while True:
             try:
                 await asyncio.sleep(60)
@@ -18,7 +18,7 @@ async def test_work_that_loses_a_cancellation_is_cancelled_again(monkeypatch):
                     raise
                 lost.append("once")
 
-    tasks = [asyncio.create_task(forgetful()), asyncio.create_task(asyncio.sleep(60))]
+    tasks = [asyncio.create_task(lose_first_cancellation()), asyncio.create_task(asyncio.sleep(60))]
     await asyncio.sleep(0)
     async with asyncio.timeout(60):
         await loops.cancel_all(tasks)

@@ -1,4 +1,4 @@
-"""A full list is applied whole, whatever one of its objects is like."""
+"""A full list is applied even if one of its objects is malformed."""
 
 from typing import Any
 
@@ -16,34 +16,34 @@ def item(name: str) -> dict[str, Any]:
     return {"metadata": {**metadata, "creationTimestamp": "2026-11-21T10:00:00Z"}}
 
 
-async def applied(error: Exception) -> list[str]:
-    """The names that were applied where the second of three objects raises `error`."""
-    found: list[str] = []
+async def apply_three_objects(error: Exception) -> list[str]:
+    """Apply three objects, the second of which raises `error`; return the applied names."""
+    applied: list[str] = []
 
-    async def apply(one: dict[str, Any]) -> None:
-        if one["metadata"]["name"] == "run-b":
+    async def apply(manifest: dict[str, Any]) -> None:
+        if manifest["metadata"]["name"] == "run-b":
             raise error
-        found.append(one["metadata"]["name"])
+        applied.append(manifest["metadata"]["name"])
 
-    async def gone(name: str, uid: str) -> None:
+    async def delete(name: str, uid: str) -> None:
         raise AssertionError(name)
 
-    async def known() -> dict[str, tuple[str, int]]:
+    async def indexed() -> dict[str, tuple[str, int]]:
         return {}
 
     listing = Listing([item("run-a"), item("run-b"), item("run-c")], "9")
-    await apply_list(Projection(RUN, apply, gone, known), listing)
-    return found
+    await apply_list(Projection(RUN, apply, delete, indexed), listing)
+    return applied
 
 
 @pytest.mark.parametrize(
     "error",
     [KeyError("x"), OverflowError("x"), RecursionError("x"), StatementError("x", None, None, Exception())],
 )
-async def test_an_object_that_cannot_be_kept_keeps_no_other_from_it(error: Exception) -> None:
-    assert await applied(error) == ["run-a", "run-c"]
+async def test_malformed_object_does_not_block_others(error: Exception) -> None:
+    assert await apply_three_objects(error) == ["run-a", "run-c"]
 
 
-async def test_a_store_that_cannot_answer_is_asked_again() -> None:
+async def test_store_error_is_raised() -> None:
     with pytest.raises(StoreUnavailable):
-        await applied(StoreUnavailable("the disk is away"))
+        await apply_three_objects(StoreUnavailable("the disk is away"))

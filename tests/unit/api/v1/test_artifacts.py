@@ -1,4 +1,4 @@
-"""Artifacts: listed, and downloaded whole or in part."""
+"""Artifacts: lists, downloads and ranges."""
 
 import hashlib
 
@@ -23,13 +23,13 @@ NAMES = [
 ]
 
 
-async def bytes_of(content):
+async def stream(content):
     yield content
 
 
-async def store(testbed, name, content=CONTENT, kind="text/plain"):
+async def put_artifact(testbed, name, content=CONTENT, kind="text/plain"):
     blob = f"artifacts/{hashlib.sha256(name.encode()).hexdigest()}"
-    stored = await testbed.store.blobs.put(blob, bytes_of(content), len(content), None)
+    stored = await testbed.store.blobs.put(blob, stream(content), len(content), None)
     await testbed.store.artifacts.put(
         "run-a", name, stored.size, stored.sha256, kind, False, blob, testbed.clock[0]
     )
@@ -43,9 +43,9 @@ async def run(testbed):
     return raw
 
 
-async def test_files_are_listed_and_each_address_gives_its_bytes(testbed, run):
+async def test_list_and_download(testbed, run):
     for name in NAMES:
-        await store(testbed, name, name.encode())
+        await put_artifact(testbed, name, name.encode())
     listed = await testbed.get("/v1/runs/run_a/artifacts")
     assert [item["name"] for item in listed["data"]] == NAMES[::-1]
     assert listed["pagination"]["total"] == len(NAMES)
@@ -61,33 +61,33 @@ async def test_files_are_listed_and_each_address_gives_its_bytes(testbed, run):
         assert headers["Content-Disposition"].startswith("attachment;")
 
 
-async def test_a_file_that_is_replaced_while_it_is_asked_for_is_there(testbed, run, monkeypatch):
-    await store(testbed, "data.bin", b"first")
-    known = await testbed.store.artifacts.get("run-a", "data.bin")
-    real, asked = testbed.store.artifacts.get, []
+async def test_download_of_file_replaced_meanwhile(testbed, run, monkeypatch):
+    await put_artifact(testbed, "data.bin", b"first")
+    original = await testbed.store.artifacts.get("run-a", "data.bin")
+    real, rows = testbed.store.artifacts.get, []
 
     async def get(*names):
         row = await real(*names)
-        asked.append(row)
-        if len(asked) == 1:
-            # As a newer version is stored: its bytes, its row, and the bytes before go.
+        rows.append(row)
+        if len(rows) == 1:
+            # Replace the file meanwhile: new row, new blob, old blob deleted.
             await testbed.store.artifacts.put(
                 "run-a", "data.bin", 3, SHA, "text/plain", False, "b", testbed.clock[0]
             )
-            await testbed.store.blobs.put("b", bytes_of(b"new"), 3, None)
-            await testbed.store.blobs.delete(known.blob)
+            await testbed.store.blobs.put("b", stream(b"new"), 3, None)
+            await testbed.store.blobs.delete(original.blob)
         return row
 
     monkeypatch.setattr(testbed.store.artifacts, "get", get)
     status, raw, sent = await testbed.call("GET", "/v1/runs/run_a/artifacts/data.bin")
     assert (status, raw, sent["ETag"]) == (200, b"new", f'"{SHA}"')
-    # Bytes that are gone for good are not looked for without end.
+    # A deleted blob ends the retries.
     await testbed.store.blobs.delete("b")
     assert (await testbed.call("GET", "/v1/runs/run_a/artifacts/data.bin"))[0] == 404
 
 
 async def test_ranges_and_validators(testbed, run):
-    await store(testbed, "data.bin")
+    await put_artifact(testbed, "data.bin")
     path = "/v1/runs/run_a/artifacts/data.bin"
 
     async def get(method="GET", **headers):
@@ -110,8 +110,8 @@ async def test_ranges_and_validators(testbed, run):
     assert (status, raw, headers["Content-Length"]) == (200, b"", "10")
 
 
-async def test_an_empty_file_and_one_that_is_not_there(testbed, run):
-    await store(testbed, "empty", b"")
+async def test_empty_and_missing_file(testbed, run):
+    await put_artifact(testbed, "empty", b"")
     status, raw, headers = await testbed.call("GET", "/v1/runs/run_a/artifacts/empty")
     assert (status, raw, headers["Content-Length"]) == (200, b"", "0")
     status, body, _ = await testbed.call("GET", "/v1/runs/run_a/artifacts/none")
@@ -133,7 +133,7 @@ async def test_an_empty_file_and_one_that_is_not_there(testbed, run):
         ("bytes=٣-", None),
     ],
 )
-def test_what_a_range_asks_for(header, expected):
+def test_parse_range(header, expected):
     assert ranges.parse_range(header, 10) == expected
 
 
@@ -145,5 +145,5 @@ def test_what_a_range_asks_for(header, expected):
         ("ü.txt", "attachment; filename=\"_.txt\"; filename*=UTF-8''%C3%BC.txt"),
     ],
 )
-def test_a_name_cannot_leave_its_header(name, expected):
+def test_disposition_escapes_name(name, expected):
     assert view.disposition(name) == expected

@@ -1,24 +1,23 @@
-"""The event stream as a client sees it: framing, resuming, ending."""
+"""Event streams as seen by a client: framing, resuming, ending."""
 
 import asyncio
 import json
 
 import pytest
 
-from api.streaming import connection
-from api.streaming import sse as frames
+from api.streaming import connection, sse
 from crds import objects
 
 
 def messages(raw: bytes) -> list[dict]:
-    """The messages of a stream, read as the standard says."""
-    found = []
+    """Parse the messages of an event stream."""
+    events = []
     for block in raw.decode().split("\n\n"):
         fields = [line.partition(": ") for line in block.split("\n") if line and not line.startswith(":")]
         message = {name: value for name, _, value in fields}
         if "data" in message:
-            found.append({**message, "data": json.loads(message["data"])})
-    return found
+            events.append({**message, "data": json.loads(message["data"])})
+    return events
 
 
 async def ended_run(testbed, *lines):
@@ -31,7 +30,7 @@ async def ended_run(testbed, *lines):
     return raw
 
 
-async def test_a_finished_run_is_replayed_and_the_stream_closes(testbed):
+async def test_finished_run_is_replayed(testbed):
     await ended_run(testbed, "one", "two")
     status, raw, headers = await testbed.call("GET", "/v1/runs/run_a/events")
     assert status == 200
@@ -40,60 +39,60 @@ async def test_a_finished_run_is_replayed_and_the_stream_closes(testbed):
     assert headers["Cache-Control"] == "no-store"
     assert headers["X-RateLimit-Limit"]
     assert raw.startswith(b"retry: 2000\n\nid: 1\nevent: run.started\ndata: {")
-    found = messages(raw)
-    assert [message["id"] for message in found] == ["1", "2", "3", "4"]
-    assert [message["event"] for message in found] == ["run.started", "log", "log", "run.completed"]
-    assert found[1]["data"]["message"] == "one"
-    assert all(message["data"]["run_id"] == "run_a" for message in found)
-    assert all("timestamp" in message["data"] for message in found)
+    events = messages(raw)
+    assert [message["id"] for message in events] == ["1", "2", "3", "4"]
+    assert [message["event"] for message in events] == ["run.started", "log", "log", "run.completed"]
+    assert events[1]["data"]["message"] == "one"
+    assert all(message["data"]["run_id"] == "run_a" for message in events)
+    assert all("timestamp" in message["data"] for message in events)
 
 
-async def test_a_stream_resumes_at_every_position_and_then_says_that_it_is_over(testbed):
+async def test_stream_resumes_at_every_position(testbed):
     await ended_run(testbed, *map(str, range(5)))
-    whole = messages((await testbed.call("GET", "/v1/runs/run_a/events"))[1])
-    for position, message in enumerate(whole[:-1]):
+    all_messages = messages((await testbed.call("GET", "/v1/runs/run_a/events"))[1])
+    for position, message in enumerate(all_messages[:-1]):
         _, raw, _ = await testbed.call(
             "GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": message["id"]}
         )
-        assert messages(raw) == whole[position + 1 :]
+        assert messages(raw) == all_messages[position + 1 :]
     status, raw, _ = await testbed.call(
-        "GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": whole[-1]["id"]}
+        "GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": all_messages[-1]["id"]}
     )
     assert (status, raw) == (204, b"")
     for foreign in ("elsewhere", "999", "-1"):
         _, raw, _ = await testbed.call("GET", "/v1/runs/run_a/events", headers={"Last-Event-ID": foreign})
-        assert messages(raw) == whole
+        assert messages(raw) == all_messages
 
 
-async def test_events_arrive_as_they_happen(testbed):
+async def test_live_events(testbed):
     await testbed.add_project("crew")
     raw = await testbed.add_run("run-a", "crew")
     headers = {"Authorization": f"Bearer {testbed.admin}"}
-    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer, asyncio.timeout(60):
-        assert await answer.content.readuntil(b"\n\n") == b"retry: 2000\n\n"
+    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as response, asyncio.timeout(60):
+        assert await response.content.readuntil(b"\n\n") == b"retry: 2000\n\n"
         await testbed.claim_run(raw)
-        assert b"run.started" in await answer.content.readuntil(b"\n\n")
+        assert b"run.started" in await response.content.readuntil(b"\n\n")
         await testbed.append_log_lines("run-a", "line\u2028 with\r\nends ✓")
-        (message,) = messages(await answer.content.readuntil(b"\n\n"))
+        (message,) = messages(await response.content.readuntil(b"\n\n"))
         assert message["data"]["message"] == "line\u2028 with\r\nends ✓"
         await testbed.finish_run(raw, "Canceled")
-        (last,) = messages(await answer.content.readuntil(b"\n\n"))
+        (last,) = messages(await response.content.readuntil(b"\n\n"))
         assert (last["id"], last["event"]) == ("3", "run.canceled")
-        assert await answer.content.read() == b""
+        assert await response.content.read() == b""
 
 
-async def test_an_idle_stream_gives_signs_of_life(testbed, monkeypatch):
+async def test_idle_stream_sends_keepalive(testbed, monkeypatch):
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.05)
     await testbed.add_project("crew")
     await testbed.add_run("run-a", "crew")
     headers = {"Authorization": f"Bearer {testbed.admin}"}
-    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer, asyncio.timeout(60):
-        await answer.content.readuntil(b"\n\n")
+    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as response, asyncio.timeout(60):
+        await response.content.readuntil(b"\n\n")
         for _ in range(3):
-            assert await answer.content.readuntil(b"\n\n") == b": keepalive\n\n"
+            assert await response.content.readuntil(b"\n\n") == b": keepalive\n\n"
 
 
-async def test_a_run_that_never_started_has_its_end_alone(testbed):
+async def test_run_that_never_started_has_only_terminal_event(testbed):
     await testbed.add_project("crew")
     raw = await testbed.add_run("run-a", "crew")
     await testbed.finish_run(raw, "Failed", error={"reason": "NoActiveDeployment", "message": "build first"})
@@ -102,17 +101,17 @@ async def test_a_run_that_never_started_has_its_end_alone(testbed):
     assert only["data"]["error"]["reason"] == "NoActiveDeployment"
 
 
-async def test_events_as_pages(testbed):
+async def test_pages_of_events(testbed):
     await ended_run(testbed, *map(str, range(5)))
-    found = await testbed.get(
+    events = await testbed.get(
         "/v1/runs/run_a/events?per_page=3&page=2", headers={"Accept": "application/json"}
     )
-    assert [event["id"] for event in found["data"]] == [4, 5, 6]
-    assert found["pagination"] == {"total": 7, "page": 2, "per_page": 3, "has_more": True}
-    assert found["data"][0]["type"] == "log"
+    assert [event["id"] for event in events["data"]] == [4, 5, 6]
+    assert events["pagination"] == {"total": 7, "page": 2, "per_page": 3, "has_more": True}
+    assert events["data"][0]["type"] == "log"
 
 
-async def test_the_log_lines_as_text(testbed):
+async def test_logs_as_text(testbed):
     await ended_run(testbed, "one", "zwei ✓")
     status, raw, headers = await testbed.call("GET", "/v1/runs/run_a/logs")
     assert (status, raw.decode()) == (200, "one\nzwei ✓\n")
@@ -123,14 +122,14 @@ async def test_streams_end_when_the_service_stops(testbed):
     await testbed.add_project("crew")
     await testbed.add_run("run-a", "crew")
     headers = {"Authorization": f"Bearer {testbed.admin}"}
-    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as answer, asyncio.timeout(60):
-        await answer.content.readuntil(b"\n\n")
+    async with testbed.client.get("/v1/runs/run_a/events", headers=headers) as response, asyncio.timeout(60):
+        await response.content.readuntil(b"\n\n")
         stop = asyncio.create_task(testbed.client.server.close())
-        assert await answer.content.read() == b""  # A proper end: a cut one raises.
+        assert await response.content.read() == b""  # A clean end; an aborted response raises.
         await stop
 
 
-async def test_a_build_log_is_followed_to_the_end_of_the_build(testbed):
+async def test_build_log_stream_until_end(testbed):
     from api.store.logs.build_logs import Chunk
 
     await testbed.add_project("crew")
@@ -140,21 +139,21 @@ async def test_a_build_log_is_followed_to_the_end_of_the_build(testbed):
     )
     headers = {"Authorization": f"Bearer {testbed.admin}", "Accept": "text/event-stream"}
     async with (
-        testbed.client.get("/v1/deployments/dep_a/logs", headers=headers) as answer,
+        testbed.client.get("/v1/deployments/dep_a/logs", headers=headers) as response,
         asyncio.timeout(60),
     ):
-        await answer.content.readuntil(b"\n\n")
-        first = messages(await answer.content.readuntil(b"\n\n"))
-        second = messages(await answer.content.readuntil(b"\n\n"))
+        await response.content.readuntil(b"\n\n")
+        first = messages(await response.content.readuntil(b"\n\n"))
+        second = messages(await response.content.readuntil(b"\n\n"))
         assert [m["data"]["message"] for m in first + second] == ["fetching", "half a line"]
         await testbed.store.build_logs.append("dep-a", "pod", "assemble", [Chunk(3, "pushed")])
         raw["metadata"]["resourceVersion"] = "9999999"
         raw["status"] |= {"phase": "Failed", "error": {"reason": "RegistryPush", "message": "no"}}
         await testbed.store.deployments.observe(objects.Deployment(raw))
-        rest = messages(await answer.content.read())
-    assert [m["event"] for m in rest] == ["log", "end"]
-    assert rest[0]["data"] == {"message": "pushed"}
-    assert rest[1]["data"]["status"] == "failed" and rest[1]["id"] == "end"
+        remaining = messages(await response.content.read())
+    assert [m["event"] for m in remaining] == ["log", "end"]
+    assert remaining[0]["data"] == {"message": "pushed"}
+    assert remaining[1]["data"]["status"] == "failed" and remaining[1]["id"] == "end"
     status, _, _ = await testbed.call(
         "GET", "/v1/deployments/dep_a/logs", headers={"Accept": "text/event-stream", "Last-Event-ID": "end"}
     )
@@ -163,7 +162,7 @@ async def test_a_build_log_is_followed_to_the_end_of_the_build(testbed):
     assert text == b"fetching\nhalf a line\npushed"
 
 
-async def test_a_deployment_made_again_under_its_name_begins_its_own_log(testbed):
+async def test_recreated_deployment_has_its_own_log(testbed):
     from api.maintenance.garbage import delete_garbage
     from api.store.logs.build_logs import Chunk, key_of
 
@@ -171,21 +170,21 @@ async def test_a_deployment_made_again_under_its_name_begins_its_own_log(testbed
     logs = testbed.store.build_logs
     first = await testbed.add_deployment("dep-a", "crew", "Failed")
     await logs.append(key_of("dep-a", first["metadata"]["uid"]), "pod", "assemble", [Chunk(1, "old\n")])
-    again = json.loads(json.dumps(first))
-    again["metadata"] |= {"uid": "made-again", "resourceVersion": "9999999"}
-    again["status"]["phase"] = "Building"
+    recreated = json.loads(json.dumps(first))
+    recreated["metadata"] |= {"uid": "made-again", "resourceVersion": "9999999"}
+    recreated["status"]["phase"] = "Building"
     headers = {"Authorization": f"Bearer {testbed.admin}", "Accept": "text/event-stream"}
-    await testbed.store.deployments.observe(objects.Deployment(again))
+    await testbed.store.deployments.observe(objects.Deployment(recreated))
     async with (
-        testbed.client.get("/v1/deployments/dep_a/logs", headers=headers) as answer,
+        testbed.client.get("/v1/deployments/dep_a/logs", headers=headers) as response,
         asyncio.timeout(60),
     ):
         await logs.append(key_of("dep-a", "made-again"), "pod", "assemble", [Chunk(1, "new\n")])
-        await answer.content.readuntil(b"\n\n")
-        assert b"new" in await answer.content.readuntil(b"\n\n")
-        again["metadata"] |= {"uid": "and-again", "resourceVersion": "99999999"}
-        await testbed.store.deployments.observe(objects.Deployment(again))
-        assert b"end" not in await answer.content.read(), "it is over for no reader: there is another build"
+        await response.content.readuntil(b"\n\n")
+        assert b"new" in await response.content.readuntil(b"\n\n")
+        recreated["metadata"] |= {"uid": "and-again", "resourceVersion": "99999999"}
+        await testbed.store.deployments.observe(objects.Deployment(recreated))
+        assert b"end" not in await response.content.read(), "the stream must not end: there is another build"
     assert (await testbed.call("GET", "/v1/deployments/dep_a/logs"))[1] == b""
     await delete_garbage(testbed.store)
     for uid in (first["metadata"]["uid"], "made-again"):
@@ -196,11 +195,11 @@ async def test_a_deployment_made_again_under_its_name_begins_its_own_log(testbed
     ("header", "after"),
     [(None, 0), ("", 0), ("7", 7), (" 7 ", 7), ("-1", 0), ("1e3", 0), ("9" * 30, 0), ("٣", 0)],
 )
-def test_which_id_is_resumed_after(header, after):
-    assert frames.last_event_id(header) == after
+def test_last_event_id(header, after):
+    assert sse.last_event_id(header) == after
 
 
-async def test_a_reader_that_does_not_read_is_cut_off_and_resumes(testbed, monkeypatch):
+async def test_stalled_client_is_disconnected_and_resumes(testbed, monkeypatch):
     monkeypatch.setattr(connection, "SEND_TIMEOUT_SECONDS", 0.3)
     await ended_run(testbed, *("x" * 60_000 for _ in range(300)))
     host, port = testbed.client.server.host, testbed.client.server.port
@@ -210,7 +209,7 @@ async def test_a_reader_that_does_not_read_is_cut_off_and_resumes(testbed, monke
     )
     writer.write(request.encode())
     async with asyncio.timeout(60):
-        # The first line is there once the stream is open, which may be cut before anybody sees it counted.
+        # The status line arrives once the stream is open.
         assert b" 200 " in await reader.readline()
         while b"crewyard_sse_clients 0.0" not in (await testbed.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""API keys: shown once, stored as a hash, bound, ended."""
+"""API keys: shown once, stored as a hash, bound to projects, revoked."""
 
 import asyncio
 from datetime import timedelta
@@ -6,28 +6,28 @@ from datetime import timedelta
 import pytest
 
 from api.auth.authenticate import caller_of_key
-from api.errors import ApiError
+from api.errors import HttpApiError
 from api.ratelimit.plan import CACHE_SECONDS, BestPlan
 from api.streaming.registry import StreamRegistry
 from crds import api_keys
 from crds.limits import Plans
 from tests.unit.api.conftest import NOW
-from tests.unit.api.conftest import key as drawn_key
+from tests.unit.api.conftest import key as make_key
 
-NO_LONGER = b": the credential was revoked or has expired\n\n"
+REVOKED_COMMENT = b": the credential was revoked or has expired\n\n"
 ITEM = {"id", "name", "scopes", "projects", "plan", "created_at", "expires_at", "last_used_at"}
 
 
-async def made(testbed, bearer=None, **body):
-    given = {"name": "CI", "scopes": ["read", "run"], **body}
-    status, found, headers = await testbed.call("POST", "/v1/api-keys", given, bearer=bearer)
-    assert status == 201, found
-    assert headers["Location"] == f"/v1/api-keys/{found['data']['id']}"
-    return found["data"]
+async def create_key(testbed, bearer=None, **body):
+    request_body = {"name": "CI", "scopes": ["read", "run"], **body}
+    status, response_body, headers = await testbed.call("POST", "/v1/api-keys", request_body, bearer=bearer)
+    assert status == 201, response_body
+    assert headers["Location"] == f"/v1/api-keys/{response_body['data']['id']}"
+    return response_body["data"]
 
 
-async def test_a_key_is_shown_once_and_only_its_hash_is_stored(testbed, tmp_path):
-    key = await made(testbed)
+async def test_key_is_shown_once_and_stored_as_hash(testbed, tmp_path):
+    key = await create_key(testbed)
     assert set(key) == ITEM | {"key"}
     assert (await testbed.get("/v1/runs", bearer=key["key"]))["data"] == []
     listed = await testbed.get("/v1/api-keys")
@@ -37,10 +37,10 @@ async def test_a_key_is_shown_once_and_only_its_hash_is_stored(testbed, tmp_path
     assert not any(secret in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
-async def test_a_key_may_what_its_scopes_and_projects_say(testbed):
+async def test_scopes_and_projects_of_key(testbed):
     for name in ("mine", "theirs"):
         await testbed.add_project(name)
-    key = await made(testbed, scopes=["read"], projects=["mine"])
+    key = await create_key(testbed, scopes=["read"], projects=["mine"])
     assert [item["name"] for item in (await testbed.get("/v1/projects", bearer=key["key"]))["data"]] == [
         "mine"
     ]
@@ -49,8 +49,8 @@ async def test_a_key_may_what_its_scopes_and_projects_say(testbed):
     assert (await testbed.call("GET", "/v1/api-keys", bearer=key["key"]))[0] == 403
 
 
-async def test_a_revoked_key_holds_no_longer_from_the_next_request_on(testbed):
-    key, other = await made(testbed), await made(testbed)
+async def test_revoked_key_is_rejected(testbed):
+    key, other = await create_key(testbed), await create_key(testbed)
     assert (await testbed.call("GET", "/v1/runs", bearer=key["key"]))[0] == 200
     assert (await testbed.call("DELETE", f"/v1/api-keys/{key['id']}"))[0] == 204
     assert (await testbed.call("GET", "/v1/runs", bearer=key["key"]))[0] == 401
@@ -59,50 +59,50 @@ async def test_a_revoked_key_holds_no_longer_from_the_next_request_on(testbed):
     assert [item["id"] for item in (await testbed.get("/v1/api-keys"))["data"]] == [other["id"]]
 
 
-async def opened(testbed, bearer, path="/v1/runs/run_a/events"):
-    answer = await testbed.client.get(
+async def open_stream(testbed, bearer, path="/v1/runs/run_a/events"):
+    response = await testbed.client.get(
         path, headers={"Authorization": f"Bearer {bearer}", "Accept": "text/event-stream"}
     )
-    assert answer.status == 200
-    await answer.content.readuntil(b"\n\n")
-    return answer
+    assert response.status == 200
+    await response.content.readuntil(b"\n\n")
+    return response
 
 
-async def test_revocation_ends_the_streams_of_that_key_and_of_no_other(testbed):
+async def test_revocation_ends_only_streams_of_that_key(testbed):
     await testbed.add_project("crew")
     raw = await testbed.add_run("run-a", "crew")
     await testbed.claim_run(raw)
-    key, other = await made(testbed), await made(testbed)
-    ends, goes_on = await opened(testbed, key["key"]), await opened(testbed, other["key"])
+    key, other = await create_key(testbed), await create_key(testbed)
+    ends, stays = await open_stream(testbed, key["key"]), await open_stream(testbed, other["key"])
     assert (await testbed.call("DELETE", f"/v1/api-keys/{key['id']}"))[0] == 204
-    # A whole answer, whose last words say why: it was not cut.
-    assert (await asyncio.wait_for(ends.content.read(), 60)).endswith(b"\n\n" + NO_LONGER)
+    # A complete response whose last comment names the reason.
+    assert (await asyncio.wait_for(ends.content.read(), 60)).endswith(b"\n\n" + REVOKED_COMMENT)
     await testbed.finish_run(raw, "Succeeded", result={"output": "{}"})
-    assert b"run.completed" in await asyncio.wait_for(goes_on.content.read(), 60)
+    assert b"run.completed" in await asyncio.wait_for(stays.content.read(), 60)
 
 
-async def test_revocation_ends_a_build_log_that_is_followed(testbed):
+async def test_revocation_ends_build_log_stream(testbed):
     await testbed.add_project("crew")
     await testbed.add_deployment("dep-a", "crew", "Building")
-    key = await made(testbed)
-    stream = await opened(testbed, key["key"], "/v1/deployments/dep_a/logs")
+    key = await create_key(testbed)
+    stream = await open_stream(testbed, key["key"], "/v1/deployments/dep_a/logs")
     assert (await testbed.call("DELETE", f"/v1/api-keys/{key['id']}"))[0] == 204
-    assert (await asyncio.wait_for(stream.content.read(), 60)).endswith(NO_LONGER)
+    assert (await asyncio.wait_for(stream.content.read(), 60)).endswith(REVOKED_COMMENT)
 
 
-async def test_a_stream_ends_with_its_key(testbed):
+async def test_stream_ends_when_key_expires(testbed):
     await testbed.add_project("crew")
     await testbed.claim_run(await testbed.add_run("run-a", "crew"))
-    key = await made(testbed, expires_at=(NOW + timedelta(seconds=0.2)).isoformat())
-    stream = await opened(testbed, key["key"])
-    assert (await asyncio.wait_for(stream.content.read(), 60)).endswith(NO_LONGER)
+    key = await create_key(testbed, expires_at=(NOW + timedelta(seconds=0.2)).isoformat())
+    stream = await open_stream(testbed, key["key"])
+    assert (await asyncio.wait_for(stream.content.read(), 60)).endswith(REVOKED_COMMENT)
     testbed.clock[0] += timedelta(seconds=1)
     assert (await testbed.call("GET", "/v1/runs/run_a/events", bearer=key["key"]))[0] == 401
     listed = (await testbed.get("/v1/api-keys"))["data"]
     assert [item["id"] for item in listed] == [key["id"]], "an expired key is still listed"
 
 
-async def test_no_stream_opens_for_a_key_that_was_revoked_while_it_was_asked_for():
+async def test_no_stream_for_key_revoked_meanwhile():
     streams = StreamRegistry()
     streams.revoke("a")
     streams.register("b")
@@ -110,33 +110,33 @@ async def test_no_stream_opens_for_a_key_that_was_revoked_while_it_was_asked_for
         streams.register("a")
 
 
-async def test_one_key_cannot_have_all_streams():
-    streams, gate = StreamRegistry(limit=9), asyncio.Event()
+async def test_stream_limit_per_key():
+    streams, closed = StreamRegistry(limit=9), asyncio.Event()
 
     async def open_one(key):
         streams.register(key)
         try:
-            await gate.wait()
+            await closed.wait()
         finally:
             streams.unregister()
 
     greedy = [asyncio.create_task(open_one("a")) for _ in range(6)]
     await asyncio.sleep(0)
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(HttpApiError) as refusal:
         await open_one("a")
     assert refusal.value.status == 429
     others = [asyncio.create_task(open_one("b")) for _ in range(3)]
     await asyncio.sleep(0)
-    with pytest.raises(ApiError) as refusal:
+    with pytest.raises(HttpApiError) as refusal:
         await open_one("c")
     assert refusal.value.status == 503
-    gate.set()
+    closed.set()
     await asyncio.gather(*greedy, *others)
     await open_one("a")
 
 
-async def test_the_last_use_is_told_and_kept(testbed):
-    key = await made(testbed)
+async def test_last_used_at_is_reported_and_stored(testbed):
+    key = await create_key(testbed)
     assert key["last_used_at"] is None
     testbed.clock[0] += timedelta(minutes=5)
     await testbed.get("/v1/runs", bearer=key["key"])
@@ -147,10 +147,10 @@ async def test_the_last_use_is_told_and_kept(testbed):
     assert (await testbed.store.keys.get(key["id"])).last_used_at == testbed.clock[0]
 
 
-async def test_a_bound_admin_makes_and_sees_keys_of_its_projects_only(testbed):
+async def test_bound_admin_manages_only_keys_of_its_projects(testbed):
     bound = testbed.create_key("admin", projects=["mine", "ours"])
-    foreign, everything = await made(testbed, projects=["mine", "theirs"]), await made(testbed)
-    own = await made(testbed, bearer=bound, projects=["mine"])
+    foreign, everything = await create_key(testbed, projects=["mine", "theirs"]), await create_key(testbed)
+    own = await create_key(testbed, bearer=bound, projects=["mine"])
     assert [item["id"] for item in (await testbed.get("/v1/api-keys", bearer=bound))["data"]] == [own["id"]]
     for key in (foreign, everything):
         for method in ("GET", "DELETE"):
@@ -158,8 +158,8 @@ async def test_a_bound_admin_makes_and_sees_keys_of_its_projects_only(testbed):
             assert status == 404
     for projects in (None, ["theirs"], ["mine", "theirs"]):
         body = {"name": "more", "scopes": ["admin"], "projects": projects}
-        status, answer, _ = await testbed.call("POST", "/v1/api-keys", body, bearer=bound)
-        assert (status, answer["error"]["details"]["field"]) == (403, "projects")
+        status, response, _ = await testbed.call("POST", "/v1/api-keys", body, bearer=bound)
+        assert (status, response["error"]["details"]["field"]) == (403, "projects")
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ async def test_a_bound_admin_makes_and_sees_keys_of_its_projects_only(testbed):
         ({"name": "a", "scopes": ["read"], "expires_at": "2026-11-21T10:00:00Z"}, "expires_at"),
     ],
 )
-async def test_a_wrong_key_is_named_by_its_field(testbed, body, field):
-    status, answer, _ = await testbed.call("POST", "/v1/api-keys", body)
-    assert (status, answer["error"]["details"]["field"]) == (400, field)
+async def test_invalid_key_body_names_field(testbed, body, field):
+    status, response, _ = await testbed.call("POST", "/v1/api-keys", body)
+    assert (status, response["error"]["details"]["field"]) == (400, field)
 
 
 @pytest.fixture
@@ -188,11 +188,11 @@ def settings(issuer):
     return {"CREWYARD_OIDC_ISSUER": issuer.url}
 
 
-async def test_every_bad_key_costs_the_same_and_a_good_one_no_more(testbed, issuer, monkeypatch):
-    good, revoked = await made(testbed), await made(testbed)
-    expired = await made(testbed, expires_at=(NOW + timedelta(seconds=1)).isoformat())
+async def test_bad_keys_have_equal_cost(testbed, issuer, monkeypatch):
+    good, revoked = await create_key(testbed), await create_key(testbed)
+    expired = await create_key(testbed, expires_at=(NOW + timedelta(seconds=1)).isoformat())
     await testbed.call("DELETE", f"/v1/api-keys/{revoked['id']}")
-    await testbed.get("/v1/runs", bearer=good["key"])  # Its plan is known from now on.
+    await testbed.get("/v1/runs", bearer=good["key"])  # Caches its plan.
     testbed.clock[0] += timedelta(seconds=2)
     texts = [
         good["key"],
@@ -209,47 +209,47 @@ async def test_every_bad_key_costs_the_same_and_a_good_one_no_more(testbed, issu
         issuer.token(NOW, aud="other", iss="other"),
         "x" * 8000,
     ]
-    counted = [0, 0]
+    counts = [0, 0]
 
-    async def look(key_id, real=testbed.store.keys.get):
-        counted[0] += 1
+    async def count_lookup(key_id, real=testbed.store.keys.get):
+        counts[0] += 1
         return await real(key_id)
 
-    def hashed(text, real=api_keys.hash_of):
-        counted[1] += 1
+    def count_hash(text, real=api_keys.hash_of):
+        counts[1] += 1
         return real(text)
 
-    monkeypatch.setattr(testbed.store.keys, "get", look)
-    monkeypatch.setattr(api_keys, "hash_of", hashed)
+    monkeypatch.setattr(testbed.store.keys, "get", count_lookup)
+    monkeypatch.setattr(api_keys, "hash_of", count_hash)
     for header in [*(f"Bearer {text}" for text in texts), "Basic x", "Bearer " + "x" * 8001, ""]:
-        counted[:] = [0, 0]
+        counts[:] = [0, 0]
         headers = {"Authorization": header} if header else {}
         status, _, _ = await testbed.call("GET", "/v1/runs", bearer="", headers=headers)
-        # A good one was looked up before, and nothing has changed since.
+        # The good key is cached since the first lookup.
         expected = (200, [0, 1]) if header.endswith(good["key"]) else (401, [1, 1])
-        assert (status, counted) == expected, header[:60]
+        assert (status, counts) == expected, header[:60]
 
 
-async def test_requests_count_by_the_best_plan_of_a_keys_projects(testbed):
+async def test_rate_limit_by_best_plan_of_projects(testbed):
     await testbed.add_project("small")
     await testbed.add_project("large", {"plan": "pro"})
     for projects, limit in ((["small"], 60), (["small", "large"], 300), (None, 300), (["absent"], 60)):
-        key = await made(testbed, projects=projects)
+        key = await create_key(testbed, projects=projects)
         _, _, headers = await testbed.call("GET", "/v1/projects", bearer=key["key"])
         assert headers["X-RateLimit-Limit"] == str(limit), projects
-    key = await made(testbed, projects=["small"], plan="enterprise")
+    key = await create_key(testbed, projects=["small"], plan="enterprise")
     _, _, headers = await testbed.call("GET", "/v1/projects", bearer=key["key"])
     assert headers["X-RateLimit-Limit"] == "6000"
 
 
-async def test_the_best_plan_is_looked_up_at_most_every_ten_seconds():
-    asked = []
+async def test_best_plan_is_cached():
+    lookups = []
 
     async def plans_of(projects):
-        asked.append(projects)
+        lookups.append(projects)
         return frozenset({"pro", "unknown"})
 
-    best, record = BestPlan(plans_of, Plans()), drawn_key("read")[1]
+    best, record = BestPlan(plans_of, Plans()), make_key("read")[1]
     for now in (0.0, CACHE_SECONDS - 1, CACHE_SECONDS, CACHE_SECONDS + 1):
         assert await best.of(caller_of_key(record), now) == "pro"
-    assert len(asked) == 2
+    assert len(lookups) == 2

@@ -1,4 +1,4 @@
-"""Starting runs, as far as no object is made."""
+"""Creation of runs, without an apiserver."""
 
 import dataclasses
 
@@ -15,13 +15,13 @@ async def crew(testbed):
     return "crew"
 
 
-async def test_a_run_that_could_not_be_made_is_not_there(testbed, crew):
+async def test_failed_creation_leaves_no_run(testbed, crew):
     status, body, headers = await testbed.call("POST", "/v1/runs", {"deployment": crew})
     assert (status, body["error"]["code"], headers["Retry-After"]) == (503, "unavailable", "2")
     assert (await testbed.get("/v1/runs"))["data"] == []
 
 
-async def test_with_an_idempotency_key_it_stays_to_be_made(testbed, crew):
+async def test_failed_creation_with_idempotency_key_stays_pending(testbed, crew):
     headers = {"Idempotency-Key": "once"}
     for _ in range(2):
         status, _, _ = await testbed.call("POST", "/v1/runs", {"deployment": crew}, headers=headers)
@@ -30,15 +30,15 @@ async def test_with_an_idempotency_key_it_stays_to_be_made(testbed, crew):
     assert [run["status"] for run in listed] == ["pending"]
 
 
-def limited(testbed, **given):
-    """The installation has these limits from now on."""
+def set_limits(testbed, **limits):
+    """Set the limits of the installation."""
     services = testbed.client.server.app[SERVICES]
-    config = dataclasses.replace(services.config, limits=InstallationLimits(**given))
+    config = dataclasses.replace(services.config, limits=InstallationLimits(**limits))
     object.__setattr__(services, "config", config)
 
 
-async def test_a_full_queue_is_told_before_anything_is_made(testbed, crew):
-    limited(testbed, queue=2)
+async def test_full_queue_is_refused(testbed, crew):
+    set_limits(testbed, queue=2)
     await testbed.add_run("run-a", crew)
     await testbed.add_run("run-b", crew)
     status, body, headers = await testbed.call("POST", "/v1/runs", {"deployment": crew})
@@ -49,19 +49,19 @@ async def test_a_full_queue_is_told_before_anything_is_made(testbed, crew):
 
 
 @pytest.mark.parametrize(
-    ("given", "body", "status", "said"),
+    ("limits", "body", "status", "message"),
     [
         ({"input_bytes": 100}, {"input": {"a": "x" * 100}}, 413, "larger than 100 bytes"),
         ({"run_max_seconds": 5400}, {"timeout": "2h"}, 400, "at most 1h30m"),
     ],
 )
-async def test_a_refusal_tells_the_installations_own_limit(testbed, crew, given, body, status, said):
-    limited(testbed, **given)
-    found, answer, _ = await testbed.call("POST", "/v1/runs", {"deployment": crew, **body})
-    assert (found, said in answer["error"]["message"]) == (status, True), answer
+async def test_error_names_installation_limit(testbed, crew, limits, body, status, message):
+    set_limits(testbed, **limits)
+    actual, response, _ = await testbed.call("POST", "/v1/runs", {"deployment": crew, **body})
+    assert (actual, message in response["error"]["message"]) == (status, True), response
 
 
-async def test_a_run_that_waits_for_a_place_knows_how_long_the_queue_is(testbed, crew):
+async def test_queue_position(testbed, crew):
     raws = [await testbed.add_run(f"run-{n}", crew) for n in range(4)]
 
     async def positions():
@@ -75,7 +75,7 @@ async def test_a_run_that_waits_for_a_place_knows_how_long_the_queue_is(testbed,
     assert all("queue_position" not in run for run in (await testbed.get("/v1/runs"))["data"])
 
 
-async def test_a_run_that_ended_is_not_cancelled(testbed, crew):
+async def test_ended_run_is_not_canceled(testbed, crew):
     for name, phase, expected in (
         ("run-a", "Canceled", 200),
         ("run-b", "Succeeded", 409),
@@ -88,7 +88,7 @@ async def test_a_run_that_ended_is_not_cancelled(testbed, crew):
     assert (status, body["error"]["details"]["field"]) == (400, "force")
 
 
-async def test_head_is_get_without_a_body(testbed, crew):
+async def test_head_is_get_without_body(testbed, crew):
     for path in ("/v1/runs", "/v1/projects/crew", "/v1/deployments/dep_a", "/v1/deployments/dep_a/logs"):
         status, raw, headers = await testbed.call("HEAD", path)
         assert (status, raw) == (200, b""), path

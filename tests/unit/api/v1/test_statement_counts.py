@@ -52,8 +52,8 @@ async def test_creating_a_run_takes_few_statements_and_one_create(testbed: Any, 
 
 
 async def test_claiming_a_run_takes_few_statements(pods: Any, store: Any, bearer: Any) -> None:
-    await builders.yard(store)
-    run = await builders.accepted(store, input={"topic": "ants"})
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store, input={"topic": "ants"})
     with counted() as statements:
         status, decision = await call_api(pods, run, "claim", CLAIM, bearer(run))
     assert (status, decision["state"]) == (200, "granted")

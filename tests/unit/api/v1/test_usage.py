@@ -1,4 +1,4 @@
-"""Usage: each run and each build once, on the day it ended, whatever happens in between."""
+"""Usage: each run and build counts once, on the day it ended."""
 
 import asyncio
 import csv
@@ -28,34 +28,34 @@ from tests.unit.api.conftest import NOW
 DAY = NOW.date()
 
 
-async def settle(testbed):
+async def account_all(testbed):
     while await accounting.account_batch(testbed.store):
         pass
 
 
-async def use(testbed, run, *tokens):
-    """A run of 90 s with a file and these usage events ends."""
+async def add_finished_run(testbed, run, *tokens):
+    """Add a finished run of 90 s with an artifact and these usage events."""
     raw = await testbed.add_run(run, "crew")
     await testbed.claim_run(raw)
     async with testbed.store.events.open_writer(run) as log:
         data = [{"model": "m", "prompt_tokens": p, "completion_tokens": c} for p, c in tokens]
-        await log.append([NewEvent(n, "usage", one) for n, one in enumerate(data, 1)])
+        await log.append([NewEvent(n, "usage", usage) for n, usage in enumerate(data, 1)])
     await testbed.add_artifact(run, "report.md", b"x" * 100)
     await testbed.finish_run(raw, "Succeeded", result={"output": "{}"}, durationMs=90_000)
 
 
-async def test_what_ended_is_counted_once(testbed):
+async def test_ended_runs_are_counted_once(testbed):
     await testbed.add_project("crew")
-    await use(testbed, "run-a", (100, 20), (1, 2))
-    await use(testbed, "run-b")
+    await add_finished_run(testbed, "run-a", (100, 20), (1, 2))
+    await add_finished_run(testbed, "run-b")
     await testbed.add_run("run-c", "crew")
-    await settle(testbed)
-    await settle(testbed)
-    shown = (await testbed.get("/v1/projects/crew/usage"))["data"]
-    assert [shown["from"], shown["to"]] == [str(DAY - timedelta(days=29)), str(DAY)]
-    assert len(shown["days"]) == 30 and shown["days"][-1]["date"] == str(DAY)
-    assert {k: v for k, v in shown["days"][-1].items() if k != "date"} == shown["total"]
-    assert shown["total"] == {
+    await account_all(testbed)
+    await account_all(testbed)
+    report = (await testbed.get("/v1/projects/crew/usage"))["data"]
+    assert [report["from"], report["to"]] == [str(DAY - timedelta(days=29)), str(DAY)]
+    assert len(report["days"]) == 30 and report["days"][-1]["date"] == str(DAY)
+    assert {k: v for k, v in report["days"][-1].items() if k != "date"} == report["total"]
+    assert report["total"] == {
         "runs": 2,
         "run_seconds": 180.0,
         "build_seconds": 0.0,
@@ -66,28 +66,28 @@ async def test_what_ended_is_counted_once(testbed):
     }
 
 
-async def test_a_day_ends_at_midnight_utc(testbed):
+async def test_days_end_at_midnight_utc(testbed):
     await testbed.add_project("crew")
     for run, at in (("run-a", "2026-11-21T23:59:59+00:00"), ("run-b", "2026-11-22T00:00:00+00:00")):
         testbed.clock[0] = NOW.fromisoformat(at)
-        await use(testbed, run)
-    await settle(testbed)
-    shown = (await testbed.get("/v1/projects/crew/usage?from=2026-11-21&to=2026-11-22"))["data"]
-    assert [(day["date"], day["runs"]) for day in shown["days"]] == [("2026-11-21", 1), ("2026-11-22", 1)]
+        await add_finished_run(testbed, run)
+    await account_all(testbed)
+    report = (await testbed.get("/v1/projects/crew/usage?from=2026-11-21&to=2026-11-22"))["data"]
+    assert [(day["date"], day["runs"]) for day in report["days"]] == [("2026-11-21", 1), ("2026-11-22", 1)]
 
 
-async def test_a_project_made_anew_shows_nothing_of_the_old_one(testbed):
+async def test_recreated_project_has_no_old_usage(testbed):
     uid = await testbed.add_project("crew")
-    await use(testbed, "run-a")
-    await settle(testbed)
+    await add_finished_run(testbed, "run-a")
+    await account_all(testbed)
     await testbed.add_run("run-b", "crew")
     await testbed.store.projects.remove("crew", uid, NOW)
     await testbed.add_project("crew")
-    await settle(testbed)
+    await account_all(testbed)
     assert (await testbed.get("/v1/projects/crew/usage"))["data"]["total"]["runs"] == 0
 
 
-async def test_a_build_counts_from_its_beginning_and_a_reused_image_not_at_all(testbed, tmp_path):
+async def test_build_time_counts_and_reused_image_does_not(testbed, tmp_path):
     await testbed.add_project("crew")
     failed = {"type": "Built", "status": "False", "reason": "BuildFailed", "message": ""}
     conditions = [{**failed, "lastTransitionTime": "2099-01-01T00:00:00Z"}]
@@ -95,20 +95,20 @@ async def test_a_build_counts_from_its_beginning_and_a_reused_image_not_at_all(t
         raw = await testbed.add_deployment(name, "crew", "Pending")
         between = "Building" if name == "dep-built" else "Pending"
         for change in ({"phase": between}, {"phase": "Failed", "conditions": conditions}):
-            await settle(testbed)
+            await account_all(testbed)
             raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
             raw["status"] |= change
             await testbed.store.deployments.observe(objects.Deployment(raw))
-    await settle(testbed)
+    await account_all(testbed)
     index = sqlite3.connect(tmp_path / INDEX)
     rows = index.execute("select name, building_at is not null, accounted from deployments order by name")
     assert rows.fetchall() == [("dep-built", 1, 1), ("dep-reused", 0, 1)]
     index.close()
-    shown = (await testbed.get("/v1/projects/crew/usage?from=2099-01-01&to=2099-01-01"))["data"]
-    assert shown["total"]["build_seconds"] > 0
+    report = (await testbed.get("/v1/projects/crew/usage?from=2099-01-01&to=2099-01-01"))["data"]
+    assert report["total"]["build_seconds"] > 0
 
 
-async def test_a_build_that_is_deleted_before_it_ends_counts_until_then(testbed):
+async def test_deleted_build_counts_until_deletion(testbed):
     uid = await testbed.add_project("crew")
     raw = await testbed.add_deployment("dep-closed", "crew", "Building")
     await asyncio.sleep(0.05)
@@ -116,11 +116,11 @@ async def test_a_build_that_is_deleted_before_it_ends_counts_until_then(testbed)
     today = datetime.now(UTC).date()
     days = await testbed.store.usage.days(uid, today, today)
     assert days[today].build_ms >= 50
-    await settle(testbed)
+    await account_all(testbed)
     assert await testbed.store.usage.days(uid, today, today) == days
 
 
-def test_a_build_ends_when_its_condition_says_so():
+def test_build_end_is_transition_time_of_condition():
     built = {"type": "Built", "lastTransitionTime": "2026-11-21T11:00:00Z"}
     ready = {"type": "Ready", "lastTransitionTime": "2026-11-22T00:00:00Z"}
     build = EndedBuild("dep-a", NOW, (built, ready))
@@ -131,7 +131,7 @@ def test_a_build_ends_when_its_condition_says_so():
     assert build_ms(build, NOW - timedelta(hours=1)) == 0
 
 
-async def test_what_a_crew_says_of_tokens_cannot_spoil_the_sum(testbed, tmp_path):
+async def test_invalid_token_counts_are_ignored(testbed, tmp_path):
     log = EventLog(tmp_path / "log")
     data = [
         {"prompt_tokens": 5, "completion_tokens": 7},
@@ -140,7 +140,7 @@ async def test_what_a_crew_says_of_tokens_cannot_spoil_the_sum(testbed, tmp_path
         {"prompt_tokens": 10**30},
         {},
     ]
-    log.append([NewEvent(n, "usage", one) for n, one in enumerate(data, 1)])
+    log.append([NewEvent(n, "usage", usage) for n, usage in enumerate(data, 1)])
     log.append([NewEvent(6, "log", {"message": '"t":"usage"', "t": "usage", "prompt_tokens": 9})])
     assert log.tokens() == (5, 7)
     assert EventLog(tmp_path / "nothing").tokens() == (0, 0)
@@ -148,8 +148,8 @@ async def test_what_a_crew_says_of_tokens_cannot_spoil_the_sum(testbed, tmp_path
 
 async def test_csv(testbed):
     await testbed.add_project("crew")
-    await use(testbed, "run-a", (10, 20))
-    await settle(testbed)
+    await add_finished_run(testbed, "run-a", (10, 20))
+    await account_all(testbed)
     status, body, headers = await testbed.call(
         "GET", f"/v1/projects/crew/usage?from={DAY}", headers={"Accept": "text/csv"}
     )
@@ -172,14 +172,14 @@ async def test_csv(testbed):
         ("to=0000-01-01", "to"),
     ],
 )
-async def test_an_impossible_span_is_named(testbed, query, field):
+async def test_invalid_date_range_names_field(testbed, query, field):
     await testbed.add_project("crew")
     status, body, _ = await testbed.call("GET", f"/v1/projects/crew/usage?{query}")
     assert (status, body["error"]["details"]["field"]) == (400, field)
 
 
 @pytest.mark.parametrize("query", ["to=0001-01-01", "to=9999-12-31", "from=2025-11-21&to=2026-11-21"])
-async def test_a_span_at_the_edge_is_answered(testbed, query):
+async def test_extreme_date_range(testbed, query):
     await testbed.add_project("crew")
     assert (await testbed.get(f"/v1/projects/crew/usage?{query}"))["data"]["total"]["runs"] == 0
 
@@ -188,15 +188,15 @@ measures = st.builds(Measures, *[st.integers(0, 10**12)] * 6)
 
 
 @given(st.lists(measures, max_size=5))
-def test_the_sum_of_the_days_is_the_total(days):
+def test_total_is_sum_of_days(days):
     first = date(2026, 11, 1)
-    used = {first + timedelta(days=n): one for n, one in enumerate(days)}
-    shown = view.report("a", first, first + timedelta(days=9), used, None)
+    used = {first + timedelta(days=n): day for n, day in enumerate(days)}
+    report = view.report("a", first, first + timedelta(days=9), used, None)
     for name in ("runs", "artifact_bytes", "prompt_tokens", "completion_tokens"):
-        assert sum(day[name] for day in shown["days"]) == shown["total"][name]
+        assert sum(day[name] for day in report["days"]) == report["total"][name]
 
 
-def test_cost_by_a_table_of_prices():
+def test_cost():
     prices = parse_prices('{"currency": "EUR", "per_run_hour": 0.1, "per_million_prompt_tokens": 3}')
     assert prices == Prices("EUR", {"per_run_hour": Decimal("0.1"), "per_million_prompt_tokens": Decimal(3)})
     assert prices.cost(Measures(runs=5, run_ms=3 * 3_600_000, prompt_tokens=1_000)) == 0.303
@@ -217,12 +217,12 @@ def test_cost_by_a_table_of_prices():
         ('{"currency": "USD", "per_run": 1e30}', "per_run"),
     ],
 )
-def test_a_wrong_table_of_prices_is_refused(text, word):
+def test_invalid_prices_are_refused(text, word):
     with pytest.raises(ValueError, match=word):
         parse_prices(text)
 
 
-async def test_an_index_of_the_first_version_keeps_its_rows_and_is_accounted(tmp_path):
+async def test_index_of_first_version_is_migrated_and_accounted(tmp_path):
     migrate(tmp_path / INDEX, "0001")
     old = sqlite3.connect(tmp_path / INDEX)
     ended = int(NOW.timestamp() * 1_000_000)
@@ -236,7 +236,7 @@ async def test_an_index_of_the_first_version_keeps_its_rows_and_is_accounted(tmp
     marks = ", ".join("?" * 19)
     terminal = '{"type": "run.completed", "data": {}}'
     old.execute(f"insert into runs ({names}) values ({marks})", (*values, "{}", 0, terminal, 1))
-    # What the removal of a project wrote into its live runs, once.
+    # As an old version left live runs of a deleted project.
     text = "2026-11-21 10:00:00.123456"
     removed = (*values[:1], "run-b", *values[2:9], 1, 0, 0, ended, text, None)
     old.execute(f"insert into runs ({names}) values ({marks})", (*removed, "{}", 0, None, None))

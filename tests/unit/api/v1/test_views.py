@@ -1,4 +1,4 @@
-"""The pure parts, by tables and properties."""
+"""Pure parts of the API, with tables and properties."""
 
 import json
 
@@ -26,33 +26,35 @@ JSON = st.recursive(
 
 
 @given(st.from_regex(r"\A[a-z]{1,5}([A-Z][a-z]{1,5}){0,3}\Z"))
-def test_a_name_in_snake_case_has_one_way_back(name):
+def test_snake_case_round_trip(name):
     assert casing.camel(casing.snake(name)) == name
 
 
-def values(schema):
-    """Any value that a structural schema describes."""
+def schema_values(schema):
+    """Return a strategy for values of a structural schema."""
     if "properties" in schema:
-        return st.fixed_dictionaries({}, optional={k: values(v) for k, v in schema["properties"].items()})
+        return st.fixed_dictionaries(
+            {}, optional={k: schema_values(v) for k, v in schema["properties"].items()}
+        )
     if schema.get("type") == "array":
-        return st.lists(values(schema.get("items") or {}), max_size=2)
+        return st.lists(schema_values(schema.get("items") or {}), max_size=2)
     if schema.get("type") == "object":
         return st.dictionaries(st.text(max_size=8), st.text(max_size=8), max_size=2)
     return st.text(max_size=5)
 
 
-@given(values(PROJECT_SPEC))
-def test_a_spec_goes_to_the_api_and_back_unchanged(spec):
+@given(schema_values(PROJECT_SPEC))
+def test_spec_round_trip(spec):
     assert casing.to_camel(PROJECT_SPEC, casing.to_snake(PROJECT_SPEC, spec)) == spec
 
 
 @given(JSON)
-def test_json_that_was_taken_is_given_back(value):
+def test_json_round_trip(value):
     assert request_body.parse(encode(value)) == value
 
 
 @given(JSON, st.integers(1, 10**9))
-def test_data_never_leaves_its_line(value, identifier):
+def test_sse_data_stays_on_one_line(value, identifier):
     frame = sse.frame("log", {"message": value}, identifier)
     first, second, third, *rest = frame.split(b"\n")
     assert (first, second, rest) == (f"id: {identifier}".encode(), b"event: log", [b"", b""])
@@ -60,7 +62,7 @@ def test_data_never_leaves_its_line(value, identifier):
     assert json.loads(third[6:]) == {"message": value}
 
 
-def test_half_a_character_from_a_crew_does_not_break_an_answer():
+def test_lone_surrogate_is_encoded():
     assert json.loads(encode({"message": "\ud800"})) == {"message": "\ud800"}
 
 
@@ -84,9 +86,9 @@ def test_half_a_character_from_a_crew_does_not_break_an_answer():
         ("a/b;q=inf", ["a/b"], "a/b"),
     ],
 )
-def test_which_media_type_is_answered(accept, offered, chosen):
+def test_negotiated_media_type(accept, offered, chosen):
     if chosen is None:
-        with pytest.raises(errors.ApiError) as refused:
+        with pytest.raises(errors.HttpApiError) as refused:
             negotiation.choose(accept, offered)
         assert refused.value.status == 406
     else:
@@ -111,18 +113,18 @@ CAUSES = {"causes": [{"field": "spec.source.git.secretRef", "message": 'Invalid 
         (kube.KubeError(418, "Teapot", "no"), 500, None),
     ],
 )
-def test_what_an_answer_of_the_apiserver_means(error, status, field):
-    found = middleware.from_exception(error, "req_1")
-    assert (found.status, found.details.get("field")) == (status, field)
-    assert ("Retry-After" in found.headers) is (status == 503)
-    assert "serviceaccount" not in found.message and "10.0.0.1" not in found.message
+def test_apiserver_errors_as_api_errors(error, status, field):
+    api_error = middleware.from_exception(error, "req_1")
+    assert (api_error.status, api_error.details.get("field")) == (status, field)
+    assert ("Retry-After" in api_error.headers) is (status == 503)
+    assert "serviceaccount" not in api_error.message and "10.0.0.1" not in api_error.message
     if field:
-        assert found.message == "set one"
+        assert api_error.message == "set one"
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 406, 408, 409, 413, 415, 416, 429, 500, 503])
-def test_every_status_has_a_code_and_the_same_shape(status):
-    shape = errors.ApiError(status, "no").body()["error"]
+def test_every_error_status_has_code_and_same_shape(status):
+    shape = errors.HttpApiError(status, "no").body()["error"]
     assert set(shape) == {"code", "message", "details"} and shape["code"].islower()
 
 
@@ -130,25 +132,25 @@ def test_every_status_has_a_code_and_the_same_shape(status):
 @pytest.mark.parametrize(
     "bad", ["", "1", "a-b", "a.b", "PATH", "HOME", "PYTHONPATH", "CREWYARD_X", "Ü", "A\n"]
 )
-def test_which_variables_a_project_may_set(good, bad):
+def test_variable_names(good, bad):
     checker = validation.validator(VARIABLE_NAME)
     assert checker.is_valid(good) and not checker.is_valid(bad)
 
 
 @given(st.text(max_size=12))
-def test_a_pattern_means_the_whole_text(text):
+def test_pattern_matches_whole_text(text):
     checker = validation.validator({"pattern": NAME_PATTERN})
     plain = bool(text) and all(c in "abcdefghijklmnopqrstuvwxyz0123456789-" for c in text)
     assert checker.is_valid(text) is (plain and text[0] != "-" and text[-1] != "-")
 
 
 @given(st.integers())
-def test_an_integer_parameter_is_itself_or_refused(number):
+def test_integer_parameter(number):
     page = query.Parameter("page", {"type": "integer", "minimum": 1, "maximum": 1000}, default=1)
     try:
         assert query.parse([page], [("page", str(number))]) == {"page": number}
         assert 1 <= number <= 1000
-    except errors.ApiError as error:
+    except errors.HttpApiError as error:
         assert error.details == {"field": "page"} and not 1 <= number <= 1000
 
 
@@ -164,7 +166,7 @@ def test_an_integer_parameter_is_itself_or_refused(number):
         ("http://y.example", "http://y.example/v1/uploads/upl_1/content/../../x", None),
     ],
 )
-def test_which_addresses_are_uploads_of_ours(public, address, upload):
+def test_parse_upload_url(public, address, upload):
     assert uploads.parse_upload_url(address, public) == upload
 
 
@@ -172,7 +174,7 @@ def test_which_addresses_are_uploads_of_ours(public, address, upload):
     st.dictionaries(st.sampled_from("ABCD"), st.text(max_size=3)),
     st.dictionaries(st.sampled_from("ABCD"), st.text(max_size=3)),
 )
-def test_replacing_variables_leaves_exactly_the_new_ones(before, after):
+def test_replace_patch_sets_exactly_the_new_variables(before, after):
     secret = env.new_secret("crew", "uid", before, NOW)
     secret["metadata"]["resourceVersion"] = "7"
     patch = env.replace_patch(secret, "crew", after, NOW)
@@ -183,19 +185,19 @@ def test_replacing_variables_leaves_exactly_the_new_ones(before, after):
     assert [item["name"] for item in shown] == sorted(after)
 
 
-def test_every_reference_to_a_secret_is_for_admin():
+def test_every_secret_reference_is_admin_only():
     def references(schema, path=()):
         for name, inner in (schema.get("properties") or {}).items():
-            here = (*path, casing.snake(name))
+            field_path = (*path, casing.snake(name))
             if name in ("secretRef", "imagePullSecrets"):
-                yield here
+                yield field_path
             else:
-                yield from references(inner, here)
+                yield from references(inner, field_path)
 
-    found = list(references(PROJECT_SPEC))
-    assert ("source", "git", "secret_ref") in found and len(found) >= 5
-    for path in found:
-        asked: object = {"name": "x"}
+    paths = list(references(PROJECT_SPEC))
+    assert ("source", "git", "secret_ref") in paths and len(paths) >= 5
+    for path in paths:
+        body: object = {"name": "x"}
         for part in reversed(path):
-            asked = {part: asked}
-        assert list(admin_fields(asked)) == [".".join(path)]
+            body = {part: body}
+        assert list(admin_fields(body)) == [".".join(path)]
