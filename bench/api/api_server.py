@@ -26,7 +26,7 @@ from crds import api_keys
 from crds.kinds import DEPLOYMENT, PROJECT, Kind
 from kube.client import KubeClient
 from tests.testbed.ports import free_port
-from tests.unit.api.store.postgres_server import Server
+from tests.unit.api.store.postgres_server import PostgresServer
 
 NAMESPACE = Kind("", "v1", "namespaces", "Namespace")
 STORES = ("sqlite", "postgres")
@@ -95,7 +95,7 @@ async def api_server(
     namespace = f"bench-{secrets.token_hex(4)}"
     kube = await KubeClient.connect(namespace, "bench")
     directory = Path(tempfile.mkdtemp(prefix="crewyard-bench-"))
-    server = Server() if store == "postgres" else None
+    server = PostgresServer() if store == "postgres" else None
     database_url = server.database() if server else None
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     await kube.call("POST", "/api/v1/namespaces", body=body)

@@ -108,9 +108,9 @@ async def send_every_second(send_message: SendMessage, number: int) -> None:
 
 async def main(kind: str, runs: int, missed: int) -> None:
     """Serve until standard input ends."""
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as directory:
         port, key, send_message = await (
-            serve_api(runs, missed, Path(place)) if kind == "ours" else serve_raw(runs)
+            serve_api(runs, missed, Path(directory)) if kind == "ours" else serve_raw(runs)
         )
         print(port, key, flush=True)
         senders: list[asyncio.Task[None]] = []

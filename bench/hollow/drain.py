@@ -26,8 +26,8 @@ async def measure(_ground: object, count: int = RUN_COUNT, rounds: int = ROUND_C
                     ends = await load.run_workload(kube, work, count, count)
                     rounds_taken[-1].append(ends.seconds)
                     await load.delete_all(kube, work.kind)
-    what = f"{count} Runs until all have ended, on hollow nodes"
+    title = f"{count} Runs until all have ended, on hollow nodes"
     return [
-        Finding("T1", what, pairs=[(row[column], row[2]) for row in rounds_taken], peer=f"{count} {peer}")
+        Finding("T1", title, pairs=[(row[column], row[2]) for row in rounds_taken], peer=f"{count} {peer}")
         for column, peer in enumerate(("Pods", "Jobs"))
     ]

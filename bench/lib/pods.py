@@ -66,8 +66,8 @@ async def log(installation: MeasuredInstallation, name: str, stamps: bool = Fals
 async def first_line(installation: MeasuredInstallation, name: str) -> float:
     """Return when the pod's first line was written, in epoch seconds, from the container log."""
     stamp = (await log(installation, name, stamps=True)).split(" ", 1)[0]
-    whole, _, fraction = stamp.rstrip("Z").partition(".")
-    return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{fraction or 0}")
+    seconds_part, _, fraction = stamp.rstrip("Z").partition(".")
+    return datetime.fromisoformat(f"{seconds_part}+00:00").timestamp() + float(f"0.{fraction or 0}")
 
 
 async def wait_finished(

@@ -40,12 +40,12 @@ async def _prepare(store: Store, run: str) -> None:
     )
 
 
-async def serve(place: Path, bucket: str | None, run: str, token_key: str, admin: StoredKey) -> None:
+async def serve(directory: Path, bucket: str | None, run: str, token_key: str, admin: StoredKey) -> None:
     """Serve until cancelled."""
-    store = await Store.open(place, "crews", blobs_url=bucket)
+    store = await Store.open(directory, "crews", blobs_url=bucket)
     await _prepare(store, run)
     kube = KubeClient(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
-    config = ApiConfig("crews", "http://public", "http://internal", token_key, place)
+    config = ApiConfig("crews", "http://public", "http://internal", token_key, directory)
     app = make_client_app(config, store, kube, {admin.key_id: admin})
     routes.add_routes(app, config, store, kube)
     runner = web.AppRunner(app, access_log=None)

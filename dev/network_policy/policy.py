@@ -100,15 +100,15 @@ def deny_all(item: Mapping[str, Any]) -> NetworkPolicy:
     )
 
 
-def _selector(given: Selector) -> Selector:
+def _selector(value: Selector) -> Selector:
     try:
-        selector.matches(given, {})
+        selector.matches(value, {})
         # The call above stops at the first expression that does not match.
-        for expression in given.get("matchExpressions") or ():
+        for expression in value.get("matchExpressions") or ():
             selector.matches({"matchExpressions": [expression]}, {})
     except (ValueError, KeyError) as error:
         raise UnsupportedPolicy(f"a selector: {error}") from error
-    return given
+    return value
 
 
 def _rules(spec: Mapping[str, Any], field: str, side: str) -> tuple[AllowRule, ...]:

@@ -29,14 +29,14 @@ class AuditResult:
 def read(report: Mapping[str, Any]) -> AuditResult:
     """Parse pip-audit's JSON."""
     dependencies = report.get("dependencies", ())
-    known = tuple(
+    vulnerabilities = tuple(
         f"{dependency['name']} {dependency['version']}: {vulnerability['id']}, "
         f"fixed in {_fix_versions(vulnerability)}"
         for dependency in dependencies
         for vulnerability in dependency.get("vulns", ())
     )
     skipped = tuple(dependency["name"] for dependency in dependencies if "skip_reason" in dependency)
-    return AuditResult(len(dependencies) - len(skipped), skipped, known)
+    return AuditResult(len(dependencies) - len(skipped), skipped, vulnerabilities)
 
 
 def _fix_versions(vulnerability: Mapping[str, Any]) -> str:

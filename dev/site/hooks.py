@@ -6,7 +6,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 # The generator loads this file by path, so the repository's packages must be added to sys.path.
-sys.path[:0] = [place for place in (str(ROOT), str(ROOT / "client")) if place not in sys.path]
+sys.path[:0] = [path for path in (str(ROOT), str(ROOT / "client")) if path not in sys.path]
 
 from mkdocs.structure.files import File, Files  # noqa: E402
 

@@ -24,9 +24,9 @@ VALUES = {"code": "L9", "what": "alone", "unit": "ms", "values": [1.0, 2.0, 30.0
 
 
 def test_the_page_is_current():
-    said = figures_page.PAGE.read_text()
-    made = figures_page.with_table(said, figures_page.table(results.read_all(), list(MEASURES)))
-    assert said == made, "run `python -m bench.lib.figures_page`"
+    page = figures_page.PAGE.read_text()
+    expected = figures_page.with_table(page, figures_page.table(results.read_all(), list(MEASURES)))
+    assert page == expected, "run `python -m bench.lib.figures_page`"
 
 
 def test_stored_measurements_exist():
@@ -97,8 +97,8 @@ def test_written_measurements_are_read_back(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "DIRECTORY", tmp_path / "taken")
     write("T1", 500, datetime(2026, 1, 2, tzinfo=UTC), "2 cores, load 0.5", [{"values": [1 / 3]}])
     assert result_file("T1", 500).name == "T1-500.json"
-    (found,) = results.read_all()
-    assert found == {
+    (stored,) = results.read_all()
+    assert stored == {
         "command": "T1=500",
         "begun": "2026-01-02T00:00:00+00:00",
         "machine": "2 cores, load 0.5",

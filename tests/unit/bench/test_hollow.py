@@ -29,10 +29,10 @@ def test_every_stage_has_a_next_state_and_its_status_is_yaml():
     ]  # fmt: skip
     for stage in documents[1:]:
         template = stage["spec"]["next"].get("statusTemplate", "")
-        told = yaml.safe_load(
+        status = yaml.safe_load(
             re.sub(r"{{ (range|end)[^}]*}}", "", re.sub(r"{{[^}]*Quote }}", "'x'", template))
         )
-        assert stage["spec"]["next"].get("delete") or told["phase"] in ("Running", "Succeeded")
+        assert stage["spec"]["next"].get("delete") or status["phase"] in ("Running", "Succeeded")
 
 
 def test_hollow_nodes_are_tainted():
@@ -79,8 +79,8 @@ def test_rates_and_costs_of_rounds():
     def one(rate, cost):
         return RateRound(rate, {"controller": cost, "api": 2 * cost, "kube-controller-manager": 3.0})
 
-    found = rates.findings([(one(1, 9), one(1, 9)), (one(10, 1), one(18, 6)), (one(10, 1), one(18, 6))])
-    lines = [finding.line() for finding in found]
+    findings = rates.findings([(one(1, 9), one(1, 9)), (one(10, 1), one(18, 6)), (one(10, 1), one(18, 6))])
+    lines = [finding.line() for finding in findings]
     assert "ratio 1.80" in lines[0] and "4.0 times 4.5, 1.3 times 13.5" in lines[0]
     assert "ratio 2.00" in lines[1]
     assert "12 s" in lines[2]

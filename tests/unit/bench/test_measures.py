@@ -27,9 +27,9 @@ def test_lost_duplicated_and_reordered_lines(numbers, expected):
 
 @given(st.integers(1, 200), st.data())
 def test_missing_numbers_are_lost(count, data):
-    gone = data.draw(st.sets(st.integers(0, count - 1)))
-    assert count_defects([number for number in range(count) if number not in gone], count) == (
-        len(gone),
+    missing = data.draw(st.sets(st.integers(0, count - 1)))
+    assert count_defects([number for number in range(count) if number not in missing], count) == (
+        len(missing),
         0,
         0,
     )

@@ -6,16 +6,16 @@ from bench.lib.statistics import compare, percentile, spread
 
 
 def test_the_first_pair_is_discarded_and_ratios_are_per_pair():
-    found = compare([(1.0, 100.0), (1.0, 2.0), (2.0, 2.0), (4.0, 2.0)])
-    assert (found.pairs, found.peer, found.ours) == (3, 2.0, 2.0)
-    assert (found.ratio, found.ratio_min, found.ratio_max) == (1.0, 0.5, 2.0)
-    assert found.line("s") == "ours 2 s, peer 2 s (medians of 3); ratio 1.00 (0.50 to 2.00)"
+    comparison = compare([(1.0, 100.0), (1.0, 2.0), (2.0, 2.0), (4.0, 2.0)])
+    assert (comparison.pairs, comparison.peer, comparison.ours) == (3, 2.0, 2.0)
+    assert (comparison.ratio, comparison.ratio_min, comparison.ratio_max) == (1.0, 0.5, 2.0)
+    assert comparison.line("s") == "ours 2 s, peer 2 s (medians of 3); ratio 1.00 (0.50 to 2.00)"
 
 
 def test_a_single_pair_is_kept_and_reported():
-    found = compare([(2.0, 1.0)])
-    assert (found.pairs, found.ratio, found.discarded) == (1, 0.5, 0)
-    assert found.line("s") == "ours 1 s, peer 2 s; ratio 0.50 (one pair, none discarded)"
+    comparison = compare([(2.0, 1.0)])
+    assert (comparison.pairs, comparison.ratio, comparison.discarded) == (1, 0.5, 0)
+    assert comparison.line("s") == "ours 1 s, peer 2 s; ratio 0.50 (one pair, none discarded)"
 
 
 def test_no_pairs_are_an_error():

@@ -6,11 +6,11 @@ from bench.sources.peak_memory import PeakMemory, read
 
 
 def test_a_changed_inode_is_a_rotation():
-    found = LogRotations()
-    assert found.describe() == "rotations not seen from this machine"
+    log_rotations = LogRotations()
+    assert log_rotations.describe() == "rotations not seen from this machine"
     for inode in (7, 7, 8, 8, 7):
-        found.observe(inode)
-    assert found.describe() == "2 rotations"
+        log_rotations.observe(inode)
+    assert log_rotations.describe() == "2 rotations"
 
 
 def test_memory_is_read_from_both_cgroup_versions(tmp_path):
@@ -26,22 +26,22 @@ def test_memory_is_read_from_both_cgroup_versions(tmp_path):
 
 def test_the_peak_is_described_with_its_limit():
     assert "no memory seen" in PeakMemory().describe()
-    told = PeakMemory("4Gi", 900 * 2**20, 300 * 2**20).describe()
-    assert told == "at most 900 MiB with pages of files, 300 MiB of processes, limit 4Gi"
+    text = PeakMemory("4Gi", 900 * 2**20, 300 * 2**20).describe()
+    assert text == "at most 900 MiB with pages of files, 300 MiB of processes, limit 4Gi"
 
 
 def test_omitted_lines_are_distinguished_from_lost_ones():
-    whole = b"%07d " + b"x" * 160 + b"\n"
-    found = LogLines()
+    line_format = b"%07d " + b"x" * 160 + b"\n"
+    log_lines = LogLines()
     note = b"[runner] 12 lines are not repeated here; the run's events have them\n"
     for line in (
-        whole % 0,
+        line_format % 0,
         note,
         b"[runner] ends\n",
         b"crewyard: up\n",
-        (whole % 13)[:90] + b"\n",
+        (line_format % 13)[:90] + b"\n",
         b"xxxx\n",
-        whole % 14,
+        line_format % 14,
     ):
-        found.add(line)
-    assert (found.numbers, found.omitted, found.damaged) == ([0, 14], 12, 2)
+        log_lines.add(line)
+    assert (log_lines.numbers, log_lines.omitted, log_lines.damaged) == ([0, 14], 12, 2)

@@ -12,10 +12,10 @@ SHA = "5" * 64
 
 
 def lines(run: str, at: float, token: str = "t1", steps: int = 2, end: bool = True) -> list[Entry]:
-    found = [Entry(run, token, "start", 0, at)]
-    found += [Entry(run, token, "mark", n, at + n / 10, data={"said": n}) for n in range(1, steps + 1)]
-    found.append(Entry(run, token, "mark", 9, at + 0.5, data={"artifact": "a.bin", "sha256": SHA}))
-    return [*found, Entry(run, token, "end", 10, at + 0.9)] if end else found
+    entries = [Entry(run, token, "start", 0, at)]
+    entries += [Entry(run, token, "mark", n, at + n / 10, data={"said": n}) for n in range(1, steps + 1)]
+    entries.append(Entry(run, token, "mark", 9, at + 0.5, data={"artifact": "a.bin", "sha256": SHA}))
+    return [*entries, Entry(run, token, "end", 10, at + 0.9)] if end else entries
 
 
 def stream(*types: str) -> tuple[Event, ...]:
@@ -104,8 +104,8 @@ def test_there_is_a_case_for_each_kind():
 
 
 def test_one_violation_is_reported_once():
-    found = check(GOOD, [*ENTRIES, Entry("run-a", "t2", "start", 0, 4.0)], PLAN)
-    assert [one.kind for one in found] == ["doubled"]
+    violations = check(GOOD, [*ENTRIES, Entry("run-a", "t2", "start", 0, 4.0)], PLAN)
+    assert [violation.kind for violation in violations] == ["doubled"]
 
 
 INFRA = replace(ONE, status="failed", reason="NodeLost", reported=False)
@@ -123,9 +123,9 @@ TOLERANT = replace(PLAN, asked=(replace(PLAN.asked[0], tolerant=True), PLAN.aske
 def test_infrastructure_faults_may_fail_a_run_after_at_most_one_start(one, entries):
     observed = replace(GOOD, runs={"run-a": one, "run-b": TWO}, sights=())
     assert check(observed, entries, TOLERANT) == []
-    assert {found.kind for found in check(observed, entries, PLAN)} >= {"wrong end"}
+    assert {violation.kind for violation in check(observed, entries, PLAN)} >= {"wrong end"}
     doubled = [*lines("run-a", 1.0), *lines("run-a", 5.0, "t2"), *lines("run-b", 2.0)]
-    assert "doubled" in {found.kind for found in check(observed, doubled, TOLERANT)}
+    assert "doubled" in {violation.kind for violation in check(observed, doubled, TOLERANT)}
 
 
 SUDDEN = replace(
@@ -139,14 +139,14 @@ LOST_RUNNER = replace(
 
 def sudden(one: Seen, *reads: Read, entries=ENTRIES) -> list[tuple[str, str]]:
     observed = replace(GOOD, runs={"run-a": one, "run-b": TWO}, sights=(), reads=reads)
-    return [(found.kind, found.run) for found in check(observed, entries, SUDDEN)]
+    return [(violation.kind, violation.run) for violation in check(observed, entries, SUDDEN)]
 
 
 def test_a_killed_runner_may_lose_unacknowledged_events_but_none_that_were_read():
     assert sudden(LOST_RUNNER, Read("run-a", SHORT[:2])) == []
     assert sudden(replace(LOST_RUNNER, artifacts={})) == []
-    shown = stream("run.started", "campaign.step", "campaign.step")
-    assert sudden(LOST_RUNNER, Read("run-a", shown)) == [("events", "run-a")]
+    events_read = stream("run.started", "campaign.step", "campaign.step")
+    assert sudden(LOST_RUNNER, Read("run-a", events_read)) == [("events", "run-a")]
     # Never one from the middle, and never one that the crew did not emit.
     gap = (SHORT[0], replace(WHOLE[2], id=2), replace(SHORT[2], id=3))
     assert sudden(replace(LOST_RUNNER, events=gap)) == [("events", "run-a")]
@@ -158,7 +158,7 @@ def test_a_runner_that_reported_has_sent_everything():
 
 
 @pytest.mark.parametrize(
-    ("read", "kept"),
+    ("read", "consistent"),
     [
         (Read("run-a", WHOLE[:3]), True),
         (Read("run-a", WHOLE, whole=True), True),
@@ -170,9 +170,11 @@ def test_a_runner_that_reported_has_sent_everything():
         (Read("run-z", ()), True),
     ],
 )
-def test_a_reader_gets_a_prefix_of_the_stored_events(read, kept):
-    found = check(replace(GOOD, reads=(read,)), ENTRIES, PLAN)
-    assert [(one.kind, one.run) for one in found] == ([] if kept else [("events", read.run)])
+def test_a_reader_gets_a_prefix_of_the_stored_events(read, consistent):
+    violations = check(replace(GOOD, reads=(read,)), ENTRIES, PLAN)
+    assert [(violation.kind, violation.run) for violation in violations] == (
+        [] if consistent else [("events", read.run)]
+    )
 
 
 def test_an_unacknowledged_run_may_exist_and_counts_if_it_does():

@@ -12,16 +12,16 @@ from tests.campaign.ledger import Ledger, read, starts
 
 @pytest.fixture
 def ledger(tmp_path):
-    found = Ledger(tmp_path / "ledger.jsonl", "127.0.0.1")
-    found.start()
-    yield found
-    found.stop()
+    new_ledger = Ledger(tmp_path / "ledger.jsonl", "127.0.0.1")
+    new_ledger.start()
+    yield new_ledger
+    new_ledger.stop()
 
 
-def put(ledger, **said):
-    place = urlsplit(ledger.url)
-    connection = http.client.HTTPConnection(place.hostname, place.port, timeout=30)
-    connection.request("PUT", "/", json.dumps({"what": "mark", "number": 0, "token": "t", **said}))
+def put(ledger, **fields):
+    address = urlsplit(ledger.url)
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=30)
+    connection.request("PUT", "/", json.dumps({"what": "mark", "number": 0, "token": "t", **fields}))
     status = connection.getresponse().status
     connection.close()
     return status

@@ -22,9 +22,9 @@ def rows(text):
 
 def test_runs_and_jobs_are_columns(capsys):
     demand(report())
-    found = rows(capsys.readouterr().out)
-    assert (found["runs"], found["lost"], found["doubled"]) == (["50", "50"], ["0", "1"], ["0", "1"])
-    assert found["worst recovery, s"] == ["2.5", "9.0"]
+    table = rows(capsys.readouterr().out)
+    assert (table["runs"], table["lost"], table["doubled"]) == (["50", "50"], ["0", "1"], ["0", "1"])
+    assert table["worst recovery, s"] == ["2.5", "9.0"]
 
 
 def test_a_violation_fails_with_the_command_that_reproduces_it():

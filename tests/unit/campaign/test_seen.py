@@ -25,16 +25,16 @@ def cells(text):
 
 
 def test_repeated_runs_of_a_test_are_summed_in_one_row():
-    kept = [
+    records = [
         line(broken=("doubled", "events", "lost")),
         line("test_other", faults={"a": 1, "b": 2}),
         line(at="2026-11-22T10:00:00Z", recovery=7.04),
     ]
-    assert cells(table(kept)) == [
+    assert cells(table(records)) == [
         ["`test_kills` (× 2)", "Runs", "6 SIGKILL", "100", "1", "1", "0", "1", "7.0 s"],
         ["`test_other`", "Runs", "3: 1 a, 2 b", "50", "0", "0", "0", "0", "2.5 s"],
     ]
-    assert table(kept).endswith("\n\n2 cores, on 2026-11-21, 2026-11-22.")
+    assert table(records).endswith("\n\n2 cores, on 2026-11-21, 2026-11-22.")
 
 
 def test_jobs_have_a_separate_row():
@@ -49,8 +49,8 @@ def test_jobs_have_a_separate_row():
 def test_seeded_bugs_count_by_their_last_attempt():
     about = {"at": "2026-11-21T10:00:00Z", "machine": "2 cores"}
     tries = [("a", False), ("b", True), ("c", False), ("a", True)]
-    kept = [{**about, "bug": bug, "caught": caught} for bug, caught in tries]
-    assert "Seeded bugs caught: 2 of 3. 2 cores" in " ".join(table(kept).split("\n"))
+    records = [{**about, "bug": bug, "caught": caught} for bug, caught in tries]
+    assert "Seeded bugs caught: 2 of 3. 2 cores" in " ".join(table(records).split("\n"))
 
 
 def test_all_directories_are_read(tmp_path):

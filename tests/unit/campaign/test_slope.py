@@ -16,11 +16,11 @@ def samples(value, count=600, seconds=1200):
 
 
 def test_a_straight_line_is_found_exactly():
-    found = fit(samples(lambda at: 100 + 6 * at, seconds=HOUR))
-    assert found.per_hour == pytest.approx(6)
-    assert found.least == pytest.approx(6) and found.most == pytest.approx(6)
-    assert found.grows(5)
-    assert not found.grows(7)
+    slope = fit(samples(lambda at: 100 + 6 * at, seconds=HOUR))
+    assert slope.per_hour == pytest.approx(6)
+    assert slope.least == pytest.approx(6) and slope.most == pytest.approx(6)
+    assert slope.grows(5)
+    assert not slope.grows(7)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -48,8 +48,8 @@ def test_a_single_step_does_not_grow(when):
 @pytest.mark.parametrize("when", [0.1, 0.3, 0.5, 0.7, 0.9])
 def test_a_leak_beside_a_step_is_found(when):
     chance = random.Random(7)
-    found = fit(samples(lambda at: 100 + 4 * at + 10 * (at > when) + chance.gauss(0, 0.2)))
-    assert found.grows(1)
+    slope = fit(samples(lambda at: 100 + 4 * at + 10 * (at > when) + chance.gauss(0, 0.2)))
+    assert slope.grows(1)
 
 
 def test_a_leak_in_steps_is_found():

@@ -72,9 +72,9 @@ def test_leftovers_are_found(change, words):
 
 
 def test_a_lost_acknowledged_upload_is_found():
-    there = replace(GOOD, rows=(*ROWS, UPLOAD))
-    assert list(unkept(there, {"upl_1": "a" * 64})) == []
-    assert list(unkept(there, {"upl_1": "b" * 64})) == ["upload upl_1 was stored, and is not there"]
+    with_upload = replace(GOOD, rows=(*ROWS, UPLOAD))
+    assert list(unkept(with_upload, {"upl_1": "a" * 64})) == []
+    assert list(unkept(with_upload, {"upl_1": "b" * 64})) == ["upload upl_1 was stored, and is not there"]
     assert list(unkept(GOOD, {"upl_1": "a" * 64})) == ["upload upl_1 was stored, and is not there"]
 
 
@@ -93,11 +93,11 @@ def upload(directory, name: str, stored: int | None) -> None:
         index.execute(f"INSERT INTO uploads VALUES ({', '.join('?' * len(values))})", values)
 
 
-def write(directory, *places: str) -> None:
+def write(directory, *paths: str) -> None:
     """Write files of three bytes."""
-    for place in places:
-        (directory / place).parent.mkdir(parents=True, exist_ok=True)
-        (directory / place).write_bytes(b"ebb")
+    for path in paths:
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_bytes(b"ebb")
 
 
 def test_a_store_is_read(tmp_path):
@@ -107,21 +107,21 @@ def test_a_store_is_read(tmp_path):
     upload(tmp_path, "upl_2", MOMENT)
     write(tmp_path, "blobs/crews/a", "blobs/crews/b#12", "events/crews/-a/run-a/1.log")
     write(tmp_path, "buildlogs/crews/.1/dep-a.1/1.log")
-    kept = read(tmp_path, "crews")
+    content = read(tmp_path, "crews")
     digest = hashlib.sha256(b"ebb").hexdigest()
-    assert kept.rows == (
+    assert content.rows == (
         Row("a.bin of run-a", "crews/a", 3, digest),
         Row("upload upl_2", "crews/uploads/upl_2/x", 3, "a" * 64),
     )
-    assert kept.blobs == {"crews/a": Blob(3, digest)}
-    assert (kept.begun, kept.announced) == ({"crews/b#12"}, {"upl_1", "upl_2"})
-    assert (kept.event_logs, kept.build_logs) == ({"run-a"}, {"dep-a.1"})
-    assert list(gone(kept)) == ["upload upl_2 has a row and no blob"]
+    assert content.blobs == {"crews/a": Blob(3, digest)}
+    assert (content.begun, content.announced) == ({"crews/b#12"}, {"upl_1", "upl_2"})
+    assert (content.event_logs, content.build_logs) == ({"run-a"}, {"dep-a.1"})
+    assert list(gone(content)) == ["upload upl_2 has a row and no blob"]
 
 
 async def test_maintenance_removes_leftovers_and_nothing_else(tmp_path):
     data = tmp_path / "data"
-    facade = Child("api", "api", Path(__file__).parents[3], tmp_path, {"CREWYARD_DATA": str(data)}, 0, "")
+    api = Child("api", "api", Path(__file__).parents[3], tmp_path, {"CREWYARD_DATA": str(data)}, 0, "")
     data.mkdir()
     migrate(data / "index.sqlite3")
     with sqlite3.connect(data / "index.sqlite3") as index:
@@ -131,9 +131,9 @@ async def test_maintenance_removes_leftovers_and_nothing_else(tmp_path):
     artifact(data, "run-a", named, b"ebb")
     upload(data, "upl_1", MOMENT)
     write(data, *(f"blobs/{key}" for key in (named, orphan, f"{named}#7", "crews/uploads/upl_1/x")))
-    found = await stores(facade, "crews")
-    assert found is not None
-    now, later = found
+    contents = await stores(api, "crews")
+    assert contents is not None
+    now, later = contents
     assert set(now.blobs) == {named, orphan, "crews/uploads/upl_1/x"}
     assert len(list(left(now))) == 3
     assert set(later.blobs) == {named}

@@ -148,9 +148,9 @@ def test_the_listing_omits_hashes():
 
 def test_only_the_contexts_name_confirms():
     context.confirm(CLUSTER, {"CONFIRM": "prod-eu"}, "all", "make up")
-    for given in ({}, {"CONFIRM": ""}, {"CONFIRM": "yes"}, {"CONFIRM": "prod-us"}):
+    for environment in ({}, {"CONFIRM": ""}, {"CONFIRM": "yes"}, {"CONFIRM": "prod-us"}):
         with pytest.raises(OperationRefused, match="make up") as refused:
-            context.confirm(CLUSTER, given, "It would do all this", "make up")
+            context.confirm(CLUSTER, environment, "It would do all this", "make up")
         assert refused.value.code == 2 and "https://k8s.example.com" in str(refused.value)
 
 

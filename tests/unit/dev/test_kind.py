@@ -116,7 +116,7 @@ def ground(tmp_path, machine) -> KindCluster:
 
 
 def first(calls: list[list[str]], *words: str) -> int:
-    return next(place for place, call in enumerate(calls) if call[: len(words)] == list(words))
+    return next(position for position, call in enumerate(calls) if call[: len(words)] == list(words))
 
 
 def test_up_creates_cluster_registry_names_and_images(ground, machine, tmp_path):
@@ -173,8 +173,8 @@ def changes(machine: Recorded) -> list[list[str]]:
     """Return the calls of Docker and kind that change something."""
     asked = ("info", "container", "network", "volume", "image", "version")
     trial = ["run", "--rm"]
-    told = [*machine.calls("docker"), *machine.calls("kind")]
-    return [call for call in told if call[0] not in asked and call[:2] != trial]
+    calls = [*machine.calls("docker"), *machine.calls("kind")]
+    return [call for call in calls if call[0] not in asked and call[:2] != trial]
 
 
 def test_another_state_directory_cannot_change_the_cluster(ground, machine, tmp_path):
@@ -229,7 +229,7 @@ def test_an_unknown_docker_state_does_not_count_as_absent(ground, machine):
 
 
 @pytest.mark.parametrize(
-    ("said", "gone"),
+    ("message", "absent"),
     [
         ("Error response from daemon: No such container: crewyard-registry", True),
         ("Error: No such object: crewyard-registry", True),
@@ -240,9 +240,9 @@ def test_an_unknown_docker_state_does_not_count_as_absent(ground, machine):
         ("", False),
     ],
 )
-def test_not_found_messages_of_engines(machine, said, gone):
-    machine.add("docker", Answer(("container", "inspect"), complains=said, code=1))
-    if gone:
+def test_not_found_messages_of_engines(machine, message, absent):
+    machine.add("docker", Answer(("container", "inspect"), complains=message, code=1))
+    if absent:
         assert docker.inspect("container", "crewyard-registry") is None
     else:
         with pytest.raises(DevClusterError):
@@ -270,11 +270,11 @@ def test_no_engine_and_no_docker(machine, monkeypatch):
 
 
 def test_names_are_written_once_and_updated_with_the_addresses():
-    told = configuration.with_hosts(COREFILE, "172.18.0.1", "172.18.0.3")
-    assert configuration.with_hosts(told, "172.18.0.1", "172.18.0.3") == told
-    assert "172.18.0.3 registry.crewyard.internal" in told
-    assert told.index("fallthrough") < told.index("forward .")
-    moved = configuration.with_hosts(told, "172.18.0.1", "172.18.0.9")
+    corefile = configuration.with_hosts(COREFILE, "172.18.0.1", "172.18.0.3")
+    assert configuration.with_hosts(corefile, "172.18.0.1", "172.18.0.3") == corefile
+    assert "172.18.0.3 registry.crewyard.internal" in corefile
+    assert corefile.index("fallthrough") < corefile.index("forward .")
+    moved = configuration.with_hosts(corefile, "172.18.0.1", "172.18.0.9")
     assert "172.18.0.3" not in moved and moved.count("hosts {") == 1
     with pytest.raises(ValueError):
         configuration.with_hosts(".:53 {\n}\n", "172.18.0.1", "172.18.0.3")

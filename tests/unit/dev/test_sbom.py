@@ -37,8 +37,8 @@ limits[redis]==5.8.0 ; python_version < "4" --hash=sha256:{0}
     ],
 )
 def test_a_packages_metadata(lines, license):
-    found = image.python_package(f"Metadata-Version: 2.1\nName: A_b\nVersion: 1.0\n{lines}\n\nLong: text")
-    assert (found.name, found.version, found.license) == ("A_b", "1.0", license)
+    package = image.python_package(f"Metadata-Version: 2.1\nName: A_b\nVersion: 1.0\n{lines}\n\nLong: text")
+    assert (package.name, package.version, package.license) == ("A_b", "1.0", license)
 
 
 def test_dpkgs_status():
@@ -74,6 +74,6 @@ def test_skipped_packages_do_not_count_as_success():
     nothing = audit.read({"dependencies": [skipped]})
     assert (nothing.audited, nothing.skipped, audit.code([nothing])) == (0, ("a",), 3)
     assert audit.code([audit.read({"dependencies": [skipped, good]})]) == 0
-    found = audit.read({"dependencies": [good, bad]})
-    assert found.vulnerabilities == ("c 2: CVE-1, fixed in 3",)
-    assert audit.code([nothing, found]) == 1
+    result = audit.read({"dependencies": [good, bad]})
+    assert result.vulnerabilities == ("c 2: CVE-1, fixed in 3",)
+    assert audit.code([nothing, result]) == 1

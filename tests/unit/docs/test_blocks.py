@@ -59,7 +59,7 @@ def test_toml_is_toml(block):
 
 @pytest.mark.parametrize("block", every("yaml"))
 def test_yaml_is_yaml(block):
-    assert [found for found in yaml.safe_load_all(block.text) if found]
+    assert [document for document in yaml.safe_load_all(block.text) if document]
 
 
 @pytest.mark.parametrize("block", every("json"))

@@ -11,25 +11,34 @@ from api.openapi.document import document
 from api.openapi.routes import OPERATIONS
 from tests.testbed.documentation import DOCS, blocks
 
-TOLD = document(OPERATIONS, "https://crewyard.example.com")
+DOCUMENT = document(OPERATIONS, "https://crewyard.example.com")
 ANY = "https://crewyard.example.com/openapi.json"
 
 
-def shown():
+def example_bodies():
     page = (DOCS / "api.md").read_text()
-    [block] = [one for one in blocks(page) if one.language == "json"]
+    [block] = [candidate for candidate in blocks(page) if candidate.language == "json"]
     for call, body in json.loads(block.text).items():
         method, path = call.partition(",")[0].split()
         yield pytest.param(method.lower(), path.replace("{VAR}", "{variable}"), body, id=call)
 
 
-@pytest.mark.parametrize(("method", "path", "body"), list(shown()))
+@pytest.mark.parametrize(("method", "path", "body"), list(example_bodies()))
 def test_a_body_of_the_page_is_valid(method, path, body):
-    [found] = [item for name, item in TOLD["paths"].items() if name == path or shape(name) == shape(path)]
-    schema = found[method]["requestBody"]["content"]["application/json"]["schema"]
-    registry = Registry().with_resource(ANY, Resource(TOLD, DRAFT202012))
-    whole = {"$id": ANY, **TOLD, "$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-    assert [error.message for error in Draft202012Validator(whole, registry=registry).iter_errors(body)] == []
+    [operations] = [
+        item for name, item in DOCUMENT["paths"].items() if name == path or shape(name) == shape(path)
+    ]
+    schema = operations[method]["requestBody"]["content"]["application/json"]["schema"]
+    registry = Registry().with_resource(ANY, Resource(DOCUMENT, DRAFT202012))
+    full_schema = {
+        "$id": ANY,
+        **DOCUMENT,
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+    }
+    assert [
+        error.message for error in Draft202012Validator(full_schema, registry=registry).iter_errors(body)
+    ] == []
 
 
 def shape(path):

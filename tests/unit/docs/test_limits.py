@@ -9,7 +9,7 @@ from tests.testbed.documentation import DOCS
 
 ROW = re.compile(r"^\| `(\w+)` \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \| (.+) \|$", re.MULTILINE)
 PAGE = (DOCS / "settings.md").read_text()
-ROWS = {name: (told, meaning) for name, *told, meaning in ROW.findall(PAGE)}
+ROWS = {name: (numbers, meaning) for name, *numbers, meaning in ROW.findall(PAGE)}
 
 
 def test_the_table_has_each_limit_once():
@@ -18,8 +18,8 @@ def test_the_table_has_each_limit_once():
 
 @pytest.mark.parametrize("name", RANGES)
 def test_a_row_has_the_default_and_the_range(name):
-    told, meaning = ROWS[name]
-    assert [int(number.replace(",", "")) for number in told] == [
+    numbers, meaning = ROWS[name]
+    assert [int(number.replace(",", "")) for number in numbers] == [
         getattr(InstallationLimits(), name),
         *RANGES[name],
     ]

@@ -25,9 +25,9 @@ KUBERNETES = {
 EVENTS = {"Building", "Built", "Activated", "Deactivated", "Canceling"}
 
 
-def told_by_the_controller():
+def reported_by_the_controller():
     """Return every word of that form among the controller's strings, except classes in annotations."""
-    found, classes = set(), set()
+    words, classes = set(), set()
     for path in (ROOT / "controller").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
@@ -35,8 +35,8 @@ def told_by_the_controller():
             elif (
                 isinstance(node, ast.Constant) and isinstance(node.value, str) and WORD.fullmatch(node.value)
             ):
-                found.add(node.value)
-    return found - classes - KUBERNETES
+                words.add(node.value)
+    return words - classes - KUBERNETES
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_every_reason_and_code_has_an_entry_with_an_action(word):
 def test_every_reason_of_the_controller_is_explained():
     other = "".join((DOCS / name).read_text() for name in ("project.md", "deployment.md", "run.md"))
     explained = set(ENTRIES) | set(re.findall(r"`(\w+)`", PAGE + other))
-    assert (told_by_the_controller() | EVENTS) - explained == set()
+    assert (reported_by_the_controller() | EVENTS) - explained == set()
 
 
 def test_headings_are_unique():
@@ -59,12 +59,12 @@ def test_headings_are_unique():
 
 
 def test_no_entry_is_obsolete():
-    said = {
+    current = {
         *map(str, RunReason),
         *map(str, BuildReason),
         *_CODES.values(),
         "queue_full",
-        *told_by_the_controller(),
+        *reported_by_the_controller(),
     }
-    said |= {"Queued", "Starting", "Unschedulable", "Assembling", "Activating", "Unreachable"}
-    assert set(ENTRIES) - said == set()
+    current |= {"Queued", "Starting", "Unschedulable", "Assembling", "Activating", "Unreachable"}
+    assert set(ENTRIES) - current == set()

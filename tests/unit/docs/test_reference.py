@@ -87,8 +87,10 @@ def test_every_exit_code_of_the_command_line_is_in_its_table():
 @pytest.mark.parametrize("action", ["deploy", "run"])
 def test_the_readme_of_an_action_names_its_inputs_and_outputs(action):
     text = (ROOT / "actions" / action / "README.md").read_text()
-    found = sections.action_file(action)
-    assert [name for name in (*found["inputs"], *found["outputs"]) if f"| `{name}`" not in text] == []
+    definition = sections.action_file(action)
+    assert [
+        name for name in (*definition["inputs"], *definition["outputs"]) if f"| `{name}`" not in text
+    ] == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
@@ -99,7 +101,7 @@ def test_all_marks_are_known(path):
 def test_paths_in_pages_exist():
     missing = []
     for path in PAGES:
-        for place in PLACE.findall(path.read_text()):
-            if not (ROOT / place).exists() and not (ROOT / f"client/crewyard/{place}").exists():
-                missing.append(f"{name_of(path)}: {place}")
+        for path_in_page in PLACE.findall(path.read_text()):
+            if not (ROOT / path_in_page).exists() and not (ROOT / f"client/crewyard/{path_in_page}").exists():
+                missing.append(f"{name_of(path)}: {path_in_page}")
     assert missing == []

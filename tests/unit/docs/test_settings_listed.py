@@ -21,11 +21,11 @@ def test_every_reason_is_explained(name, reasons):
 
 
 def test_every_setting_is_listed():
-    read = set()
-    for place in ("api/config.py", "api/auth/settings.py", "controller/config.py"):
-        read |= set(re.findall(r"CREWYARD_[A-Z_]+", (ROOT / place).read_text()))
+    settings = set()
+    for file in ("api/config.py", "api/auth/settings.py", "controller/config.py"):
+        settings |= set(re.findall(r"CREWYARD_[A-Z_]+", (ROOT / file).read_text()))
     text = page("settings.md")
-    assert {name for name in read if f"`{name}`" not in text} == set()
+    assert {name for name in settings if f"`{name}`" not in text} == set()
 
 
 def test_links_between_pages_exist():
@@ -49,5 +49,5 @@ LISTS = [("README.md", r"^\| .*$"), ("mkdocs.yml", r"^ {6,}- .*\.md$")]
 @pytest.mark.parametrize(("name", "pattern"), LISTS)
 def test_no_page_is_listed_twice(name, pattern):
     rows = re.findall(pattern, (ROOT / name).read_text(), re.MULTILINE)
-    listed = [target for row in rows for target in re.findall(r"[\w/.-]+\.md", row)]
-    assert len(listed) > 20 and sorted(listed) == sorted(set(listed))
+    pages = [target for row in rows for target in re.findall(r"[\w/.-]+\.md", row)]
+    assert len(pages) > 20 and sorted(pages) == sorted(set(pages))

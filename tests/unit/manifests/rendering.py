@@ -60,7 +60,7 @@ def helm(
     done = subprocess.run(argv, capture_output=True, text=True, timeout=120)
     if done.returncode:
         raise RenderError(done.stderr)
-    return [found for found in yaml.load_all(done.stdout, _Strict) if found]
+    return [document for document in yaml.load_all(done.stdout, _Strict) if document]
 
 
 def kustomize(directory: Path) -> Objects:
@@ -73,10 +73,10 @@ def kustomize(directory: Path) -> Objects:
     return list(yaml.safe_load_all(done.stdout))
 
 
-def name(found: dict[str, Any]) -> str:
+def name(item: dict[str, Any]) -> str:
     """Return `Kind namespace/name`."""
-    metadata = found["metadata"]
-    return f"{found['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
+    metadata = item["metadata"]
+    return f"{item['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
 
 
 def comparable(objects: Objects) -> dict[str, Any]:
@@ -86,26 +86,26 @@ def comparable(objects: Objects) -> dict[str, Any]:
     adds a hash to the ConfigMap's name for the same purpose; they fold long texts differently.
     """
     text = re.sub(r'"crewyard-config-[a-z0-9]{10}"', '"crewyard-config"', json.dumps(objects))
-    found = {}
-    for one in json.loads(text):
-        for metadata in (one["metadata"], one.get("spec", {}).get("template", {}).get("metadata", {})):
+    by_name = {}
+    for item in json.loads(text):
+        for metadata in (item["metadata"], item.get("spec", {}).get("template", {}).get("metadata", {})):
             for kind, theirs in (("labels", HELMS_LABELS), ("annotations", ("helm.sh/", "checksum/"))):
-                kept = {
+                own = {
                     key: value
                     for key, value in (metadata.get(kind) or {}).items()
                     if not key.startswith(theirs)
                 }
                 metadata.pop(kind, None)
-                if kept:
-                    metadata[kind] = kept
-        for listed in ("env", "envFrom", "volumeMounts"):
-            for container in one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", []):
-                if listed in container:
-                    container[listed] = sorted(
-                        container[listed], key=lambda entry: json.dumps(entry, sort_keys=True)
+                if own:
+                    metadata[kind] = own
+        for list_field in ("env", "envFrom", "volumeMounts"):
+            for container in item.get("spec", {}).get("template", {}).get("spec", {}).get("containers", []):
+                if list_field in container:
+                    container[list_field] = sorted(
+                        container[list_field], key=lambda entry: json.dumps(entry, sort_keys=True)
                     )
-        found[name(one)] = _folded(one)
-    return found
+        by_name[name(item)] = _folded(item)
+    return by_name
 
 
 def _folded(value: Any) -> Any:

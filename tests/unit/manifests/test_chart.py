@@ -52,8 +52,8 @@ def test_monitoring_objects_are_the_same():
 def test_alerts_link_to_the_documentation_where_it_is_served():
     def links(*values):
         [rules] = (one for one in rendering.helm("monitoring.rules=true", *values) if one["kind"] == RULES)
-        found = [rule for group in rules["spec"]["groups"] for rule in group["rules"] if "alert" in rule]
-        return [rule["annotations"]["runbook_url"] for rule in found]
+        alerts = [rule for group in rules["spec"]["groups"] for rule in group["rules"] if "alert" in rule]
+        return [rule["annotations"]["runbook_url"] for rule in alerts]
 
     assert "docs/monitoring.md#crewyardapidown" in links()
     served = links('docsUrl="https://docs.example.com/crewyard"')
@@ -64,8 +64,8 @@ def test_alerts_link_to_the_documentation_where_it_is_served():
 
 
 def test_alerts_ignore_other_releases():
-    found = json.dumps(rendering.helm("monitoring.rules=true", release="second"))
-    assert f'absent(up{{job=\\"second-crewyard-api\\",namespace=\\"{rendering.NAMESPACE}\\"}}' in found
+    rendered = json.dumps(rendering.helm("monitoring.rules=true", release="second"))
+    assert f'absent(up{{job=\\"second-crewyard-api\\",namespace=\\"{rendering.NAMESPACE}\\"}}' in rendered
 
 
 def test_the_default_image_is_the_charts_version():
@@ -122,13 +122,13 @@ def test_service_account_annotations_and_pod_labels():
 
 
 def test_the_crds_are_those_of_the_repository():
-    found = {
+    crds = {
         one["metadata"]["name"]: one for one in rendering.helm() if one["kind"] == "CustomResourceDefinition"
     }
-    assert len(found) == 3
+    assert len(crds) == 3
     for kind in ("project", "deployment", "run"):
         truth = yaml.safe_load((rendering.ROOT / "crds" / f"{kind}.yaml").read_text())
-        rendered = found[truth["metadata"]["name"]]
+        rendered = crds[truth["metadata"]["name"]]
         assert rendered["spec"] == truth["spec"]
         assert rendered["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
 
@@ -142,12 +142,12 @@ def test_a_packaged_chart_renders_the_same(tmp_path):
 
 
 def test_only_data_is_kept_at_uninstall():
-    kept = {
+    kept_objects = {
         rendering.name(one)
         for one in rendering.helm()
         if "helm.sh/resource-policy" in (one["metadata"].get("annotations") or {})
     }
-    assert {name for name in kept if not name.startswith("CustomResource")} == {
+    assert {name for name in kept_objects if not name.startswith("CustomResource")} == {
         "Namespace /crews",
         "PersistentVolumeClaim crewyard-system/crewyard-data",
         "Secret crewyard-system/crewyard-tokens",
@@ -202,8 +202,8 @@ def test_releases_with_different_names_share_no_object():
 def test_wrong_values_are_refused_by_name(values, words):
     with pytest.raises(rendering.RenderError) as refused:
         rendering.helm(*values)
-    said = str(refused.value)
-    assert all(word in said or word.lstrip("/").replace("/", ".") in said for word in words), said
+    message = str(refused.value)
+    assert all(word in message or word.lstrip("/").replace("/", ".") in message for word in words), message
 
 
 def test_every_value_is_described_and_has_a_default():
@@ -211,18 +211,18 @@ def test_every_value_is_described_and_has_a_default():
     schema = json.loads((rendering.CHART / "values.schema.json").read_text())
     undescribed, unknown = [], []
 
-    def walk(part, given, place):
+    def walk(part, values_part, path):
         for name, inner in part.get("properties", {}).items():
             if name == "global":
                 continue
             if "description" not in inner and "properties" not in inner:
-                undescribed.append(f"{place}{name}")
-            if name not in given:
-                unknown.append(f"{place}{name}")
+                undescribed.append(f"{path}{name}")
+            if name not in values_part:
+                unknown.append(f"{path}{name}")
             elif "properties" in inner and name not in WHOLE:
-                walk(inner, given[name], f"{place}{name}.")
-        assert part.get("additionalProperties") is False, place
-        assert set(given) <= set(part["properties"]), place
+                walk(inner, values_part[name], f"{path}{name}.")
+        assert part.get("additionalProperties") is False, path
+        assert set(values_part) <= set(part["properties"]), path
 
     walk(schema, values, "")
     assert (undescribed, unknown) == ([], [])
@@ -275,10 +275,10 @@ def test_values_override_the_charts_entries():
 
 def test_the_service_accepts_the_settings():
     for values in ((), (EVERYTHING,), (REPLICAS,)):
-        found = {rendering.name(one): one for one in rendering.helm(*values)}
-        config = found["ConfigMap crewyard-system/crewyard-config"]["data"]
-        whole = {**config, "CREWYARD_TOKEN_KEY": "k" * 32}
-        taken = controller_settings(whole)
-        assert taken.namespace == "crews"
-        assert bool(taken.egress.proxies) == bool(taken.placements.plans) == (values == (EVERYTHING,))
-        api_settings({**whole, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"})
+        objects = {rendering.name(one): one for one in rendering.helm(*values)}
+        config = objects["ConfigMap crewyard-system/crewyard-config"]["data"]
+        environment = {**config, "CREWYARD_TOKEN_KEY": "k" * 32}
+        settings = controller_settings(environment)
+        assert settings.namespace == "crews"
+        assert bool(settings.egress.proxies) == bool(settings.placements.plans) == (values == (EVERYTHING,))
+        api_settings({**environment, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"})

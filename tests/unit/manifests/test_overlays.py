@@ -24,15 +24,15 @@ def built(name: str) -> list[dict[str, Any]]:
 
 
 def one(objects: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
-    [found] = [o for o in objects if o["kind"] == kind and o["metadata"]["name"].startswith(name)]
-    return found
+    [match] = [o for o in objects if o["kind"] == kind and o["metadata"]["name"].startswith(name)]
+    return match
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_object_is_valid(name: str) -> None:
-    for found in built(name):
-        if not found["apiVersion"].startswith(("crewyard.dev", "apiextensions.k8s.io")):
-            kubernetes_validate.validate(found, "1.36", strict=True)
+    for item in built(name):
+        if not item["apiVersion"].startswith(("crewyard.dev", "apiextensions.k8s.io")):
+            kubernetes_validate.validate(item, "1.36", strict=True)
 
 
 def test_replicas_share_storage_and_tolerate_a_loss() -> None:
@@ -51,6 +51,8 @@ def test_replicas_share_storage_and_tolerate_a_loss() -> None:
     secret = {entry["name"] for entry in container["env"] if "secretKeyRef" in entry["valueFrom"]}
     assert secret >= {"CREWYARD_TOKEN_KEY", "CREWYARD_DATABASE_URL", "CREWYARD_RATE_LIMIT_URL"}
     assert one(objects, "PodDisruptionBudget", "crewyard-api")["spec"]["minAvailable"] < spec["replicas"]
-    [kept] = [o["data"] for o in objects if o["kind"] == "ConfigMap" and "CREWYARD_BLOBS_URL" in o["data"]]
-    config = parse({**kept, "CREWYARD_TOKEN_KEY": "k" * 32})
+    [settings] = [
+        o["data"] for o in objects if o["kind"] == "ConfigMap" and "CREWYARD_BLOBS_URL" in o["data"]
+    ]
+    config = parse({**settings, "CREWYARD_TOKEN_KEY": "k" * 32})
     assert (config.blobs_url, config.signer) == ("s3://crewyard", None)

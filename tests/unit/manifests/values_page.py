@@ -18,15 +18,15 @@ WHOLE = ("limits", "pods", "resources")
 """Values with one row each, despite nested values."""
 
 
-def rows(schema: dict[str, Any], given: dict[str, Any], place: str = "") -> Iterator[tuple[str, str, str]]:
+def rows(schema: dict[str, Any], values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield name, default and description of each value."""
     for name, part in schema["properties"].items():
         if name == "global":
             continue
         if "properties" in part and name not in WHOLE:
-            yield from rows(part, given[name], f"{place}{name}.")
+            yield from rows(part, values[name], f"{prefix}{name}.")
         else:
-            yield f"{place}{name}", json.dumps(given[name]), part["description"]
+            yield f"{prefix}{name}", json.dumps(values[name]), part["description"]
 
 
 def table() -> str:
@@ -35,16 +35,16 @@ def table() -> str:
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     lines = ["| value | default | meaning |", "| --- | --- | --- |"]
     for name, default, meaning in rows(schema, values):
-        shown = f"`{default}`" if len(default) < 100 else "see values.yaml"
-        lines.append(f"| `{name}` | {shown} | {meaning} |")
+        default_cell = f"`{default}`" if len(default) < 100 else "see values.yaml"
+        lines.append(f"| `{name}` | {default_cell} | {meaning} |")
     return "\n".join(lines) + "\n"
 
 
 def in_page(page: str) -> tuple[str, str, str]:
     """Return the page before the table, the table, and the rest."""
-    before, _, rest = page.partition(BEGIN)
-    found, _, after = rest.partition(END)
-    return before, found, after
+    before, _, remainder = page.partition(BEGIN)
+    table_text, _, after = remainder.partition(END)
+    return before, table_text, after
 
 
 if __name__ == "__main__":

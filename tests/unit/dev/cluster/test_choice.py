@@ -27,7 +27,7 @@ def never() -> bool:
 
 
 @pytest.mark.parametrize(
-    ("asked", "noted", "kept", "starting", "docker", "cluster"),
+    ("requested", "recorded", "has_data", "starting", "docker", "cluster"),
     [
         (None, None, False, True, able, "kind"),
         (None, None, False, True, unable, "embedded"),
@@ -44,8 +44,8 @@ def never() -> bool:
         ("kind", "kind", False, True, never, "kind"),
     ],
 )
-def test_the_choice(asked, noted, kept, starting, docker, cluster):
-    assert choice.decide(asked, noted, kept, starting, docker) == cluster
+def test_the_choice(requested, recorded, has_data, starting, docker, cluster):
+    assert choice.decide(requested, recorded, has_data, starting, docker) == cluster
 
 
 @pytest.mark.parametrize("noted", choice.NAMES)

@@ -212,5 +212,5 @@ def test_on_a_shared_cluster_only_labelled_config_maps_are_deleted() -> None:
 @pytest.mark.parametrize("rival", [False, True])
 def test_a_key_that_lost_a_race_is_reported_as_not_valid(rival: bool, tmp_path: Path, capsys: Any) -> None:
     credentials.ensure(Settings(tmp_path), FakeKubeApi({}, rival), Progress())
-    said = capsys.readouterr()
-    assert ("is not valid" in said.out + said.err) is rival
+    output = capsys.readouterr()
+    assert ("is not valid" in output.out + output.err) is rival

@@ -24,8 +24,8 @@ def test_only_effective_limits_count(answer, expected):
 
 def test_nodes_without_one_are_named():
     assert pod_pids.problem({"a": 1024, "b": 100}) is None
-    said = pod_pids.problem({"b": None, "a": 1024, "c": None})
-    assert said is not None and "b, c has no podPidsLimit" in said
+    problem = pod_pids.problem({"b": None, "a": 1024, "c": None})
+    assert problem is not None and "b, c has no podPidsLimit" in problem
 
 
 def test_the_dev_cluster_has_a_limit(tmp_path):

@@ -35,12 +35,12 @@ def test_an_invalid_address_is_an_error() -> None:
 
 
 def test_events_add_change_and_remove() -> None:
-    known: dict[str, dict[str, Any]] = {}
-    assert apply_event(known, {"type": "ADDED", "object": service("a", "10.214.0.8")})
-    assert apply_event(known, {"type": "MODIFIED", "object": service("a", "10.214.0.9")})
-    assert service_hosts(known.values()) == "10.214.0.9 a.crews.svc.cluster.local\n"
-    assert apply_event(known, {"type": "DELETED", "object": service("a", "10.214.0.9")})
-    assert known == {}
+    services: dict[str, dict[str, Any]] = {}
+    assert apply_event(services, {"type": "ADDED", "object": service("a", "10.214.0.8")})
+    assert apply_event(services, {"type": "MODIFIED", "object": service("a", "10.214.0.9")})
+    assert service_hosts(services.values()) == "10.214.0.9 a.crews.svc.cluster.local\n"
+    assert apply_event(services, {"type": "DELETED", "object": service("a", "10.214.0.9")})
+    assert services == {}
 
 
 def test_a_bookmark_changes_nothing() -> None:

@@ -24,6 +24,6 @@ def test_existing_exceptions_stay_and_the_cluster_is_added_once(name: str) -> No
 
 
 def test_the_base_image_gets_no_proxy_with_the_proxy() -> None:
-    given = {"HTTPS_PROXY": "http://proxy.example.org:3128"}
-    image = base_image.config({**given, **proxy_bypass.variables(given)})
+    inherited = {"HTTPS_PROXY": "http://proxy.example.org:3128"}
+    image = base_image.config({**inherited, **proxy_bypass.variables(inherited)})
     assert any(str(entry).startswith("NO_PROXY=127.0.0.1,") for entry in image["Env"])  # type: ignore[attr-defined]

@@ -25,9 +25,14 @@ def plugin(tmp_path: Path) -> Path:
     settings = Settings(tmp_path)
     install.install_plugins(settings)
     install.install_plugins(settings)
-    place = install.directory(settings)
-    assert {path.name for path in place.iterdir()} == {"bridge", "host-local", "loopback", install.NAME}
-    return place / install.NAME
+    plugin_directory = install.directory(settings)
+    assert {path.name for path in plugin_directory.iterdir()} == {
+        "bridge",
+        "host-local",
+        "loopback",
+        install.NAME,
+    }
+    return plugin_directory / install.NAME
 
 
 def called(plugin: Path, command: str, path: Path) -> tuple[int, Any]:
@@ -36,14 +41,19 @@ def called(plugin: Path, command: str, path: Path) -> tuple[int, Any]:
         "CNI_CONTAINERID": "sandbox-1",
         "CNI_ARGS": "IgnoreUnknown=1;K8S_POD_NAMESPACE=crews;K8S_POD_NAME=run-a;K8S_POD_UID=uid-a",
     }
-    given = {"cniVersion": "0.4.0", "name": "crewyard", "socket": str(path), "prevResult": BEFORE}
+    configuration = {"cniVersion": "0.4.0", "name": "crewyard", "socket": str(path), "prevResult": BEFORE}
     done = subprocess.run(
-        [str(plugin)], input=json.dumps(given), env=environment, capture_output=True, text=True, timeout=60
+        [str(plugin)],
+        input=json.dumps(configuration),
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     return done.returncode, json.loads(done.stdout) if done.stdout else None
 
 
-def answering(path: Path, answer: bytes, heard: list[Any]) -> threading.Thread:
+def answering(path: Path, response: bytes, requests: list[Any]) -> threading.Thread:
     server = socket.socket(socket.AF_UNIX)
     server.bind(str(path))
     server.listen()
@@ -51,8 +61,8 @@ def answering(path: Path, answer: bytes, heard: list[Any]) -> threading.Thread:
     def serve() -> None:
         connection, _ = server.accept()
         with connection, server:
-            heard.append(json.loads(connection.makefile().readline()))
-            connection.sendall(answer)
+            requests.append(json.loads(connection.makefile().readline()))
+            connection.sendall(response)
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
@@ -60,10 +70,10 @@ def answering(path: Path, answer: bytes, heard: list[Any]) -> threading.Thread:
 
 
 def test_a_pod_starts_when_its_rules_are_applied(plugin, tmp_path):
-    heard: list[Any] = []
-    answering(tmp_path / "sock", b'{"problem": null}\n', heard)
+    requests: list[Any] = []
+    answering(tmp_path / "sock", b'{"problem": null}\n', requests)
     assert called(plugin, "ADD", tmp_path / "sock") == (0, BEFORE)
-    assert heard == [
+    assert requests == [
         {
             **{"command": "ADD", "namespace": "crews", "name": "run-a", "uid": "uid-a"},
             **{"container": "sandbox-1", "addresses": ["10.213.0.7"]},
@@ -74,18 +84,18 @@ def test_a_pod_starts_when_its_rules_are_applied(plugin, tmp_path):
 @pytest.mark.parametrize("answer", [b'{"problem": "no rules"}\n', b'{"prob', b"", b"no JSON\n"])
 def test_without_confirmation_the_runtime_retries(plugin, tmp_path, answer):
     answering(tmp_path / "sock", answer, [])
-    code, said = called(plugin, "ADD", tmp_path / "sock")
-    assert (code, said["code"]) == (1, 11)
-    assert said["msg"].startswith("crewyard network policy enforcer: ")
+    code, result = called(plugin, "ADD", tmp_path / "sock")
+    assert (code, result["code"]) == (1, 11)
+    assert result["msg"].startswith("crewyard network policy enforcer: ")
 
 
 def test_without_the_enforcer_no_pod_starts_and_all_can_end(plugin, tmp_path):
-    code, said = called(plugin, "ADD", tmp_path / "none")
-    assert (code, said["code"]) == (1, 11)
+    code, result = called(plugin, "ADD", tmp_path / "none")
+    assert (code, result["code"]) == (1, 11)
     assert called(plugin, "DEL", tmp_path / "none") == (0, None)
 
 
 def test_supported_versions(plugin, tmp_path):
-    code, said = called(plugin, "VERSION", tmp_path / "none")
-    assert code == 0 and "0.4.0" in said["supportedVersions"]
+    code, result = called(plugin, "VERSION", tmp_path / "none")
+    assert code == 0 and "0.4.0" in result["supportedVersions"]
     assert plugin.read_text().splitlines()[0] == f"#!{sys.executable} -IS"

@@ -43,7 +43,7 @@ def item(name: str = "one", **spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ({"egress": [{"ports": [{"port": "http"}]}]}, "spec.egress[0].ports"),
         ({"ingress": [{"ports": [{"port": 1, "protocol": "SCTP"}]}]}, "SCTP"),
@@ -55,8 +55,8 @@ def item(name: str = "one", **spec: Any) -> dict[str, Any]:
         ({"podSelector": {"matchExpressions": [{"key": "a", "operator": "Lt", "values": ["1"]}]}}, "Lt"),
     ],
 )
-def test_an_unsupported_policy_is_reported_and_blocks(spec, said):
-    with pytest.raises(UnsupportedPolicy, match=re.escape(said)):
+def test_an_unsupported_policy_is_reported_and_blocks(spec, message):
+    with pytest.raises(UnsupportedPolicy, match=re.escape(message)):
         parse(item(**spec))
     instead = deny_all(item(**spec))
     assert instead.ingress == () and instead.egress in ((), None)
@@ -84,10 +84,10 @@ def chain_of(text: str, direction: str, address: str) -> list[str] | None:
     """Return the chain of a pod in a direction; None if there is none."""
     body = re.search(rf"map {direction} {{\n.*?\n  }}", text, re.DOTALL)
     assert body
-    found = re.search(rf"{re.escape(address)} : jump (\w+)", body[0])
-    if not found:
+    match = re.search(rf"{re.escape(address)} : jump (\w+)", body[0])
+    if not match:
         return None
-    lines = re.search(rf"  chain {found[1]} {{\n(.*?)\n  }}", text, re.DOTALL)
+    lines = re.search(rf"  chain {match[1]} {{\n(.*?)\n  }}", text, re.DOTALL)
     assert lines
     return [line.strip() for line in lines[1].splitlines()]
 
@@ -175,12 +175,12 @@ def test_addresses_survive_a_restart_and_are_released_with_their_sandbox(tmp_pat
 
 
 def test_a_host_network_or_ended_pod_has_no_address():
-    whole = {
+    pod_object = {
         "metadata": {"namespace": "crews", "name": "a", "labels": {"a": "1"}},
         "spec": {},
         "status": {"phase": "Running", "podIP": "10.213.0.2"},
     }
-    assert watched_pod(whole).address == "10.213.0.2"
-    assert watched_pod({**whole, "spec": {"hostNetwork": True}}).address == ""
-    assert watched_pod({**whole, "status": {"phase": "Failed", "podIP": "10.213.0.2"}}).address == ""
-    assert watched_pod(json.loads(json.dumps(whole))).labels == {"a": "1"}
+    assert watched_pod(pod_object).address == "10.213.0.2"
+    assert watched_pod({**pod_object, "spec": {"hostNetwork": True}}).address == ""
+    assert watched_pod({**pod_object, "status": {"phase": "Failed", "podIP": "10.213.0.2"}}).address == ""
+    assert watched_pod(json.loads(json.dumps(pod_object))).labels == {"a": "1"}

@@ -20,16 +20,16 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def identity(child: subprocess.Popen[bytes]) -> process.ProcessIdentity:
-    found = process.identity_of(child.pid)
-    assert found is not None
-    return found
+    process_identity = process.identity_of(child.pid)
+    assert process_identity is not None
+    return process_identity
 
 
 def test_a_record_is_read_back_while_the_process_lives(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    found = identity(sleeper)
-    record = process.ProcessRecord(found.pid, found.started, "print")
+    process_identity = identity(sleeper)
+    record = process.ProcessRecord(process_identity.pid, process_identity.started, "print")
     process.write(tmp_path / "x.pid", record)
     assert process.read(tmp_path / "x.pid") == record
 
@@ -37,8 +37,10 @@ def test_a_record_is_read_back_while_the_process_lives(
 def test_a_record_of_an_earlier_process_with_the_same_id_is_stale(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    found = identity(sleeper)
-    process.write(tmp_path / "x.pid", process.ProcessRecord(found.pid, found.started - 1, "print"))
+    process_identity = identity(sleeper)
+    process.write(
+        tmp_path / "x.pid", process.ProcessRecord(process_identity.pid, process_identity.started - 1, "print")
+    )
     assert process.read(tmp_path / "x.pid") is None
 
 
@@ -73,6 +75,8 @@ def test_stop_kills_a_process_that_ignores_sigterm() -> None:
 
 
 def test_stop_leaves_another_process_of_that_id_alone(sleeper: subprocess.Popen[bytes]) -> None:
-    found = identity(sleeper)
-    assert process.stop(process.ProcessIdentity(found.pid, found.started - 1), grace=0.1)
+    process_identity = identity(sleeper)
+    assert process.stop(
+        process.ProcessIdentity(process_identity.pid, process_identity.started - 1), grace=0.1
+    )
     assert sleeper.poll() is None

@@ -23,7 +23,7 @@ PUSH = RegistryScope("repository", "crews/tides", ("pull", "push"))
 
 
 @pytest.mark.parametrize(
-    ("texts", "found"),
+    ("texts", "scopes"),
     [
         (["repository:crews/tides:pull,push"], [PUSH]),
         (["repository:a:pull repository:b:push,push"], [("a", ("pull",)), ("b", ("push",))]),
@@ -32,10 +32,12 @@ PUSH = RegistryScope("repository", "crews/tides", ("pull", "push"))
     ],
 )
 def test_scopes_are_read_as_clients_write_them(
-    texts: list[str], found: list[RegistryScope | tuple[object, ...]]
+    texts: list[str], scopes: list[RegistryScope | tuple[object, ...]]
 ) -> None:
-    wanted = [one if isinstance(one, RegistryScope) else RegistryScope("repository", *one) for one in found]  # type: ignore[arg-type]
-    assert list(parse_scopes(texts)) == wanted
+    expected = [
+        one if isinstance(one, RegistryScope) else RegistryScope("repository", *one) for one in scopes
+    ]  # type: ignore[arg-type]
+    assert list(parse_scopes(texts)) == expected
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_anonymous_clients_may_only_pull(scope: str, name: str) -> None:
 
 def test_a_password_is_valid_for_one_name() -> None:
     assert password_matches(KEY, "crews/tides", password(KEY, "crews/tides"))
-    for user, shown in (
+    for user, candidate in (
         ("crews/moon", password(KEY, "crews/tides")),
         ("crews", password(KEY, "crews/tides")),
         ("crews/tides", ""),
@@ -79,7 +81,7 @@ def test_a_password_is_valid_for_one_name() -> None:
         ("crews/../crewyard", password(KEY, "crews/../crewyard")),
         ("crews/tides\n", password(KEY, "crews/tides\n")),
     ):
-        assert not password_matches(KEY, user, shown), user
+        assert not password_matches(KEY, user, candidate), user
 
 
 def test_the_key_is_generated_once_and_private(tmp_path: Path) -> None:
