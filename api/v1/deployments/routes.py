@@ -56,7 +56,7 @@ async def create(call: EndpointCall) -> web.StreamResponse:
     body, services = call.body, call.services
     project = await lookup.named_project(call, body["project"], "project")
     if ("source" in body) == ("build_context_url" in body):
-        raise errors.invalid("give exactly one of build_context_url and source", "build_context_url")
+        raise errors.invalid("set exactly one of build_context_url and source", "build_context_url")
     idempotency_key = idempotency.parse_header(
         call.request.headers.get(idempotency.HEADER), call.caller.key_id, call.request.path, body
     )

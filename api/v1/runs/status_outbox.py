@@ -116,9 +116,9 @@ async def deliver_all(store: Store, kube: KubeClient) -> None:
                 backoff.retain({claim.run for claim in unwritten})
             now = datetime.now(UTC)
             deliverable = [
-                one
-                for one in unwritten
-                if not is_coalescing(one, now) and one.run not in store.claims.being_written
+                claim
+                for claim in unwritten
+                if not is_coalescing(claim, now) and claim.run not in store.claims.being_written
             ]
             ready = [claim for claim in deliverable if backoff.is_due(claim.run, loop.time())][:BATCH_SIZE]
             await asyncio.gather(
