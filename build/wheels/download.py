@@ -168,7 +168,7 @@ def _failure(output: str, address: str) -> Exception:
     if error.reason == DEPENDENCY_RESOLUTION and "(from versions: none)" in output and is_denied(address):
         return PlanError(
             DEPENDENCY_RESOLUTION,
-            "the private package index refuses the credentials",
+            "the private package index rejects the credentials",
             "Check username and password in the Secret named by the project's build.secretRef.",
         )
     if error.reason == DEPENDENCY_RESOLUTION:

@@ -1,4 +1,4 @@
-"""A real registry, a real git server and a small dependency image for the tests beside this file."""
+"""Fixtures: a real registry, a real git server and a small dependency image."""
 
 import base64
 import gzip
@@ -23,34 +23,36 @@ from dev.registry import access, signing, token_server
 from tests.testbed.git_server import GitServer, Repository
 from tests.testbed.ports import free_port
 
-# Of the password open-sesame.
+# Hash of the password open-sesame.
 _PASSWORD_HASH = "$2b$04$i1//bY6Ba8c4yUED.I5Z7.qsH1LLsQ2E6XI220arb8HqrxW.EN5de"
 
 
 @dataclass(frozen=True)
-class Registry:
-    """A running registry: its `host:port` and where its access log goes."""
+class RunningRegistry:
+    """A running registry: its `host:port` and its access log."""
 
     address: str
     log: Path
 
     def pushes(self) -> list[str]:
-        """The request lines so far that wrote something."""
+        """Return the request lines of writes so far."""
         text = self.log.read_text(errors="replace")
         return [line for line in text.splitlines() if '"PUT ' in line or '"POST ' in line]
 
 
-def _start(place: Path, more: str = "", delete: bool = True) -> tuple[subprocess.Popen[bytes], Registry]:
+def _start(
+    directory: Path, extra_config: str = "", delete: bool = True
+) -> tuple[subprocess.Popen[bytes], RunningRegistry]:
     port = free_port()
     address = f"127.0.0.1:{port}"
-    configuration = place / "registry.yml"
+    configuration = directory / "registry.yml"
     deleting = f"{{enabled: {str(delete).lower()}}}"
     configuration.write_text(
         "version: 0.1\nlog: {level: info}\n"
-        f"storage: {{filesystem: {{rootdirectory: {place}/data}}, delete: {deleting}}}\n"
-        f"http: {{addr: {address}}}\n{more}"
+        f"storage: {{filesystem: {{rootdirectory: {directory}/data}}, delete: {deleting}}}\n"
+        f"http: {{addr: {address}}}\n{extra_config}"
     )
-    log = place / "registry.log"
+    log = directory / "registry.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             ["docker-registry", "serve", str(configuration)], stdout=output, stderr=subprocess.STDOUT
@@ -67,14 +69,14 @@ def _start(place: Path, more: str = "", delete: bool = True) -> tuple[subprocess
     else:
         process.kill()
         pytest.fail(f"the registry did not start: {log.read_text()}")
-    return process, Registry(address, log)
+    return process, RunningRegistry(address, log)
 
 
 @contextmanager
-def _served(place: Path, more: str = "", delete: bool = True) -> Iterator[Registry]:
-    """A registry whose files are in the new directory `place`."""
-    place.mkdir()
-    process, running = _start(place, more, delete)
+def _run_registry(directory: Path, extra_config: str = "", delete: bool = True) -> Iterator[RunningRegistry]:
+    """Run a registry with its files in the new directory."""
+    directory.mkdir()
+    process, running = _start(directory, extra_config, delete)
     try:
         yield running
     finally:
@@ -91,62 +93,62 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.fixture
-def registry(tmp_path: Path) -> Iterator[Registry]:
+def registry(tmp_path: Path) -> Iterator[RunningRegistry]:
     if shutil.which("docker-registry") is None:
         pytest.skip("docker-registry is not installed (Debian package docker-registry)")
-    with _served(tmp_path / "registry") as running:
+    with _run_registry(tmp_path / "registry") as running:
         yield running
 
 
 @pytest.fixture
-def second_registry(tmp_path: Path) -> Iterator[Registry]:
-    """Another one like `registry`, which knows nothing of it."""
-    with _served(tmp_path / "second") as running:
+def second_registry(tmp_path: Path) -> Iterator[RunningRegistry]:
+    """A second, independent registry."""
+    with _run_registry(tmp_path / "second") as running:
         yield running
 
 
 @pytest.fixture
-def registry_without_delete(tmp_path: Path) -> Iterator[Registry]:
-    """One as registries often are set up: what was pushed stays."""
-    with _served(tmp_path / "keeping", delete=False) as running:
+def registry_without_delete(tmp_path: Path) -> Iterator[RunningRegistry]:
+    """A registry with deletion disabled, which is common."""
+    with _run_registry(tmp_path / "undeletable", delete=False) as running:
         yield running
 
 
 @pytest.fixture
-def guarded_registry(tmp_path: Path) -> Iterator[Registry]:
-    """Like `registry`, but it wants the name crew and the password open-sesame."""
+def guarded_registry(tmp_path: Path) -> Iterator[RunningRegistry]:
+    """A registry with basic authentication: user crew, password open-sesame."""
     if shutil.which("docker-registry") is None:
         pytest.skip("docker-registry is not installed (Debian package docker-registry)")
     passwords = tmp_path / "htpasswd"
     passwords.write_text(f"crew:{_PASSWORD_HASH}\n")
-    more = f"auth: {{htpasswd: {{realm: test, path: {passwords}}}}}\n"
-    with _served(tmp_path / "guarded", more) as running:
+    auth = f"auth: {{htpasswd: {{realm: test, path: {passwords}}}}}\n"
+    with _run_registry(tmp_path / "guarded", auth) as running:
         yield running
 
 
 @dataclass(frozen=True)
-class Scoped:
-    """A registry like the ground's: everybody pulls, a credential pushes below the name that it is for."""
+class ScopedRegistry:
+    """A registry like the dev cluster's: anonymous pull; a credential may push below its own name."""
 
-    registry: Registry
+    registry: RunningRegistry
     key: str
 
     def auth(self, user: str) -> str:
-        """The `.dockerconfigjson` of that user."""
+        """Return the `.dockerconfigjson` of a user."""
         pair = f"{user}:{access.password(self.key, user)}"
-        coded = base64.b64encode(pair.encode()).decode()
-        return json.dumps({"auths": {self.registry.address: {"auth": coded}}})
+        encoded = base64.b64encode(pair.encode()).decode()
+        return json.dumps({"auths": {self.registry.address: {"auth": encoded}}})
 
 
 @pytest.fixture
-def scoped_registry(tmp_path: Path) -> Iterator[Scoped]:
-    """One with a token service."""
+def scoped_registry(tmp_path: Path) -> Iterator[ScopedRegistry]:
+    """A registry with a token service."""
     if shutil.which("docker-registry") is None:
         pytest.skip("docker-registry is not installed (Debian package docker-registry)")
     certificate, key_file, key = tmp_path / "tokens.crt", tmp_path / "tokens.key", "k" * 64
     signing.make(certificate, key_file)
-    issuer = token_server.Issuer(key, signing.read(certificate, key_file))
-    server = token_server.Server(("127.0.0.1", 0), issuer)
+    issuer = token_server.TokenIssuer(key, signing.read(certificate, key_file))
+    server = token_server.TokenHttpServer(("127.0.0.1", 0), issuer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     auth = {
         "token": {
@@ -157,8 +159,8 @@ def scoped_registry(tmp_path: Path) -> Iterator[Scoped]:
         }
     }
     try:
-        with _served(tmp_path / "scoped", f"auth: {json.dumps(auth)}\n") as running:
-            yield Scoped(running, key)
+        with _run_registry(tmp_path / "scoped", f"auth: {json.dumps(auth)}\n") as running:
+            yield ScopedRegistry(running, key)
     finally:
         server.shutdown()
         server.server_close()
@@ -176,7 +178,7 @@ def demo(git: GitServer) -> Repository:
 
 
 def kaniko_tarball(path: Path, content: dict[str, bytes]) -> None:
-    """An image file as Kaniko's --tar-path writes it: one compressed layer with `content`."""
+    """Write an image file in the format of Kaniko's --tar-path: one compressed layer with `content`."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as archive:
         for name, data in content.items():
@@ -214,24 +216,26 @@ def kaniko_tarball(path: Path, content: dict[str, bytes]) -> None:
 
 
 @dataclass(frozen=True)
-class Pulled:
-    """An image as a container runtime sees it: its configuration and its layers' tars, from the bottom."""
+class PulledImage:
+    """A pulled image: its configuration and the tars of its layers, lowest first."""
 
     config: dict[str, Any]
     layers: list[tarfile.TarFile]
 
 
-def pull(reference: str) -> Pulled:
-    """The image `host:port/repository@sha256:…`, without the code under test; verifies every digest."""
+def pull(reference: str) -> PulledImage:
+    """Pull `host:port/repository@sha256:…` without the code under test; verify every digest."""
     name, _, digest = reference.partition("@")
     host, _, repository = name.partition("/")
 
-    def fetch(place: str, wanted: str) -> bytes:
+    def fetch(collection: str, digest: str) -> bytes:
         accept = {"Accept": "application/vnd.docker.distribution.manifest.v2+json"}
-        request = urllib.request.Request(f"http://{host}/v2/{repository}/{place}/{wanted}", headers=accept)
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            data: bytes = answer.read()
-        assert f"sha256:{hashlib.sha256(data).hexdigest()}" == wanted
+        request = urllib.request.Request(
+            f"http://{host}/v2/{repository}/{collection}/{digest}", headers=accept
+        )
+        with urllib.request.urlopen(request, timeout=30) as response:
+            data: bytes = response.read()
+        assert f"sha256:{hashlib.sha256(data).hexdigest()}" == digest
         return data
 
     manifest = json.loads(fetch("manifests", digest))
@@ -240,4 +244,4 @@ def pull(reference: str) -> Pulled:
     assert [len(data) for data in packed] == [layer["size"] for layer in manifest["layers"]]
     plain = [gzip.decompress(data) for data in packed]
     assert [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in plain] == config["rootfs"]["diff_ids"]
-    return Pulled(config, [tarfile.open(fileobj=io.BytesIO(data)) for data in plain])
+    return PulledImage(config, [tarfile.open(fileobj=io.BytesIO(data)) for data in plain])

@@ -1,4 +1,4 @@
-"""A small package index with a password, over wheels made on the spot, for the tests beside this file."""
+"""A small package index with basic authentication and generated wheels."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ USERNAME, PASSWORD = "robot@team", "p/a:s s%w0rd"
 
 
 def wheel(name: str, version: str, requires: tuple[str, ...] = ()) -> bytes:
-    """The bytes of a pure wheel with one module."""
+    """Return the bytes of a pure wheel with one module."""
     info = f"{name}-{version}.dist-info"
     metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
     metadata += "".join(f"Requires-Dist: {line}\n" for line in requires)
@@ -27,13 +27,13 @@ def wheel(name: str, version: str, requires: tuple[str, ...] = ()) -> bytes:
     return packed.getvalue()
 
 
-class Index(ThreadingHTTPServer):
-    """Serves `files` (name → bytes) below /private/<token>/simple/ to whoever knows the password."""
+class PackageIndex(ThreadingHTTPServer):
+    """Index that serves `files` (name → bytes) below /private/<token>/simple/ to authenticated clients."""
 
     token = "t0ken-in-the-path"
 
     def __init__(self, files: dict[str, bytes]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", 0), _IndexHandler)
         self.files = files
         self.commands: set[str] = set()
 
@@ -42,16 +42,16 @@ class Index(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/private/{self.token}/simple/"
 
     def secrets(self) -> list[bytes]:
-        """All forms in which the credential could show."""
+        """Return all encodings of the credential."""
         pair = base64.b64encode(f"{USERNAME}:{PASSWORD}".encode()).decode()
         return [word.encode() for word in (PASSWORD, "p%2Fa%3As%20s%25w0rd", "s%25w0rd", pair, self.token)]
 
 
-class _Handler(BaseHTTPRequestHandler):
-    server: Index
+class _IndexHandler(BaseHTTPRequestHandler):
+    server: PackageIndex
 
     def do_GET(self) -> None:
-        for path in Path("/proc").glob("[0-9]*/cmdline"):  # as any other process here could
+        for path in Path("/proc").glob("[0-9]*/cmdline"):  # as any other process could
             try:
                 self.server.commands.add(path.read_bytes().decode("utf-8", "replace"))
             except OSError:
@@ -65,7 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         last = self.path.partition("?")[0].rstrip("/").rpartition("/")[2]
         if last in self.server.files:
-            return self._answer(self.server.files[last], "application/octet-stream")
+            return self._respond(self.server.files[last], "application/octet-stream")
         links = [
             f'<a href="{name}?key={self.server.token}#sha256={hashlib.sha256(data).hexdigest()}">{name}</a>'
             for name, data in self.server.files.items()
@@ -73,9 +73,9 @@ class _Handler(BaseHTTPRequestHandler):
         ]
         if not links:
             return self.send_error(404)
-        return self._answer("\n".join(links).encode(), "text/html")
+        return self._respond("\n".join(links).encode(), "text/html")
 
-    def _answer(self, data: bytes, kind: str) -> None:
+    def _respond(self, data: bytes, kind: str) -> None:
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
@@ -87,9 +87,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(files: dict[str, bytes]) -> Iterator[Index]:
-    """The index while the context is open."""
-    with Index(files) as index:
+def serve_index(files: dict[str, bytes]) -> Iterator[PackageIndex]:
+    """Serve an index while the context is open."""
+    with PackageIndex(files) as index:
         thread = threading.Thread(target=index.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:

@@ -1,4 +1,4 @@
-"""Sources fetched from a real git server and from a stand-in of the facade's uploads."""
+"""Fetches from a real git server and from a fake of the API's uploads."""
 
 import gzip
 import hashlib
@@ -13,37 +13,39 @@ from pathlib import Path
 
 import pytest
 
-from build.api_client import Facade
-from build.errors import Infrastructure, Refused
-from build.logs import Log
-from build.settings import ArchiveSource, GitSource, Limits, Network
+from build.api_client import InternalApiClient
+from build.errors import BuildRefused, InfrastructureError
+from build.logs import BuildLog
+from build.settings import ArchiveSource, FetchNetworks, GitSource, SourceLimits
 from build.source.fetch_archive import fetch_archive
 from build.source.fetch_git import fetch_git
 from build.source.tree import SourceTree
-from egress.git.credentials import Access
+from egress.git.credentials import GitCredentials
 from tests.testbed.git_server import GitServer
 from tests.testbed.git_server import Repository as GitRepository
 
-HERE = Network(("127.0.0.0/8",))
-NOBODY = Access()
+HERE = FetchNetworks(("127.0.0.0/8",))
+ANONYMOUS = GitCredentials()
 
 
 def fetch(
     source: GitSource,
-    credentials: Access = NOBODY,
-    network: Network = HERE,
-    limits: Limits | None = None,
+    credentials: GitCredentials = ANONYMOUS,
+    network: FetchNetworks = HERE,
+    limits: SourceLimits | None = None,
 ) -> SourceTree:
-    return fetch_git(source, credentials, network, limits or Limits(), Log(out=io.StringIO()))
+    return fetch_git(source, credentials, network, limits or SourceLimits(), BuildLog(out=io.StringIO()))
 
 
-def refusal(source: GitSource, credentials: Access = NOBODY, network: Network = HERE, **more: int) -> Refused:
-    with pytest.raises(Refused) as raised:
-        fetch(source, credentials, network, Limits(**more))
+def refusal(
+    source: GitSource, credentials: GitCredentials = ANONYMOUS, network: FetchNetworks = HERE, **limits: int
+) -> BuildRefused:
+    with pytest.raises(BuildRefused) as raised:
+        fetch(source, credentials, network, SourceLimits(**limits))
     return raised.value
 
 
-def test_exactly_the_commit_and_the_path(git: GitServer, demo: GitRepository) -> None:
+def test_commit_and_path(git: GitServer, demo: GitRepository) -> None:
     old = demo.commit(
         {"crew/main.py": "1", "crew/bin/run": "2", "other": "3"}, "old", executable=("crew/bin/run",)
     )
@@ -54,7 +56,7 @@ def test_exactly_the_commit_and_the_path(git: GitServer, demo: GitRepository) ->
     assert dict(fetch(GitSource(git.url("demo"), new))) == {"crew/main.py": b"new"}
 
 
-def test_a_server_that_gives_branches_only(git: GitServer, demo: GitRepository) -> None:
+def test_server_without_commit_ids(git: GitServer, demo: GitRepository) -> None:
     demo.configure("uploadpack.allowReachableSHA1InWant", "false")
     old = demo.commit({"main.py": "1"}, "old")
     new = demo.commit({"main.py": "2"}, "new")
@@ -64,9 +66,13 @@ def test_a_server_that_gives_branches_only(git: GitServer, demo: GitRepository) 
 
 @pytest.mark.parametrize(
     ("commit", "path", "part"),
-    [("0" * 40, "", "has no commit 0000"), ("main", "", "no commit id"), ("", "gone", "no directory 'gone'")],
+    [
+        ("0" * 40, "", "has no commit 0000"),
+        ("main", "", "not a commit id"),
+        ("", "gone", "no directory 'gone'"),
+    ],
 )
-def test_what_is_not_in_the_repository(
+def test_missing_commit_or_path(
     git: GitServer, demo: GitRepository, commit: str, path: str, part: str
 ) -> None:
     sha = demo.commit({"main.py": "1"}, "one")
@@ -76,28 +82,28 @@ def test_what_is_not_in_the_repository(
     assert error.hint
 
 
-def test_no_such_repository(git: GitServer) -> None:
+def test_missing_repository(git: GitServer) -> None:
     error = refusal(GitSource(git.url("gone"), "0" * 40))
     assert error.reason == "GitNotFound"
-    assert "is no git repository" in error.message
+    assert "is not a git repository" in error.message
 
 
 def test_credentials(git: GitServer, demo: GitRepository) -> None:
     source = GitSource(git.url("demo"), demo.commit({"main.py": "1"}, "one"))
     git.username, git.password = "crew", "right"
     assert refusal(source).reason == "GitAuthFailed"
-    error = refusal(source, Access("crew", "wrong"))
+    error = refusal(source, GitCredentials("crew", "wrong"))
     assert error.reason == "GitAuthFailed"
     assert "wrong" not in error.message
-    assert len(fetch(source, Access("crew", "right"))) == 1
+    assert len(fetch(source, GitCredentials("crew", "right"))) == 1
     git.bearer = "token"
-    assert len(fetch(source, Access(bearer="token"))) == 1
-    assert refusal(source, Access(bearer="other")).reason == "GitAuthFailed"
+    assert len(fetch(source, GitCredentials(bearer="token"))) == 1
+    assert refusal(source, GitCredentials(bearer="other")).reason == "GitAuthFailed"
 
 
-def test_a_forbidden_address_sees_no_connection(git: GitServer, demo: GitRepository) -> None:
+def test_no_connection_to_a_forbidden_address(git: GitServer, demo: GitRepository) -> None:
     source = GitSource(git.url("demo"), demo.commit({"main.py": "1"}, "one"))
-    error = refusal(source, network=Network())
+    error = refusal(source, network=FetchNetworks())
     assert error.reason == "GitNotFound"
     assert "127.0.0.1 is a loopback address" in error.message
     assert "CREWYARD_NET_ALLOW" in error.hint
@@ -121,13 +127,13 @@ def test_a_forbidden_address_sees_no_connection(git: GitServer, demo: GitReposit
         "http://example.org/a b",
     ],
 )
-def test_addresses_that_are_not_even_tried(url: str) -> None:
+def test_unsupported_urls(url: str) -> None:
     error = refusal(GitSource(url, "0" * 40))
     assert error.reason == "GitNotFound"
     assert "secret@" not in error.message and error.hint
 
 
-def test_a_link_inside_becomes_a_copy(git: GitServer, demo: GitRepository) -> None:
+def test_link_becomes_a_copy(git: GitServer, demo: GitRepository) -> None:
     sha = demo.commit({"a/main.py": "1"}, "one", links={"b/link.py": "../a/main.py", "again.py": "b/link.py"})
     assert dict(fetch(GitSource(git.url("demo"), sha))) == {
         "a/main.py": b"1",
@@ -137,14 +143,16 @@ def test_a_link_inside_becomes_a_copy(git: GitServer, demo: GitRepository) -> No
 
 
 @pytest.mark.parametrize("target", ["/etc/passwd", "../../x", "gone", "a", "loop"])
-def test_a_link_to_nowhere(git: GitServer, demo: GitRepository, target: str) -> None:
+def test_link_without_target(git: GitServer, demo: GitRepository, target: str) -> None:
     sha = demo.commit({"a/main.py": "1"}, "one", links={"loop": target})
     error = refusal(GitSource(git.url("demo"), sha))
     assert error.reason == "ContextInvalid"
     assert "loop is a symbolic link" in error.message
 
 
-def test_hooks_filters_and_attributes_do_nothing(git: GitServer, demo: GitRepository, tmp_path: Path) -> None:
+def test_hooks_filters_and_attributes_are_ignored(
+    git: GitServer, demo: GitRepository, tmp_path: Path
+) -> None:
     mark = tmp_path / "ran"
     files = {
         ".gitattributes": "* filter=run diff=run text eol=crlf export-ignore\n*.big filter=lfs\n",
@@ -154,12 +162,12 @@ def test_hooks_filters_and_attributes_do_nothing(git: GitServer, demo: GitReposi
         "a.txt": "one\ntwo\n",
         "data.big": "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n",
     }
-    found = fetch(GitSource(git.url("demo"), demo.commit(files, "one", executable=("hooks/post-checkout",))))
-    assert {path: data.decode() for path, data in found.items()} == files
+    tree = fetch(GitSource(git.url("demo"), demo.commit(files, "one", executable=("hooks/post-checkout",))))
+    assert {path: data.decode() for path, data in tree.items()} == files
     assert not mark.exists()
 
 
-def test_limits_hold_for_git(git: GitServer, demo: GitRepository) -> None:
+def test_limits_of_git_sources(git: GitServer, demo: GitRepository) -> None:
     import random
 
     noise = random.Random(1).randbytes(300_000)
@@ -170,28 +178,28 @@ def test_limits_hold_for_git(git: GitServer, demo: GitRepository) -> None:
     assert refusal(source, context_bytes=100_000).reason == "ContextTooLarge"
 
 
-def test_a_server_that_is_away_is_no_answer() -> None:
+def test_unreachable_server_is_an_infrastructure_error() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        with pytest.raises(Infrastructure):
+        with pytest.raises(InfrastructureError):
             fetch(GitSource(f"http://127.0.0.1:{closed.getsockname()[1]}/x.git", "0" * 40))
 
 
-def certificate(place: Path) -> Path:
-    words = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
+def certificate(directory: Path) -> Path:
+    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
     subprocess.run(
-        [*words.split(), "-addext", "subjectAltName=DNS:localhost", "-keyout", "key", "-out", "cert"],
-        cwd=place,
+        [*command.split(), "-addext", "subjectAltName=DNS:localhost", "-keyout", "key", "-out", "cert"],
+        cwd=directory,
         check=True,
         capture_output=True,
         timeout=60,
     )
-    both = place / "both.pem"
-    both.write_text((place / "key").read_text() + (place / "cert").read_text())
+    both = directory / "both.pem"
+    both.write_text((directory / "key").read_text() + (directory / "cert").read_text())
     return both
 
 
-def test_an_authority_of_ones_own(tmp_path: Path) -> None:
+def test_private_ca(tmp_path: Path) -> None:
     pem = certificate(tmp_path)
     with GitServer(tmp_path / "git", certificate=pem) as server:
         sha = server.create("demo").commit({"main.py": "1"}, "one")
@@ -200,16 +208,16 @@ def test_an_authority_of_ones_own(tmp_path: Path) -> None:
         assert error.reason == "GitAuthFailed"
         assert "ca.crt" in error.hint
         ca = (tmp_path / "cert").read_text()
-        assert dict(fetch(source, Access(ca=ca))) == {"main.py": b"1"}
-        refused = refusal(source, Access(ca=ca), Network())
+        assert dict(fetch(source, GitCredentials(ca=ca))) == {"main.py": b"1"}
+        refused = refusal(source, GitCredentials(ca=ca), FetchNetworks())
         assert "localhost is at" in refused.message
 
 
-class _Uploads(http.server.BaseHTTPRequestHandler):
-    answers: list[tuple[int, bytes]]
+class _UploadsHandler(http.server.BaseHTTPRequestHandler):
+    responses: list[tuple[int, bytes]]
 
     def do_GET(self) -> None:
-        status, body = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        status, body = self.responses.pop(0) if len(self.responses) > 1 else self.responses[0]
         allowed = (
             self.headers["Authorization"] == "Bearer token" and self.path == "/internal/v1/uploads/upl_1"
         )
@@ -223,11 +231,11 @@ class _Uploads(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def uploads() -> Iterator[tuple[type[_Uploads], Facade]]:
-    handler = type("Uploads", (_Uploads,), {"answers": []})
+def uploads() -> Iterator[tuple[type[_UploadsHandler], InternalApiClient]]:
+    handler = type("Uploads", (_UploadsHandler,), {"responses": []})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield handler, Facade(f"http://127.0.0.1:{server.server_address[1]}", "token")
+    yield handler, InternalApiClient(f"http://127.0.0.1:{server.server_address[1]}", "token")
     server.shutdown()
     server.server_close()
 
@@ -240,39 +248,44 @@ def packed() -> bytes:
     return gzip.compress(plain.getvalue(), mtime=0)
 
 
-def test_an_upload_survives_a_restart_of_the_service(uploads: tuple[type[_Uploads], Facade]) -> None:
-    handler, facade = uploads
-    handler.answers = [(503, b""), (200, packed())]
+def test_upload_is_retried(
+    uploads: tuple[type[_UploadsHandler], InternalApiClient],
+) -> None:
+    handler, api = uploads
+    handler.responses = [(503, b""), (200, packed())]
     source = ArchiveSource("upl_1", hashlib.sha256(packed()).hexdigest())
-    assert list(fetch_archive(source, facade, Limits(), Log(out=io.StringIO()))) == ["main.py"]
+    assert list(fetch_archive(source, api, SourceLimits(), BuildLog(out=io.StringIO()))) == ["main.py"]
 
 
 @pytest.mark.parametrize(
-    ("answer", "limits", "reason"),
+    ("response", "limits", "reason"),
     [
-        ((404, b""), Limits(), "ContextInvalid"),
-        ((200, b"other bytes"), Limits(), "ContextInvalid"),
-        ((200, packed()), Limits(context_bytes=10), "ContextTooLarge"),
+        ((404, b""), SourceLimits(), "ContextInvalid"),
+        ((200, b"other bytes"), SourceLimits(), "ContextInvalid"),
+        ((200, packed()), SourceLimits(context_bytes=10), "ContextTooLarge"),
     ],
 )
-def test_an_upload_that_cannot_be_used(
-    uploads: tuple[type[_Uploads], Facade], answer: tuple[int, bytes], limits: Limits, reason: str
+def test_invalid_upload(
+    uploads: tuple[type[_UploadsHandler], InternalApiClient],
+    response: tuple[int, bytes],
+    limits: SourceLimits,
+    reason: str,
 ) -> None:
-    handler, facade = uploads
-    handler.answers = [answer]
+    handler, api = uploads
+    handler.responses = [response]
     source = ArchiveSource("upl_1", hashlib.sha256(packed()).hexdigest())
-    with pytest.raises(Refused) as raised:
-        fetch_archive(source, facade, limits, Log(out=io.StringIO()))
+    with pytest.raises(BuildRefused) as raised:
+        fetch_archive(source, api, limits, BuildLog(out=io.StringIO()))
     assert raised.value.reason == reason
 
 
-def test_nothing_is_left_behind(
+def test_temporary_files_are_removed(
     git: GitServer, demo: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import tempfile
 
-    place = tmp_path / "temporary"
-    place.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(directory))
     fetch(GitSource(git.url("demo"), demo.commit({"main.py": "1"}, "one")))
-    assert list(place.iterdir()) == []
+    assert list(directory.iterdir()) == []
