@@ -120,7 +120,7 @@ def make_client_app(
     uploads.add_content_route(app)
     webhooks.mount(app)
     openapi.mount(app, config.public_url)
-    console.mount(app)
+    console.add_routes(app)
 
     async def close_streams(_: web.Application) -> None:
         streams.close()

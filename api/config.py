@@ -202,13 +202,13 @@ def _counters(environ: Mapping[str, str], wrong: list[str]) -> str | None:
 
 
 def _networks(environ: Mapping[str, str], name: str, wrong: list[str]) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in environ.get(name, "").split(",") if part.strip())
-    for part in found:
+    networks = tuple(part.strip() for part in environ.get(name, "").split(",") if part.strip())
+    for part in networks:
         try:
             ipaddress.ip_network(part)
         except ValueError:
             wrong.append(f"{name}: {part!r} is not a network; write for example 10.0.0.0/8,fd00::/8")
-    return found
+    return networks
 
 
 def _timestamp(environ: Mapping[str, str], name: str, wrong: list[str]) -> datetime | None:

@@ -1,6 +1,6 @@
 """Errors of the API and their one JSON form.
 
-Routes raise ApiError; `api.routing.middleware.from_exception` converts every other exception, to
+Routes raise HttpApiError; `api.routing.middleware.from_exception` converts every other exception, to
 keep internal details from clients. Called by `api.http.responses`, which writes errors, and by
 all code that rejects a request.
 """
@@ -35,7 +35,7 @@ _CODES = {
 }
 
 
-class ApiError(Exception):
+class HttpApiError(Exception):
     """An error response: status, stable code, message with the next step, and details (an object)."""
 
     def __init__(
@@ -54,7 +54,7 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
 
     def body(self) -> dict[str, Any]:
-        """The answer's body."""
+        """Return the response body."""
         return {"error": {"code": self.code, "message": self.message, "details": self.details}}
 
 
@@ -63,14 +63,14 @@ def code_of(status: int) -> str:
     return _CODES.get(status) or ("invalid_request" if status < 500 else "internal_error")
 
 
-def invalid(message: str, field: str | None = None, **details: Any) -> ApiError:
+def invalid(message: str, field: str | None = None, **details: Any) -> HttpApiError:
     """Return a 400; `field` names the parameter or the path of the body field."""
-    return ApiError(400, message, {**({"field": field} if field else {}), **details})
+    return HttpApiError(400, message, {**({"field": field} if field else {}), **details})
 
 
-def unauthorized() -> ApiError:
+def unauthorized() -> HttpApiError:
     """Return the 401, identical for every invalid key so that a guesser learns nothing."""
-    return ApiError(
+    return HttpApiError(
         401,
         "no valid API key: send the header Authorization: Bearer <API_KEY> with an accepted key or token "
         "that is neither expired nor revoked",
@@ -78,29 +78,29 @@ def unauthorized() -> ApiError:
     )
 
 
-def forbidden(message: str, **details: Any) -> ApiError:
+def forbidden(message: str, **details: Any) -> HttpApiError:
     """Return a 403: the key is valid but lacks the permission."""
-    return ApiError(403, message, details)
+    return HttpApiError(403, message, details)
 
 
-def not_found(message: str, **details: Any) -> ApiError:
+def not_found(message: str, **details: Any) -> HttpApiError:
     """Return a 404: the object does not exist, or the key may not see it."""
-    return ApiError(404, message, details)
+    return HttpApiError(404, message, details)
 
 
-def conflict(message: str, **details: Any) -> ApiError:
+def conflict(message: str, **details: Any) -> HttpApiError:
     """Return a 409: the request is valid, but not in the current state."""
-    return ApiError(409, message, details)
+    return HttpApiError(409, message, details)
 
 
-def too_large(limit: int, subject: str) -> ApiError:
+def too_large(limit: int, subject: str) -> HttpApiError:
     """Return a 413: `subject` is larger than `limit` bytes."""
-    return ApiError(413, f"{subject} is larger than {limit} bytes", {"limit_bytes": limit})
+    return HttpApiError(413, f"{subject} is larger than {limit} bytes", {"limit_bytes": limit})
 
 
-def uploads_full(used: int, limit: int) -> ApiError:
+def uploads_full(used: int, limit: int) -> HttpApiError:
     """Return a 429: the upload quota of a project is used up until older uploads expire."""
-    return ApiError(
+    return HttpApiError(
         429,
         f"the project's uploads use {used} of {limit} bytes; each is deleted a day after its URL "
         "expires. Leave out what the crew does not need, or ask the operator to raise CREWYARD_KEPT_UPLOADS",
@@ -109,21 +109,21 @@ def uploads_full(used: int, limit: int) -> ApiError:
     )
 
 
-def unavailable(message: str = "the service cannot answer right now; try again shortly") -> ApiError:
+def unavailable(message: str = "the service is unavailable right now; try again shortly") -> HttpApiError:
     """Return a 503: a dependency is unavailable; no data is lost and a retry may succeed."""
-    return ApiError(503, message, headers={"Retry-After": str(RETRY_SECONDS)})
+    return HttpApiError(503, message, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
-def internal(request_id: str) -> ApiError:
+def internal(request_id: str) -> HttpApiError:
     """Return the 500; only the log has the details, under the request id."""
-    return ApiError(
+    return HttpApiError(
         500,
         "internal error; the log of the service has the details under this request id",
         {"request_id": request_id},
     )
 
 
-def from_kube_error(error: kube_errors.KubeError) -> ApiError | None:
+def from_kube_error(error: kube_errors.KubeError) -> HttpApiError | None:
     """Convert an apiserver error; None if the API server itself is at fault."""
     if isinstance(error, kube_errors.Invalid):
         causes = list(error.details.get("causes") or ())
@@ -152,19 +152,19 @@ def _cause_text(message: str) -> str:
     return re.sub(r'^Invalid value: "[a-z]+": ', "", message)
 
 
-def from_http_exception(error: web.HTTPException) -> ApiError:
+def from_http_exception(error: web.HTTPException) -> HttpApiError:
     """Convert the error responses of aiohttp."""
     status = error.status
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
-        return ApiError(
+        return HttpApiError(
             405,
             f"the method {error.method} is not allowed here; use {allowed}",
             {"allowed": sorted(error.allowed_methods)},
             {"Allow": allowed},
         )
     if isinstance(error, web.HTTPRequestEntityTooLarge):
-        return ApiError(413, "the request body is too large")
+        return HttpApiError(413, "the request body is too large")
     if status == 404:
         return not_found("no such path; /openapi.json lists the available paths")
-    return ApiError(status, HTTPStatus(status).phrase.lower())
+    return HttpApiError(status, HTTPStatus(status).phrase.lower())

@@ -70,8 +70,8 @@ class Keyring:
         stored = await self._find_key(key_id)
         if fixed is not None:
             return None
-        good = hmac.compare_digest(key_hash, stored.hash if stored else _NO_HASH)
-        if stored is None or not key_id or not good or not _valid(stored, now):
+        matches = hmac.compare_digest(key_hash, stored.hash if stored else _NO_HASH)
+        if stored is None or not key_id or not matches or not _valid(stored, now):
             return None
         self._cache.put(before, key_hash, stored)
         return stored

@@ -39,14 +39,16 @@ def _database(data: Path, database_url: str | None) -> Database:
     return SqliteDatabase(data / INDEX)
 
 
-async def draw(data: Path, namespace: str, database_url: str | None, name: str, now: datetime) -> ApiKey:
+async def create_key(
+    data: Path, namespace: str, database_url: str | None, name: str, now: datetime
+) -> ApiKey:
     """Create and store a key with all scopes. Raises StoreUnavailable."""
     database = _database(data, database_url)
     try:
-        drawn = api_keys.generate()
+        new_key = api_keys.generate()
         body = {"name": name, "scopes": ["admin"], "plan": "enterprise"}
-        await ApiKeys(database, namespace, Notifier()).put(translate.row(drawn, body, now))
-        return drawn
+        await ApiKeys(database, namespace, Notifier()).put(translate.row(new_key, body, now))
+        return new_key
     finally:
         await database.close()
 
@@ -61,11 +63,11 @@ def main(data: Path, namespace: str, database_url: str | None, arguments: Sequen
         )
         return 2
     try:
-        drawn = asyncio.run(draw(data, namespace, database_url, name, datetime.now(UTC)))
+        new_key = asyncio.run(create_key(data, namespace, database_url, name, datetime.now(UTC)))
     except (StoreUnavailable, SQLAlchemyError) as error:
         print(f"no key was created: {error}", file=sys.stderr)
         return 1
-    print(drawn.text)
-    said = f"A key with all scopes, shown only once. DELETE /v1/api-keys/{drawn.key_id} revokes it."
-    print(said, file=sys.stderr)
+    print(new_key.text)
+    note = f"A key with all scopes, shown only once. DELETE /v1/api-keys/{new_key.key_id} revokes it."
+    print(note, file=sys.stderr)
     return 0

@@ -58,7 +58,9 @@ class KubernetesTokens:
         (such as a proxy) cannot lock it out.
         """
         key = _digest(text)
-        return self._accepts(claims, now) and not self._cache.is_cached(key) and not self._cache.was_good(key)
+        return (
+            self._accepts(claims, now) and not self._cache.is_cached(key) and not self._cache.was_valid(key)
+        )
 
     async def caller(self, text: str, claims: UnverifiedClaims, now: datetime) -> Caller | None:
         """Return the caller of a token, or None. Results of the apiserver are cached for ten seconds.

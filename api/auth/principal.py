@@ -45,12 +45,12 @@ class Caller:
     def require(self, scope: Scope, project: str | None = None) -> None:
         """Raise a 403 that names the missing scope, in this project or in all."""
         if not self.may(scope, project):
-            held = self.grants.scopes if project is None else self.grants.scopes_in(project) or ()
+            scopes = self.grants.scopes if project is None else self.grants.scopes_in(project) or ()
             where = "" if project is None else f" in the project {project}"
             raise errors.forbidden(
                 f"this key lacks the scope {scope}{where}; use a key that has it",
                 required_scope=scope,
-                scopes=sorted(held),
+                scopes=sorted(scopes),
             )
 
     def require_project(self, project: str, field: str, scope: Scope = "read") -> None:

@@ -61,7 +61,7 @@ class RevocationWatcher:
     async def _still_valid(self, caller: Caller) -> bool:
         try:
             current = await self._tokens.caller(caller.token, self._now(), _unguarded)
-        except errors.ApiError:
+        except errors.HttpApiError:
             return True
         return current is not None and current.grants == caller.grants
 

@@ -20,8 +20,8 @@ class Grants:
     @staticmethod
     def of_key(scopes: Iterable[str], projects: Iterable[str] | None) -> "Grants":
         """Return the same scopes in each of these projects (None: all). Every key may read."""
-        held = frozenset(scopes) | {"read"}
-        return Grants(held) if projects is None else Grants(None, dict.fromkeys(projects, held))
+        granted = frozenset(scopes) | {"read"}
+        return Grants(granted) if projects is None else Grants(None, dict.fromkeys(projects, granted))
 
     @cached_property
     def projects(self) -> frozenset[str] | None:
@@ -39,8 +39,8 @@ class Grants:
 
     def may(self, scope: Scope, project: str | None = None) -> bool:
         """Return whether the scope is granted in the project; without a project, in any project."""
-        held = self.scopes if project is None else self.scopes_in(project) or NO_SCOPES
-        return scope in held or "admin" in held
+        granted = self.scopes if project is None else self.scopes_in(project) or NO_SCOPES
+        return scope in granted or "admin" in granted
 
     def projects_with(self, scope: Scope) -> frozenset[str] | None:
         """Return the projects in which the scope is granted; None for all."""

@@ -18,17 +18,17 @@ class TtlCache(Generic[T]):
 
     def __init__(self, seconds: float, size: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._size, self._clock = seconds, size, clock
-        self._good: OrderedDict[str, tuple[float, T]] = OrderedDict()
-        self._bad: OrderedDict[str, tuple[float, None]] = OrderedDict()
+        self._valid: OrderedDict[str, tuple[float, T]] = OrderedDict()
+        self._invalid: OrderedDict[str, tuple[float, None]] = OrderedDict()
         self._loading: dict[str, asyncio.Task[T | None]] = {}
 
     def is_cached(self, key: str) -> bool:
         """Return whether `get` needs no new load."""
         return self._fresh_entry(key) is not None or key in self._loading
 
-    def was_good(self, key: str) -> bool:
+    def was_valid(self, key: str) -> bool:
         """Return whether the key was valid at any time that the cache still holds."""
-        return key in self._good
+        return key in self._valid
 
     async def get(self, key: str, load: Callable[[], Awaitable[T | None]]) -> T | None:
         """Return the cached result, or that of `load`, shared by concurrent callers.
@@ -53,13 +53,13 @@ class TtlCache(Generic[T]):
             del self._loading[key]
         # The TTL counts from the start of the load: a change during the load is visible in time.
         if value is None:
-            _put(self._bad, key, (started, None), self._size)
+            _put(self._invalid, key, (started, None), self._size)
         else:
-            _put(self._good, key, (started, value), self._size)
+            _put(self._valid, key, (started, value), self._size)
         return value
 
     def _fresh_entry(self, key: str) -> tuple[float, T] | tuple[float, None] | None:
-        for entries in (self._good, self._bad):
+        for entries in (self._valid, self._invalid):
             entry = entries.get(key)
             if entry is not None and self._clock() - entry[0] < self._seconds:
                 return entry

@@ -62,7 +62,7 @@ class ContextFetcher:
         except ContextUrlRefused as error:
             raise errors.invalid(f"{FIELD} {error}; use another URL, {UPLOAD_HINT}", FIELD) from error
         except ContextTooLarge as error:
-            raise errors.ApiError(
+            raise errors.HttpApiError(
                 413,
                 f"the archive at {FIELD} has more than {self._limits.size} bytes; leave out what the crew "
                 "does not need",

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_URL_LENGTH = 4096
-_URL = re.compile(r"(?P<scheme>[A-Za-z]+)://(?P<place>[^/?]*)(?P<rest>(?:[/?].*)?)", re.ASCII)
+_URL = re.compile(r"(?P<scheme>[A-Za-z]+)://(?P<authority>[^/?]*)(?P<target>(?:[/?].*)?)", re.ASCII)
 _AUTHORITY = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+)(?::(?P<port>[1-9][0-9]{0,4}))?", re.ASCII
 )
@@ -43,19 +43,21 @@ class ContextUrl:
     scheme: str
     host: str
     port: int
-    rest: str
+    target: str
 
     @property
     def url(self) -> str:
         """The URL in canonical form."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
-        return f"{self.scheme}://{host}{port}{self.rest}"
+        return f"{self.scheme}://{host}{port}{self.target}"
 
     def is_allowed(self, hosts: AllowedHosts) -> bool:
         """Return whether its host is in the list."""
-        own = self.port == DEFAULT_PORTS[self.scheme]
-        return AllowedHost(self.host, self.port) in hosts or (own and AllowedHost(self.host, None) in hosts)
+        is_default_port = self.port == DEFAULT_PORTS[self.scheme]
+        return AllowedHost(self.host, self.port) in hosts or (
+            is_default_port and AllowedHost(self.host, None) in hosts
+        )
 
 
 def parse_hosts(text: str) -> AllowedHosts:
@@ -82,17 +84,17 @@ def parse_url(text: str, hosts: AllowedHosts) -> ContextUrl:
     scheme = match["scheme"].lower()
     if scheme not in DEFAULT_PORTS:
         raise ContextUrlRefused("must begin with https:// or http://")
-    if "@" in match["place"]:
+    if "@" in match["authority"]:
         raise ContextUrlRefused(
             "must not contain a user or a password; credentials are not sent to other servers"
         )
-    authority = _AUTHORITY.fullmatch(match["place"])
+    authority = _AUTHORITY.fullmatch(match["authority"])
     host = _host(authority["host"]) if authority else None
     port = int(authority["port"] or DEFAULT_PORTS[scheme]) if authority else 0
     if host is None or not 0 < port < 65536:
         raise ContextUrlRefused("must have a valid DNS host name in ASCII (IDN as xn--…) or an IP address")
-    rest = match["rest"] if match["rest"].startswith("/") else "/" + match["rest"]
-    url = ContextUrl(scheme, host, port, rest)
+    target = match["target"] if match["target"].startswith("/") else "/" + match["target"]
+    url = ContextUrl(scheme, host, port, target)
     if not url.is_allowed(hosts):
         raise ContextUrlRefused(f"names the host {host}:{port}, which is not in CREWYARD_CONTEXT_HOSTS")
     return url

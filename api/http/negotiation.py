@@ -23,7 +23,7 @@ def choose(accept: str | None, offered: Sequence[str]) -> str:
     rated = [(_quality(media_type, ranges), media_type) for media_type in offered]
     best = max(quality for quality, _ in rated)
     if best <= 0:
-        raise errors.ApiError(
+        raise errors.HttpApiError(
             406,
             "the response is available as " + " or ".join(offered) + "; name one of them in Accept",
             {"available": list(offered)},

@@ -59,12 +59,12 @@ def parse(parameters: Iterable[Parameter], items: Iterable[tuple[str, str]]) -> 
     return values
 
 
-def _unknown_message(name: str, known: Mapping[str, Parameter]) -> str:
-    matches = get_close_matches(name, known, 1)
+def _unknown_message(name: str, by_name: Mapping[str, Parameter]) -> str:
+    matches = get_close_matches(name, by_name, 1)
     if matches:
         return f"there is no query parameter {name!r} here; did you mean {matches[0]}?"
     return f"there is no query parameter {name!r} here; " + (
-        "the parameters are " + ", ".join(sorted(known)) if known else "it takes none"
+        "the parameters are " + ", ".join(sorted(by_name)) if by_name else "it takes none"
     )
 
 

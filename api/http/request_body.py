@@ -83,15 +83,17 @@ async def read(request: web.Request, validator: Validator) -> dict[str, Any]:
     if declared is not None and declared > limit:
         raise errors.too_large(limit, "the request body")
     if request.body_exists and request.content_type != "application/json" and declared != 0:
-        raise errors.ApiError(415, "send the body as JSON, with the header Content-Type: application/json")
+        raise errors.HttpApiError(
+            415, "send the body as JSON, with the header Content-Type: application/json"
+        )
     if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() != "identity":
-        raise errors.ApiError(415, "send the body uncompressed, without the header Content-Encoding")
+        raise errors.HttpApiError(415, "send the body uncompressed, without the header Content-Encoding")
     await expect_continue.send_continue(request)
     try:
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
             raw = await request.read()
     except TimeoutError as error:
-        raise errors.ApiError(
+        raise errors.HttpApiError(
             408, f"the body took longer than {BODY_TIMEOUT_SECONDS:.0f} s; send it again"
         ) from error
     except web.HTTPRequestEntityTooLarge as error:

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from api.errors import ApiError
+from api.errors import HttpApiError
 from api.http import pagination
 from api.http.json_encoding import encode
 
@@ -25,6 +25,6 @@ def page(data: Sequence[Any], total: int, page_request: pagination.PageRequest) 
     return _json(200, pagination.envelope(data, total, page_request), {"Link": links} if links else None)
 
 
-def error_response(error: ApiError) -> web.Response:
+def error_response(error: HttpApiError) -> web.Response:
     """Return an error as `{error: {code, message, details}}`."""
     return _json(error.status, error.body(), error.headers)

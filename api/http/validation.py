@@ -42,8 +42,8 @@ _Strict = validators.extend(  # type: ignore[no-untyped-call]
 
 def validator(schema: Mapping[str, Any]) -> Validator:
     """Return a validator of one schema that also checks formats."""
-    found: Validator = _Strict(dict(schema), format_checker=FormatChecker())
-    return found
+    checker: Validator = _Strict(dict(schema), format_checker=FormatChecker())
+    return checker
 
 
 def check(checker: Validator, body: Any) -> None:
@@ -66,7 +66,7 @@ def _error_rank(error: ValidationError) -> int:
     return order.index(str(error.validator)) if str(error.validator) in order else len(order)
 
 
-def _api_error(error: ValidationError) -> errors.ApiError:
+def _api_error(error: ValidationError) -> errors.HttpApiError:
     path = [str(part) for part in error.absolute_path]
     if error.validator == "required":
         required: Any = error.validator_value
@@ -80,7 +80,7 @@ def _api_error(error: ValidationError) -> errors.ApiError:
     return errors.invalid(f"{field or 'the body'} {describe(error)}", field or None)
 
 
-def _unknown_field(error: ValidationError, path: list[str]) -> errors.ApiError:
+def _unknown_field(error: ValidationError, path: list[str]) -> errors.HttpApiError:
     if error.validator == "propertyNames" or not isinstance(error.instance, dict):
         return errors.invalid(f"{'.'.join(path)} {describe(error)}", ".".join(path))
     properties = list((error.schema.get("properties") or {}) if isinstance(error.schema, dict) else ())

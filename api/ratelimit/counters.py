@@ -88,9 +88,9 @@ class SharedCounter:
     """Counts in Redis, or in process memory while Redis is unavailable."""
 
     def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
-        scheme, rest = url.split("://", 1)
+        scheme, address = url.split("://", 1)
         self._pool = ConnectionPool.from_url(
-            f"{_SCHEMES[scheme]}://{rest}",
+            f"{_SCHEMES[scheme]}://{address}",
             socket_timeout=REDIS_TIMEOUT_SECONDS,
             socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
             max_connections=MAX_CONNECTIONS,
@@ -164,10 +164,10 @@ class SharedCounter:
 
 async def _hit(windows: FixedWindowRateLimiter, item: RateLimitItem, who: str) -> tuple[bool, float, int]:
     allowed = await windows.hit(item, who)
-    reset, left = await windows.get_window_stats(item, who)
-    return allowed, reset, left
+    reset, remaining = await windows.get_window_stats(item, who)
+    return allowed, reset, remaining
 
 
 async def _used_up(windows: FixedWindowRateLimiter, item: RateLimitItem, who: str) -> tuple[bool, float]:
-    reset, left = await windows.get_window_stats(item, who)
-    return left <= 0, reset
+    reset, remaining = await windows.get_window_stats(item, who)
+    return remaining <= 0, reset

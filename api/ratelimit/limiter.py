@@ -34,10 +34,10 @@ class Allowance:
             "X-RateLimit-Reset": str(self.reset),
         }
 
-    def error(self, now: float) -> errors.ApiError:
+    def error(self, now: float) -> errors.HttpApiError:
         """Return the 429 for a used-up window."""
         wait = min(max(1, math.ceil(self.reset - now)), WINDOW_SECONDS)
-        return errors.ApiError(
+        return errors.HttpApiError(
             429,
             f"more than {self.limit} requests per minute; try again in {wait} s",
             {"limit": self.limit, "retry_after_seconds": wait},
@@ -56,8 +56,8 @@ class RateLimiter:
 
     async def count(self, who: str, per_minute: int) -> Allowance:
         """Count a request of `who`, the id of a key or an address."""
-        allowed, reset, left = await self._counter.hit(_rate_item(per_minute), who)
-        return Allowance(per_minute, max(0, left), math.ceil(reset), not allowed)
+        allowed, reset, remaining = await self._counter.hit(_rate_item(per_minute), who)
+        return Allowance(per_minute, max(0, remaining), math.ceil(reset), not allowed)
 
     async def peek(self, who: str, per_minute: int) -> Allowance:
         """Return whether the window of `who` is used up; count nothing."""

@@ -77,10 +77,10 @@ async def _respond(request: web.Request, handler: Handler) -> web.StreamResponse
         return responses.error_response(from_exception(error, request[REQUEST_ID]))
 
 
-def from_exception(error: Exception, request_id: str) -> errors.ApiError:
+def from_exception(error: Exception, request_id: str) -> errors.HttpApiError:
     """Convert an exception of a route; log internal errors here, and only here."""
     match error:
-        case errors.ApiError():
+        case errors.HttpApiError():
             return error
         case web.HTTPException():
             return errors.from_http_exception(error)
@@ -92,7 +92,7 @@ def from_exception(error: Exception, request_id: str) -> errors.ApiError:
         case store_errors.StoreConflict():
             return errors.conflict(error.message, **({"field": error.field} if error.field else {}))
         case store_errors.TooLarge():
-            return errors.ApiError(413, error.message)
+            return errors.HttpApiError(413, error.message)
         case store_errors.UploadQuotaExceeded():
             return errors.uploads_full(error.used, error.limit)
         case store_errors.StoreRefused():

@@ -60,7 +60,7 @@ class StreamRegistry:
             raise errors.unavailable("too many event streams are open; try again shortly")
         key_limit = max(1, self._limit * 2 // 3)
         if self._of_key[key_id] >= key_limit:
-            raise errors.ApiError(
+            raise errors.HttpApiError(
                 429,
                 f"this key has {key_limit} open event streams; close some of them first",
                 {"limit": key_limit},

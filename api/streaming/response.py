@@ -36,7 +36,7 @@ async def serve_stream(
     try:
         await stream.open()
         await send(stream)
-    except (ConnectionError, errors.ApiError, StoreUnavailable, StoreRefused):
+    except (ConnectionError, errors.HttpApiError, StoreUnavailable, StoreRefused):
         pass
     except connection.SlowReader:
         _log.info("slow_reader_cut", path=call.request.path)

@@ -61,7 +61,7 @@ class DeliveryReader:
             async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
                 return await _read(request, secret)
         except TimeoutError as error:
-            raise errors.ApiError(
+            raise errors.HttpApiError(
                 408, f"the body did not arrive within {BODY_TIMEOUT_SECONDS:.0f} s"
             ) from error
         finally:
@@ -71,7 +71,7 @@ class DeliveryReader:
 async def _read(request: web.Request, secret: str) -> DeliveryBody:
     await expect_continue.send_continue(request)
     signature = hmac.new(secret.encode(), digestmod=hashlib.sha256)
-    digest, size, kept = hashlib.sha256(), 0, bytearray()
+    digest, size, buffer = hashlib.sha256(), 0, bytearray()
     while chunk := await request.content.read(_CHUNK_BYTES):
         size += len(chunk)
         if size > MAX_BODY_BYTES:
@@ -79,9 +79,9 @@ async def _read(request: web.Request, secret: str) -> DeliveryBody:
         signature.update(chunk)
         digest.update(chunk)
         if size <= MAX_PARSED_BYTES:
-            kept += chunk
+            buffer += chunk
         else:
-            kept.clear()
+            buffer.clear()
     return DeliveryBody(
-        bytes(kept) if size <= MAX_PARSED_BYTES else None, signature.hexdigest(), digest.hexdigest()
+        bytes(buffer) if size <= MAX_PARSED_BYTES else None, signature.hexdigest(), digest.hexdigest()
     )

@@ -37,7 +37,7 @@ async def deliver(request: web.Request) -> web.StreamResponse:
     """Accept a delivery, authorized by its signature or token instead of a key."""
     services = request.app[SERVICES]
     if request.content_type not in (JSON, FORM):
-        raise errors.ApiError(415, f"send the delivery as {JSON} or {FORM}")
+        raise errors.HttpApiError(415, f"send the delivery as {JSON} or {FORM}")
     proof = signature.parse_proof(request.headers)
     if proof is None:
         raise _not_found()
@@ -104,7 +104,7 @@ def _respond(effect: outcome.Effect, reason: str, status: int = 202) -> web.Resp
     return responses.item({"effect": effect, "reason": reason}, status)
 
 
-def _not_found() -> errors.ApiError:
+def _not_found() -> errors.HttpApiError:
     return errors.not_found(
         "no webhook matches this delivery: check the name of the project, its spec.webhook.secretRef, "
         "the key `token` of that Secret, and the secret at the git host"

@@ -50,9 +50,9 @@ def verify(proof: DeliveryProof | None, secret: str, digest: str) -> bool:
     """
     if proof is None or not secret:
         return False
-    matches = [hmac.compare_digest(shown, digest) for shown in proof.digests]
+    matches = [hmac.compare_digest(signature, digest) for signature in proof.digests]
     matches += [
-        hmac.compare_digest(shown.encode("utf-8", "surrogateescape"), secret.encode())
-        for shown in proof.tokens
+        hmac.compare_digest(token.encode("utf-8", "surrogateescape"), secret.encode())
+        for token in proof.tokens
     ]
     return bool(matches) and all(matches)

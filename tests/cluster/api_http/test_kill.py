@@ -65,7 +65,7 @@ class Facade:
         return time.monotonic() - before
 
 
-class Caller:
+class RetryingCaller:
     """Calls until there is an answer: what a client, a runner and a reader do."""
 
     def __init__(self, facade: Facade, session: aiohttp.ClientSession) -> None:
@@ -132,7 +132,7 @@ class Caller:
             await asyncio.sleep(0.1)
 
 
-async def speaking(caller: Caller, kube) -> list[tuple[str, str]]:
+async def speaking(caller: RetryingCaller, kube) -> list[tuple[str, str]]:
     """Runs that their pods have claimed, each with its name and token."""
     await caller.call("POST", "/v1/projects", {"name": "crew", "plan": "enterprise"})
     spec = {"project": "crew", "source": {"git": {"url": "https://git.example/x.git", "commit": "a" * 40}}}
@@ -184,7 +184,7 @@ async def test_kills_lose_nothing_acknowledged_and_streams_go_on_exactly(facade,
         aiohttp.ClientSession(connector=limits, timeout=aiohttp.ClientTimeout(total=390)) as session,
         asyncio.TaskGroup() as group,
     ):
-        caller = Caller(facade, session)
+        caller = RetryingCaller(facade, session)
         runs = await speaking(caller, kube)
         ids = [name.replace("-", "_", 1) for name, _ in runs]
         readers = [group.create_task(caller.follow(ids[n % SPEAKING])) for n in range(READERS)]

@@ -5,7 +5,7 @@ from tests.security.holes.hole import Hole, hole
 
 MATRIX = "tests/unit/api/auth/test_matrix.py"
 SCOPES = f"{MATRIX}::test_scopes_and_projects[one of two]"
-BAD_KEY = f"{MATRIX}::test_no_operation_is_for_a_bad_key"
+BAD_KEY = f"{MATRIX}::test_invalid_keys_are_rejected_everywhere"
 UPLOADS = "tests/unit/api/v1/test_uploads.py"
 PERMISSIONS = "tests/unit/api/auth/test_permissions.py"
 WORKFLOWS = "tests/unit/api/auth/test_workflows.py"
@@ -36,7 +36,7 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X2", "lists show all projects", "api/v1/runs/routes.py",
         "projects=call.caller.projects,", "projects=None,",
-        f"{MATRIX}::test_lists_show_nothing_of_a_foreign_project",
+        f"{MATRIX}::test_lists_hide_foreign_projects",
     ),
     hole(
         "X2", "what one caller was answered is answered to another", "api/routing/endpoint.py",
@@ -58,23 +58,23 @@ HOLES: tuple[Hole, ...] = (
     hole(
         "X2", "whoever may deploy names Secrets", "api/v1/projects/view.py",
         '"image_pull_secrets", "secret_ref")', '"image_pull_secrets")',
-        f"{PERMISSIONS}::test_what_gives_permissions_is_for_admin",
+        f"{PERMISSIONS}::test_fields_that_grant_permissions_need_admin",
     ),
     hole(
         "X2", "whoever may deploy has a Secret sent elsewhere", "api/v1/projects/routes.py",
         "(*view.admin_fields(call.body), *view.redirected_secrets(call.body, spec or {}))",
-        "view.admin_fields(call.body)", f"{PERMISSIONS}::test_what_a_secret_is_sent_to_is_for_admin",
+        "view.admin_fields(call.body)", f"{PERMISSIONS}::test_destination_of_a_secret_needs_admin",
     ),
     hole(
         "X2", "whoever may run chooses what is called", "api/v1/runs/routes.py",
         "    _check_entrypoint(call, deployment.project)\n", "",
-        f"{PERMISSIONS}::test_who_may_only_run_calls_what_was_deployed",
+        f"{PERMISSIONS}::test_run_scope_cannot_change_the_entrypoint",
     ),
     hole(
         "X2", "guesses are not counted", "api/routing/middleware.py",
         "request[ALLOWANCE] = await services.limiter.count(counter_key, per_minute)",
         "request[ALLOWANCE] = await services.limiter.count(counter_key, 10**6)",
-        f"{PERMISSIONS}::test_guessing_is_limited_by_address",
+        f"{PERMISSIONS}::test_guessing_is_rate_limited_by_address",
     ),
     hole(
         "X2", "a workflow's token for somebody else is taken", "api/auth/oidc.py",
@@ -85,9 +85,12 @@ HOLES: tuple[Hole, ...] = (
         (
             Edit("api/auth/oidc.py", "            issuer=issuer,\n", ""),
             # There is a first guard before this one.
-            Edit("api/auth/providers.py", "and claims.issuer == self._workflows.issuer:", "and claims.issuer:"),
+            Edit(
+                "api/auth/providers.py",
+                "and claims.issuer == self._workflows.issuer:", "and claims.issuer:",
+            ),
         ),
-        (f"{WORKFLOWS}::test_every_bad_token_is_refused_alike",),
+        (f"{WORKFLOWS}::test_invalid_tokens_get_identical_responses",),
     ),
     hole(
         "X2", "a workflow's token that has expired is taken", "api/auth/oidc.py",

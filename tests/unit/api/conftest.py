@@ -1,4 +1,4 @@
-"""The facade as clients see it, over a real store in a temporary directory, without an apiserver."""
+"""The client API over a real store in a temporary directory, without an apiserver."""
 
 import itertools
 import shutil
@@ -34,14 +34,14 @@ _uids = itertools.count(1)
 
 
 def key(*scopes: str, projects: list[str] | None = None, plan: str = "enterprise", **more: Any):
-    """A drawn key: its text, and the record of it."""
+    """Return the text and the stored record of a new key."""
     drawn = api_keys.generate()
     held = None if projects is None else frozenset(projects)
     return drawn.text, StoredKey(drawn.key_id, drawn.hash, "test", frozenset(scopes), held, plan, **more)
 
 
 class ApiTestbed:
-    """A facade under test and what is in its store."""
+    """A client API under test and the contents of its store."""
 
     def __init__(
         self, client: TestClient, store: Store, admin: str, ring: dict[str, StoredKey], clock: list
@@ -49,13 +49,13 @@ class ApiTestbed:
         self.client, self.store, self.admin, self._ring, self.clock = client, store, admin, ring, clock
 
     def create_key(self, *scopes: str, **more: Any) -> str:
-        """A new key with these scopes."""
+        """Add a key with these scopes; return its text."""
         text, record = key(*scopes, **more)
         self._ring[record.key_id] = record
         return text
 
     async def call(self, method: str, path: str, body: Any = None, *, bearer: str | None = None, **more: Any):
-        """Status, JSON body (or bytes) and headers of one call, by default with an admin key."""
+        """Call the API, by default with an admin key; return status, JSON body (or bytes) and headers."""
         headers = dict(more.pop("headers", {}))
         token = self.admin if bearer is None else bearer
         if token:
@@ -67,17 +67,17 @@ class ApiTestbed:
             return answer.status, found, answer.headers
 
     async def get(self, path: str, **more: Any) -> Any:
-        """The body of a GET that succeeds."""
+        """Return the body of a successful GET."""
         status, found, _ = await self.call("GET", path, **more)
         assert status == 200, found
         return found
 
     def reset_rate_limits(self) -> None:
-        """Nobody has called in this minute."""
+        """Forget all counted requests."""
         self.client.server.app[SERVICES].limiter.__init__()
 
     async def add_example_objects(self, renamed: Callable[[str], str] = str) -> None:
-        """What the document's examples speak of: a project with a deployment, a run that ended, its file."""
+        """Add the objects of the OpenAPI examples: a project, deployment, finished run and artifact."""
         names = {part: renamed(value) for part, value in examples.PATH.items()}
         deployment, run = (names[kind].replace("_", "-", 1) for kind in ("deployments", "runs"))
         await self.add_project(names["name"], examples.PROJECT_SPEC, activeDeployment=deployment)
@@ -93,7 +93,7 @@ class ApiTestbed:
         await self.finish_run(raw, "Succeeded", result={"output": "{}"}, durationMs=5)
 
     async def add_artifact(self, run: str, name: str, content: bytes, partial: bool = False) -> None:
-        """The pod's file arrives."""
+        """Store an artifact as uploaded by the pod."""
 
         async def chunks() -> AsyncIterator[bytes]:
             yield content
@@ -105,7 +105,7 @@ class ApiTestbed:
         )
 
     async def call_example(self, method: str, path: str, **more: Any) -> Any:
-        """The call of one operation as the document's examples have it."""
+        """Call an operation with the examples of the OpenAPI document."""
         found = DESCRIPTION.operation(method, path)
         assert found is not None
         query = {p["name"]: p["example"] for p in found.get("parameters", ()) if "example" in p}
@@ -115,13 +115,13 @@ class ApiTestbed:
         return await self.call(method, path, content.get("example"), params=query, **more)
 
     async def add_project(self, name: str, spec: Any = None, **status: Any) -> str:
-        """A Project as the projector saw it; gives its uid."""
+        """Project a Project object; return its uid."""
         raw = _object(name, spec or {}, status)
         await self.store.projects.observe(objects.Project(raw))
         return raw["metadata"]["uid"]
 
     async def update_spec(self, name: str, **more: Any) -> None:
-        """The Project's spec changes."""
+        """Change the spec of a Project."""
         row = await self.store.projects.get(name)
         assert row is not None
         raw = _object(name, {**row.spec, **more}, dict(row.status))
@@ -131,7 +131,7 @@ class ApiTestbed:
     async def add_deployment(
         self, name: str, project: str, phase: str = "Active", spec: Any = None, **status: Any
     ) -> dict[str, Any]:
-        """A Deployment as the projector saw it; gives its object."""
+        """Project a Deployment object; return it."""
         built = phase in ("Active", "Superseded")
         whole = {"phase": phase, **({"image": "r/x@sha256:0"} if built else {}), **status}
         if built:
@@ -144,7 +144,7 @@ class ApiTestbed:
     async def add_run(
         self, name: str, project: str, deployment: str = "dep-a", phase: str = "Pending", **status: Any
     ):
-        """A Run as the projector saw it; gives its object."""
+        """Project a Run object; return it."""
         raw = _object(
             name,
             {"project": project, "deployment": deployment, "input": {"topic": "tides"}},
@@ -154,14 +154,14 @@ class ApiTestbed:
         return raw
 
     async def claim_run(self, raw: Any) -> None:
-        """A pod takes the run."""
+        """Claim the run as a pod."""
         name, uid = raw["metadata"]["name"], raw["metadata"]["uid"]
         answer = {"deployment_id": "dep_a"}
         await self.store.claims.grant(name, ClaimRequest(uid, "pod", "nonce"), answer, self.clock[0])
         self.store.events.notify_state_changed(name)
 
     async def append_log_lines(self, run: str, *lines: str) -> None:
-        """The pod's log lines arrive."""
+        """Append log events as the pod does."""
         data = [
             {
                 "run_id": run.replace("-", "_", 1),
@@ -177,7 +177,7 @@ class ApiTestbed:
         self.store.events.notify_appended(run)
 
     async def finish_run(self, raw: Any, phase: str, **status: Any) -> None:
-        """The run ends."""
+        """Finish the run."""
         raw["metadata"]["resourceVersion"] = str(int(raw["metadata"]["resourceVersion"]) + 1000)
         raw["status"] |= {"phase": phase, "completionTime": format_second(self.clock[0]), **status}
         await self.store.run_writer.observe(objects.Run(raw), self.clock[0])
@@ -200,13 +200,13 @@ def _object(name: str, spec: Any, status: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def clock() -> list[datetime]:
-    """The time as the facade sees it, in a box."""
+    """The clock of the API, in a mutable list."""
     return [NOW]
 
 
 @pytest.fixture(scope="session")
 def empty(tmp_path_factory) -> Path:
-    """An index without rows, made once: its schema takes longer than a test."""
+    """An index without rows, created once: its migrations take longer than a test."""
     directory = tmp_path_factory.mktemp("empty")
     migrate(directory / INDEX)
     return directory / INDEX
@@ -214,7 +214,7 @@ def empty(tmp_path_factory) -> Path:
 
 @pytest.fixture
 async def issuer() -> AsyncIterator[Issuer]:
-    """An issuer of workflows' tokens."""
+    """An issuer of workflow tokens."""
     made = Issuer()
     await made.start()
     yield made
@@ -223,7 +223,7 @@ async def issuer() -> AsyncIterator[Issuer]:
 
 @pytest.fixture
 def settings() -> dict[str, str]:
-    """What a test sets besides; one that wants some has its own fixture of this name."""
+    """Additional settings; a test module overrides this fixture."""
     return {}
 
 

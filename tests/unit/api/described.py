@@ -1,4 +1,4 @@
-"""Holds answers against the document: status, headers and body must be as it says."""
+"""Checks responses against the OpenAPI document: status, headers and body."""
 
 import json
 import re
@@ -11,12 +11,12 @@ from api.openapi.document import document
 from api.openapi.routes import OPERATIONS
 
 
-class Description:
-    """The document, ready to check with."""
+class OpenApiDescription:
+    """The document with compiled validators."""
 
     def __init__(self, whole: dict[str, Any]) -> None:
         self.whole = json.loads(json.dumps(whole))
-        # The most literal path first: /v1/uploads/{id}/content before what it might be a part of.
+        # The most literal path first: /v1/uploads/{id}/content before a template that also matches it.
         templates = sorted(self.whole["paths"], key=lambda path: (path.count("{"), -len(path)))
         self._paths = [(self._pattern(path), path) for path in templates]
         self._validators: dict[str, Draft202012Validator] = {}
@@ -28,7 +28,7 @@ class Description:
         return re.compile("/".join(parts))
 
     def operations(self) -> list[tuple[str, str, dict[str, Any]]]:
-        """Method, path and description of all."""
+        """Return method, path and operation object of all operations."""
         return [
             (method.upper(), path, found)
             for path, item in self.whole["paths"].items()
@@ -37,7 +37,7 @@ class Description:
         ]
 
     def operation(self, method: str, raw_path: str) -> dict[str, Any] | None:
-        """What is said of the operation that a request meets; None where there is none."""
+        """Return the operation object that matches a request, or None."""
         path = next((path for pattern, path in self._paths if pattern.fullmatch(raw_path)), None)
         found: dict[str, Any] = self.whole["paths"][path] if path else {}
         return found.get(method.lower())
@@ -45,15 +45,17 @@ class Description:
     def check(
         self, method: str, raw_path: str, status: int, headers: Mapping[str, str], body: bytes | None
     ) -> None:
-        """Fails where the answer is not one of those that are described. Body None: it is not checked."""
+        """Fail for a response that is not described. `body` None: unchecked."""
         where = f"{method} {raw_path} {status}"
         operation = self.operation(method, raw_path)
         if operation is None:
             assert status >= 400, f"{where}: answered, but not described"
-            self.fits({"$ref": "#/components/schemas/Error"}, json.loads(body or b"{}"), where, method)
+            self.check_schema(
+                {"$ref": "#/components/schemas/Error"}, json.loads(body or b"{}"), where, method
+            )
             return
         assert str(status) in operation["responses"], f"{where}: not among {list(operation['responses'])}"
-        answer = self.found(operation["responses"][str(status)])
+        answer = self.resolve(operation["responses"][str(status)])
         self._check_headers(answer, headers, where)
         if body is None or method == "HEAD":
             assert not body, f"{where}: a body"
@@ -70,26 +72,26 @@ class Description:
             if kind == "application/json" and "*/*" not in content
             else body.decode(errors="replace")
         )
-        self.fits(described.get("schema", {}), value, where, method)
+        self.check_schema(described.get("schema", {}), value, where, method)
 
     def _check_headers(self, answer: Mapping[str, Any], headers: Mapping[str, str], where: str) -> None:
         for name, reference in answer.get("headers", {}).items():
-            header = self.found(reference)
+            header = self.resolve(reference)
             if name not in headers:
                 assert not header["required"], f"{where}: the header {name} is missing"
                 continue
             text = headers[name]
             value = int(text) if header["schema"].get("type") == "integer" else text
-            self.fits(header["schema"], value, f"{where} {name}")
+            self.check_schema(header["schema"], value, f"{where} {name}")
 
-    def found(self, thing: Any) -> Any:
-        """What a reference refers to."""
+    def resolve(self, thing: Any) -> Any:
+        """Resolve a reference."""
         while "$ref" in thing:
             thing = self.whole["components"][thing["$ref"].split("/")[2]][thing["$ref"].split("/")[3]]
         return thing
 
-    def fits(self, schema: Any, value: Any, where: str, method: str = "GET") -> None:
-        """Fails where the value does not fit the schema."""
+    def check_schema(self, schema: Any, value: Any, where: str, method: str = "GET") -> None:
+        """Fail if the value does not match the schema."""
         if method == "HEAD":
             return
         key = json.dumps(schema, sort_keys=True)
@@ -100,4 +102,4 @@ class Description:
         assert error is None, f"{where}: {error.json_path}: {error.message}"
 
 
-DESCRIPTION = Description(document(OPERATIONS, "http://crewyard.example"))
+DESCRIPTION = OpenApiDescription(document(OPERATIONS, "http://crewyard.example"))

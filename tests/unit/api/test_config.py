@@ -1,4 +1,4 @@
-"""The settings: defaults that work, and one error that names everything wrong."""
+"""API settings: working defaults, and one error that names all invalid variables."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from api.config import ApiConfigError, parse
 KEY = {"CREWYARD_TOKEN_KEY": "k" * 32}
 
 
-def test_the_key_alone_is_enough() -> None:
+def test_token_key_is_the_only_required_setting() -> None:
     config = parse(KEY)
     assert (config.namespace, config.data, config.port) == ("crews", Path("/var/lib/crewyard"), 8080)
     assert config.internal_url == "http://crewyard-api.crewyard-system.svc:8080"
     assert KEY["CREWYARD_TOKEN_KEY"] not in repr(config)
 
 
-def test_everything_can_be_set() -> None:
+def test_all_settings() -> None:
     config = parse(
         {
             **KEY,
@@ -49,12 +49,12 @@ def test_everything_can_be_set() -> None:
         ("CREWYARD_PORT", "many"),
     ],
 )
-def test_a_wrong_variable_is_named(name: str, value: str) -> None:
+def test_invalid_variable_is_named(name: str, value: str) -> None:
     with pytest.raises(ApiConfigError, match=name):
         parse({**KEY, name: value})
 
 
-def test_all_wrong_variables_are_named_at_once() -> None:
+def test_all_invalid_variables_are_named_together() -> None:
     with pytest.raises(ApiConfigError) as error:
         parse({"CREWYARD_NAMESPACE": "", "CREWYARD_PORT": "x"})
     named = ("CREWYARD_NAMESPACE", "CREWYARD_TOKEN_KEY", "CREWYARD_PORT")

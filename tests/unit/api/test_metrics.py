@@ -1,4 +1,4 @@
-"""What the facade counts of itself: who leads, what it hears, what failed, what is left of the disk."""
+"""API metrics: leadership, projection age, failures and free disk space."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from api.store.sql.leader import SingleProcessLeader
 from controller.observability.metrics import ControllerMetrics as OfController
 
 
-async def test_a_replica_leads_as_long_as_its_work_runs():
+async def test_replica_leads_while_its_work_runs():
     leader, seen = SingleProcessLeader(), []
 
     async def work():
@@ -23,12 +23,12 @@ async def test_a_replica_leads_as_long_as_its_work_runs():
 @pytest.mark.parametrize(
     ("heard", "elsewhere", "silence"), [({}, False, 50.0), ({"runs": 90.0}, False, 10.0), ({}, True, 0.0)]
 )
-def test_silence_is_since_the_last_word_or_the_start(heard, elsewhere, silence):
+def test_projection_age_counts_from_the_last_message_or_the_start(heard, elsewhere, silence):
     progress = loops.ProjectionProgress(last_event_at=heard, is_follower=lambda: elsewhere, started_at=50.0)
     assert progress.silent_seconds("runs", 100.0) == silence
 
 
-def test_silence_and_leadership_are_read_at_the_scrape():
+def test_projection_age_and_leadership_are_read_at_scrape_time():
     metrics, leads = ApiMetrics(), [False]
     metrics.watch_projection(lambda kind, now: {"runs": 7.0}.get(kind, 0.0), lambda: leads[0])
     assert metrics.registry.get_sample_value("crewyard_leader") == 0
@@ -37,7 +37,7 @@ def test_silence_and_leadership_are_read_at_the_scrape():
     assert metrics.registry.get_sample_value("crewyard_projection_age_seconds", {"kind": "runs"}) == 7
 
 
-async def test_work_that_fails_is_counted_and_begun_again():
+async def test_failed_loop_is_counted_and_restarted():
     counted = asyncio.Queue()
     times = []
 
@@ -52,7 +52,7 @@ async def test_work_that_fails_is_counted_and_begun_again():
     assert len(times) >= 2
 
 
-def test_the_volume_is_measured_where_one_is_used(tmp_path):
+def test_volume_metrics(tmp_path):
     value = (used := ApiMetrics()).registry.get_sample_value
     used.watch_volume(tmp_path)
     assert 0 < value("crewyard_data_free_bytes") <= value("crewyard_data_size_bytes")
@@ -62,7 +62,7 @@ def test_the_volume_is_measured_where_one_is_used(tmp_path):
 
 
 @pytest.mark.parametrize("metrics", [ApiMetrics, OfController])
-async def test_the_tasks_of_the_loop_are_counted_at_the_scrape(metrics):
+async def test_event_loop_tasks_are_counted_at_scrape_time(metrics):
     value = metrics().registry.get_sample_value
     before = value("crewyard_tasks")
     task = asyncio.create_task(asyncio.sleep(60))

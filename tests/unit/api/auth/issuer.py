@@ -1,4 +1,4 @@
-"""An issuer of workflows' tokens on loopback, as GitHub's is: discovery, a key set, signed tokens."""
+"""A token issuer on loopback, like GitHub: discovery, key set and signed tokens."""
 
 import functools
 import json
@@ -27,7 +27,7 @@ def ec_key() -> ec.EllipticCurvePrivateKey:
 
 
 def public(key: Any, kid: str, **more: Any) -> dict[str, Any]:
-    """A key as key sets list it."""
+    """Return a key as an entry of a key set."""
     algorithm = (
         jwt.algorithms.RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else jwt.algorithms.ECAlgorithm
     )
@@ -35,7 +35,7 @@ def public(key: Any, kid: str, **more: Any) -> dict[str, Any]:
 
 
 class Issuer:
-    """What it answers can be changed; `asked` lists the paths it was asked for."""
+    """An issuer with adjustable responses; `asked` lists the requested paths."""
 
     def __init__(self) -> None:
         self.keys: list[dict[str, Any]] = [public(rsa_key(), "one"), public(ec_key(), "two")]
@@ -48,12 +48,12 @@ class Issuer:
         self.server = TestServer(app)
 
     async def start(self) -> None:
-        """Begins to listen."""
+        """Start to listen."""
         await self.server.start_server()
 
     @property
     def url(self) -> str:
-        """Its name, and where it is."""
+        """The issuer name, which is its URL."""
         return str(self.server.make_url("")).rstrip("/")
 
     async def _discovery(self, request: web.Request) -> web.Response:
@@ -67,7 +67,7 @@ class Issuer:
         return self.broken or web.json_response({"keys": self.keys})
 
     def claims(self, now: datetime, **more: Any) -> dict[str, Any]:
-        """What GitHub says of a push to main; None leaves a claim out."""
+        """Return the claims of GitHub for a push to main; None removes a claim."""
         at = int(now.timestamp())
         found = {
             "iss": self.url,
@@ -86,5 +86,5 @@ class Issuer:
     def token(
         self, now: datetime, key: Any = None, kid: str = "one", algorithm: str = "RS256", **more: Any
     ) -> str:
-        """A signed token."""
+        """Return a signed token."""
         return jwt.encode(self.claims(now, **more), key or rsa_key(), algorithm, headers={"kid": kid})

@@ -1,4 +1,4 @@
-"""An issuer's keys: when they are read, how long they are kept, which of them are used."""
+"""Keys of an issuer: when they are fetched, how long they are kept, which are used."""
 
 import asyncio
 
@@ -10,15 +10,15 @@ from api.auth.jwks import MAX_STALE_SECONDS, MIN_REFRESH_SECONDS, REFRESH_SECOND
 from tests.unit.api.auth.issuer import public, rsa_key
 
 
-class Clock:
+class JwksClock:
     now = 0.0
 
     def __call__(self):
         return self.now
 
 
-async def test_keys_are_read_when_old_or_unknown_and_at_most_once_a_minute(issuer):
-    clock = Clock()
+async def test_keys_are_refetched_when_stale_or_unknown_at_most_once_a_minute(issuer):
+    clock = JwksClock()
     found = IssuerKeys(issuer.url, clock)
     assert await found.key("RS256", "one") is not None
     assert await found.key("ES256", "two") is not None
@@ -35,8 +35,8 @@ async def test_keys_are_read_when_old_or_unknown_and_at_most_once_a_minute(issue
     assert len(issuer.asked) == 6
 
 
-async def test_keys_are_kept_for_a_day_while_the_issuer_is_away(issuer):
-    clock = Clock()
+async def test_keys_are_kept_for_a_day_while_the_issuer_is_unavailable(issuer):
+    clock = JwksClock()
     found = IssuerKeys(issuer.url, clock)
     await found.key("RS256", "one")
     issuer.broken = web.Response(status=503)
@@ -57,20 +57,20 @@ async def test_keys_are_kept_for_a_day_while_the_issuer_is_away(issuer):
     ],
     ids=["large", "a list", "deep", "a redirect"],
 )
-async def test_what_an_issuer_may_answer_is_bounded(issuer, answer):
+async def test_issuer_responses_are_bounded(issuer, answer):
     issuer.broken = answer
     with pytest.raises(Exception, match="cannot be reached"):
         await IssuerKeys(issuer.url).key("RS256", "one")
 
 
 @pytest.mark.parametrize("about", [{"issuer": "https://other.example"}, {"jwks_uri": "file:///etc/passwd"}])
-async def test_a_discovery_that_speaks_of_others_is_refused(issuer, about):
+async def test_discovery_of_another_issuer_is_rejected(issuer, about):
     issuer.about = about
     with pytest.raises(Exception, match="cannot be reached"):
         await IssuerKeys(issuer.url).key("RS256", "one")
 
 
-def test_only_usable_keys_are_taken_from_a_set():
+def test_unusable_keys_of_a_set_are_skipped():
     listed = [
         public(rsa_key(), "a"),
         public(rsa_key(2048, 1), "a"),

@@ -1,4 +1,4 @@
-"""Each operation by scope, own or foreign project and state of the key, generated from the document.
+"""Every operation by scope, own or foreign project and state of the key, generated from the document.
 
 What an operation needs stands in its security requirement; what belongs to a project is told by its
 examples: the names of the example's project, deployment and run in a path, a query or a body.
@@ -33,7 +33,7 @@ def foreign(text: str) -> str:
 
 
 def request(method: str, path: str, other: bool) -> tuple[URL, object]:
-    """The example of an operation, or the same of a foreign project."""
+    """Return the example request of an operation, or the same for a foreign project."""
     found = DESCRIPTION.operation(method, path)
     query = {p["name"]: p["example"] for p in found.get("parameters", ()) if "example" in p}
     for parameter in DESCRIPTION.whole["paths"][path].get("parameters", ()):
@@ -44,13 +44,13 @@ def request(method: str, path: str, other: bool) -> tuple[URL, object]:
 
 
 def may(held: str, scope: str) -> bool:
-    """Whether a caller with one scope may; all but tokens of the cluster may read besides."""
+    """Return whether a caller with one scope is allowed; all but Kubernetes tokens may also read."""
     bare = held.removeprefix("only ")
     return bare in (scope, "admin") or (scope == "read" and bare == held)
 
 
 def expected(method: str, path: str, scope: str, held: str, other: bool) -> int | None:
-    """The status that must come; None for any that is neither 401, 403 nor 404."""
+    """Return the expected status; None for any other than 401, 403 and 404."""
     if not may(held, scope):
         return 403
     if not other:
@@ -64,7 +64,7 @@ def expected(method: str, path: str, scope: str, held: str, other: bool) -> int 
 
 @pytest.fixture
 async def two(testbed):
-    """The example's project with all there is, and a foreign one with the same."""
+    """The example objects, and the same objects in a foreign project."""
     await testbed.add_example_objects()
     await testbed.add_example_objects(foreign)
     return testbed
@@ -99,9 +99,9 @@ async def test_scopes_and_projects_of_workflows(two, issuer):
 
 
 async def tried(two, bearers, holds):
-    """Tries every operation, on the example's project and on a foreign one, with these callers, by scope.
+    """Call every operation, on the own and on the foreign project, with a caller of each scope.
 
-    `holds` are the projects that they hold. Gives how many cells there were.
+    `holds` are the accessible projects. Return the number of calls.
     """
     cells = 0
     for held, bearer in bearers.items():
@@ -111,7 +111,7 @@ async def tried(two, bearers, holds):
                 url, body = request(method, path, other)
                 unseen = (FOREIGN if other else OWN)[0] not in holds
                 if method == "DELETE" and "api-keys" in path and not unseen and held.endswith("admin"):
-                    continue  # The example's key is needed by the next cells; its end is tested elsewhere.
+                    continue  # Later calls need the example key; another test covers its deletion.
                 status, answer, _ = await two.call(method, url, body, bearer=bearer)
                 wanted = expected(method, path, scope, held, unseen)
                 cell = (held, method, str(url), status, answer)
@@ -126,7 +126,7 @@ async def tried(two, bearers, holds):
     return cells
 
 
-async def test_lists_show_nothing_of_a_foreign_project(two):
+async def test_lists_hide_foreign_projects(two):
     bearer = two.create_key("admin", projects=[OWN[0]])
     for path in ("/v1/projects", "/v1/runs", "/v1/api-keys"):
         text = json.dumps(await two.get(path, bearer=bearer))
@@ -148,11 +148,11 @@ STATES = {
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_no_operation_is_for_a_bad_key(two, issuer, state):
+async def test_invalid_keys_are_rejected_everywhere(two, issuer, state):
     two.issuer = issuer
     bearer, answers = STATES[state](two), set()
     for method, path, _ in OPERATIONS:
-        two.reset_rate_limits()  # Sixty a minute is all that an address without a key gets.
+        two.reset_rate_limits()  # An address without a key is limited to sixty requests per minute.
         url, body = request(method, path, False)
         status, answer, headers = await two.call(method, url, body, bearer=bearer)
         assert status == 401, (method, path, answer)
@@ -161,7 +161,7 @@ async def test_no_operation_is_for_a_bad_key(two, issuer, state):
     assert len(answers) == 2, "the answer tells more than that the key is bad"
 
 
-async def test_what_needs_no_key_needs_none(two):
+async def test_public_operations_need_no_key(two):
     for method, path, found in DESCRIPTION.operations():
         if not found["security"] and path != "/v1/uploads/{id}/content" and "/hooks/" not in path:
             assert (await two.call(method, path, bearer=""))[0] == 200, path

@@ -1,4 +1,4 @@
-"""Who may do what, and the state of a key; every operation by itself is in `test_matrix.py`."""
+"""Permissions and states of a key; `test_matrix.py` covers every single operation."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from tests.unit.api.conftest import NOW, key
 
 @pytest.fixture
 async def two(testbed):
-    """Two projects with all there is, and a key for one of them."""
+    """Two projects with all kinds of objects, and a key for one of them."""
     for name in ("mine", "theirs"):
         await testbed.add_project(name, activeDeployment=f"dep-{name}")
         await testbed.add_deployment(f"dep-{name}", name)
@@ -19,7 +19,7 @@ async def two(testbed):
     return testbed.create_key("read", "run", "deploy", projects=["mine"])
 
 
-async def test_a_bound_key_sees_only_its_projects(testbed, two):
+async def test_bound_key_sees_only_its_projects(testbed, two):
     for path, expected in (("/v1/runs", ["run_mine"]), ("/v1/projects", ["mine"])):
         found = await testbed.get(path, bearer=two)
         assert [item.get("id") or item["name"] for item in found["data"]] == expected
@@ -44,7 +44,7 @@ async def test_a_bound_key_sees_only_its_projects(testbed, two):
 
 
 @pytest.mark.parametrize("name", ["theirs", "absent"])
-async def test_naming_a_foreign_project_is_forbidden_whether_it_is_there_or_not(testbed, two, name):
+async def test_foreign_project_is_forbidden_existing_or_not(testbed, two, name):
     calls = [
         ("GET", f"/v1/runs?project={name}", None, "project"),
         ("GET", f"/v1/deployments?project={name}", None, "project"),
@@ -58,14 +58,14 @@ async def test_naming_a_foreign_project_is_forbidden_whether_it_is_there_or_not(
         assert (status, answer["error"]["details"]["field"]) == (403, field), path
 
 
-async def test_running_a_foreign_deployment_is_not_found(testbed, two):
+async def test_run_of_a_foreign_deployment_is_not_found(testbed, two):
     for identifier in ("dep_theirs", "dep_absent"):
         status, _, _ = await testbed.call("POST", "/v1/runs", {"deployment": identifier}, bearer=two)
         assert status == 404
 
 
-async def test_who_may_only_run_calls_what_was_deployed(testbed, two):
-    # `os:environ.copy` would answer with the values of all variables.
+async def test_run_scope_cannot_change_the_entrypoint(testbed, two):
+    # `os:environ.copy` would return the values of all variables.
     body = {"deployment": "mine", "entrypoint": "os:environ.copy"}
     runner = testbed.create_key("run", projects=["mine"])
     for deployment in ("mine", "dep_mine"):
@@ -77,7 +77,7 @@ async def test_who_may_only_run_calls_what_was_deployed(testbed, two):
             {"field": "entrypoint", "required_scope": "deploy"},
         )
     assert (await testbed.get("/v1/runs"))["data"][0]["id"] == "run_theirs"
-    # Without an apiserver nothing is made; the permission is there.
+    # 503 without an apiserver: the permission check has passed.
     for bearer, sent in ((two, body), (testbed.admin, body), (runner, {"deployment": "mine"})):
         assert (await testbed.call("POST", "/v1/runs", sent, bearer=bearer))[0] == 503
 
@@ -94,7 +94,7 @@ async def test_who_may_only_run_calls_what_was_deployed(testbed, two):
         ({"pod": {"image_pull_secrets": [{"name": "z"}]}}, "pod.image_pull_secrets"),
     ],
 )
-async def test_what_gives_permissions_is_for_admin(testbed, body, field):
+async def test_fields_that_grant_permissions_need_admin(testbed, body, field):
     status, answer, _ = await testbed.call(
         "POST", "/v1/projects", {"name": "a", **body}, bearer=testbed.create_key("deploy")
     )
@@ -115,13 +115,13 @@ HELD = {
         ({"github": {"repository": "team/b"}}, "github.repository"),
     ],
 )
-async def test_what_a_secret_is_sent_to_is_for_admin(testbed, body, field):
+async def test_destination_of_a_secret_needs_admin(testbed, body, field):
     await testbed.add_project("held", HELD)
     await testbed.add_project("bare", {"source": {"git": {"url": "https://git.example.com/a"}}})
     bearer = testbed.create_key("deploy")
     status, answer, _ = await testbed.call("PATCH", "/v1/projects/held", body, bearer=bearer)
     assert (status, answer["error"]["details"]) == (403, {"field": field, "required_scope": "admin"})
-    # Without an apiserver nothing is changed; the permission is there.
+    # 503 without an apiserver: the permission check has passed.
     allowed = [
         ("held", body, testbed.admin),
         ("held", {"source": {"git": {"url": "https://git.example.com/a", "path": "b"}}}, bearer),
@@ -133,7 +133,7 @@ async def test_what_a_secret_is_sent_to_is_for_admin(testbed, body, field):
         assert (await testbed.call("PATCH", f"/v1/projects/{project}", sent, bearer=key_))[0] == 503, sent
 
 
-async def test_a_key_that_expired_or_was_revoked_is_no_key(testbed):
+async def test_expired_or_revoked_key_is_rejected(testbed):
     bearer = testbed.create_key("read", expires_at=NOW + timedelta(minutes=1))
     assert (await testbed.call("GET", "/v1/runs", bearer=bearer))[0] == 200
     testbed.clock[0] += timedelta(minutes=1)
@@ -141,7 +141,7 @@ async def test_a_key_that_expired_or_was_revoked_is_no_key(testbed):
     assert (await testbed.call("GET", "/v1/runs", bearer=testbed.create_key("read", revoked=True)))[0] == 401
 
 
-async def test_the_minute_of_a_key_is_its_own(testbed):
+async def test_keys_have_separate_rate_limits(testbed):
     first, second = testbed.create_key("read", plan="free"), testbed.create_key("read", plan="free")
     left = []
     for _ in range(61):
@@ -155,7 +155,7 @@ async def test_the_minute_of_a_key_is_its_own(testbed):
     assert (await testbed.call("GET", "/healthz", bearer=""))[0] == 200
 
 
-async def test_guessing_is_limited_by_address(testbed):
+async def test_guessing_is_rate_limited_by_address(testbed):
     codes = [(await testbed.call("GET", "/v1/runs", bearer=f"crw_{n}"))[0] for n in range(62)]
     assert codes == [401] * 60 + [429] * 2
 
@@ -163,7 +163,7 @@ async def test_guessing_is_limited_by_address(testbed):
 @pytest.mark.parametrize(
     "kind", ["good", "unknown", "other secret", "revoked", "expired", "malformed", "empty"]
 )
-async def test_every_key_costs_one_look_up_and_one_hash(kind, monkeypatch):
+async def test_every_key_check_costs_one_lookup_and_one_hash(kind, monkeypatch):
     text, record = key("read", revoked=kind == "revoked", expires_at=NOW if kind == "expired" else None)
     presented = {
         "unknown": api_keys.generate().text,
@@ -193,7 +193,7 @@ async def test_every_key_costs_one_look_up_and_one_hash(kind, monkeypatch):
         assert counted == {"look": 1, "hash": 1}
 
 
-async def test_a_good_key_is_looked_up_once_until_the_index_changes():
+async def test_valid_key_is_looked_up_once_per_generation():
     text, record = key("read", expires_at=NOW)
     rows, generation, looked = {record.key_id: record}, [7], []
 
@@ -218,7 +218,7 @@ async def test_a_good_key_is_looked_up_once_until_the_index_changes():
     assert await ring.find(text, before) == record
 
 
-async def test_a_key_that_was_revoked_while_it_was_looked_up_is_not_remembered():
+async def test_key_revoked_during_lookup_is_not_cached():
     text, record = key("read")
     rows, generation = {record.key_id: record}, [1]
 
@@ -237,7 +237,7 @@ async def test_a_key_that_was_revoked_while_it_was_looked_up_is_not_remembered()
     ["{", "{}", "[1]", '[{"id": "a"}]', '[{"id": "a", "hash": "b", "scopes": []}]',
      '[{"id": "a", "hash": "swordfish", "scopes": ["root"]}]'],
 )  # fmt: skip
-def test_wrong_first_keys_are_refused_without_showing_them(text):
+def test_invalid_fixed_keys_are_rejected_without_showing_them(text):
     with pytest.raises(ValueError, match="CREWYARD_ADMIN_KEYS") as caught:
         parse_fixed(text)
     assert "swordfish" not in str(caught.value)

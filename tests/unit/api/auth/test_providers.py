@@ -1,4 +1,4 @@
-"""What is known of callers without asking anybody: settings, texts, memories, permissions."""
+"""Token handling without network: settings, parsing, caches and grants."""
 
 import asyncio
 
@@ -32,14 +32,14 @@ JSON = st.recursive(
 )
 
 
-def test_what_is_taken_by_default():
+def test_default_identity_settings():
     found = parse(BASE).identity
     assert (found.kubernetes_audience, found.oidc_issuer) == ("crewyard", None)
     assert found.oidc_audience == "https://crewyard.example"
     assert parse(BASE).rate_limit_url is None
 
 
-def test_what_can_be_set():
+def test_all_identity_settings():
     more = {
         "CREWYARD_KUBERNETES_TOKENS": "Off",
         "CREWYARD_OIDC_ISSUER": "https://token.actions.githubusercontent.com",
@@ -66,20 +66,20 @@ def test_what_can_be_set():
         ("CREWYARD_RATE_LIMIT_URL", "memcached://x"),
     ],
 )
-def test_a_wrong_setting_is_named(name, value):
+def test_invalid_setting_is_named(name, value):
     with pytest.raises(ApiConfigError, match=name):
         parse({**BASE, name: value})
 
 
 @UNHURRIED
 @given(st.text(max_size=200) | st.lists(st.text("abcXYZ019-_", max_size=90), max_size=4).map(".".join))
-def test_any_text_can_be_glanced_at(text):
+def test_parse_unverified_accepts_any_text(text):
     parse_unverified(text)
 
 
 @UNHURRIED
 @given(JSON, JSON)
-def test_no_spec_and_no_claims_break_the_matching(spec, claims):
+def test_matching_tolerates_any_spec_and_claims(spec, claims):
     workflow = workflows.of_claims(claims if isinstance(claims, dict) else {})
     found = workflows.entries("tides", spec)
     if workflow is not None:
@@ -88,7 +88,7 @@ def test_no_spec_and_no_claims_break_the_matching(spec, claims):
 
 @UNHURRIED
 @given(JSON)
-def test_no_key_set_breaks_the_reading(found):
+def test_parse_keys_tolerates_any_key_set(found):
     try:
         parse_keys({"keys": found})
     except ValueError as error:
@@ -97,7 +97,7 @@ def test_no_key_set_breaks_the_reading(found):
 
 @UNHURRIED
 @given(st.data())
-def test_a_token_with_one_letter_changed_proves_nothing(data):
+def test_token_with_a_changed_letter_is_invalid(data):
     token = jwt_of()
     place = data.draw(st.integers(0, len(token) - 1))
     letter = data.draw(st.sampled_from("AZaz09-_."))
@@ -106,16 +106,16 @@ def test_a_token_with_one_letter_changed_proves_nothing(data):
     good = verify(token, public, "RS256", "https://issuer.example", AUDIENCE)
     found = verify(changed, public, "RS256", "https://issuer.example", AUDIENCE)
     assert good is not None
-    # The last letter of a part has bits that mean nothing.
+    # The last letter of a part has unused bits.
     assert found is None or found == good
 
 
 def jwt_of():
-    return Issuer.token(Fixed(), NOW, iss="https://issuer.example")
+    return Issuer.token(StaticIssuer(), NOW, iss="https://issuer.example")
 
 
-class Fixed:
-    """An issuer that does not listen."""
+class StaticIssuer:
+    """An issuer without a server."""
 
     url = "https://issuer.example"
     claims = Issuer.claims
@@ -139,19 +139,19 @@ ANY = frozenset({"read", "run"})
         (Grants.of_key(["deploy"], ["a"]), "read", "b", False),
     ],
 )
-def test_scopes_are_held_by_project(grants, scope, project, wanted):
+def test_scopes_by_project(grants, scope, project, wanted):
     assert grants.may(scope, project) is wanted
 
 
-def test_where_a_scope_is_held():
+def test_projects_with_a_scope():
     both = Grants(None, {"a": frozenset({"admin"}), "b": frozenset({"read"})})
     assert (both.projects_with("run"), both.projects_with("read")) == ({"a"}, {"a", "b"})
     assert (Grants(ANY).projects_with("run"), Grants(ANY).projects_with("admin")) == (None, frozenset())
     assert both.projects == {"a", "b"} and Grants(ANY).projects is None
 
 
-class Asked:
-    """Somebody who is asked, and how often."""
+class CountingLoader:
+    """A loader that counts its calls."""
 
     def __init__(self):
         self.times, self.answers, self.gate = 0, {}, asyncio.Event()
@@ -168,8 +168,8 @@ class Asked:
         return ask
 
 
-async def test_what_many_ask_at_once_is_asked_once_although_one_gives_up():
-    asked, recent = Asked(), TtlCache[str](10, 3)
+async def test_concurrent_loads_are_shared_and_survive_a_cancelled_caller():
+    asked, recent = CountingLoader(), TtlCache[str](10, 3)
     asked.answers["a"] = "yes"
     waiting = [asyncio.create_task(recent.get("a", asked.about("a"))) for _ in range(5)]
     await asyncio.sleep(0)
@@ -180,9 +180,9 @@ async def test_what_many_ask_at_once_is_asked_once_although_one_gives_up():
     assert asked.times == 1 and recent.is_cached("a")
 
 
-async def test_a_flood_of_bad_ones_leaves_the_good_ones_known():
+async def test_invalid_keys_do_not_evict_valid_ones():
     now = [0.0]
-    asked, recent = Asked(), TtlCache[str](10, 3, lambda: now[0])
+    asked, recent = CountingLoader(), TtlCache[str](10, 3, lambda: now[0])
     asked.gate.set()
     asked.answers["good"] = "yes"
     await recent.get("good", asked.about("good"))
@@ -193,8 +193,8 @@ async def test_a_flood_of_bad_ones_leaves_the_good_ones_known():
     assert not recent.is_cached("good") and not recent.is_cached("bad-19")
 
 
-async def test_a_failure_is_not_remembered():
-    asked, recent = Asked(), TtlCache[str](10, 3)
+async def test_failed_load_is_not_cached():
+    asked, recent = CountingLoader(), TtlCache[str](10, 3)
     asked.gate.set()
     asked.answers["a"] = ValueError("away")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Workflows call with the tokens of their identity, which projects map to scopes."""
+"""Workflow tokens, which projects map to scopes."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ async def status(testbed, bearer, path="/v1/runs", method="GET", body=None):
     return (await testbed.call(method, path, body, bearer=bearer))[0]
 
 
-async def test_a_workflow_may_in_each_project_what_its_entries_say(testbed, issuer):
+async def test_workflow_scopes_follow_the_entries_of_each_project(testbed, issuer):
     main = {"ref": "refs/heads/main"}
     await testbed.add_project("tides", {"oidc": [entry("run"), entry("deploy", **main)]})
     await testbed.add_project("dunes", {"oidc": [entry("run", repository="OCTO/Tides")]})
@@ -67,12 +67,12 @@ async def test_a_workflow_may_in_each_project_what_its_entries_say(testbed, issu
         ("refs/heads/main", "refs/heads/main2", False),
     ],
 )
-def test_on_which_references_an_entry_counts(wanted, ref, matches):
+def test_entry_matches_refs(wanted, ref, matches):
     entry = workflows.OidcEntry("tides", REPOSITORY, wanted, None, frozenset({"deploy"}))
     assert entry.matches(workflows.Workflow(REPOSITORY, ref, None)) is matches
 
 
-async def test_an_answer_is_not_given_again_to_who_may_no_longer_ask(testbed, issuer, monkeypatch):
+async def test_cached_response_needs_current_permissions(testbed, issuer, monkeypatch):
     monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
     await testbed.add_project("tides", {"oidc": [entry("run")]}, activeDeployment="dep-a")
     await testbed.add_deployment("dep-a", "tides")
@@ -88,7 +88,7 @@ async def test_an_answer_is_not_given_again_to_who_may_no_longer_ask(testbed, is
     assert code == 403
 
 
-async def test_what_a_project_says_holds_a_moment_later(testbed, issuer, monkeypatch):
+async def test_changed_entries_take_effect_after_reload(testbed, issuer, monkeypatch):
     uid = await testbed.add_project("tides", {"oidc": [entry("run")]})
     token = issuer.token(NOW)
     assert await status(testbed, token) == 200
@@ -137,7 +137,7 @@ def _changed(token):
 
 
 @pytest.mark.parametrize("kind", BAD)
-async def test_every_bad_token_is_refused_alike(testbed, issuer, kind):
+async def test_invalid_tokens_get_identical_responses(testbed, issuer, kind):
     await testbed.add_project("tides", {"oidc": [entry("run")]})
     code, answer, headers = await testbed.call("GET", "/v1/runs", bearer=BAD[kind](issuer))
     unknown, other, _ = await testbed.call("GET", "/v1/runs", bearer="crw_unknown")
@@ -155,7 +155,7 @@ async def test_every_bad_token_is_refused_alike(testbed, issuer, kind):
         {"kid": "two", "algorithm": "ES256", "key": "ec"},
     ],
 )
-async def test_a_good_token_is_taken(testbed, issuer, more):
+async def test_valid_token_is_accepted(testbed, issuer, more):
     await testbed.add_project("tides", {"oidc": [entry("run", ref="refs/heads/main")]})
     if more.get("key"):
         more = {**more, "key": ec_key()}
@@ -163,7 +163,7 @@ async def test_a_good_token_is_taken(testbed, issuer, more):
     assert await status(testbed, issuer.token(NOW - timedelta(seconds=329), **more)) == 200
 
 
-async def test_a_stream_ends_with_its_workflows_place_in_the_project(testbed, issuer, monkeypatch):
+async def test_stream_ends_when_the_workflow_loses_access(testbed, issuer, monkeypatch):
     monkeypatch.setattr("api.auth.oidc.MIN_RELOAD_SECONDS", 0.0)
     monkeypatch.setattr("api.auth.revocation.CHECK_SECONDS", 0.05)
     uid = await testbed.add_project("tides", {"oidc": [entry("run")]})
@@ -179,7 +179,7 @@ async def test_a_stream_ends_with_its_workflows_place_in_the_project(testbed, is
         assert answer.status == 200, "what it still holds can be followed anew"
 
 
-async def test_requests_of_a_repository_count_together(testbed, issuer):
+async def test_requests_of_a_repository_share_a_rate_limit(testbed, issuer):
     await testbed.add_project("tides", {"oidc": [entry("run")]})
     left = []
     for ref in ("refs/heads/a", "refs/heads/b"):
@@ -188,7 +188,7 @@ async def test_requests_of_a_repository_count_together(testbed, issuer):
     assert left == [59, 58]
 
 
-async def test_an_issuer_that_is_away_is_503_and_asked_ever_more_seldom(issuer, testbed):
+async def test_unavailable_issuer_is_503_with_back_off(issuer, testbed):
     issuer.broken = web.Response(status=500)
     await testbed.add_project("tides", {"oidc": [entry("run")]})
     for _ in range(3):
@@ -226,7 +226,7 @@ def workflow(**claims):
         (None, {}, None),
     ],
 )
-def test_what_entries_give_a_workflow(spec, claims, wanted):
+def test_grants_of_a_workflow(spec, claims, wanted):
     found = workflows.grants(workflows.entries("tides", spec), workflow(**claims))
     assert (None if found is None else found.scopes_in("tides")) == (wanted and frozenset(wanted))
 
@@ -237,12 +237,12 @@ def test_what_entries_give_a_workflow(spec, claims, wanted):
      ({"nbf": 1031}, False), ({"nbf": None}, False), ({"exp": True}, False), ({"exp": 1e9}, False),
      ({"iat": -1}, False), ({"exp": 1000 + 86_400}, True), ({"exp": 1001 + 86_400}, False)],
 )  # fmt: skip
-def test_a_token_holds_in_its_time(change, good):
+def test_token_validity_period(change, good):
     now = NOW.fromtimestamp(1000, NOW.tzinfo)
     assert is_current({"iat": 1000, "nbf": 1000, "exp": 1300, **change}, now) is good
 
 
-def test_what_is_no_token_is_not_looked_at(issuer):
+def test_text_that_is_not_a_token_is_ignored(issuer):
     good = issuer.token(NOW)
     assert parse_unverified(good) is not None
     deep = "W" * 5999

@@ -1,4 +1,4 @@
-"""Fetching from real servers on loopback: what is let in comes, and nothing connects to what is forbidden."""
+"""Fetches from real loopback servers: allowed ones succeed, forbidden ones get no connection."""
 
 import asyncio
 import hashlib
@@ -15,13 +15,13 @@ from egress.addresses import AddressRules, system_resolver
 from tests.testbed.ports import free_port
 
 GOOD, BAD = "127.0.0.2", "127.0.0.3"
-"""A server that is allowed, and one that is not, on the same port."""
+"""Addresses of an allowed and a forbidden server on the same port."""
 RULES = AddressRules.parse([f"{GOOD}/32"], [])
 BYTES = b"archive" * 1000
 
 
 class Servers:
-    """Both servers; `asked` has the good one's requests, `visits` counts connections to the bad one."""
+    """Both servers; `asked` has the requests to the allowed one, `visits` counts connections to the other."""
 
     def __init__(self, port: int) -> None:
         self.port, self.asked, self.visits = port, [], 0
@@ -87,7 +87,7 @@ async def servers() -> AsyncIterator[Servers]:
     await runner.cleanup()
 
 
-async def test_what_lies_there_comes_as_it_is_whatever_it_calls_itself(servers, monkeypatch):
+async def test_bytes_are_fetched_unchanged_for_any_content_type(servers, monkeypatch):
     monkeypatch.setenv("http_proxy", f"http://{BAD}:{servers.port}")
     assert await servers.fetch("/a") == BYTES
     assert await servers.fetch("/chunked") == BYTES * 10
@@ -98,7 +98,7 @@ async def test_what_lies_there_comes_as_it_is_whatever_it_calls_itself(servers, 
     assert servers.visits == 0
 
 
-async def test_it_is_bounded_in_bytes_time_and_redirects(servers):
+async def test_fetch_is_bounded_in_bytes_time_and_redirects(servers):
     with pytest.raises(ContextUrlRefused, match=f"more than {MAX_REDIRECTS} times"):
         await servers.fetch(f"/round?n={MAX_REDIRECTS}")
     for path in ("/a", "/chunked"):
@@ -123,7 +123,7 @@ FORBIDDEN = [
 
 
 @pytest.mark.parametrize("host", FORBIDDEN)
-async def test_no_spelling_of_a_forbidden_address_is_connected_to(servers, host):
+async def test_forbidden_address_is_rejected_in_any_spelling(servers, host):
     at = f"http://{host}:{servers.port}/a"
     for path in ("/a", f"/to?at={at}"):
         with pytest.raises(ContextUrlRefused):
@@ -137,7 +137,7 @@ async def test_no_spelling_of_a_forbidden_address_is_connected_to(servers, host)
 @pytest.mark.parametrize(
     "host", [BAD, "localhost", "127.0.0.1", "[::1]", "[::ffff:7f00:3]", "metadata.example"]
 )
-async def test_a_host_that_is_named_is_still_held_to_the_rules_of_addresses(servers, host):
+async def test_allowed_host_must_resolve_to_an_allowed_address(servers, host):
     def resolve(name: str, port: int) -> list[str]:
         return [BAD] if name == "metadata.example" else system_resolver(name, port)
 
@@ -154,14 +154,14 @@ async def test_a_host_that_is_named_is_still_held_to_the_rules_of_addresses(serv
      "HTTP://{bad}/", "\\\\{bad}\\a", "http:/\\{bad}/a", "http://{good}@{bad}/a", "http://{good}#@{bad}/",
      "", "a b"],
 )  # fmt: skip
-async def test_no_redirect_leads_elsewhere(servers, location):
+async def test_redirects_cannot_leave_the_allowed_hosts(servers, location):
     filled = location.format(bad=f"{BAD}:{servers.port}", good=f"{GOOD}:{servers.port}")
     with pytest.raises(ContextUrlRefused):
         await servers.fetch("/to?at=" + filled.replace("#", "%23").replace(" ", "%20"))
     assert servers.visits == 0
 
 
-async def test_a_name_that_changes_its_address_is_asked_once_and_held_to_the_answer(servers):
+async def test_name_is_resolved_once_per_redirect_and_pinned(servers):
     asked = []
 
     def turning(name: str, port: int) -> list[str]:
@@ -186,7 +186,7 @@ async def test_a_name_that_changes_its_address_is_asked_once_and_held_to_the_ans
     assert servers.visits == 0
 
 
-async def test_a_host_without_address_and_one_without_a_server(servers):
+async def test_unresolvable_host_and_refused_connection(servers):
     def nobody(name: str, port: int) -> list[str]:
         raise socket.gaierror(socket.EAI_NONAME, "no")
 

@@ -1,4 +1,4 @@
-"""A build context on another server, as a client gives it: `build_context_url`."""
+"""Build contexts on external servers (`build_context_url`)."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ HERE = "127.0.0.2"
 
 @pytest.fixture
 async def port(testbed):
-    """Another server, which the installation fetches from; gives its port."""
+    """Start an allowed external server; yield its port."""
 
     async def serve(request: web.Request) -> web.Response:
         return web.Response(body=b"x" * int(request.query["size"]))
@@ -53,9 +53,9 @@ async def kept(testbed):
         return (await connection.execute(select(uploads))).all()
 
 
-async def test_it_is_kept_as_an_upload_before_the_object_is_made(testbed, port):
+async def test_context_is_stored_before_the_deployment_is_created(testbed, port):
     status, _, _ = await post(testbed, f"http://{HERE}:{port}/archive?size=1000")
-    assert status == 503  # There is no apiserver here to make the object at.
+    assert status == 503  # There is no apiserver to create the object.
     (row,) = await kept(testbed)
     assert (row.project, row.size, row.stored_at) == ("crew", 1000, testbed.clock[0])
     assert b"".join([part async for part in testbed.store.blobs.read(row.blob)]) == b"x" * 1000
@@ -76,7 +76,7 @@ async def test_it_is_kept_as_an_upload_before_the_object_is_made(testbed, port):
         ("file:///etc/passwd", 400, "must begin with https://"),
     ],
 )
-async def test_what_cannot_be_fetched_names_the_field_and_the_next_step(testbed, port, url, status, words):
+async def test_failed_fetch_names_the_field_and_the_next_step(testbed, port, url, status, words):
     got, answer, _ = await post(testbed, url.format(at=f"{HERE}:{port}"))
     assert (got, answer["error"]["details"]["field"]) == (status, "build_context_url")
     assert words in answer["error"]["message"] and "word@" not in answer["error"]["message"]
@@ -85,7 +85,7 @@ async def test_what_cannot_be_fetched_names_the_field_and_the_next_step(testbed,
     assert await kept(testbed) == []
 
 
-async def test_a_followed_project_is_not_fetched_for(testbed, port):
+async def test_project_with_a_git_source_rejects_a_build_context(testbed, port):
     await testbed.add_project("followed", {"source": {"git": {"url": "https://git.example/x"}}})
     url = f"http://{HERE}:{port}/archive?size=9"
     status, answer, _ = await testbed.call(
@@ -95,7 +95,7 @@ async def test_a_followed_project_is_not_fetched_for(testbed, port):
     assert await kept(testbed) == []
 
 
-async def test_only_a_few_are_fetched_at_once(testbed, port, monkeypatch):
+async def test_parallel_fetches_are_limited(testbed, port, monkeypatch):
     monkeypatch.setattr(upload, "SLOT_TIMEOUT_SECONDS", 0.05)
     fetcher = testbed.client.server.app[SERVICES].context_fetcher
     for _ in range(upload.MAX_PARALLEL_FETCHES):

@@ -1,4 +1,4 @@
-"""Which addresses of other servers are read as what, and what is refused before anything is looked up."""
+"""Parsing of build context URLs; invalid ones are rejected before any DNS lookup."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from api.build_context.url import AllowedHost, ContextUrlRefused, parse_hosts, p
 HOSTS = parse_hosts("github.com, files.example.com:8443, xn--bcher-kva.example, 127.0.0.1:8080, [::1]:8080")
 
 
-def test_the_list_of_hosts():
+def test_parse_hosts():
     assert AllowedHost("github.com", None) in HOSTS and AllowedHost("files.example.com", 8443) in HOSTS
     assert parse_hosts("") == parse_hosts(" , ") == frozenset()
     assert parse_hosts("GitHub.com") == {AllowedHost("github.com", None)}
@@ -22,7 +22,7 @@ def test_the_list_of_hosts():
      "a.",
      "127.1", "0x7f.1", "2130706433", "127.0.0.01", "[::0:1]", "[::1", "büch.er", "a_b"],
 )  # fmt: skip
-def test_what_is_no_host_is_named(text):
+def test_invalid_host_is_named(text):
     with pytest.raises(ValueError, match="is not a host; write for example"):
         parse_hosts(f"github.com,{text}")
 
@@ -40,18 +40,18 @@ def test_what_is_no_host_is_named(text):
         ("http://[::1]:8080/a", "http://[::1]:8080/a"),
     ],
 )
-def test_an_address_of_a_named_host_has_one_spelling(address, url):
+def test_url_is_normalized(address, url):
     assert parse_url(address, HOSTS).url == url
 
 
 REFUSED = [
-    # other schemes, and what is none
+    # other schemes and invalid ones
     "file:///etc/passwd", "ext::sh -c id", "gopher://github.com/", "ftp://github.com/", "github.com/a",
     "//github.com/a",
     "https:/github.com", "https:github.com", "https:///github.com", "", "javascript:1",
     "ssh://github.com/a", "data:,a",
     "http+unix://github.com/", "HTTPSS://github.com",
-    # other hosts, also where only a part of the name is the same
+    # other hosts, also with a common part of the name
     "https://github.com.evil.example/", "https://evil.example/github.com", "https://evilgithub.com/",
     "https://evil.example?github.com/", "https://evil.example#github.com/", "https://github.com.",
     "https://.github.com/", "https://github..com/",
@@ -69,7 +69,7 @@ REFUSED = [
     "https://github.com:443443/", "https://github.com:+443/", "https://github.com:0443/",
     "https://github.com:4 43/",
     "https://files.example.com/", "https://files.example.com:443/", "http://github.com:443/",
-    # this machine, in spellings of an address that is allowed, and in others
+    # loopback addresses in non-canonical spellings
     "http://127.1:8080/", "http://0x7f.1:8080/", "http://0x7f000001:8080/", "http://2130706433:8080/",
     "http://017700000001:8080/", "http://0177.0.0.1:8080/", "http://127.0.0.01:8080/",
     "http://127.0.0.1.:8080/",
@@ -77,14 +77,14 @@ REFUSED = [
     "http://[0:0:0:0:0:0:0:1]:8080/",
     "http://[::1%25lo]:8080/", "http://[::1]/", "http://0:8080/", "http://[::]:8080/",
     "http://169.254.169.254/",
-    # IDN: not as it is displayed, nor with signs that become dots or letters
+    # IDN in Unicode form, and characters that normalize to dots or letters
     "https://bücher.example/", "https://github。com/", "https://ｇithub.com/", "https://gıthub.com/",
     "https://xn--bcher-kva.example.evil/",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("address", REFUSED)
-def test_everything_else_is_refused_before_anything_is_looked_up(address):
+def test_other_urls_are_rejected_before_any_lookup(address):
     with pytest.raises(ContextUrlRefused):
         parse_url(address, HOSTS)
 
@@ -92,14 +92,14 @@ def test_everything_else_is_refused_before_anything_is_looked_up(address):
 @pytest.mark.parametrize(
     "location", [one for one in REFUSED if one.startswith(("http", "HTTP", "file", "ext"))]
 )
-def test_a_redirect_is_read_like_an_address(location):
+def test_redirect_is_parsed_strictly(location):
     if location.startswith(("https:/github", "https:github", "https:///github")):
-        return  # To a browser, and to urljoin, these are paths of the same server.
+        return  # Browsers and urljoin read these as paths of the same server.
     with pytest.raises(ContextUrlRefused):
         resolve_redirect(parse_url("http://127.0.0.1:8080/a", HOSTS), location, HOSTS)
 
 
-def test_where_redirects_lead():
+def test_redirect_targets():
     begin = parse_url("https://github.com/a/b?x", HOSTS)
     assert resolve_redirect(begin, "c", HOSTS).url == "https://github.com/a/c"
     assert resolve_redirect(begin, "/c?y", HOSTS).url == "https://github.com/c?y"
@@ -113,7 +113,7 @@ def test_where_redirects_lead():
 
 
 @given(st.text(st.characters(codec="ascii"), max_size=12), st.sampled_from(["https://", "http://", "//", ""]))
-def test_what_is_read_is_the_same_to_whoever_connects(rest, scheme):
+def test_parsed_url_means_the_same_host_to_the_http_client(rest, scheme):
     for text in (f"{scheme}github.com{rest}", f"{scheme}{rest}github.com/", f"{scheme}github.com/{rest}"):
         try:
             place = parse_url(text, HOSTS)

@@ -1,4 +1,4 @@
-"""Lists and single objects: their keys, their order, their pages."""
+"""Lists and single objects: keys, order and pages."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ RUN = {"id", "deployment_id", "project", "status", "created_at", "completed_at",
 DEPLOYMENT = {"id", "project", "status", "message", "created_at", "activated_at"}
 
 
-async def test_a_run_has_exactly_the_keys_of_the_specification(testbed):
+async def test_run_has_exactly_the_specified_keys(testbed):
     await testbed.add_project("crew")
     await testbed.add_deployment("dep-a", "crew")
     raw = await testbed.add_run("run-a", "crew")
@@ -34,7 +34,7 @@ async def test_a_run_has_exactly_the_keys_of_the_specification(testbed):
     assert done["completed_at"] == "2026-11-21T10:00:03Z"
 
 
-async def test_a_failed_run_says_why(testbed):
+async def test_failed_run_has_an_error(testbed):
     await testbed.add_project("crew")
     raw = await testbed.add_run("run-a", "crew")
     await testbed.finish_run(raw, "Failed", error={"reason": "CrewError", "message": "ValueError: no tide"})
@@ -43,7 +43,7 @@ async def test_a_failed_run_says_why(testbed):
     assert "output" not in shown
 
 
-async def test_deployments_have_exactly_the_keys_of_the_specification(testbed):
+async def test_deployment_has_exactly_the_specified_keys(testbed):
     await testbed.add_project("crew", activeDeployment="dep-b", activatedAt="2026-11-21T10:00:05Z")
     activated = {"activatedAt": "2026-11-21T10:00:01Z"}
     await testbed.add_deployment("dep-a", "crew", spec={"message": "Begin", "gitSha": "a" * 40}, **activated)
@@ -67,7 +67,7 @@ async def test_deployments_have_exactly_the_keys_of_the_specification(testbed):
     assert of_status["pagination"]["total"] == 1
 
 
-async def test_a_project_shows_its_spec_in_snake_case(testbed):
+async def test_project_spec_is_in_snake_case(testbed):
     git = {"url": "https://git.example/x.git", "secretRef": {"name": "pass"}, "ref": {"branch": "main"}}
     spec = {"source": {"git": git}, "pod": {"nodeSelector": {"diskType": "ssd"}}, "plan": "pro"}
     ready = {"type": "Ready", "status": "False", "reason": "GitNotFound", "message": "look at the address"}
@@ -94,7 +94,7 @@ async def test_pages_partition_the_list_newest_first(testbed):
     assert beyond["data"] == [] and beyond["pagination"]["has_more"] is False
 
 
-async def test_filters_narrow_a_list(testbed):
+async def test_list_filters(testbed):
     await testbed.add_project("one")
     await testbed.add_project("two")
     await testbed.add_run("run-a", "one", "dep-a")
@@ -127,7 +127,7 @@ NOBODYS = [
 
 
 @pytest.mark.parametrize("path", NOBODYS)
-async def test_ids_that_are_none_are_not_found(testbed, path):
+async def test_invalid_ids_are_not_found(testbed, path):
     status, body, _ = await testbed.call("GET", path)
     assert (status, body["error"]["code"]) == (404, "not_found")
 
@@ -143,7 +143,7 @@ async def test_ids_that_are_none_are_not_found(testbed, path):
         (9, 25, {"first": 1, "prev": 3, "last": 3}),
     ],
 )
-def test_the_pages_around_a_page_are_linked(number, total, names):
+def test_link_header_has_the_neighboring_pages(number, total, names):
     page = PageRequest(number, 10, "http://crewyard.example/v1/runs", {"project": "a", "status": None})
     expected = [
         f'<http://crewyard.example/v1/runs?project=a&page={n}&per_page=10>; rel="{rel}"'
@@ -152,7 +152,7 @@ def test_the_pages_around_a_page_are_linked(number, total, names):
     assert page.links(total) == ", ".join(expected)
 
 
-async def test_following_next_meets_every_item_once(testbed):
+async def test_following_next_links_returns_every_item_once(testbed):
     await testbed.add_project("crew")
     for number in range(5):
         await testbed.add_run(f"run-{number}", "crew")

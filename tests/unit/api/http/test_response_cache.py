@@ -1,4 +1,4 @@
-"""Answers that are given again: never an old one, never somebody else's."""
+"""Response cache: never stale, never shared between callers."""
 
 import pytest
 
@@ -11,14 +11,14 @@ A = CachedResponse(b"{}", {})
     ("before", "after", "asked", "known"),
     [(1, 1, 1, True), (1, 1, 2, False), (1, 2, 2, False), (None, None, None, False), (1, None, 1, False)],
 )
-def test_an_answer_holds_for_the_generation_it_was_made_in(before, after, asked, known):
+def test_response_is_valid_for_its_generation_only(before, after, asked, known):
     told = ResponseCache()
     told.put(before, after, "q", A)
     assert (told.get(asked, "q") is A) is known
     assert told.get(asked, "other") is None
 
 
-def test_what_is_kept_is_bounded():
+def test_cache_is_bounded():
     told = ResponseCache()
     for number in range(MAX_RESPONSES + 1):
         told.put(1, 1, number, A)
@@ -27,7 +27,7 @@ def test_what_is_kept_is_bounded():
     assert told.get(1, "large") is None
 
 
-async def test_a_change_is_seen_by_the_next_question(testbed):
+async def test_change_is_visible_to_the_next_request(testbed):
     await testbed.add_project("shop")
     for path in (
         "/v1/runs",
@@ -47,7 +47,7 @@ async def test_a_change_is_seen_by_the_next_question(testbed):
     assert (await testbed.get("/v1/runs/run_1"))["data"]["status"] == "succeeded"
 
 
-async def test_the_same_answer_again_is_the_same_to_the_byte_but_for_the_headers_of_the_call(testbed):
+async def test_response_cache_is_byte_identical(testbed):
     await testbed.add_project("shop")
     await testbed.add_run("run-1", "shop")
     (_, first, before), (_, again, after) = [
@@ -62,7 +62,7 @@ async def test_the_same_answer_again_is_the_same_to_the_byte_but_for_the_headers
     assert headers["Content-Length"] == before["Content-Length"]
 
 
-async def test_nobody_is_given_the_answer_of_another_key(testbed):
+async def test_cached_response_is_not_shared_between_keys(testbed):
     await testbed.add_project("shop")
     await testbed.add_project("shed")
     await testbed.add_run("run-1", "shop")

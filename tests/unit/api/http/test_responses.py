@@ -1,4 +1,4 @@
-"""Every answer has its shape and its headers, whatever was asked."""
+"""Form and headers of all responses."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ def is_error(body, code):
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_every_v1_answer_carries_the_rate_limit_and_a_request_id(testbed, path):
+async def test_v1_responses_have_rate_limit_headers_and_request_id(testbed, path):
     for bearer in (testbed.admin, "", "crw_wrong"):
         _, _, headers = await testbed.call("GET", path, bearer=bearer)
         assert int(headers["X-RateLimit-Limit"]) > 0
@@ -34,7 +34,7 @@ async def test_every_v1_answer_carries_the_rate_limit_and_a_request_id(testbed, 
         assert headers["X-Request-Id"].startswith("req_")
 
 
-async def test_the_rate_limit_is_on_every_v1_answer_whatever_its_status(testbed, monkeypatch):
+async def test_rate_limit_headers_are_on_v1_responses_of_any_status(testbed, monkeypatch):
     await testbed.add_example_objects()
     seen, events = set(), f"/v1/runs/{examples.PATH['runs']}/events"
     stream, over = {"Accept": "text/event-stream"}, {"Last-Event-ID": "3"}
@@ -76,7 +76,7 @@ async def _away(*_):
         "Token y",
     ],
 )
-async def test_every_bad_key_gets_the_same_answer(testbed, header):
+async def test_invalid_keys_get_identical_responses(testbed, header):
     answers = []
     for given in (header, None):
         headers = {} if given is None else {"Authorization": given}
@@ -86,7 +86,7 @@ async def test_every_bad_key_gets_the_same_answer(testbed, header):
     is_error(answers[0][1], "unauthorized")
 
 
-async def test_an_unknown_path_and_a_wrong_method(testbed):
+async def test_unknown_path_and_wrong_method(testbed):
     status, body, _ = await testbed.call("GET", "/v1/nowhere")
     assert status == 404
     is_error(body, "not_found")
@@ -99,7 +99,7 @@ async def test_an_unknown_path_and_a_wrong_method(testbed):
     assert headers["Allow"] == "GET, HEAD, POST"
 
 
-async def test_a_body_must_be_declared_as_json(testbed):
+async def test_body_must_be_declared_as_json(testbed):
     status, body, _ = await testbed.call("POST", "/v1/projects", data="name=a")
     assert status == 415
     is_error(body, "unsupported_media_type")
@@ -120,7 +120,7 @@ async def test_a_body_must_be_declared_as_json(testbed):
         (b'{"name": ' + b"1" * 5000 + b"}", "JSON"),
     ],
 )
-async def test_what_is_not_json_is_refused(testbed, raw, word):
+async def test_invalid_json_is_rejected(testbed, raw, word):
     status, body, _ = await testbed.call(
         "POST", "/v1/projects", data=raw, headers={"Content-Type": "application/json"}
     )
@@ -129,7 +129,7 @@ async def test_what_is_not_json_is_refused(testbed, raw, word):
     assert word in body["error"]["message"]
 
 
-async def test_a_body_that_is_too_large(testbed):
+async def test_too_large_body(testbed):
     status, body, _ = await testbed.call(
         "POST", "/v1/runs", {"deployment": "a", "input": {"x": "y" * (1 << 22)}}
     )
@@ -163,13 +163,13 @@ async def test_a_body_that_is_too_large(testbed):
         ("/v1/projects/a?x=1", "x"),
     ],
 )
-async def test_a_wrong_parameter_is_named_and_never_clamped(testbed, path, field):
+async def test_invalid_parameter_is_named_and_not_clamped(testbed, path, field):
     status, body, _ = await testbed.call("GET", path)
     assert status == 400
     assert is_error(body, "invalid_request")["field"] == field
 
 
-async def test_a_misspelt_parameter_gets_a_suggestion(testbed):
+async def test_misspelled_parameter_gets_a_suggestion(testbed):
     _, body, _ = await testbed.call("GET", "/v1/runs?stauts=failed")
     assert "did you mean status?" in body["error"]["message"]
 
@@ -200,25 +200,25 @@ async def test_a_misspelt_parameter_gets_a_suggestion(testbed):
         ("/v1/runs", {"deployment": "a", "inputs": {}}, "inputs"),
     ],
 )
-async def test_a_wrong_body_is_named_by_its_field(testbed, path, body, field):
+async def test_invalid_body_field_is_named(testbed, path, body, field):
     status, answer, _ = await testbed.call("POST", path, body)
     assert status == 400
     assert is_error(answer, "invalid_request")["field"] == field
 
 
-async def test_an_answer_that_cannot_be_given(testbed):
+async def test_unsupported_accept_header(testbed):
     status, body, _ = await testbed.call("GET", "/v1/runs", headers={"Accept": "text/html"})
     assert status == 406
     assert is_error(body, "not_acceptable")["available"] == ["application/json"]
 
 
-async def test_the_apiserver_is_away(testbed):
+async def test_apiserver_unavailable(testbed):
     status, body, headers = await testbed.call("POST", "/v1/projects", {"name": "a"})
     assert (status, headers["Retry-After"]) == (503, "2")
     is_error(body, "unavailable")
 
 
-async def test_the_store_is_away(testbed, tmp_path):
+async def test_store_unavailable(testbed, tmp_path):
     await testbed.store.close()
     for file in tmp_path.glob("index.sqlite3*"):
         file.unlink()
@@ -232,7 +232,7 @@ async def test_the_store_is_away(testbed, tmp_path):
     assert status == 200
 
 
-async def test_our_own_failure_tells_nothing_but_its_id(testbed, monkeypatch):
+async def test_internal_error_reveals_only_the_request_id(testbed, monkeypatch):
     async def broken(*_, **__):
         raise RuntimeError("the password is swordfish")
 
@@ -244,7 +244,7 @@ async def test_our_own_failure_tells_nothing_but_its_id(testbed, monkeypatch):
     assert "swordfish" not in str(body)
 
 
-async def test_metrics_count_by_route_and_never_by_name(testbed):
+async def test_metrics_are_labelled_by_route_template(testbed):
     await testbed.call("GET", "/v1/runs/run_secret")
     status, text, _ = await testbed.call("GET", "/metrics", bearer="")
     assert status == 200
@@ -252,7 +252,7 @@ async def test_metrics_count_by_route_and_never_by_name(testbed):
     assert b"run_secret" not in text
 
 
-async def test_it_is_ready_once_it_has_caught_up_or_the_cluster_stays_away(tmp_path, monkeypatch):
+async def test_ready_after_initial_list_or_grace_period(tmp_path, monkeypatch):
     store = await Store.open(tmp_path, "crews")
     seen = [False]
     config = parse({"CREWYARD_TOKEN_KEY": "0" * 32})
@@ -268,7 +268,7 @@ async def test_it_is_ready_once_it_has_caught_up_or_the_cluster_stays_away(tmp_p
 
 
 async def spoken(testbed, *lines: str, body: bytes = b"") -> list[str]:
-    """The first lines that come back for a request written by hand; the body follows once it is asked for."""
+    """Send a raw request, and its body after 100 Continue; return the first response lines."""
     url = testbed.client.make_url("/")
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write("\r\n".join([*lines, "Host: testbed", "Connection: close", "", ""]).encode())
@@ -281,7 +281,7 @@ async def spoken(testbed, *lines: str, body: bytes = b"") -> list[str]:
     return first
 
 
-async def test_a_body_is_asked_for_only_once_the_caller_may_send_it(testbed):
+async def test_100_continue_is_sent_after_authentication(testbed):
     body = b'{"name": "Bad_Name"}'
     head = ["POST /v1/projects HTTP/1.1", "Content-Type: application/json", "Expect: 100-continue"]
     length = f"Content-Length: {len(body)}"
@@ -296,7 +296,7 @@ async def test_a_body_is_asked_for_only_once_the_caller_may_send_it(testbed):
     ]
 
 
-async def test_what_is_no_http_is_refused_and_not_logged(testbed, caplog):
+async def test_malformed_http_gets_400_and_no_log_line(testbed, caplog):
     caplog.handler.addFilter(filter_malformed_requests)
     assert (await spoken(testbed, "GET /v1/runs HTTP/1.1", "X-Odd: \x00"))[0].endswith("400 Bad Request")
     assert (await spoken(testbed, "GET /v1/runs HTTP/1.1", "X-Long: " + "a" * 20_000))[0].endswith(
@@ -306,6 +306,6 @@ async def test_what_is_no_http_is_refused_and_not_logged(testbed, caplog):
     assert (await spoken(testbed, "GET /healthz HTTP/1.1"))[0] == "HTTP/1.1 200 OK"
 
 
-async def test_an_unknown_expectation_changes_nothing(testbed):
+async def test_unknown_expectation_is_ignored(testbed):
     status, _, headers = await testbed.call("GET", "/v1/runs", headers={"Expect": "miracles"})
     assert status == 200 and headers["X-RateLimit-Limit"]

@@ -1,4 +1,4 @@
-"""Clients that are slow, endless or no clients at all: others are answered beside them, and nothing stays."""
+"""Slow, endless and malformed clients: others are served meanwhile, and no connection leaks."""
 
 import asyncio
 import contextlib
@@ -71,7 +71,7 @@ async def server_testbed(testbed, monkeypatch):
         yield found
         await found.wait_for_closed()
         await found.check_ordinary_request()
-        # Whatever they did, they leave nothing open here.
+        # No connection may stay open.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(20):
                 while descriptors() > files or len(asyncio.all_tasks()) > tasks:
@@ -80,7 +80,7 @@ async def server_testbed(testbed, monkeypatch):
         assert len(asyncio.all_tasks()) <= tasks
 
 
-async def test_a_thousand_heads_that_never_end_keep_nobody_out(server_testbed):
+async def test_incomplete_request_heads_do_not_block_others(server_testbed):
     slow = [await server_testbed.connect("GET / HTTP/1.1\r\nX-Slow: ") for _ in range(1000)]
     await server_testbed.check_ordinary_request()
     for reader, writer in slow:
@@ -88,7 +88,7 @@ async def test_a_thousand_heads_that_never_end_keep_nobody_out(server_testbed):
         writer.close()
 
 
-async def test_who_waits_longest_makes_room(server_testbed):
+async def test_longest_idle_connection_is_closed_at_the_limit(server_testbed):
     server_testbed.open._limit = 50
     idle = [await server_testbed.connect("") for _ in range(200)]
     await server_testbed.check_ordinary_request()
@@ -97,7 +97,7 @@ async def test_who_waits_longest_makes_room(server_testbed):
         writer.close()
 
 
-async def test_a_head_that_drips_or_swells_is_cut(server_testbed):
+async def test_slow_or_large_request_head_is_cut_off(server_testbed):
     async def drip(piece: bytes, pause: float) -> None:
         reader, writer = await server_testbed.connect("GET / HTTP/1.1\r\n")
         try:
@@ -113,9 +113,7 @@ async def test_a_head_that_drips_or_swells_is_cut(server_testbed):
     await asyncio.gather(drip(b"x", 0.05), drip(fields, 0.05), server_testbed.check_ordinary_request())
 
 
-async def test_a_large_body_that_comes_at_once_is_taken_also_where_the_loop_was_held_up(
-    server_testbed, monkeypatch
-):
+async def test_large_body_with_head_is_accepted_on_a_blocked_loop(server_testbed, monkeypatch):
     taken = server.ClientConnection.data_received
 
     def held_up(self, data: bytes) -> None:
@@ -131,7 +129,7 @@ async def test_a_large_body_that_comes_at_once_is_taken_also_where_the_loop_was_
 
 
 def chunked(data: bytes, size: int) -> bytes:
-    """A body in chunks."""
+    """Return a chunked body."""
     parts = [data[at : at + size] for at in range(0, len(data), size)]
     return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
@@ -170,7 +168,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("case", ODD)
-async def test_odd_requests_get_their_answer(server_testbed, case):
+async def test_malformed_requests_get_error_responses(server_testbed, case):
     head, sent, status = ODD[case]
     reader, writer = await server_testbed.connect(head)
     try:
@@ -194,7 +192,7 @@ UNPACKED = {
 
 
 @pytest.mark.parametrize("case", UNPACKED)
-async def test_what_is_sent_compressed_is_not_unpacked(server_testbed, monkeypatch, case):
+async def test_compressed_bodies_are_not_decompressed(server_testbed, monkeypatch, case):
     unpacked = []
     taken = http_parser.DeflateBuffer.feed_data
 
@@ -210,14 +208,14 @@ async def test_what_is_sent_compressed_is_not_unpacked(server_testbed, monkeypat
     )
     writer.write(bomb)
     assert (await reader.readline()).split()[1] == str(status).encode()
-    # What is left of the body is read away after the answer.
+    # The server drains the unread body after the response.
     await server_testbed.check_ordinary_request()
     writer.close()
     await server_testbed.wait_for_closed()
     assert unpacked == []
 
 
-async def test_a_body_that_drips_is_ended(server_testbed):
+async def test_slow_body_times_out(server_testbed):
     reader, writer = await server_testbed.connect(POST + CHUNKS + "\r\n")
     for _ in range(20):
         writer.write(b"1\r\n \r\n")
@@ -227,8 +225,8 @@ async def test_a_body_that_drips_is_ended(server_testbed):
     writer.close()
 
 
-async def test_requests_in_a_row_are_answered_in_their_order(server_testbed):
-    # More than are taken in at once; the rest waits in the connection, not in memory.
+async def test_pipelined_requests_are_answered_in_order(server_testbed):
+    # More requests than aiohttp buffers; the others wait in the socket, not in memory.
     reader, writer = await server_testbed.connect(
         (GET + "X-Request-Id: {{n}}\r\n\r\n").replace("{{n}}", "first")
     )

@@ -1,4 +1,4 @@
-"""The document describes what is served, and every example in it holds."""
+"""The document matches the routes, and every example works."""
 
 import base64
 import hashlib
@@ -18,17 +18,17 @@ from tests.unit.api.described import DESCRIPTION
 OPERATION = [(method, path) for method, path, _ in DESCRIPTION.operations()]
 
 
-def test_it_is_an_openapi_document():
+def test_document_is_valid_openapi():
     validate(json.loads(json.dumps(document(OPERATIONS, "https://crewyard.example"))))
 
 
-async def test_it_is_served_and_names_every_route(testbed):
+async def test_document_is_served_and_lists_every_route(testbed):
     served = await testbed.get("/openapi.json", bearer="")
     assert served == DESCRIPTION.whole
     routed = {
         (route.method, (route.resource.canonical if route.resource else "").replace(":(?s:.+)", ""))
         for route in testbed.client.server.app.router.routes()
-        if route.method != "*" and route.resource.canonical not in routes.PARTS
+        if route.method != "*" and route.resource.canonical not in routes.NON_OPERATION_PATHS
     }
     assert {(method, path) for method, path in OPERATION} == routed
     _, _, headers = await testbed.call("GET", "/openapi.json", bearer="")
@@ -36,7 +36,7 @@ async def test_it_is_served_and_names_every_route(testbed):
     assert (again[0], again[1]) == (304, b"")
 
 
-def test_every_operation_says_what_it_does_and_what_it_answers():
+def test_every_operation_has_descriptions_and_responses():
     for method, path, found in DESCRIPTION.operations():
         where = f"{method} {path}"
         assert found["summary"] and found["description"], where
@@ -47,37 +47,37 @@ def test_every_operation_says_what_it_does_and_what_it_answers():
             assert {"400", "401", "429", "500", "503"} <= set(found["responses"]), where
 
 
-def test_every_example_fits_its_schema():
+def test_every_example_matches_its_schema():
     seen = 0
     for method, path, found in DESCRIPTION.operations():
         where = f"{method} {path}"
         places = list(found.get("requestBody", {}).get("content", {}).values())
         for answer in found["responses"].values():
-            places += DESCRIPTION.found(answer).get("content", {}).values()
+            places += DESCRIPTION.resolve(answer).get("content", {}).values()
         places += [*found.get("parameters", ()), *DESCRIPTION.whole["paths"][path].get("parameters", ())]
         for place in places:
             if "example" in place:
-                DESCRIPTION.fits(place["schema"], place["example"], where)
+                DESCRIPTION.check_schema(place["schema"], place["example"], where)
                 seen += 1
     assert seen > 200
 
 
 async def test_every_example_runs(testbed):
-    """Without an apiserver, what would change an object is unavailable; everything else is answered."""
+    """Without an apiserver, changes of objects get a 503; all other calls succeed."""
     await testbed.add_example_objects()
     for method, path in OPERATION:
         status, body, _ = await testbed.call_example(method, path)
         if path == "/v1/uploads/{id}/content":
-            assert status == 403  # Its address is signed anew each time.
+            assert status == 403  # Each upload URL has a new signature.
         elif path.startswith("/v1/hooks/"):
-            assert status == 404  # Nobody has signed it.
+            assert status == 404  # The delivery has no valid signature.
         elif method in ("GET", "HEAD") and not path.endswith("/env"):
             assert status == 200, (method, path, body)
         else:
             assert status in (200, 201, 204, 409, 503), (method, path, body)
 
 
-def test_a_name_stands_for_one_thing():
+def test_names_are_unique():
     components = Components()
     components.refer({"title": "A", "type": "string"})
     with pytest.raises(ValueError, match="two schemas are called A"):
@@ -88,7 +88,7 @@ def test_a_name_stands_for_one_thing():
     assert operation_id("Read the log of a run") == "read_log_run"
 
 
-async def test_the_page_for_people_loads_nothing_from_elsewhere(testbed):
+async def test_docs_page_loads_no_external_resources(testbed):
     status, body, headers = await testbed.call("GET", "/docs", bearer="")
     text, policy = body.decode(), headers["Content-Security-Policy"]
     assert status == 200 and policy.startswith("default-src 'none'; ") and "unsafe" not in policy

@@ -1,4 +1,4 @@
-"""A real Redis on a free port of loopback, which ends with the test process however that ends."""
+"""A real Redis on a free loopback port, which always exits with the test process."""
 
 import shutil
 import signal
@@ -15,12 +15,12 @@ PASSWORD = "not-to-be-logged"
 
 
 def program() -> str | None:
-    """Where the server's program is."""
+    """Return the path of the server program, or None."""
     return shutil.which("redis-server")
 
 
-class Server:
-    """The server, which keeps nothing on disk. It comes back on the same port."""
+class RedisServer:
+    """A Redis server without persistence; a restart uses the same port."""
 
     def __init__(self, executable: str) -> None:
         self._executable = executable
@@ -30,11 +30,11 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Its address for the facade."""
+        """Its URL for the API server."""
         return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Starts it; returns once it listens."""
+        """Start the server; return when it listens."""
         settings = {"port": self.port, "bind": "127.0.0.1", "save": "", "appendonly": "no"}
         argv = [self._executable, "--requirepass", PASSWORD]
         argv += [part for name, value in settings.items() for part in (f"--{name}", str(value))]
@@ -44,23 +44,23 @@ class Server:
         until_listening(self.port, 60)
 
     def signal(self, number: signal.Signals) -> None:
-        """SIGSTOP: it hangs; SIGCONT: it goes on."""
+        """Send a signal; SIGSTOP makes the server hang, SIGCONT resumes it."""
         assert self.process is not None
         self.process.send_signal(number)
 
     def stop(self) -> None:
-        """Ends it at once, with all it counted."""
+        """Kill the server; its counts are lost."""
         if self.process is not None:
             self.process.kill()
             self.process.wait(60)
             self.process = None
 
 
-def serving() -> Iterator[Server]:
-    """For a fixture: a server while it is used; the test is skipped where there is no program."""
+def serving() -> Iterator[RedisServer]:
+    """Yield a running server; skip the test if the program is missing."""
     executable = program()
     if executable is None:
         pytest.skip(MISSING)
-    server = Server(executable)
+    server = RedisServer(executable)
     yield server
     server.stop()

@@ -1,4 +1,4 @@
-"""Replicas that count requests together, in a real Redis, and what happens while that is away."""
+"""Shared counting of replicas in a real Redis, and local counting while it is unavailable."""
 
 import asyncio
 import signal
@@ -13,14 +13,14 @@ from tests.unit.api.ratelimit import redis_server
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[redis_server.Server]:
+def running() -> Iterator[redis_server.RedisServer]:
     yield from redis_server.serving()
 
 
 @pytest.fixture
-def redis(running, monkeypatch) -> Iterator[redis_server.Server]:
-    """The server, empty."""
-    # Two cores and many tests: what is slow here is not away.
+def redis(running, monkeypatch) -> Iterator[redis_server.RedisServer]:
+    """The server without data."""
+    # A slow Redis on a busy test machine is not unavailable.
     monkeypatch.setattr(counters, "REDIS_TIMEOUT_SECONDS", 60.0)
     running.stop()
     running.start()
@@ -48,12 +48,12 @@ async def test_replicas_share_a_window(two):
     assert not (await two[1].peek("key:b", 5)).exceeded
 
 
-async def test_of_many_at_once_no_more_than_the_limit_pass(two):
+async def test_concurrent_requests_do_not_exceed_the_limit(two):
     seen = await asyncio.gather(*(two[number % 2].count("key:a", 50) for number in range(300)))
     assert sum(not allowance.exceeded for allowance in seen) == 50
 
 
-async def test_while_it_is_away_each_replica_counts_by_itself(two, redis, monkeypatch, capsys):
+async def test_replicas_count_locally_while_redis_is_unavailable(two, redis, monkeypatch, capsys):
     now = [1000.0]
     for limiter in two:
         limiter._counter._clock = lambda: now[0]
@@ -71,7 +71,7 @@ async def test_while_it_is_away_each_replica_counts_by_itself(two, redis, monkey
     assert redis_server.PASSWORD not in said
 
 
-async def test_one_that_hangs_is_waited_for_a_moment_only(two, redis, monkeypatch):
+async def test_hanging_redis_is_timed_out(two, redis, monkeypatch):
     assert (await two[0].count("key:a", 9)).remaining == 8
     monkeypatch.setattr(counters, "REDIS_TIMEOUT_SECONDS", 0.05)
     redis.signal(signal.SIGSTOP)
@@ -88,7 +88,7 @@ async def test_one_that_hangs_is_waited_for_a_moment_only(two, redis, monkeypatc
     ["redis://localhost", "redis://:secret@10.0.0.1:6379/3", "rediss://user:secret@redis.example:6380",
      "valkey://valkey.crewyard-system.svc", "valkeys://[::1]:6379/0"],
 )  # fmt: skip
-def test_addresses_of_a_redis_or_valkey_are_taken(url):
+def test_redis_and_valkey_urls_are_accepted(url):
     check_url(url)
 
 
@@ -97,7 +97,7 @@ def test_addresses_of_a_redis_or_valkey_are_taken(url):
     ["redis", "redis://", "http://swordfish@x", "redis://:swordfish@x:port", "redis://x:swordfish@y/zero",
      "redis://swordfish@x/0?db=1", "redis+unix:///swordfish", "redis://:swordfish@x:0"],
 )  # fmt: skip
-def test_other_addresses_are_refused_without_showing_the_password(url):
+def test_other_urls_are_rejected_without_showing_the_password(url):
     with pytest.raises(ValueError, match="redis://") as caught:
         check_url(url)
     assert "swordfish" not in str(caught.value)
@@ -109,5 +109,5 @@ def test_other_addresses_are_refused_without_showing_the_password(url):
      ("2001:db8:0:1::1", "2001:db8:0:1::/64"), ("::ffff:10.0.0.1", "10.0.0.1"), ("fe80::1%eth0", "fe80::/64"),
      (None, ""), ("", ""), ("odd", "odd")],
 )  # fmt: skip
-def test_an_address_stands_for_its_network(remote, stands_for):
+def test_client_network(remote, stands_for):
     assert client_network(remote) == stands_for

@@ -1,4 +1,4 @@
-"""Fixed windows in memory: what they count, and that none stays."""
+"""Fixed windows in memory: counts and eviction."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from api.ratelimit import fixed_window
 from api.ratelimit.fixed_window import FixedWindows
 
 
-class Clock:
+class WindowClock:
     def __init__(self) -> None:
         self.now = 1000.0
 
@@ -15,8 +15,8 @@ class Clock:
         return self.now
 
 
-def test_a_window_begins_with_its_first_request_and_ends_by_itself():
-    clock = Clock()
+def test_window_starts_with_its_first_request_and_expires():
+    clock = WindowClock()
     counted = FixedWindows(clock)
     assert counted.peek("a") == (0, 1000.0)
     assert counted.hit("a", 60) == (1, 1060.0)
@@ -29,8 +29,8 @@ def test_a_window_begins_with_its_first_request_and_ends_by_itself():
     assert counted.hit("a", 60) == (1, 1120.0)
 
 
-def test_windows_that_have_ended_are_forgotten():
-    clock = Clock()
+def test_expired_windows_are_evicted():
+    clock = WindowClock()
     counted = FixedWindows(clock)
     for number in range(500):
         counted.hit(f"address:{number}", 60)
@@ -40,9 +40,9 @@ def test_windows_that_have_ended_are_forgotten():
     assert len(counted) == 1
 
 
-def test_of_too_many_windows_those_that_began_first_are_forgotten(monkeypatch):
+def test_oldest_windows_are_evicted_beyond_the_limit(monkeypatch):
     monkeypatch.setattr(fixed_window, "MAX_WINDOWS", 3)
-    counted = FixedWindows(Clock())
+    counted = FixedWindows(WindowClock())
     for name in "abcd":
         counted.hit(name, 60)
     assert len(counted) == 3
@@ -50,8 +50,8 @@ def test_of_too_many_windows_those_that_began_first_are_forgotten(monkeypatch):
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 50)), max_size=60))
-def test_no_request_is_lost_and_none_counts_after_its_minute(requests):
-    clock, began = Clock(), dict[str, float]()
+def test_every_request_counts_for_one_window(requests):
+    clock, began = WindowClock(), dict[str, float]()
     counted, told = FixedWindows(clock), dict[str, int]()
     for name, pause in requests:
         clock.now += pause

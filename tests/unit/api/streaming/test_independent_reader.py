@@ -1,4 +1,4 @@
-"""An independent client, npm's `eventsource`, sees exactly what was said, through reconnects, to the 204."""
+"""An independent client, npm `eventsource`, receives all stored events, across reconnects, up to the 204."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ NAMES = ["a\nb.txt", "a\rb", "\u2028.md", "id: 7", "dir/\u0001/ü\t.bin", "\n\ne
 
 @pytest.fixture(scope="session")
 def reader(tmp_path_factory) -> Path:
-    """The script, beside the packages that the lock file names."""
+    """The script, next to the packages of the lock file."""
     place = tmp_path_factory.mktemp("eventsource")
     for name in ("package.json", "package-lock.json", "read.mjs"):
         shutil.copy(HERE / name, place)
@@ -58,7 +58,7 @@ async def read(script: Path, url: str, key: str, *types: str):
 
 
 async def tell(testbed, first: int, values: list[object]) -> None:
-    """What a runner posts: JSON, whose escapes may say what no UTF-8 can."""
+    """Append events as a runner posts them: JSON with escapes that UTF-8 cannot represent."""
     kinds = ("agent.completed", "log")
     said = [
         {"seq": first + n, "type": kinds[n % 2], "time": None, "data": {"message": value}}
@@ -73,7 +73,7 @@ async def tell(testbed, first: int, values: list[object]) -> None:
     testbed.store.events.notify_appended("run-a")
 
 
-async def test_what_is_put_in_comes_out(testbed, reader, monkeypatch):
+async def test_independent_client_receives_every_event(testbed, reader, monkeypatch):
     monkeypatch.setattr(connection, "PREAMBLE", b"retry: 20\n\n")
     await testbed.add_project("crew")
     raw = await testbed.add_run("run-a", "crew")
@@ -93,7 +93,7 @@ async def test_what_is_put_in_comes_out(testbed, reader, monkeypatch):
         for number, value in enumerate(HOSTILE):
             await tell(testbed, number + 1, [value])
             if number % 4 == 3:
-                # The stream ends in the midst, as when the service is replaced; it resumes by itself.
+                # End the stream midway, as a rollout does; the client reconnects.
                 await until(number + 2)
                 for holder in streams.credentials():
                     streams.end_streams(holder)

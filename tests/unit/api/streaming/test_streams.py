@@ -1,4 +1,4 @@
-"""Event streams at their limits: readers that do not read, reconnects everywhere, long build logs."""
+"""Event streams at their limits: slow readers, reconnects at any position, long build logs."""
 
 import asyncio
 import itertools
@@ -29,14 +29,14 @@ async def end(testbed, raw):
     await testbed.finish_run(raw, "Succeeded", durationMs=1, result=result)
 
 
-class Raw:
-    """A reader that reads when it is told to, and not before."""
+class RawSseReader:
+    """A client that reads only on request."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer
 
     @classmethod
-    async def open(cls, testbed, path: str, last: str = "", version: str = "1.1") -> "Raw":
+    async def open(cls, testbed, path: str, last: str = "", version: str = "1.1") -> "RawSseReader":
         host, port = testbed.client.server.host, testbed.client.server.port
         reader, writer = await asyncio.open_connection(host, port, limit=1024)
         resumed = f"Last-Event-ID: {last}\r\n" if last else ""
@@ -47,7 +47,7 @@ class Raw:
         return cls(reader, writer)
 
     async def rest(self) -> list[dict]:
-        """What was sent, to the end or the cut: whole messages only."""
+        """Return the complete messages up to the end of the connection."""
         found = b""
         try:
             while piece := await self.reader.read(1 << 16):
@@ -71,17 +71,17 @@ async def all_of(testbed, path: str, last: str = "") -> list[dict]:
 EVENTS = "/v1/runs/run_a/events"
 
 
-async def test_one_that_does_not_read_is_cut_and_resumes_while_others_read_on(testbed, monkeypatch):
+async def test_slow_reader_is_cut_off_and_resumes_without_affecting_others(testbed, monkeypatch):
     monkeypatch.setattr(
         connection, "SEND_TIMEOUT_SECONDS", 3.0
-    )  # in which whoever reads does so, on a busy machine too
+    )  # long enough for active readers on a busy machine
     raw = await begin(testbed)
-    stuck = [await Raw.open(testbed, EVENTS) for _ in range(5)]
+    stuck = [await RawSseReader.open(testbed, EVENTS) for _ in range(5)]
     brisk = asyncio.create_task(all_of(testbed, EVENTS))
     async with asyncio.timeout(120):
         for _ in range(30):
             await testbed.append_log_lines("run-a", *("x" * 30_000 for _ in range(10)))
-            # Each is a burst to five that do not read: what waits for them is bounded.
+            # Each is a burst for five slow readers: their buffers are bounded.
             for open_ in testbed.client.server.app[SERVICES].streams._open.values():
                 transport = open_.stream._transport
                 assert not transport or transport.get_write_buffer_size() <= 2 * connection.MAX_BUFFER_BYTES
@@ -96,7 +96,7 @@ async def test_one_that_does_not_read_is_cut_and_resumes_while_others_read_on(te
             assert await all_of(testbed, EVENTS, seen[-1]["id"]) == whole[len(seen) :]
 
 
-async def test_a_live_run_is_the_same_from_every_position(testbed):
+async def test_live_run_is_identical_from_every_position(testbed):
     raw = await begin(testbed)
     whole = asyncio.create_task(all_of(testbed, EVENTS))
     async with asyncio.timeout(120):
@@ -119,7 +119,7 @@ async def test_a_live_run_is_the_same_from_every_position(testbed):
             assert await others == found[position:]
 
 
-async def test_many_who_join_and_leave_at_any_time_miss_nothing(testbed):
+async def test_subscribers_that_join_and_leave_miss_no_event(testbed):
     raw = await begin(testbed)
     chance = random.Random(3)
     done = False
@@ -157,9 +157,9 @@ async def test_many_who_join_and_leave_at_any_time_miss_nothing(testbed):
     assert not testbed.client.server.app[SERVICES].feeds._feeds
 
 
-async def test_readers_of_the_old_protocol_get_it_without_chunks(testbed):
+async def test_http_1_0_clients_get_no_chunked_encoding(testbed):
     raw = await begin(testbed)
-    old = await Raw.open(testbed, EVENTS, version="1.0")
+    old = await RawSseReader.open(testbed, EVENTS, version="1.0")
     async with asyncio.timeout(60):
         await old.reader.readuntil(b"retry: 2000\n\n")
         await testbed.append_log_lines("run-a", "one")
@@ -169,10 +169,10 @@ async def test_readers_of_the_old_protocol_get_it_without_chunks(testbed):
     old.writer.close()
 
 
-async def test_a_reader_that_left_is_noticed(testbed, monkeypatch):
+async def test_disconnected_client_is_detected(testbed, monkeypatch):
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.1)
     await begin(testbed)
-    gone = await Raw.open(testbed, EVENTS)
+    gone = await RawSseReader.open(testbed, EVENTS)
     await gone.reader.readuntil(b"\n\n")
     gone.writer.transport.abort()
     async with asyncio.timeout(60):
@@ -191,7 +191,7 @@ async def build(testbed, texts):
     await testbed.store.build_logs.append("dep-a", "pod", "assemble", chunks)
 
 
-async def test_a_build_log_resumes_after_exactly_every_line(testbed):
+async def test_build_log_resumes_after_every_line(testbed):
     text = "one\ntwo\n\nthree and a " + "long " * 30_000 + "line\nfour\rstill four\n\u2028\nno end"
     cuts = sorted({0, 5, 6, 7, 8, 20, 70_000, 140_000, len(text) - 3, len(text)})
     await build(testbed, [text[a:b] for a, b in itertools.pairwise(cuts)])
@@ -211,12 +211,12 @@ async def test_a_build_log_resumes_after_exactly_every_line(testbed):
         assert found[-1]["id"] == "end" and found[-2]["data"] == {"message": "no end"}
 
 
-async def test_who_does_not_read_a_build_log_is_cut_and_resumes(testbed, monkeypatch):
+async def test_slow_build_log_reader_is_cut_off_and_resumes(testbed, monkeypatch):
     monkeypatch.setattr(connection, "SEND_TIMEOUT_SECONDS", 0.5)
     await build(testbed, [f"{n} " + "x" * 50_000 + "\n" for n in range(400)])
-    stuck = await Raw.open(testbed, LOGS)
+    stuck = await RawSseReader.open(testbed, LOGS)
     async with asyncio.timeout(60):
-        # The first line is there once the stream is open, which may be cut before anybody sees it counted.
+        # The first line arrives when the stream is open, which may be cut off before the metric is read.
         assert b" 200 " in await stuck.reader.readline()
         while b"crewyard_sse_clients 0.0" not in (await testbed.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.02)
@@ -235,7 +235,7 @@ async def test_who_does_not_read_a_build_log_is_cut_and_resumes(testbed, monkeyp
     page=st.integers(1, 4),
     longest=st.integers(1, 9),
 )
-def test_lines_from_every_place_are_the_rest(text, cuts, page, longest):
+def test_lines_from_every_position_are_the_remaining_ones(text, cuts, page, longest):
     edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     chunks = [text[a:b] for a, b in itertools.pairwise(edges)]
 
@@ -272,14 +272,14 @@ def test_batches_contain_the_messages_in_order(sizes, before):
     assert not found or found[-1].last_id == before + len(made)
 
 
-def test_data_is_one_line_whatever_is_in_it():
+def test_data_is_always_one_line():
     hostile = {"message": "\n\nevent: x\r\r\u2028\0\ud800"}
     raw = frames.frame("log", hostile, 3)
     assert raw.count(b"\n") == 4 and b"\r" not in raw
     assert json.loads(raw.split(b"data: ")[1]) == hostile
 
 
-async def test_streams_leave_connections_to_all_others(testbed, monkeypatch):
+async def test_streams_leave_connections_for_other_requests(testbed, monkeypatch):
     raw = await begin(testbed)
     monkeypatch.setattr(testbed.client.server.app[SERVICES].streams, "_limit", 1)
     path, accept = "/v1/runs/run_a/events", {"Accept": "text/event-stream"}

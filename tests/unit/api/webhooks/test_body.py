@@ -1,4 +1,4 @@
-"""Deliveries whose bodies come slowly: what they hold up, and what they do not."""
+"""Deliveries with slow bodies: which other deliveries they block."""
 
 import asyncio
 import hashlib
@@ -22,7 +22,7 @@ async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
     async def take(request: web.Request) -> web.Response:
         try:
             found = await reader.read(request, "secret")
-        except errors.ApiError as error:
+        except errors.HttpApiError as error:
             return web.Response(status=error.status)
         return web.Response(text=found.hmac)
 
@@ -32,7 +32,7 @@ async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
         yield str(server.make_url("/"))
 
 
-async def test_slow_large_bodies_hold_up_large_ones_but_no_push(address: str) -> None:
+async def test_slow_large_bodies_do_not_block_pushes(address: str) -> None:
     gate = asyncio.Event()
 
     async def slowly() -> AsyncIterator[bytes]:
@@ -41,7 +41,7 @@ async def test_slow_large_bodies_hold_up_large_ones_but_no_push(address: str) ->
         yield b"}"
 
     async with ClientSession() as http:
-        # Without a length they may become large.
+        # Without a length they count as large.
         slow = [asyncio.create_task(http.post(address, data=slowly())) for _ in range(2)]
         while (await http.post(address, data=b"x" * (body.SMALL_BODY_BYTES + 1))).status != 503:
             await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""What the hosts say, and what follows from it for a project."""
+"""Deliveries of git hosts and their outcome for a project."""
 
 import json
 from urllib.parse import urlencode
@@ -85,14 +85,14 @@ MERGED = {"object_attributes": {"action": "merge", "iid": 7}, "project": GITLAB[
         ("X-Other-Event", "push", GITHUB, {}, "none", "ignored"),
     ],
 )
-def test_what_follows(header, event, said, git, effect, words):
+def test_outcome(header, event, said, git, effect, words):
     source = None if git is None else {"url": URL, **git}
     verdict = decide(source, parse_delivery(CIMultiDict({header: event}), said))
     assert verdict.effect == effect
     assert words in verdict.reason
 
 
-def test_a_body_is_json_or_a_form():
+def test_body_is_json_or_form():
     text = json.dumps(GITHUB)
     assert parse_payload(text.encode(), JSON) == GITHUB
     assert parse_payload(urlencode({"payload": text}).encode(), FORM) == GITHUB
@@ -108,7 +108,7 @@ def test_a_body_is_json_or_a_form():
         (b"&".join(b"a=1" for _ in range(100)), FORM, "fields"),
     ],
 )
-def test_a_body_that_is_neither_says_why(body, kind, words):
+def test_invalid_body_names_the_reason(body, kind, words):
     with pytest.raises(ValueError, match=words):
         parse_payload(body, kind)
 
@@ -125,12 +125,12 @@ FIELDS = ("ref", "ref_type", "repository", "project", "action", "number", "objec
 @given(
     st.dictionaries(st.sampled_from(FIELDS), anything), st.sampled_from(["push", "pull_request", "create"])
 )
-def test_fields_of_any_type_are_survived(said, event):
+def test_parsing_tolerates_fields_of_any_type(said, event):
     verdict = decide({"url": URL}, parse_delivery({"X-GitHub-Event": event}, said))
     assert verdict.effect in ("look", "close", "none")
 
 
-def test_a_delivery_is_known_by_its_ids_and_a_signed_one_by_its_body_too():
+def test_delivery_keys():
     headers = CIMultiDict({"X-GitHub-Delivery": "a", "X-Gitea-Delivery": "a", "X-Gitlab-Event-UUID": ""})
     body = DeliveryBody(b"", "", "5f")
     assert identifiers(headers) == ("a",)
