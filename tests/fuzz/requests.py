@@ -19,7 +19,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SECRET, DIGEST = "the-secret-of-a-webhook", "0" * 64
 _CHECKERS = [
     validation.validator(schema)
-    for name, schema in sorted(vars(api.schemas).items())
+    for name, schema in sorted(vars(api.v1.schemas).items())
     if name.isupper() and isinstance(schema, dict)
 ]
 
@@ -28,7 +28,7 @@ def json_body(data: bytes) -> None:
     """What is taken is JSON that can be stored; each schema finds it fitting or says what is wrong."""
     try:
         value = request_body.parse(data)
-    except errors.ApiError as error:
+    except errors.HttpApiError as error:
         assert error.status == 400
         json.dumps(error.body()).encode()
         return
@@ -36,7 +36,7 @@ def json_body(data: bytes) -> None:
     for checker in _CHECKERS:
         try:
             validation.check(checker, value)
-        except errors.ApiError as error:
+        except errors.HttpApiError as error:
             assert error.status == 400 and error.message
             json.dumps(error.body()).encode()
 
@@ -49,7 +49,7 @@ def headers(data: bytes) -> None:
     for offered in (["application/json"], ["text/event-stream", "application/json"], ["*/*"]):
         try:
             assert negotiation.choose(text, offered) in offered
-        except errors.ApiError as error:
+        except errors.HttpApiError as error:
             assert error.status == 406
     try:
         span = ranges.parse_range(text, 1000)
@@ -58,7 +58,7 @@ def headers(data: bytes) -> None:
         pass
     try:
         idempotency.parse_header(text, "key", "POST /v1/runs", {"a": 1})
-    except errors.ApiError as error:
+    except errors.HttpApiError as error:
         assert error.status == 400
 
 

@@ -197,6 +197,6 @@ TARGETS = (
     Target("crew-output", ("runner",), crew_output, output_seeds, 1024),
     Target("runner-events", ("api",), runner_events, event_seeds, 4096),
     Target("client-stream", ("crewyard",), client_stream, stream_seeds, 8192),
-    Target("file-name", ("api.translate",), file_name, name_seeds, 512),
+    Target("file-name", ("api.v1",), file_name, name_seeds, 512),
     Target("last-words", ("controller.deployment", "plan"), last_words, word_seeds, 4096),
 )

@@ -95,8 +95,8 @@ async def set_variable(call: EndpointCall) -> web.StreamResponse:
 async def delete_variable(call: EndpointCall) -> web.StreamResponse:
     """Remove a variable. 204 also if it is not set."""
     project, name = await lookup.project(call), _variable_name(call)
-    found = await call.services.kube.get(SECRET, names.env_secret(project.name))
-    if found is not None and name in (found.get("data") or {}):
+    existing = await call.services.kube.get(SECRET, names.env_secret(project.name))
+    if existing is not None and name in (existing.get("data") or {}):
         now = call.services.now()
         await _write(
             call,
