@@ -1,1 +1,1 @@
-"""The controller: makes the cluster follow Projects, Deployments and Runs."""
+"""Crewyard controller: reconciles Projects, Deployments and Runs."""

@@ -1,4 +1,4 @@
-"""`python -m controller`: the controller's process. Started by its Deployment in crewyard-system."""
+"""`python -m controller`: controller process. Started by its Deployment in crewyard-system."""
 
 import asyncio
 import logging
@@ -7,12 +7,12 @@ import sys
 
 import structlog
 
-from controller.config import Config, ConfigError, parse
-from controller.process import Process
+from controller.config import ConfigError, ControllerConfig, parse
+from controller.process import ControllerProcess
 from controller.runtime.recorder import COMPONENT
-from controller.signals import end_by_signal
+from controller.signals import stop_on_signal
 from kube import gc_tuning
-from kube.client import Kube
+from kube.client import KubeClient
 
 
 def _logging(level: str) -> None:
@@ -30,13 +30,13 @@ def _logging(level: str) -> None:
     )
 
 
-async def _run(config: Config) -> None:
+async def _run(config: ControllerConfig) -> None:
     stop = asyncio.Event()
-    end_by_signal(stop)
-    kube = await Kube.connect(config.namespace, COMPONENT)
-    process = Process(kube, config)
+    stop_on_signal(stop)
+    kube = await KubeClient.connect(config.namespace, COMPONENT)
+    process = ControllerProcess(kube, config)
     pages = await process.serve()
-    gc_tuning.settle()
+    gc_tuning.freeze_startup_objects()
     try:
         await process.run(stop)
     finally:
@@ -45,7 +45,7 @@ async def _run(config: Config) -> None:
 
 
 def main() -> int:
-    """Runs until SIGTERM. 0 after it, 2 where the environment is wrong, 1 where a part broke."""
+    """Run until SIGTERM. Exit codes: 0 after SIGTERM, 2 for invalid settings, 1 when a task failed."""
     try:
         config = parse(os.environ)
     except ConfigError as error:

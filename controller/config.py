@@ -1,6 +1,6 @@
-"""The controller's settings, read once from the environment (docs/settings.md).
+"""Controller settings, read once from the environment (docs/settings.md).
 
-Called by `controller.__main__`. Everything else takes the frozen Config as an argument.
+Called by `controller.__main__`. All other modules take the frozen ControllerConfig as an argument.
 """
 
 import json
@@ -8,43 +8,43 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from controller.pods.egress import WayOut, parse_authorities, parse_proxies
-from controller.pods.placement import Places, parse_places
-from crds.installation_limits import Limits, read_limits
+from controller.pods.egress import PodEgress, parse_authorities, parse_proxies
+from controller.pods.placement import NodePlacements, parse_placements
+from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
-from egress.addresses import Rules
+from egress.addresses import AddressRules
 
 T = TypeVar("T")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 class ConfigError(Exception):
-    """The environment cannot be used; the text names every wrong variable, a line each."""
+    """Invalid settings; the message names every invalid variable, one per line."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Periods and limits in seconds. Tests shorten them; an installation has these, or its own limits."""
+    """Periods and limits in seconds. Tests shorten them; an installation may set some of them."""
 
     resync: float = 15.0
     poll: int = 60
     poll_backoff_max: float = 600.0
-    start_timeout: int = Limits.start_seconds
-    unschedulable: int = Limits.unschedulable_seconds
+    start_timeout: int = InstallationLimits.start_seconds
+    unschedulable: int = InstallationLimits.unschedulable_seconds
     image_pull: int = 90
-    build_timeout: int = Limits.build_seconds
+    build_timeout: int = InstallationLimits.build_seconds
     build_retry: float = 5.0
-    build_pod_kept: int = 3600
-    lost_after: int = 60
+    build_pod_ttl: int = 3600
+    node_lost_after: int = 60
     prune_settle: float = 30.0
-    """From the announcement of a removal on: longer than a resync, so that every controller knows."""
+    """From the announcement of an image deletion; longer than a resync, so every controller knows of it."""
     git_timeout: float = 60.0
-    burst: float = 10.0
-    """Between two builds of a project that commits begin."""
+    coalescing_window: float = 10.0
+    """Minimum time between two builds of a project that commits start."""
 
     @classmethod
-    def of(cls, limits: Limits) -> "Timing":
-        """What an installation with these limits has."""
+    def from_limits(cls, limits: InstallationLimits) -> "Timing":
+        """Return the timing of an installation with these limits."""
         return cls(
             start_timeout=limits.start_seconds,
             unschedulable=limits.unschedulable_seconds,
@@ -53,8 +53,8 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Config:
-    """All settings of one controller."""
+class ControllerConfig:
+    """Settings of one controller."""
 
     namespace: str
     internal_url: str
@@ -64,20 +64,20 @@ class Config:
     base_images: Mapping[str, str]
     registry: str
     controller_url: str = ""
-    """Where build pods reach this process; empty, they wait for the kubelet to tell their answers."""
+    """URL at which build pods reach this process; if empty, the kubelet alone reports their results."""
     public_url: str = ""
-    """Where people reach the facade, for links in what GitHub is told; empty, there are none."""
+    """Public URL of the API, for links in GitHub reports; empty for no links."""
     github_url: str = "https://api.github.com"
     registry_insecure: bool = False
     registry_secret: str = ""
     net_allow: tuple[str, ...] = ()
     net_deny: tuple[str, ...] = ()
     plans: Plans = field(default_factory=Plans)
-    limits: Limits = field(default_factory=Limits)
-    pods: Places = field(default_factory=Places)
-    """Where the pods of crews run, and what they get."""
-    way_out: WayOut = field(default_factory=WayOut)
-    """How build pods reach what is outside."""
+    limits: InstallationLimits = field(default_factory=InstallationLimits)
+    placements: NodePlacements = field(default_factory=NodePlacements)
+    """Scheduling and resources of the pods of crews."""
+    egress: PodEgress = field(default_factory=PodEgress)
+    """Proxies and CA certificates of build pods."""
     kopf: bool = True
     log_level: str = "info"
     port: int = 9090
@@ -87,24 +87,24 @@ class Config:
     timing: Timing = field(default_factory=Timing)
 
 
-def parse(environment: Mapping[str, str]) -> Config:
-    """The settings of an environment. Raises ConfigError, which names all that is wrong at once."""
-    wrong: list[str] = []
+def parse(environment: Mapping[str, str]) -> ControllerConfig:
+    """Parse the settings of an environment. Raises ConfigError that names every problem."""
+    problems: list[str] = []
 
     def read(name: str, convert: Callable[[str], T], fallback: T, required: bool = False) -> T:
         text = environment.get(name, "").strip()
         if not text:
             if required:
-                wrong.append(f"{name} is not set")
+                problems.append(f"{name} is not set")
             return fallback
         try:
             return convert(text)
         except ValueError as error:
-            wrong.append(f"{name}: {error}")
+            problems.append(f"{name}: {error}")
             return fallback
 
-    limits = read_limits(environment, wrong)
-    config = Config(
+    limits = read_limits(environment, problems)
+    config = ControllerConfig(
         namespace=read("CREWYARD_NAMESPACE", str, "crews"),
         internal_url=read("CREWYARD_INTERNAL_URL", _url, "", required=True),
         controller_url=read("CREWYARD_CONTROLLER_URL", _url, ""),
@@ -121,9 +121,9 @@ def parse(environment: Mapping[str, str]) -> Config:
         net_deny=read("CREWYARD_NET_DENY", _networks, ()),
         plans=read("CREWYARD_PLANS", parse_plans, Plans()),
         limits=limits,
-        timing=Timing.of(limits),
-        pods=read("CREWYARD_PODS", parse_places, Places()),
-        way_out=WayOut(
+        timing=Timing.from_limits(limits),
+        placements=read("CREWYARD_PODS", parse_placements, NodePlacements()),
+        egress=PodEgress(
             read("CREWYARD_BUILD_PROXIES", parse_proxies, {}), read("CREWYARD_CA", parse_authorities, "")
         ),
         kopf=read("CREWYARD_KOPF", _flag, True),
@@ -132,26 +132,26 @@ def parse(environment: Mapping[str, str]) -> Config:
         max_builds_per_project=read("CREWYARD_MAX_BUILDS_PER_PROJECT", _count, 1),
         log_level=read("CREWYARD_LOG_LEVEL", _level, "info"),
     )
-    if wrong:
-        raise ConfigError("the controller cannot start:\n" + "\n".join(f"- {line}" for line in wrong))
+    if problems:
+        raise ConfigError("the controller cannot start:\n" + "\n".join(f"- {line}" for line in problems))
     return config
 
 
 def _url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
-        raise ValueError(f"{text!r} is no http address, such as http://crewyard-api.crewyard-system.svc:8080")
+        raise ValueError(f"{text!r} is not an http URL, such as http://crewyard-api.crewyard-system.svc:8080")
     return text.rstrip("/")
 
 
 def _secret(text: str) -> str:
     if len(text) < 16:
-        raise ValueError("at least 16 characters are needed; draw them at random")
+        raise ValueError("at least 16 characters are required; generate them at random")
     return text
 
 
 def _registry(text: str) -> str:
     if "://" in text:
-        raise ValueError(f"{text!r} must not have a scheme; give host[:port][/prefix]")
+        raise ValueError(f"{text!r} must not have a scheme; set host[:port][/prefix]")
     return text.rstrip("/")
 
 
@@ -164,30 +164,30 @@ def _flag(text: str) -> bool:
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise ValueError(f"{text!r} is no number from 1 to 1000")
+        raise ValueError(f"{text!r} is not a number from 1 to 1000")
     return int(text)
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 65535:
-        raise ValueError(f"{text!r} is no port; give a number from 1 to 65535")
+        raise ValueError(f"{text!r} is not a port; set a number from 1 to 65535")
     return int(text)
 
 
 def _images(text: str) -> dict[str, str]:
     found: Any = json.loads(text)
     if not isinstance(found, dict) or not found:
-        raise ValueError('a JSON object is needed, such as {"3.11": "registry/python:3.11-slim"}')
+        raise ValueError('must be a JSON object, such as {"3.11": "registry/python:3.11-slim"}')
     return {str(version): str(image) for version, image in found.items()}
 
 
 def _networks(text: str) -> tuple[str, ...]:
     networks = tuple(part.strip() for part in text.split(",") if part.strip())
-    Rules.parse(networks, ())
+    AddressRules.parse(networks, ())
     return networks
 
 
 def _level(text: str) -> str:
     if text.lower() not in LOG_LEVELS:
-        raise ValueError(f"{text!r} is none of {', '.join(LOG_LEVELS)}")
+        raise ValueError(f"{text!r} is not one of {', '.join(LOG_LEVELS)}")
     return text.lower()

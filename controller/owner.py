@@ -1,4 +1,4 @@
-"""The Project as owner of what kubectl users made without one. Pure; called by the decide functions."""
+"""Owner references to Projects for objects created without one. Pure. Called by the decide functions."""
 
 from controller.runtime.decision import Patch
 from crds import names
@@ -7,7 +7,7 @@ from crds.objects import Object, Project
 
 
 def adoption(kind: Kind, child: Object, project: Project | None) -> tuple[Patch, ...]:
-    """The patch that adds the Project to a child's owners; none where it is one, or is going."""
+    """Return the patch that adds the Project to a child's owners; empty if it is one or is being deleted."""
     if project is None or project.deleting or project.uid in child.owner_uids:
         return ()
     owners = [*(child.metadata.get("ownerReferences") or ()), reference(project)]
@@ -15,7 +15,7 @@ def adoption(kind: Kind, child: Object, project: Project | None) -> tuple[Patch,
 
 
 def reference(project: Project) -> dict[str, object]:
-    """The Project as an owner: with it, its Deployments and Runs go."""
+    """Return the owner reference that deletes Deployments and Runs with their Project."""
     return {
         "apiVersion": names.API_VERSION,
         "kind": "Project",

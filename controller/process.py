@@ -1,4 +1,4 @@
-"""A controller, assembled: memory, queues, reconciles, resync, watch. Called by `__main__` and tests."""
+"""Controller process: cache, queues, workers, resync and watch. Called by `__main__` and tests."""
 
 import asyncio
 import contextlib
@@ -10,138 +10,146 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from controller.config import Config
-from controller.deployment.build_admission import Begin
-from controller.deployment.queue_view import Line
+from controller.config import ControllerConfig
+from controller.deployment.build_admission import BuildAdmission
+from controller.deployment.queue_view import BuildQueueView
 from controller.deployment.reconcile import DeploymentReconciler
-from controller.deployment.reported_results import Answers, routes
+from controller.deployment.reported_results import ReportedResults, routes
 from controller.git.client import Git
 from controller.github.client import GitHub
 from controller.github.reconcile import GitHubReconciler
-from controller.images.reconcile import Retainer
+from controller.images.reconcile import ImageCollector
 from controller.observability.gauges import add_gauges
 from controller.observability.health import Vitals, application
-from controller.observability.metrics import Metrics
+from controller.observability.metrics import ControllerMetrics
 from controller.project.reconcile import ProjectReconciler
 from controller.run.admission import AdmissionReconciler
 from controller.run.reconcile import RunReconciler
 from controller.runtime import event_map, kopf_watch
-from controller.runtime.apply import Actor
-from controller.runtime.cache import Known
-from controller.runtime.event_handlers import Observer
-from controller.runtime.queues import Lanes
+from controller.runtime.apply import Applier
+from controller.runtime.cache import ObjectCache
+from controller.runtime.event_handlers import EventHandlers
+from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
 from controller.runtime.resync import Resync
-from controller.runtime.worker import Reconciler
-from controller.source.observed import Looks
+from controller.runtime.worker import Worker
+from controller.source.observed import ObservedSources
 from controller.source.poller import SourceReconciler
 from crds import kinds
-from kube.client import Kube
+from kube.client import KubeClient
 
 LOG = structlog.get_logger("controller")
 SOURCE_WORKERS = 128
-"""More than `places.MOST`: a key that waits for a worker for a minute would end this process."""
+"""More than `host_limits.MAX_PARALLEL_POLLS`: /healthz fails when a key waits a minute for a worker."""
 REPORT_WORKERS = 4
-KOPF_EXIT = 5.0
-JSON_DEPTH = 40_000
-"""The apiserver takes objects nested 10,000 deep; one that we could not read would be in every list."""
+KOPF_EXIT_SECONDS = 5.0
+MAX_JSON_DEPTH = 40_000
+"""The apiserver accepts objects nested 10,000 deep; one unreadable object would break every list."""
 
 
-class Process:
-    """One controller for one namespace. Two at once do no harm, since every write has a precondition."""
+class ControllerProcess:
+    """Controller of one namespace. Two may run in parallel, since every write has a precondition."""
 
-    def __init__(self, kube: Kube, config: Config) -> None:
+    def __init__(self, kube: KubeClient, config: ControllerConfig) -> None:
         self.config = config
-        self.metrics = Metrics()
-        self.known = Known()
-        self.lanes = Lanes(time.monotonic)
-        self.observer = Observer(self.known, self.lanes)
-        self.resync = Resync(kube, self.known, self.observer, time.monotonic)
+        self.metrics = ControllerMetrics()
+        self.cache = ObjectCache()
+        self.queues = Queues(time.monotonic)
+        self.handlers = EventHandlers(self.cache, self.queues)
+        self.resync = Resync(kube, self.cache, self.handlers, time.monotonic)
         self.recorder = Recorder(kube, self.metrics)
         self._git = Git(config)
         self._github = GitHub(config.github_url)
-        self._began = time.monotonic()
-        self.actor = actor = Actor(kube, self.known, self.observer, self.lanes, self.recorder, self.metrics)
-        looks = Looks()
-        self._answers = Answers()
-        retainer = Retainer(actor, config)
-        begin = Begin(
-            actor,
-            config,
-            Line(self.known, config),
-            looks.tree_of,
-            lambda: self.resync.last is not None,
-            retainer.condemned,
-            retainer.images,
-            retainer.removing,
+        self._started_at = time.monotonic()
+        self.applier = applier = Applier(
+            kube, self.cache, self.handlers, self.queues, self.recorder, self.metrics
         )
-        sys.setrecursionlimit(max(sys.getrecursionlimit(), JSON_DEPTH))
-        self._reconciler = Reconciler(
+        observed_sources = ObservedSources()
+        self._reported_results = ReportedResults()
+        image_collector = ImageCollector(applier, config)
+        build_admission = BuildAdmission(
+            applier,
+            config,
+            BuildQueueView(self.cache, config),
+            observed_sources.tree_of,
+            lambda: self.resync.last is not None,
+            image_collector.marked_for_deletion,
+            image_collector.deleted_images,
+            image_collector.lock,
+        )
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), MAX_JSON_DEPTH))
+        self._worker = Worker(
             {
-                kinds.RUN.plural: RunReconciler(actor, config).reconcile,
-                event_map.ADMISSION: AdmissionReconciler(actor, config).reconcile,
-                kinds.DEPLOYMENT.plural: DeploymentReconciler(actor, config, begin, self._answers).reconcile,
-                kinds.PROJECT.plural: ProjectReconciler(
-                    actor, looks, retainer, config.timing.burst, begin.key
+                kinds.RUN.plural: RunReconciler(applier, config).reconcile,
+                event_map.ADMISSION: AdmissionReconciler(applier, config).reconcile,
+                kinds.DEPLOYMENT.plural: DeploymentReconciler(
+                    applier, config, build_admission, self._reported_results
                 ).reconcile,
-                event_map.GITHUB: GitHubReconciler(actor, config, self._github).reconcile,
-                event_map.SOURCE: SourceReconciler(actor, config, self._git, looks).reconcile,
+                kinds.PROJECT.plural: ProjectReconciler(
+                    applier,
+                    observed_sources,
+                    image_collector,
+                    config.timing.coalescing_window,
+                    build_admission.source_key,
+                ).reconcile,
+                event_map.GITHUB: GitHubReconciler(applier, config, self._github).reconcile,
+                event_map.SOURCE: SourceReconciler(applier, config, self._git, observed_sources).reconcile,
             },
             self.metrics,
         )
-        add_gauges(self.metrics.gauges, self.known, self.lanes, self.vitals)
+        add_gauges(self.metrics.gauges, self.cache, self.queues, self.vitals)
 
     def vitals(self) -> Vitals:
-        """What the probe looks at."""
+        """Return the state that the liveness probe checks."""
         now = time.monotonic()
         return Vitals(
             resync_age=None if self.resync.last is None else now - self.resync.last,
             resync_problem=self.resync.problem,
-            oldest_ready=max(self.lanes.main.oldest_ready(), self.lanes.sources.oldest_ready()),
+            oldest_ready=max(self.queues.main.oldest_ready(), self.queues.sources.oldest_ready()),
             missing_watchers=tuple(kopf_watch.missing_watchers()) if self.config.kopf else (),
-            uptime=now - self._began,
+            uptime=now - self._started_at,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Works until `stop` is set. Raises what a part of it raised: then the process is to be restarted."""
-        works: list[Coroutine[Any, Any, None]] = [
+        """Run until `stop` is set. Re-raises the error of a failed task; restart the process then."""
+        loops: list[Coroutine[Any, Any, None]] = [
             self.resync.run(self.config.timing.resync),
             self.recorder.run(),
-            *(self.lanes.main.work(self._reconciler.handle) for _ in range(self.config.workers)),
-            *(self.lanes.sources.work(self._reconciler.handle) for _ in range(SOURCE_WORKERS)),
-            *(self.lanes.reports.work(self._reconciler.handle) for _ in range(REPORT_WORKERS)),
+            *(self.queues.main.run_worker(self._worker.handle) for _ in range(self.config.workers)),
+            *(self.queues.sources.run_worker(self._worker.handle) for _ in range(SOURCE_WORKERS)),
+            *(self.queues.reports.run_worker(self._worker.handle) for _ in range(REPORT_WORKERS)),
         ]
-        tasks = [asyncio.create_task(work) for work in works]
+        tasks = [asyncio.create_task(loop) for loop in loops]
         kopf_stop = asyncio.Event()
-        watching = (
-            asyncio.create_task(kopf_watch.watch(self.observer, self.config.namespace, kopf_stop, stop))
+        watcher = (
+            asyncio.create_task(kopf_watch.watch(self.handlers, self.config.namespace, kopf_stop, stop))
             if self.config.kopf
             else None
         )
         stopping = asyncio.create_task(stop.wait())
         try:
-            parts = [*tasks, *([watching] if watching else [])]
+            parts = [*tasks, *([watcher] if watcher else [])]
             done, _ = await asyncio.wait([stopping, *parts], return_when=asyncio.FIRST_COMPLETED)
             for task in done - {stopping}:
                 task.result()
-                raise RuntimeError("a part of the controller ended by itself")
+                raise RuntimeError("a controller task exited unexpectedly")
         finally:
             kopf_stop.set()
             for task in [*tasks, stopping]:
                 task.cancel()
             await asyncio.gather(*tasks, stopping, return_exceptions=True)
-            if watching:
+            if watcher:
                 with contextlib.suppress(TimeoutError, Exception):
-                    async with asyncio.timeout(KOPF_EXIT):
-                        await watching
+                    async with asyncio.timeout(KOPF_EXIT_SECONDS):
+                        await watcher
             await self._git.close()
             await self._github.close()
 
     async def serve(self, host: str = "0.0.0.0") -> web.AppRunner:
-        """Starts the pages for kubelet and Prometheus, and what build pods call; the caller cleans up."""
+        """Start the HTTP server for kubelet, Prometheus and build pods; the caller cleans up."""
         config = self.config
-        more = routes(self._answers, config.token_key, config.namespace, self.lanes.add)
-        app = application(self.vitals, self.metrics.registry, more)
+        build_routes = routes(self._reported_results, config.token_key, config.namespace, self.queues.add)
+        app = application(self.vitals, self.metrics.registry, build_routes)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, host, self.config.port).start()

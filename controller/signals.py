@@ -1,13 +1,13 @@
-"""SIGTERM and SIGINT end the process. Called by `controller.__main__`, and again after Kopf took them."""
+"""SIGTERM and SIGINT handlers. Called by `controller.__main__`, and after Kopf installs its own."""
 
 import asyncio
 import signal
 
-ENDS = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def end_by_signal(stop: asyncio.Event) -> None:
-    """Sets `stop` at a signal, instead of what the running loop did at it before."""
+def stop_on_signal(stop: asyncio.Event) -> None:
+    """Set `stop` on a signal; replaces the loop's previous handlers."""
     loop = asyncio.get_running_loop()
-    for number in ENDS:
+    for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop.set)

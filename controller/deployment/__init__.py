@@ -1,1 +1,1 @@
-"""Deployments: from a source to an image, by two kinds of pod."""
+"""Deployments: builds of images from sources, by two kinds of pod."""

@@ -1,116 +1,126 @@
-"""The moment before a build: an image to take over, a twin to wait for, a place in the queue, or a pod.
+"""Build admission: reuse an image, wait for an identical build, wait in the queue, or start a build.
 
-Waiting is judged by what is known, without a call; a place is only taken under a
-lock and on what the apiserver lists at that moment, so that there are never more
-builds than the caps. Called by `controller.deployment.reconcile`.
+Waiting is decided on the cache, without a call; a slot is taken only under a lock and on a fresh
+list from the apiserver, so builds never exceed the limits. Called by
+`controller.deployment.reconcile`.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.deployment import queue, reuse, status
-from controller.deployment.queue_view import Line, View
+from controller.deployment.queue_view import BuildQueueSnapshot, BuildQueueView
 from controller.deployment.source_key import recorded_tree, source_key
 from controller.runtime import event_map
-from controller.runtime.apply import Actor
+from controller.runtime.apply import Applier
 from crds import conditions, kinds, names
 from crds.objects import Deployment, Pod, Project
 
-BUILDING = "status.phase=Building"
-LIVE = "status.phase!=Succeeded,status.phase!=Failed"
-BUILDS = f"{names.LABEL_COMPONENT}={names.COMPONENT_BUILD}"
+BUILDING_FIELDS = "status.phase=Building"
+LIVE_POD_FIELDS = "status.phase!=Succeeded,status.phase!=Failed"
+BUILD_POD_LABELS = f"{names.LABEL_COMPONENT}={names.COMPONENT_BUILD}"
 
 
 @dataclass(frozen=True)
-class Begin:
-    """What decides on it; `tree_of` tells the git tree of a Deployment from the last look at its source.
+class BuildAdmission:
+    """Admits builds; `tree_of` returns the git tree of a Deployment from the last poll of its source.
 
-    `removing` is held while an image is taken over, and by those who have images removed;
-    `condemned` are the Deployments whose images are going, None where that is not known
-    yet, and `removed` those images. `ready` is whether all that lives was listed.
+    `image_lock` is held while an image is reused and while images are deleted; `marked_for_deletion`
+    returns the Deployments whose images are being deleted, None if not known yet, and `deleted_images`
+    those images. `ready` returns whether the first resync is complete.
     """
 
-    actor: Actor
-    config: Config
-    line: Line
+    applier: Applier
+    config: ControllerConfig
+    queue_view: BuildQueueView
     tree_of: Callable[[Deployment], str | None] = lambda _: None
     ready: Callable[[], bool] = lambda: True
-    condemned: Callable[[str], frozenset[str] | None] = lambda _: frozenset()
-    removed: Callable[[str], frozenset[str] | None] = lambda _: frozenset()
-    removing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    marked_for_deletion: Callable[[str], frozenset[str] | None] = lambda _: frozenset()
+    deleted_images: Callable[[str], frozenset[str] | None] = lambda _: frozenset()
+    image_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    slot_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def key(self, deployment: Deployment, project: Project) -> str | None:
-        """Its source key as of now."""
+    def source_key(self, deployment: Deployment, project: Project) -> str | None:
+        """Return the current source key of a Deployment."""
         tree = self.tree_of(deployment) or recorded_tree(deployment, project)
         return source_key(deployment, project, tree, self.config)
 
-    def stays(self, name: str) -> bool:
-        """Whether a Deployment waits in the queue with the right message; nothing is to be done then."""
-        raw = self.actor.known.get(kinds.DEPLOYMENT, name)
+    def still_queued(self, name: str) -> bool:
+        """Return whether a Deployment waits in the queue with a current message; nothing to do then."""
+        raw = self.applier.cache.get(kinds.DEPLOYMENT, name)
         deployment = Deployment(raw) if raw else None
-        if deployment is None or not queue.stands_in_line(deployment) or not self.ready():
+        if deployment is None or not queue.is_queued(deployment) or not self.ready():
             return False
-        if self.actor.known.get(kinds.PROJECT, deployment.project) is None:
+        if self.applier.cache.get(kinds.PROJECT, deployment.project) is None:
             return False
         said = conditions.find(deployment.conditions, conditions.READY) or {}
         if said.get("reason") != status.QUEUED or deployment.generation != said.get("observedGeneration"):
             return False
-        key, view = deployment.status.get("sourceKey"), self.line.view()
-        if key and (deployment.project, key) in view.built and self._twin(deployment, key):
+        key, view = deployment.status.get("sourceKey"), self.queue_view.snapshot()
+        if (
+            key
+            and (deployment.project, key) in view.built_keys
+            and self._built_from_same_source(deployment, key)
+        ):
             return False
-        return deployment.name not in view.first and said.get("message") == self._why(deployment)
+        return deployment.name not in view.startable and said.get("message") == self._wait_reason(deployment)
 
-    def known_queue(self, deployment: Deployment) -> str:
-        """Why it must wait as far as is known; empty where it may begin."""
-        view = self.line.view()
-        # One that never had a look stands in line from now on.
-        may = view.first if deployment.name in view.first else self._first(deployment, view, None)
-        return "" if deployment.name in may else self._why(deployment)
+    def cached_wait_reason(self, deployment: Deployment) -> str:
+        """Return the reason to wait, by the cache; empty if the build may start."""
+        view = self.queue_view.snapshot()
+        # A Deployment that was never reconciled joins the queue now.
+        may = view.startable if deployment.name in view.startable else self._startable(deployment, view, None)
+        return "" if deployment.name in may else self._wait_reason(deployment)
 
-    async def live_queue(self, deployment: Deployment) -> str:
-        """The same on what the apiserver has now; to be called under `lock`."""
-        listing = await self.actor.kube.list(kinds.DEPLOYMENT, fields=BUILDING)
-        pods = await self.actor.kube.list(kinds.POD, BUILDS, LIVE)
-        view = self.line.view()
+    async def live_wait_reason(self, deployment: Deployment) -> str:
+        """Return the reason to wait, by the apiserver; call it under `slot_lock`."""
+        listing = await self.applier.kube.list(kinds.DEPLOYMENT, fields=BUILDING_FIELDS)
+        pods = await self.applier.kube.list(kinds.POD, BUILD_POD_LABELS, LIVE_POD_FIELDS)
+        view = self.queue_view.snapshot()
         by_name = {other.name: other for other in view.deployments}
-        taken = queue.busy(map(Deployment, listing.items), map(Pod, pods.items), by_name)
+        taken = queue.occupied_slots(map(Deployment, listing.items), map(Pod, pods.items), by_name)
         taken.pop(deployment.name, None)
-        return "" if deployment.name in self._first(deployment, view, taken) else self._why(deployment)
+        return (
+            ""
+            if deployment.name in self._startable(deployment, view, taken)
+            else self._wait_reason(deployment)
+        )
 
-    async def living_twin(self, deployment: Deployment, key: str) -> Deployment | None:
-        """A built one with that key, as the apiserver has it now; to be called under `removing`."""
-        found = self._twin(deployment, key)
-        raw = await self.actor.kube.get(kinds.DEPLOYMENT, found.name) if found else None
+    async def reusable_build(self, deployment: Deployment, key: str) -> Deployment | None:
+        """Return a built Deployment with that key, read from the apiserver; call it under `image_lock`."""
+        found = self._built_from_same_source(deployment, key)
+        raw = await self.applier.kube.get(kinds.DEPLOYMENT, found.name) if found else None
         if raw is None:
             return None
-        return reuse.built_twin(deployment, key, [Deployment(raw)], frozenset())
+        return reuse.find_built(deployment, key, [Deployment(raw)], frozenset())
 
-    def earlier_twin(self, deployment: Deployment, key: str) -> Deployment | None:
-        """An earlier one with that key which is being built, or will be."""
-        return reuse.building_twin(deployment, key, self.line.view().deployments)
+    def identical_build_in_progress(self, deployment: Deployment, key: str) -> Deployment | None:
+        """Return an earlier unfinished Deployment with that key, or None."""
+        return reuse.find_building(deployment, key, self.queue_view.snapshot().deployments)
 
-    def wake(self) -> None:
-        """A place is free, or the line is another one: those who may begin are looked at."""
-        view = self.line.view()
-        for name in view.first:
-            self.actor.queue.add(event_map.deployment(name))
+    def enqueue_startable(self) -> None:
+        """Enqueue the builds that may start after a slot was freed or the queue changed."""
+        view = self.queue_view.snapshot()
+        for name in view.startable:
+            self.applier.queues.add(event_map.deployment(name))
         for other in view.deployments:
             ready = conditions.find(other.conditions, conditions.READY) or {}
-            if ready.get("reason") == status.SAME_SOURCE and queue.waiting(other):
-                self.actor.queue.add(event_map.deployment(other.name))
+            if ready.get("reason") == status.SAME_SOURCE and queue.is_waiting(other):
+                self.applier.queues.add(event_map.deployment(other.name))
 
-    def _first(self, deployment: Deployment, view: View, taken: Mapping[str, str] | None) -> frozenset[str]:
+    def _startable(
+        self, deployment: Deployment, view: BuildQueueSnapshot, taken: Mapping[str, str] | None
+    ) -> frozenset[str]:
         if taken is None:
-            taken = queue.busy(view.deployments, (), {})
-        line = {other.name: other for other in (*view.standing, deployment)}
-        return queue.first(line.values(), taken, self.config)
+            taken = queue.occupied_slots(view.deployments, (), {})
+        line = {other.name: other for other in (*view.queued, deployment)}
+        return queue.startable(line.values(), taken, self.config)
 
-    def _why(self, deployment: Deployment) -> str:
-        return queue.why(deployment.project, self.config)
+    def _wait_reason(self, deployment: Deployment) -> str:
+        return queue.wait_reason(deployment.project, self.config)
 
-    def _twin(self, deployment: Deployment, key: str) -> Deployment | None:
-        going = self.condemned(deployment.project) or frozenset()
-        return reuse.built_twin(deployment, key, self.line.view().deployments, going)
+    def _built_from_same_source(self, deployment: Deployment, key: str) -> Deployment | None:
+        going = self.marked_for_deletion(deployment.project) or frozenset()
+        return reuse.find_built(deployment, key, self.queue_view.snapshot().deployments, going)

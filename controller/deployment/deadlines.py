@@ -1,7 +1,7 @@
-"""How long a build pod is waited for, and when it is removed. Pure.
+"""Deadlines of build pods before, around and after the build. Pure.
 
-Called by `controller.deployment.decide`. The time of a build itself is the pod's
-own deadline, which the kubelet keeps from its start on; here is what surrounds it.
+Called by `controller.deployment.decide`. The kubelet enforces the deadline of the build itself
+from the pod's start on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from controller.config import Timing
-from controller.deployment.build_result import Failure
+from controller.deployment.build_result import BuildFailure
 from controller.deployment.status import REUSED
 from controller.runtime.decision import Decision, Delete
 from crds import conditions, kinds
@@ -18,59 +18,61 @@ from crds.objects import Deployment, Pod
 from crds.reasons import BuildReason
 from crds.times import parse_time
 
-STOP_GRACE = 5
-"""Seconds that an unwanted build pod has to stop; it has nothing to save."""
-MIN_WAIT = 1.0
-_NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-_NO_START = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
+STOP_GRACE_SECONDS = 5
+"""Grace period of an unneeded build pod; it has no state to save."""
+MIN_WAIT_SECONDS = 1.0
+_IMAGE_REASONS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+_CREATE_REASONS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 
 
 @dataclass(frozen=True)
-class Wait:
-    """`left` are seconds until the next look; none are left where the pod is to be taken away.
+class PodWait:
+    """`seconds` until the next check; 0 if the pod must be deleted.
 
-    With a `failure` the build is over; `message` is what keeps the pod, for people.
+    With a `failure` the build has failed; `message` states what delays the pod.
     """
 
-    left: float
+    seconds: float
     message: str = ""
-    failure: Failure | None = None
+    failure: BuildFailure | None = None
 
 
-def wait(build: Pod, now: datetime, timing: Timing) -> Wait:
-    """How long to wait for an unfinished pod."""
+def wait(build: Pod, now: datetime, timing: Timing) -> PodWait:
+    """Return how long to wait for an unfinished pod."""
     if build.deleting:
-        # A node that does not answer never lets its pod go by itself.
-        return Wait(_left(parse_time(str(build.metadata["deletionTimestamp"])), timing.lost_after, now))
+        # A pod on an unreachable node is not deleted without force.
+        return PodWait(
+            _left(parse_time(str(build.metadata["deletionTimestamp"])), timing.node_lost_after, now)
+        )
     scheduled = conditions.find(build.conditions, "PodScheduled") or {}
     if scheduled.get("status") != "True":
         return _unscheduled(build, scheduled, now, timing)
     since = parse_time(scheduled["lastTransitionTime"])
-    stuck = _stuck(build)
+    stuck = _startup_failure(build)
     if stuck is not None:
         left = _left(since, timing.image_pull, now)
-        return Wait(left, stuck.message) if left > 0 else Wait(0.0, failure=stuck)
+        return PodWait(left, stuck.message) if left > 0 else PodWait(0.0, failure=stuck)
     if any("waiting" not in (c.get("state") or {"waiting": 0}) for c in build.containers):
         deadline = int(build.spec.get("activeDeadlineSeconds") or timing.build_timeout)
-        return Wait(_left(since, deadline + timing.lost_after, now))
-    return Wait(_left(since, timing.start_timeout, now))
+        return PodWait(_left(since, deadline + timing.node_lost_after, now))
+    return PodWait(_left(since, timing.start_timeout, now))
 
 
-def ended(build: Pod) -> datetime | None:
-    """When the last container of a finished pod ended."""
+def ended_at(build: Pod) -> datetime | None:
+    """Return when the last container of a finished pod ended."""
     times = [((c.get("state") or {}).get("terminated") or {}).get("finishedAt") for c in build.containers]
     return max((parse_time(text) for text in times if text), default=None)
 
 
-def tidy(deployment: Deployment, pods: Sequence[Pod], now: datetime, timing: Timing) -> Decision:
-    """Deletes build pods an hour after their end, and those that still run although nobody waits."""
+def clean_up(deployment: Deployment, pods: Sequence[Pod], now: datetime, timing: Timing) -> Decision:
+    """Delete build pods an hour after their end, and running ones that are no longer needed."""
     built = conditions.find(deployment.conditions, conditions.BUILT) or {}
     needless = deployment.failed or built.get("reason") == REUSED
-    delete, again = list(stops(pods)) if needless else [], []
+    delete, again = list(delete_live_pods(pods)) if needless else [], []
     for build in pods:
         if build.deleting or not build.finished:
             continue
-        left = _left(ended(build) or build.created, timing.build_pod_kept, now)
+        left = _left(ended_at(build) or build.created, timing.build_pod_ttl, now)
         if left <= 0:
             delete.append(Delete(kinds.POD, build.name, build.uid))
         else:
@@ -78,45 +80,45 @@ def tidy(deployment: Deployment, pods: Sequence[Pod], now: datetime, timing: Tim
     return Decision(delete=tuple(delete), requeue_after=min(again) + 1.0 if again else None)
 
 
-def stops(pods: Sequence[Pod]) -> tuple[Delete, ...]:
-    """The ends of pods that nobody needs any more."""
+def delete_live_pods(pods: Sequence[Pod]) -> tuple[Delete, ...]:
+    """Return deletions of the live pods."""
     live = (build for build in pods if not build.finished and not build.deleting)
-    return tuple(Delete(kinds.POD, build.name, build.uid, STOP_GRACE) for build in live)
+    return tuple(Delete(kinds.POD, build.name, build.uid, STOP_GRACE_SECONDS) for build in live)
 
 
-def _unscheduled(build: Pod, scheduled: Mapping[str, Any], now: datetime, timing: Timing) -> Wait:
+def _unscheduled(build: Pod, scheduled: Mapping[str, Any], now: datetime, timing: Timing) -> PodWait:
     said = str(scheduled.get("message") or "")
     left = _left(build.created, timing.unschedulable, now)
     if left > 0:
-        return Wait(left, f"No node has room: {said}" if said else "")
-    failure = Failure(
+        return PodWait(left, f"No node can schedule the pod: {said}" if said else "")
+    failure = BuildFailure(
         BuildReason.BUILD_FAILED,
-        f"no node had room for the build pod within {timing.unschedulable} s: {said or 'no reason given'}",
+        f"no node could schedule the build pod within {timing.unschedulable} s: {said or 'no reason given'}",
         "Lower spec.build.resources.requests of the Project, or add a node.",
     )
-    return Wait(0.0, failure=failure)
+    return PodWait(0.0, failure=failure)
 
 
-def _stuck(build: Pod) -> Failure | None:
-    """Why a container cannot start, where it is no matter of time."""
+def _startup_failure(build: Pod) -> BuildFailure | None:
+    """Return why a container cannot start, if waiting does not help."""
     for container in build.containers:
         waiting = (container.get("state") or {}).get("waiting") or {}
         reason, said = str(waiting.get("reason") or ""), str(waiting.get("message") or "")
-        if reason in _NO_IMAGE:
-            return Failure(
+        if reason in _IMAGE_REASONS:
+            return BuildFailure(
                 BuildReason.BUILD_FAILED,
                 f"the image {container.get('image') or 'of the build'} cannot be pulled: {said or reason}",
-                "The installation's settings name an image that its nodes cannot pull.",
+                "Check the images in the settings of the installation: its nodes cannot pull this one.",
             )
-        if reason in _NO_START:
-            return Failure(
+        if reason in _CREATE_REASONS:
+            return BuildFailure(
                 BuildReason.BUILD_FAILED,
                 f"the container {container.get('name')} cannot start: {said or reason}",
-                "A Secret that is named may be missing a key, or a limit may be too small.",
+                "Check the keys of the referenced Secrets, and spec.build.resources of the Project.",
             )
     return None
 
 
 def _left(since: datetime, seconds: float, now: datetime) -> float:
     left = (since + timedelta(seconds=seconds) - now).total_seconds()
-    return max(left, MIN_WAIT) if left > 0 else 0.0
+    return max(left, MIN_WAIT_SECONDS) if left > 0 else 0.0

@@ -1,7 +1,8 @@
-"""What is to be done about one Deployment until it is built or failed. Pure.
+"""Decision about one Deployment until it is built or failed. Pure.
 
-assemble → (the dependency image is missing: dependencies → assemble again) →
-built. A pod that broke is followed by another one, three times in all.
+assemble → (the dependency image is missing: dependencies → assemble again) → built. A pod that
+failed because of the infrastructure is retried, three attempts in total. Called by
+`controller.deployment.reconcile`.
 """
 
 from collections.abc import Sequence
@@ -9,118 +10,124 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controller import owner
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.deployment import build_result, deadlines, pod, status
-from controller.deployment.steps import ASSEMBLE, DEPENDENCIES, Attempts, PodKind, Step, attempts
+from controller.deployment.steps import ASSEMBLE, DEPENDENCIES, BuildStep, BuildSteps, PodKind, build_steps
 from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, Delete, Note
 from crds import kinds
 from crds.objects import Deployment, Pod, Project
 from crds.reasons import BuildReason
 
-MAX_BROKEN = 3
-MAX_NEEDS = 2
-WAITS_AGAIN = 15.0
-REMOVAL_AGAIN = 1.0
-_DOING = {
-    ASSEMBLE: (status.ASSEMBLING, "The source is fetched, checked and appended to its image."),
-    DEPENDENCIES: (status.INSTALLING, "Kaniko installs the dependencies."),
+MAX_BROKEN_PODS = 3
+MAX_DEPENDENCY_BUILDS = 2
+WAIT_RETRY_SECONDS = 15.0
+DELETION_RETRY_SECONDS = 1.0
+_STEP_CONDITIONS = {
+    ASSEMBLE: (status.ASSEMBLING, "Fetching and checking the source, and appending it to its image."),
+    DEPENDENCIES: (status.INSTALLING, "Installing the dependencies with Kaniko."),
 }
 
 
 @dataclass(frozen=True)
-class Observed:
-    """What a look at a Deployment found.
+class ObservedDeployment:
+    """Observed state of a Deployment.
 
-    Before its build: `queue` says why it must wait, or is empty; `key` is its source
-    key, `twin` one whose image it takes over, `same` one being built from the same.
-    During it: `removed` are images that are going from the registry.
+    Before its build: `wait_reason` states why it must wait, or is empty; `reusable` is the Deployment
+    whose image it reuses, `in_progress` one being built from the same source. During the build:
+    `deleted_images` are images being deleted from the registry.
     """
 
     deployment: Deployment
     project: Project | None
     pods: Sequence[Pod]
-    queue: str = ""
-    key: str | None = None
-    twin: Deployment | None = None
-    same: Deployment | None = None
-    removed: frozenset[str] = frozenset()
+    wait_reason: str = ""
+    source_key: str | None = None
+    reusable: Deployment | None = None
+    in_progress: Deployment | None = None
+    deleted_images: frozenset[str] = frozenset()
 
 
-def decide(seen: Observed, now: datetime, config: Config) -> Decision:
-    """The Decision for a Deployment."""
+def decide(seen: ObservedDeployment, now: datetime, config: ControllerConfig) -> Decision:
+    """Return the Decision for a Deployment."""
     deployment = seen.deployment
     if deployment.deleting:
-        return Decision(delete=deadlines.stops(seen.pods))
+        return Decision(delete=deadlines.delete_live_pods(seen.pods))
     if deployment.failed or deployment.built:
-        return deadlines.tidy(deployment, seen.pods, now, config.timing)
+        return deadlines.clean_up(deployment, seen.pods, now, config.timing)
     if seen.project is None:
-        message = f"There is no project {deployment.project}; create it."
+        message = f"Project {deployment.project} does not exist; create it."
         waits = status.pending(deployment, status.PROJECT_NOT_FOUND, message, now)
-        return Decision(delete=deadlines.stops(seen.pods), status={**waits, "buildPod": None})
-    steps = attempts(seen.pods, deployment.status.get("buildPod"))
-    decision = _build(seen, seen.project, steps, now, config)
+        return Decision(delete=deadlines.delete_live_pods(seen.pods), status={**waits, "buildPod": None})
+    steps = build_steps(seen.pods, deployment.status.get("buildPod"))
+    decision = _decide_build(seen, seen.project, steps, now, config)
     begun_with = pod.source_key_of(seen.pods)
     if decision.status is None or not begun_with or deployment.status.get("sourceKey"):
         return decision
-    # Its first pod was made, and the status that was to say so was not written.
+    # Its first pod was created, and the status write that records it failed.
     return replace(decision, status={**decision.status, "sourceKey": begun_with})
 
 
-def _build(seen: Observed, project: Project, steps: Attempts, now: datetime, config: Config) -> Decision:
+def _decide_build(
+    seen: ObservedDeployment, project: Project, steps: BuildSteps, now: datetime, config: ControllerConfig
+) -> Decision:
     latest = steps.latest
     if latest is None:
-        return _first(seen, project, steps, now, config)
+        return _before_first_pod(seen, project, steps, now, config)
     if latest.pod is not None and not latest.pod.finished:
-        return _wait(seen, project, latest.pod, latest.kind, now, config)
-    if latest.pod is None and seen.removed:
-        return _until_removed(seen, (), now)
+        return _wait_for_pod(seen, project, latest.pod, latest.kind, now, config)
+    if latest.pod is None and seen.deleted_images:
+        return _wait_for_deletion(seen, (), now)
     if latest.pod is None:
-        lost = build_result.Broken("the build pod was deleted before it ended")
-        return _again(seen, project, steps, lost, latest.kind, now, config)
+        lost = build_result.BuildPodBroken("the build pod was deleted before it ended")
+        return _retry(seen, project, steps, lost, latest.kind, now, config)
     said = (
         build_result.of_assemble(latest.pod)
         if latest.kind == ASSEMBLE
         else build_result.of_dependencies(latest.pod)
     )
-    if isinstance(said, build_result.Built) and said.image in seen.removed:
+    if isinstance(said, build_result.ImageBuilt) and said.image in seen.deleted_images:
         gone = Delete(kinds.POD, latest.pod.name, latest.pod.uid, 0)
-        return _until_removed(seen, (gone,), now)
-    if isinstance(said, build_result.Built):
-        return _built(seen, project, said, now)
-    if isinstance(said, build_result.Needs):
-        if _count(steps, build_result.Needs) > MAX_NEEDS:
-            return fail(seen, _vanishing(said), now)
-        return _next(seen, project, steps, DEPENDENCIES, said, now, config)
-    if isinstance(said, build_result.Done):
-        return _next(seen, project, steps, ASSEMBLE, None, now, config)
-    if isinstance(said, build_result.Failure):
+        return _wait_for_deletion(seen, (gone,), now)
+    if isinstance(said, build_result.ImageBuilt):
+        return _succeed(seen, project, said, now)
+    if isinstance(said, build_result.DependenciesMissing):
+        if _count(steps, build_result.DependenciesMissing) > MAX_DEPENDENCY_BUILDS:
+            return fail(seen, _dependency_image_vanished(said), now)
+        return _next_pod(seen, project, steps, DEPENDENCIES, said, now, config)
+    if isinstance(said, build_result.DependenciesPushed):
+        return _next_pod(seen, project, steps, ASSEMBLE, None, now, config)
+    if isinstance(said, build_result.BuildFailure):
         return fail(seen, said, now)
-    return _again(seen, project, steps, said, latest.kind, now, config)
+    return _retry(seen, project, steps, said, latest.kind, now, config)
 
 
-def _first(seen: Observed, project: Project, steps: Attempts, now: datetime, config: Config) -> Decision:
-    """What comes before a pod, or the first one."""
+def _before_first_pod(
+    seen: ObservedDeployment, project: Project, steps: BuildSteps, now: datetime, config: ControllerConfig
+) -> Decision:
+    """Reuse an image, wait, or create the first pod."""
     deployment, adoption = seen.deployment, owner.adoption(kinds.DEPLOYMENT, seen.deployment, project)
-    if seen.twin is not None and seen.key is not None:
+    if seen.reusable is not None and seen.source_key is not None:
         return Decision(
-            status=status.reused(deployment, seen.twin, seen.key, now),
+            status=status.reused(deployment, seen.reusable, seen.source_key, now),
             after=adoption,
-            events=(Note(status.REUSED, f"The image of {seen.twin.name} is taken over."),),
+            events=(Note(status.REUSED, f"Reusing the image of {seen.reusable.name}."),),
             enqueue=(event_map.project(project.name),),
         )
-    if seen.same is not None:
-        message = f"{seen.same.name} is being built from the same source; its image will be taken over."
+    if seen.in_progress is not None:
+        message = f"{seen.in_progress.name} is being built from the same source; its image will be reused."
         waits = status.pending(deployment, status.SAME_SOURCE, message, now)
-    elif seen.queue:
-        waits = status.pending(deployment, status.QUEUED, seen.queue, now)
+    elif seen.wait_reason:
+        waits = status.pending(deployment, status.QUEUED, seen.wait_reason, now)
     else:
-        decision = _next(seen, project, steps, ASSEMBLE, None, now, config)
-        return replace(decision, status={**(decision.status or {}), "sourceKey": seen.key})
-    return Decision(status={**waits, "sourceKey": seen.key}, after=adoption, requeue_after=WAITS_AGAIN)
+        decision = _next_pod(seen, project, steps, ASSEMBLE, None, now, config)
+        return replace(decision, status={**(decision.status or {}), "sourceKey": seen.source_key})
+    return Decision(
+        status={**waits, "sourceKey": seen.source_key}, after=adoption, requeue_after=WAIT_RETRY_SECONDS
+    )
 
 
-def _said(step: Step) -> object:
+def _result_of(step: BuildStep) -> object:
     if step.pod is None or not step.pod.finished:
         return None
     return (
@@ -130,29 +137,29 @@ def _said(step: Step) -> object:
     )
 
 
-def _count(steps: Attempts, kind: type) -> int:
-    return sum(isinstance(_said(step), kind) for step in steps.present)
+def _count(steps: BuildSteps, kind: type) -> int:
+    return sum(isinstance(_result_of(step), kind) for step in steps.present)
 
 
-def _vanishing(needs: build_result.Needs) -> build_result.Failure:
-    return build_result.Failure(
+def _dependency_image_vanished(needs: build_result.DependenciesMissing) -> build_result.BuildFailure:
+    return build_result.BuildFailure(
         BuildReason.REGISTRY_PUSH,
-        f"the dependency image {needs.image} was pushed and is not there",
-        "Look at the registry: it may be full, or delete what is pushed.",
+        f"the dependency image {needs.image} was pushed and is missing",
+        "Check the registry: it may be full, or delete pushed images.",
     )
 
 
-def _next(
-    seen: Observed,
+def _next_pod(
+    seen: ObservedDeployment,
     project: Project,
-    steps: Attempts,
+    steps: BuildSteps,
     kind: PodKind,
-    needs: build_result.Needs | None,
+    needs: build_result.DependenciesMissing | None,
     now: datetime,
-    config: Config,
-    told: Note | None = None,
+    config: ControllerConfig,
+    note: Note | None = None,
 ) -> Decision:
-    """Makes the next pod; `told` is what is said of it where it is not the first."""
+    """Create the next pod; `note` is its Event unless it is the first pod."""
     deployment = seen.deployment
     name, step = steps.next_name(deployment.name, kind)
     if kind == DEPENDENCIES and needs is not None:
@@ -160,88 +167,100 @@ def _next(
             deployment, project, name, step, needs.key, needs.image, config, now.timestamp()
         )
     else:
-        body = pod.assemble(deployment, project, name, step, config, now.timestamp(), seen.key)
-    reason, message = _DOING[kind]
+        body = pod.assemble(deployment, project, name, step, config, now.timestamp(), seen.source_key)
+    reason, message = _STEP_CONDITIONS[kind]
     if steps.latest is None:
-        told = Note("Building", "The build has begun.")
+        note = Note("Building", "The build has started.")
     return Decision(
-        create=(Create(kinds.POD, body, (told,) if told else ()),),
+        create=(Create(kinds.POD, body, (note,) if note else ()),),
         status=status.building(deployment, name, reason, message, now),
         after=owner.adoption(kinds.DEPLOYMENT, deployment, project),
     )
 
 
-def _again(
-    seen: Observed,
+def _retry(
+    seen: ObservedDeployment,
     project: Project,
-    steps: Attempts,
-    broken: build_result.Broken,
+    steps: BuildSteps,
+    broken: build_result.BuildPodBroken,
     kind: PodKind,
     now: datetime,
-    config: Config,
+    config: ControllerConfig,
 ) -> Decision:
-    """Another pod instead of one that broke, after a while, at most three times."""
-    useful = _count(steps, build_result.Needs) + _count(steps, build_result.Done)
+    """Replace a broken pod after a back-off, three attempts in total."""
+    useful = _count(steps, build_result.DependenciesMissing) + _count(steps, build_result.DependenciesPushed)
     count = steps.total - useful
-    if count > MAX_BROKEN:
+    if count > MAX_BROKEN_PODS:
         message = f"{broken.message} (after {count} attempts)"
-        hint = "The installation is at fault rather than the crew; see the pods' events."
-        return fail(seen, build_result.Failure(broken.reason, message, hint, broken.log), now)
-    ended = deadlines.ended(steps.latest.pod) if steps.latest and steps.latest.pod else None
+        hint = "The installation is likely at fault, not the crew; check the pods' Events."
+        return fail(seen, build_result.BuildFailure(broken.reason, message, hint, broken.log), now)
+    ended = deadlines.ended_at(steps.latest.pod) if steps.latest and steps.latest.pod else None
     pause = config.timing.build_retry * 2.0 ** (count - 1)
     left = (ended + timedelta(seconds=pause) - now).total_seconds() if ended else 0.0
     if left > 0:
         return Decision(requeue_after=left)
     needs = next(
-        (said for said in map(_said, reversed(steps.present)) if isinstance(said, build_result.Needs)), None
+        (
+            said
+            for said in map(_result_of, reversed(steps.present))
+            if isinstance(said, build_result.DependenciesMissing)
+        ),
+        None,
     )
     following = DEPENDENCIES if kind == DEPENDENCIES and needs is not None else ASSEMBLE
-    note = Note("BuildRetried", f"{broken.message}; another pod is made", True)
-    return _next(seen, project, steps, following, needs, now, config, note)
+    note = Note("BuildRetried", f"{broken.message}; creating another pod", True)
+    return _next_pod(seen, project, steps, following, needs, now, config, note)
 
 
-def _wait(
-    seen: Observed, project: Project, build: Pod, kind: PodKind, now: datetime, config: Config
+def _wait_for_pod(
+    seen: ObservedDeployment,
+    project: Project,
+    build: Pod,
+    kind: PodKind,
+    now: datetime,
+    config: ControllerConfig,
 ) -> Decision:
-    """Waits for a pod, within limits: one that never starts or never ends is taken away."""
+    """Wait for a pod within its deadlines; delete one that never starts or never ends."""
     deployment = seen.deployment
     waits = deadlines.wait(build, now, config.timing)
-    message = waits.message or _DOING[kind][1]
+    message = waits.message or _STEP_CONDITIONS[kind][1]
     name = build.name if deployment.status.get("buildPod") != build.name else None
-    wanted = status.building(deployment, name, _DOING[kind][0], message, now)
+    wanted = status.building(deployment, name, _STEP_CONDITIONS[kind][0], message, now)
     removal = Delete(kinds.POD, build.name, build.uid, 0)
     if waits.failure is not None:
         return replace(fail(seen, waits.failure, now), delete=(removal,))
-    if waits.left > 0:
+    if waits.seconds > 0:
         adoption = owner.adoption(kinds.DEPLOYMENT, deployment, project)
-        return Decision(status=wanted, after=adoption, requeue_after=waits.left)
-    note = Note("BuildPodStuck", f"pod {build.name} did not start or end in time and is taken away", True)
+        return Decision(status=wanted, after=adoption, requeue_after=waits.seconds)
+    note = Note("BuildPodStuck", f"pod {build.name} did not start or end in time; deleting it", True)
     return Decision(delete=(replace(removal, events=(note,)),), status=wanted, requeue_after=5.0)
 
 
-def _until_removed(seen: Observed, delete: tuple[Delete, ...], now: datetime) -> Decision:
-    """Waits with the next pod: what the last one found in the registry is being removed from there."""
-    message = "Old images are being removed from the registry; then the image is made anew."
+def _wait_for_deletion(seen: ObservedDeployment, delete: tuple[Delete, ...], now: datetime) -> Decision:
+    """Delay the next pod while the image that the last one found is being deleted from the registry."""
+    message = "Waiting until old images are deleted from the registry; then the image is built again."
     wanted = status.building(seen.deployment, None, status.ASSEMBLING, message, now)
-    return Decision(delete=delete, status=wanted, requeue_after=REMOVAL_AGAIN)
+    return Decision(delete=delete, status=wanted, requeue_after=DELETION_RETRY_SECONDS)
 
 
-def _built(seen: Observed, project: Project, said: build_result.Built, now: datetime) -> Decision:
-    invalid = build_result.Failure(
+def _succeed(
+    seen: ObservedDeployment, project: Project, said: build_result.ImageBuilt, now: datetime
+) -> Decision:
+    invalid = build_result.BuildFailure(
         BuildReason.CONFIG_INVALID,
-        "the configuration holds a value that a Deployment cannot have: see its Events",
-        "Names and lists in the configuration file are too long or too many.",
+        "the configuration has a value that a Deployment cannot store: see its Events",
+        "Shorten names and lists in the configuration file.",
     )
     return Decision(
         status=status.built(seen.deployment, said, now),
-        instead=status.failed(seen.deployment, invalid, now),
+        fallback_status=status.failed(seen.deployment, invalid, now),
         events=(Note("Built", f"The image is {said.image}."),),
         enqueue=(event_map.project(project.name),),
     )
 
 
-def fail(seen: Observed, failure: build_result.Failure, now: datetime) -> Decision:
-    """The end of a build."""
+def fail(seen: ObservedDeployment, failure: build_result.BuildFailure, now: datetime) -> Decision:
+    """Return the Decision that fails a build."""
     return Decision(
         status=status.failed(seen.deployment, failure, now),
         events=(Note(failure.reason, failure.message, True),),

@@ -1,22 +1,22 @@
-"""The two pods of a build. Pure: the same arguments give the same pods.
+"""The two build pods. Pure: equal arguments give equal pods.
 
-`assemble` has no volume, so that it starts fast, and executes nothing of the
-crew's. `dependencies` executes installations, in Kaniko, which has no credential
-of any kind; what it made is pushed by another container.
+`assemble` has no volume, to start fast, and executes no crew code. `dependencies` executes
+installations in Kaniko, which has no credentials; another container pushes its image. Called by
+`controller.deployment.decide`.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
-from controller.config import Config
-from controller.deployment.deadlines import STOP_GRACE
+from controller.config import ControllerConfig
+from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.steps import ANNOTATION_STEP
 from controller.pods import build_env, push_secret, security
 from crds import names
 from crds.objects import Deployment, Pod, Project
 
 WORKSPACE = "/workspace"
-ANNOTATION_KEY = f"{names.GROUP}/source-key"
+ANNOTATION_SOURCE_KEY = f"{names.GROUP}/source-key"
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "2", "memory": "2Gi", "ephemeral-storage": "4Gi"}
 KANIKO_REQUESTS = {"cpu": "100m", "memory": "256Mi"}
@@ -28,30 +28,35 @@ def assemble(
     project: Project,
     name: str,
     step: int,
-    config: Config,
+    config: ControllerConfig,
     now: float,
     key: str | None = None,
 ) -> dict[str, Any]:
-    """The pod that fetches, checks, plans and, where the dependency image is there, appends and pushes.
+    """Return the pod that fetches, checks, plans and, if the dependency image exists, appends and pushes.
 
-    `key` is the Deployment's source key, remembered by the first pod.
+    `key` is the Deployment's source key, recorded by the first pod.
     """
     env = [
         *build_env.base(deployment, project, None, config, now),
         *build_env.git(deployment, project),
         *push_secret.credential(project, config),
     ]
-    container = _own("assemble", "assemble", env, config)
+    container = _service_container("assemble", "assemble", env, config)
     made = _pod(deployment, project, name, step, config, {"containers": [container]})
     if key:
-        made["metadata"]["annotations"][ANNOTATION_KEY] = key
+        made["metadata"]["annotations"][ANNOTATION_SOURCE_KEY] = key
     return made
 
 
 def source_key_of(pods: Iterable[Pod]) -> str | None:
-    """The source key with which a build was begun, as far as its pods tell."""
+    """Return the source key that a build started with, if its pods record it."""
     return next(
-        (build.annotations[ANNOTATION_KEY] for build in pods if ANNOTATION_KEY in build.annotations), None
+        (
+            build.annotations[ANNOTATION_SOURCE_KEY]
+            for build in pods
+            if ANNOTATION_SOURCE_KEY in build.annotations
+        ),
+        None,
     )
 
 
@@ -62,21 +67,24 @@ def dependencies(
     step: int,
     key: str,
     image: str,
-    config: Config,
+    config: ControllerConfig,
     now: float,
 ) -> dict[str, Any]:
-    """The pod that builds and pushes the dependency image `image` of that key."""
+    """Return the pod that builds and pushes the dependency image `image` of that key."""
     mount = {"volumeMounts": [{"name": "workspace", "mountPath": WORKSPACE}]}
     env = build_env.base(deployment, project, key, config, now)
     fetching = [*env, *build_env.git(deployment, project), *build_env.index(project)]
-    source = {**_own("source", "source", fetching, config), **mount}
-    push = {**_own("push", "push", [*env, *push_secret.credential(project, config)], config), **mount}
+    source = {**_service_container("source", "source", fetching, config), **mount}
+    push = {
+        **_service_container("push", "push", [*env, *push_secret.credential(project, config)], config),
+        **mount,
+    }
     kaniko = {
         "name": "kaniko",
         "image": config.kaniko_image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/kaniko/executor"],
-        **({"env": wanted} if (wanted := config.way_out.kaniko_env(WORKSPACE)) else {}),
+        **({"env": wanted} if (wanted := config.egress.kaniko_env(WORKSPACE)) else {}),
         "args": kaniko_arguments(image, config),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": security.resources(
@@ -91,17 +99,17 @@ def dependencies(
         "volumes": [{"name": "workspace", "emptyDir": {}}],
     }
     made = _pod(deployment, project, name, step, config, spec)
-    # Kaniko is root; source writes the workspace as the other user, by its group.
+    # Kaniko is root; source writes the workspace as another user, by its group.
     made["spec"]["securityContext"] = {
-        "fsGroup": security.USER,
+        "fsGroup": security.UID,
         "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": {"type": "RuntimeDefault"},
     }
     return made
 
 
-def kaniko_arguments(image: str, config: Config) -> list[str]:
-    """Kaniko's flags, only those that 1.24.0 and the maintained fork have in common."""
+def kaniko_arguments(image: str, config: ControllerConfig) -> list[str]:
+    """Return Kaniko's flags, only those that 1.24.0 and the maintained fork share."""
     host = config.registry.split("/")[0]
     insecure = [f"--insecure-registry={host}", f"--skip-tls-verify-registry={host}"]
     return [
@@ -113,22 +121,24 @@ def kaniko_arguments(image: str, config: Config) -> list[str]:
         "--compressed-caching=false",
         "--snapshot-mode=redo",
         "--image-download-retry=3",
-        # What pip prints is the log; Kaniko only adds what went wrong.
+        # pip's output is the log; Kaniko adds errors only.
         "--verbosity=warn",
         "--log-format=text",
         "--log-timestamp=false",
         *(insecure if config.registry_insecure else []),
-        *config.way_out.kaniko_arguments(),
+        *config.egress.kaniko_arguments(),
     ]
 
 
-def _own(name: str, work: str, env: list[dict[str, Any]], config: Config) -> dict[str, Any]:
+def _service_container(
+    name: str, command: str, env: list[dict[str, Any]], config: ControllerConfig
+) -> dict[str, Any]:
     return {
         "name": name,
         "image": config.service_image,
         "imagePullPolicy": "IfNotPresent",
-        "command": config.way_out.command(["python3", "-m", "build", work]),
-        "env": [*env, *config.way_out.env()],
+        "command": config.egress.command(["python3", "-m", "build", command]),
+        "env": [*env, *config.egress.env()],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": security.resources(None, REQUESTS, LIMITS),
         "securityContext": security.restricted_container(),
@@ -136,7 +146,12 @@ def _own(name: str, work: str, env: list[dict[str, Any]], config: Config) -> dic
 
 
 def _pod(
-    deployment: Deployment, project: Project, name: str, step: int, config: Config, spec: dict[str, Any]
+    deployment: Deployment,
+    project: Project,
+    name: str,
+    step: int,
+    config: ControllerConfig,
+    spec: dict[str, Any],
 ) -> dict[str, Any]:
     return {
         "metadata": {
@@ -163,11 +178,11 @@ def _pod(
         "spec": {
             "restartPolicy": "Never",
             "activeDeadlineSeconds": build_env.timeout(project, config),
-            "terminationGracePeriodSeconds": STOP_GRACE,
+            "terminationGracePeriodSeconds": STOP_GRACE_SECONDS,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": security.restricted_pod(),
-            **config.pods.build.spec(),
+            **config.placements.build.spec(),
             **spec,
         },
     }

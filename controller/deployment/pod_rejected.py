@@ -1,42 +1,46 @@
-"""What is done where the apiserver does not take a build pod. Pure; called by the reconcile.
+"""Decision about a build pod that the apiserver rejects. Pure. Called by `controller.deployment.reconcile`.
 
-A quota or a policy can pass: it is tried again for an hour, counted from the first
-refusal of a row. Since when, the condition Built says, which is False only then.
+A quota or a policy may be temporary: retries last an hour, counted from the first consecutive
+rejection. The condition Built, False only then, records its time.
 """
 
 from datetime import datetime
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.deployment import build_result, status
-from controller.deployment.decide import Observed, fail
+from controller.deployment.decide import ObservedDeployment, fail
 from controller.runtime.decision import Decision, Note
 from crds import conditions
 from crds.objects import Deployment
 from crds.reasons import BuildReason
 from crds.times import parse_time
 
-AGAIN = 10.0
+REFUSED_RETRY_SECONDS = 10.0
 
 
-def refused(seen: Observed, why: str, final: bool, now: datetime, config: Config) -> Decision:
-    """The Decision after a refusal; `final` where the pod can never be taken as it is."""
-    since = _since(seen.deployment)
+def pod_refused(
+    seen: ObservedDeployment, why: str, final: bool, now: datetime, config: ControllerConfig
+) -> Decision:
+    """Return the Decision after a rejection; `final` if the pod is invalid."""
+    since = _refused_since(seen.deployment)
     left = config.timing.unschedulable - (now - (since or now)).total_seconds()
     if final or left <= 0:
-        hint = "Look at spec.build.resources of the Project, and at the namespace's quota and policies."
-        failure = build_result.Failure(BuildReason.BUILD_FAILED, f"no build pod can be made: {why}", hint)
+        hint = "Check spec.build.resources of the Project, and the namespace's quota and policies."
+        failure = build_result.BuildFailure(
+            BuildReason.BUILD_FAILED, f"the apiserver rejected the build pod: {why}", hint
+        )
         return fail(seen, failure, now)
-    message = f"The build pod was refused: {why}"
+    message = f"The apiserver rejected the build pod: {why}"
     begun = bool(seen.deployment.status.get("buildPod"))
     return Decision(
-        status=status.refused(seen.deployment, message, begun, now),
+        status=status.pod_refused(seen.deployment, message, begun, now),
         events=(Note(status.POD_REFUSED, message, True),) if since is None else (),
-        requeue_after=min(AGAIN, left + 1.0),
+        requeue_after=min(REFUSED_RETRY_SECONDS, left + 1.0),
     )
 
 
-def _since(deployment: Deployment) -> datetime | None:
-    """Since when its pods are refused; None where the last one was not."""
+def _refused_since(deployment: Deployment) -> datetime | None:
+    """Return the time of the first consecutive rejection; None if the last pod was accepted."""
     built = conditions.find(deployment.conditions, conditions.BUILT) or {}
     if built.get("status") != "False" or built.get("reason") != status.POD_REFUSED:
         return None

@@ -1,92 +1,94 @@
-"""The queue of builds: who may begin, and what those who wait are told. Pure.
+"""Build queue: which builds may start, and the message of those that wait. Pure.
 
-First in, first out by creation, within the caps of the installation and of each
-project; a project at its cap does not hold up others behind it. Called by
-`controller.deployment.queue_view` and `begin`.
+First in, first out by creation, within the limits of the installation and of each project; a
+project at its limit does not block others behind it. Called by `controller.deployment.queue_view`
+and `build_admission`.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.deployment import status
 from crds import conditions, names
 from crds.objects import Deployment, Pod
 
-_NOT_QUEUED = (status.PROJECT_NOT_FOUND, status.SAME_SOURCE, status.POD_REFUSED)
+_NOT_QUEUED_REASONS = (status.PROJECT_NOT_FOUND, status.SAME_SOURCE, status.POD_REFUSED)
 
 
-def place(deployment: Deployment) -> tuple[str, str]:
-    """The order of creation; times are whole seconds, names of uploads monotonic."""
+def creation_order(deployment: Deployment) -> tuple[str, str]:
+    """Return the sort key by creation; times are whole seconds, names of uploads monotonic."""
     return str(deployment.metadata["creationTimestamp"]), deployment.name
 
 
-def begun(deployment: Deployment) -> bool:
-    """Whether it has, or had, a build pod."""
+def has_started(deployment: Deployment) -> bool:
+    """Return whether the Deployment has or had a build pod."""
     return bool(deployment.status.get("buildPod"))
 
 
-def building(deployment: Deployment) -> bool:
-    """Whether it takes one of the places for builds."""
-    return begun(deployment) and not _over(deployment)
+def occupies_slot(deployment: Deployment) -> bool:
+    """Return whether the Deployment occupies a build slot."""
+    return has_started(deployment) and not _finished(deployment)
 
 
-def waiting(deployment: Deployment) -> bool:
-    """Whether it has its build before it."""
-    return not begun(deployment) and not _over(deployment)
+def is_waiting(deployment: Deployment) -> bool:
+    """Return whether the build has not started yet."""
+    return not has_started(deployment) and not _finished(deployment)
 
 
-def _over(deployment: Deployment) -> bool:
+def _finished(deployment: Deployment) -> bool:
     return deployment.failed or deployment.built or deployment.deleting
 
 
-def stands_in_line(deployment: Deployment) -> bool:
-    """Whether it waits for a place and nothing else."""
+def is_queued(deployment: Deployment) -> bool:
+    """Return whether the Deployment waits only for a slot."""
     ready = conditions.find(deployment.conditions, conditions.READY) or {}
-    return waiting(deployment) and ready.get("reason") not in _NOT_QUEUED
+    return is_waiting(deployment) and ready.get("reason") not in _NOT_QUEUED_REASONS
 
 
-def busy(
-    deployments: Iterable[Deployment], pods: Iterable[Pod], known: Mapping[str, Deployment]
+def occupied_slots(
+    deployments: Iterable[Deployment], pods: Iterable[Pod], by_name: Mapping[str, Deployment]
 ) -> dict[str, str]:
-    """The names and projects of those that take a place.
+    """Return names and projects of the Deployments that occupy a slot.
 
-    Besides those whose status says so, one whose pod was made and not recorded,
-    since the controller died in between; a pod that outlives its Deployment takes none.
+    Besides those with a recorded pod, one whose pod was created but not recorded because the
+    controller crashed; a pod that outlives its Deployment occupies none.
     """
-    found = {other.name: other.project for other in deployments if building(other)}
+    slots = {other.name: other.project for other in deployments if occupies_slot(other)}
     for pod in pods:
-        of = known.get(pod.labels.get(names.LABEL_DEPLOYMENT, ""))
-        if of is None or pod.finished or pod.deleting:
+        deployment = by_name.get(pod.labels.get(names.LABEL_DEPLOYMENT, ""))
+        if deployment is None or pod.finished or pod.deleting:
             continue
-        if waiting(of) and of.uid in pod.owner_uids:
-            found[of.name] = of.project
-    return found
+        if is_waiting(deployment) and deployment.uid in pod.owner_uids:
+            slots[deployment.name] = deployment.project
+    return slots
 
 
-def first(line: Collection[Deployment], taken: Mapping[str, str], config: Config) -> frozenset[str]:
-    """The names of those in line that may begin, given the places taken."""
-    projects = Counter(taken.values())
-    found = set()
-    for other in sorted(line, key=place):
+def startable(
+    queued: Collection[Deployment], slots: Mapping[str, str], config: ControllerConfig
+) -> frozenset[str]:
+    """Return the names of queued Deployments that may start, given the occupied slots."""
+    projects = Counter(slots.values())
+    names = set()
+    for other in sorted(queued, key=creation_order):
         if projects.total() >= config.max_builds:
             break
-        if other.name not in taken and projects[other.project] < config.max_builds_per_project:
+        if other.name not in slots and projects[other.project] < config.max_builds_per_project:
             projects[other.project] += 1
-            found.add(other.name)
-    return frozenset(found)
+            names.add(other.name)
+    return frozenset(names)
 
 
-def why(project: str, config: Config) -> str:
-    """What one waits for, for people.
+def wait_reason(project: str, config: ControllerConfig) -> str:
+    """Return the message of a queued Deployment.
 
-    It says nothing that changes while the line moves on: else each step would be written to all who wait.
-    The position is computed when it is read.
+    It contains nothing that changes while the queue advances, or each step would rewrite all statuses.
+    The position is computed on read.
     """
-    most, own = config.max_builds, config.max_builds_per_project
+    total, per_project = config.max_builds, config.max_builds_per_project
     return (
-        f"Waiting in the queue of builds: {_builds(most)} at once in the installation, "
-        f"{_builds(own)} of project {project}."
+        f"Waiting in the build queue; limits: {_builds(total)} in the installation, "
+        f"{_builds(per_project)} of project {project}."
     )
 
 

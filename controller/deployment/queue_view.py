@@ -1,59 +1,57 @@
-"""The line of builds as far as is known: who may begin. Computed once for each change, not for each look.
+"""Cached view of the build queue, computed once per change instead of once per reconcile.
 
-Hundreds may wait, each of them looked at again every few seconds. Called by
+Hundreds of Deployments may wait, each reconciled every few seconds. Called by
 `controller.deployment.build_admission`.
 """
 
 from dataclasses import dataclass, field
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.deployment import queue
-from controller.runtime.cache import Known
+from controller.runtime.cache import ObjectCache
 from crds import kinds
 from crds.objects import Deployment
 
-Twin = tuple[str, str]
-"""A Project and a source key."""
+ProjectSourceKey = tuple[str, str]
+"""Project and source key."""
 
 
 @dataclass(frozen=True)
-class View:
-    """What the line is like at one moment. `first` are those that may begin, `built` what is built."""
+class BuildQueueSnapshot:
+    """Build queue at one moment; `startable` are the names that may start, `built_keys` the built sources."""
 
     deployments: tuple[Deployment, ...]
-    standing: tuple[Deployment, ...]
-    first: frozenset[str]
-    built: frozenset[Twin]
+    queued: tuple[Deployment, ...]
+    startable: frozenset[str]
+    built_keys: frozenset[ProjectSourceKey]
 
 
 @dataclass
-class Line:
-    """The present view, from memory."""
+class BuildQueueView:
+    """Current build queue, from the cache."""
 
-    known: Known
-    config: Config
-    _seen: tuple[int, int] = (-1, -1)
-    _view: View = field(default=View((), (), frozenset(), frozenset()))
+    cache: ObjectCache
+    config: ControllerConfig
+    _generations: tuple[int, int] = (-1, -1)
+    _snapshot: BuildQueueSnapshot = field(default=BuildQueueSnapshot((), (), frozenset(), frozenset()))
 
-    def view(self) -> View:
-        """The line as of now.
+    def snapshot(self) -> BuildQueueSnapshot:
+        """Return the current queue.
 
-        A build whose pod was made and not recorded takes no place in it: that comes to light where a
-        place is taken, on what the apiserver lists.
+        A build whose pod was created but not recorded occupies no slot here; the live check before a
+        start finds it.
         """
-        now = (self.known.changes(kinds.DEPLOYMENT), self.known.changes(kinds.PROJECT))
-        if now != self._seen:
-            self._seen, self._view = now, self._look()
-        return self._view
+        now = (self.cache.changes(kinds.DEPLOYMENT), self.cache.changes(kinds.PROJECT))
+        if now != self._generations:
+            self._generations, self._snapshot = now, self._compute()
+        return self._snapshot
 
-    def _look(self) -> View:
-        deployments = tuple(Deployment(raw) for raw in self.known.all(kinds.DEPLOYMENT))
-        there = {raw["metadata"]["name"] for raw in self.known.all(kinds.PROJECT)}
-        # One whose Project is not there yet holds up nobody.
-        standing = tuple(
-            other for other in deployments if queue.stands_in_line(other) and other.project in there
-        )
-        taken = queue.busy(deployments, (), {})
+    def _compute(self) -> BuildQueueSnapshot:
+        deployments = tuple(Deployment(raw) for raw in self.cache.all(kinds.DEPLOYMENT))
+        there = {raw["metadata"]["name"] for raw in self.cache.all(kinds.PROJECT)}
+        # A Deployment without a Project blocks no other.
+        standing = tuple(other for other in deployments if queue.is_queued(other) and other.project in there)
+        taken = queue.occupied_slots(deployments, (), {})
         keys = ((other, other.status.get("sourceKey")) for other in deployments)
         built = frozenset((other.project, str(key)) for other, key in keys if key and other.built)
-        return View(deployments, standing, queue.first(standing, taken, self.config), built)
+        return BuildQueueSnapshot(deployments, standing, queue.startable(standing, taken, self.config), built)

@@ -1,161 +1,167 @@
-"""One look at one Deployment: observe, decide, apply. Called by `controller.runtime.worker`."""
+"""Reconcile of one Deployment: observe, decide, apply. Called by `controller.runtime.worker`."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.deployment import queue
-from controller.deployment.build_admission import BUILDS, Begin
-from controller.deployment.deadlines import STOP_GRACE
-from controller.deployment.decide import WAITS_AGAIN, Observed, decide
+from controller.deployment.build_admission import BUILD_POD_LABELS, BuildAdmission
+from controller.deployment.deadlines import STOP_GRACE_SECONDS
+from controller.deployment.decide import WAIT_RETRY_SECONDS, ObservedDeployment, decide
 from controller.deployment.pod_as_ended import as_ended
-from controller.deployment.pod_rejected import refused
-from controller.deployment.reported_results import Answers
+from controller.deployment.pod_rejected import pod_refused
+from controller.deployment.reported_results import ReportedResults
 from controller.runtime import event_map
-from controller.runtime.apply import Actor
+from controller.runtime.apply import Applier
 from controller.runtime.decision import Decision, Delete
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project
 from kube import errors
 
-NOT_READY_AGAIN = 0.1
+NOT_READY_RETRY_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class DeploymentReconciler:
-    """The reconcile of the kind Deployment."""
+    """Reconciler of the kind Deployment."""
 
-    actor: Actor
-    config: Config
-    begin: Begin
-    answers: Answers = field(default_factory=Answers)
+    applier: Applier
+    config: ControllerConfig
+    admission: BuildAdmission
+    reported_results: ReportedResults = field(default_factory=ReportedResults)
 
     async def reconcile(self, name: str) -> None:
-        """Brings one build a step further. Raises what the apiserver refuses; then it is done again."""
+        """Reconcile one build. Raises `kube.errors`; the worker then retries."""
         key = event_map.deployment(name)
-        if self.begin.stays(name):
-            self.actor.queue.add(key, WAITS_AGAIN)
+        if self.admission.still_queued(name):
+            self.applier.queues.add(key, WAIT_RETRY_SECONDS)
             return
-        raw = await self.actor.kube.get(kinds.DEPLOYMENT, name)
+        raw = await self.applier.kube.get(kinds.DEPLOYMENT, name)
         if raw is None:
-            self.actor.queue.forget(key)
-            self.actor.known.remove(kinds.DEPLOYMENT, name)
-            await self._clear(name)
-            self.begin.wake()
+            self.applier.queues.remove(key)
+            self.applier.cache.remove(kinds.DEPLOYMENT, name)
+            await self._stop_orphans(name)
+            self.admission.enqueue_startable()
             return
-        # Not kept silently: what we are the first to see is news to others.
-        self.actor.observer.saw(kinds.DEPLOYMENT, raw, key)
+        # Through the event handlers: a version first seen here must enqueue other keys too.
+        self.applier.handlers.on_change(kinds.DEPLOYMENT, raw, key)
         deployment = Deployment(raw)
-        if not queue.waiting(deployment):
-            await self._go_on(deployment)
-        elif not self.begin.ready():
-            # Who else builds, and who came earlier, is not known yet.
-            self.actor.queue.add(key, NOT_READY_AGAIN)
+        if not queue.is_waiting(deployment):
+            await self._during_build(deployment)
+        elif not self.admission.ready():
+            # Other builds and earlier Deployments are not cached yet.
+            self.applier.queues.add(key, NOT_READY_RETRY_SECONDS)
         else:
-            await self._before(deployment)
+            await self._before_build(deployment)
 
-    async def _before(self, deployment: Deployment) -> None:
+    async def _before_build(self, deployment: Deployment) -> None:
         project = await self._project(deployment)
         if project is None:
-            await self._perform(Observed(deployment, None, ()))
+            await self._apply(ObservedDeployment(deployment, None, ()))
             return
-        if self.begin.condemned(project.name) is None:
-            # Which images are going is known after the first look at the Project.
-            self.actor.queue.add(event_map.deployment(deployment.name), NOT_READY_AGAIN)
+        if self.admission.marked_for_deletion(project.name) is None:
+            # Images being deleted are known after the first reconcile of the Project.
+            self.applier.queues.add(event_map.deployment(deployment.name), NOT_READY_RETRY_SECONDS)
             return
-        key = self.begin.key(deployment, project)
+        key = self.admission.source_key(deployment, project)
         if key is not None:
-            async with self.begin.removing:
-                twin = await self.begin.living_twin(deployment, key)
+            async with self.admission.image_lock:
+                twin = await self.admission.reusable_build(deployment, key)
                 if twin is not None:
-                    await self._perform(Observed(deployment, project, (), key=key, twin=twin))
+                    await self._apply(
+                        ObservedDeployment(deployment, project, (), source_key=key, reusable=twin)
+                    )
                     return
-            same = self.begin.earlier_twin(deployment, key)
+            same = self.admission.identical_build_in_progress(deployment, key)
             if same is not None:
-                await self._perform(Observed(deployment, project, (), key=key, same=same))
+                await self._apply(
+                    ObservedDeployment(deployment, project, (), source_key=key, in_progress=same)
+                )
                 return
-        waits = self.begin.known_queue(deployment)
+        waits = self.admission.cached_wait_reason(deployment)
         if waits:
-            await self._perform(Observed(deployment, project, (), waits, key))
+            await self._apply(ObservedDeployment(deployment, project, (), waits, key))
             return
-        # One at a time, so that two builds do not take the same last place.
-        async with self.begin.lock:
+        # Serialised, or two builds could take the same last slot.
+        async with self.admission.slot_lock:
             pods = await self._pods(deployment)
-            waits = "" if pods else await self.begin.live_queue(deployment)
-            await self._perform(Observed(deployment, project, pods, waits, key))
+            waits = "" if pods else await self.admission.live_wait_reason(deployment)
+            await self._apply(ObservedDeployment(deployment, project, pods, waits, key))
 
-    async def _go_on(self, deployment: Deployment) -> None:
-        over = not queue.building(deployment)
+    async def _during_build(self, deployment: Deployment) -> None:
+        over = not queue.occupies_slot(deployment)
         project, pods = await self._project(deployment), await self._pods(deployment)
         if over or project is None:
-            await self._perform(Observed(deployment, project, pods))
-        elif self.begin.removed(project.name) is None:
-            self.actor.queue.add(event_map.deployment(deployment.name), NOT_READY_AGAIN)
+            await self._apply(ObservedDeployment(deployment, project, pods))
+        elif self.admission.deleted_images(project.name) is None:
+            self.applier.queues.add(event_map.deployment(deployment.name), NOT_READY_RETRY_SECONDS)
         elif not any(pod.finished for pod in pods):
-            await self._perform(self._seen(deployment, project, pods))
+            await self._apply(self._observe(deployment, project, pods))
         else:
-            # It may have found an image in the registry: whether that stays is known under the lock alone.
-            async with self.begin.removing:
-                await self._perform(self._seen(deployment, project, pods))
+            # The pod may have found an image in the registry; only the lock guarantees that it stays.
+            async with self.admission.image_lock:
+                await self._apply(self._observe(deployment, project, pods))
         if over:
-            self.begin.wake()
+            self.admission.enqueue_startable()
 
-    def _seen(self, deployment: Deployment, project: Project, pods: list[Pod]) -> Observed:
-        removed = self.begin.removed(project.name) or frozenset()
-        return Observed(deployment, project, pods, removed=removed)
+    def _observe(self, deployment: Deployment, project: Project, pods: list[Pod]) -> ObservedDeployment:
+        removed = self.admission.deleted_images(project.name) or frozenset()
+        return ObservedDeployment(deployment, project, pods, deleted_images=removed)
 
     async def _project(self, deployment: Deployment) -> Project | None:
-        raw = await self.actor.kube.get(kinds.PROJECT, deployment.project)
+        raw = await self.applier.kube.get(kinds.PROJECT, deployment.project)
         project = Project(raw) if raw else None
         return None if project is None or project.deleting else project
 
     async def _pods(self, deployment: Deployment) -> list[Pod]:
-        """Its build pods; those of an earlier Deployment of this name are stopped."""
+        """Return the build pods; stop those of an earlier Deployment of this name."""
         ours = []
-        for pod in await self._labelled(deployment.name):
+        for pod in await self._list_pods(deployment.name):
             if deployment.uid in pod.owner_uids:
-                ours.append(as_ended(pod, self.answers.get(pod.uid)))
+                ours.append(as_ended(pod, self.reported_results.get(pod.uid)))
             else:
                 await self._stop(pod)
         return ours
 
-    async def _labelled(self, name: str) -> list[Pod]:
-        listing = await self.actor.kube.list(kinds.POD, f"{names.LABEL_DEPLOYMENT}={name},{BUILDS}")
+    async def _list_pods(self, name: str) -> list[Pod]:
+        listing = await self.applier.kube.list(
+            kinds.POD, f"{names.LABEL_DEPLOYMENT}={name},{BUILD_POD_LABELS}"
+        )
         return [Pod(raw) for raw in listing.items]
 
-    async def _clear(self, name: str) -> None:
-        """Stops the build pods of a Deployment that is gone; the garbage collector takes its time."""
-        for pod in await self._labelled(name):
+    async def _stop_orphans(self, name: str) -> None:
+        """Stop the build pods of a deleted Deployment; the garbage collector is slow."""
+        for pod in await self._list_pods(name):
             await self._stop(pod)
 
     async def _stop(self, pod: Pod) -> None:
-        grace = int(pod.metadata.get("deletionGracePeriodSeconds") or STOP_GRACE + 1)
-        if not pod.finished and (not pod.deleting or grace > STOP_GRACE):
-            await self.actor.delete(Delete(kinds.POD, pod.name, pod.uid, STOP_GRACE))
+        grace = int(pod.metadata.get("deletionGracePeriodSeconds") or STOP_GRACE_SECONDS + 1)
+        if not pod.finished and (not pod.deleting or grace > STOP_GRACE_SECONDS):
+            await self.applier.delete(Delete(kinds.POD, pod.name, pod.uid, STOP_GRACE_SECONDS))
 
-    async def _perform(self, seen: Observed) -> None:
+    async def _apply(self, seen: ObservedDeployment) -> None:
         deployment, now = seen.deployment, datetime.now(UTC)
         key = event_map.deployment(deployment.name)
         decision = decide(seen, now, self.config)
         try:
-            await self.actor.perform(kinds.DEPLOYMENT, deployment.raw, key, decision)
-        except (errors.Forbidden, errors.Invalid) as error:
+            await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
+        except (errors.KubeForbidden, errors.Invalid) as error:
             if not decision.create or not str(error.details.get("kind", "")).lower().startswith("pod"):
                 raise
-            decision = refused(seen, error.message, isinstance(error, errors.Invalid), now, self.config)
-            await self.actor.perform(kinds.DEPLOYMENT, deployment.raw, key, decision)
-        self._measured(deployment, decision, now)
+            decision = pod_refused(seen, error.message, isinstance(error, errors.Invalid), now, self.config)
+            await self.applier.apply(kinds.DEPLOYMENT, deployment.raw, key, decision)
+        self._record_metrics(deployment, decision, now)
 
-    def _measured(self, deployment: Deployment, decision: Decision, now: datetime) -> None:
+    def _record_metrics(self, deployment: Deployment, decision: Decision, now: datetime) -> None:
         status = decision.status or {}
         failed = status.get("phase") == "Failed"
-        begun = queue.begun(deployment)
+        begun = queue.has_started(deployment)
         if failed or "image" in status:
             result = "failed" if failed else "built" if begun else "reused"
-            self.actor.metrics.builds.labels(result).observe((now - deployment.created).total_seconds())
+            self.applier.metrics.builds.labels(result).observe((now - deployment.created).total_seconds())
             reason = (status.get("error") or {}).get("reason", "")
-            self.actor.metrics.build_ends.labels(result, reason).inc()
+            self.applier.metrics.build_ends.labels(result, reason).inc()
         gives_up = begun and status.get("buildPod", "") is None
         begins = bool(decision.create) and not begun
         if failed or "image" in status or gives_up or begins:
-            self.begin.wake()
+            self.admission.enqueue_startable()

@@ -1,37 +1,40 @@
-"""Another Deployment of the same project that is, or will be, built from the same. Pure.
+"""Reuse: Deployments of the same project with the same source key, built or being built. Pure.
 
-Called by `controller.deployment.reconcile` before a build is begun.
+Called by `controller.deployment.build_admission` before a build starts.
 """
 
 from collections.abc import Iterable
 
-from controller.deployment.queue import place
+from controller.deployment.queue import creation_order
 from crds.objects import Deployment
 
 
-def built_twin(
-    deployment: Deployment, key: str, others: Iterable[Deployment], condemned: frozenset[str]
+def find_built(
+    deployment: Deployment, key: str, others: Iterable[Deployment], marked_for_deletion: frozenset[str]
 ) -> Deployment | None:
-    """The newest built one whose image can be taken over; not one whose image is being removed."""
+    """Return the newest built one whose image is reusable, that is, not being deleted."""
     found = [
         other
-        for other in _twins(deployment, key, others)
-        if other.built and not other.deleting and other.name not in condemned
+        for other in _same_source(deployment, key, others)
+        if other.built and not other.deleting and other.name not in marked_for_deletion
     ]
-    return max(found, key=place, default=None)
+    return max(found, key=creation_order, default=None)
 
 
-def building_twin(deployment: Deployment, key: str, others: Iterable[Deployment]) -> Deployment | None:
-    """The oldest earlier one that is not built yet, which is worth waiting for."""
+def find_building(deployment: Deployment, key: str, others: Iterable[Deployment]) -> Deployment | None:
+    """Return the oldest earlier one that is not built yet, to wait for."""
     found = [
         other
-        for other in _twins(deployment, key, others)
-        if not other.built and not other.failed and not other.deleting and place(other) < place(deployment)
+        for other in _same_source(deployment, key, others)
+        if not other.built
+        and not other.failed
+        and not other.deleting
+        and creation_order(other) < creation_order(deployment)
     ]
-    return min(found, key=place, default=None)
+    return min(found, key=creation_order, default=None)
 
 
-def _twins(deployment: Deployment, key: str, others: Iterable[Deployment]) -> Iterable[Deployment]:
+def _same_source(deployment: Deployment, key: str, others: Iterable[Deployment]) -> Iterable[Deployment]:
     return (
         other
         for other in others

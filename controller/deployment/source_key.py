@@ -1,17 +1,19 @@
-"""What a Deployment would be built from, as one hash that is known before any pod. Pure.
+"""Source key: one hash of all inputs of a build, known before any pod. Pure.
 
-Equal keys mean equal images, so everything that goes into an image goes in here:
-the files, the crew chosen of them, base and service images (the latter holds plan
-and runner), and where dependencies come from. Called by `controller.deployment.reconcile`.
+Equal keys mean equal images, so the key covers every input: the files, the selected crew, base
+and service images (the latter contains plan and runner), and the source of dependencies. Called by
+`controller.deployment.build_admission`.
 """
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from crds.objects import Deployment, Project
 from plan.keys import digest
 
 
-def source_key(deployment: Deployment, project: Project, tree: str | None, config: Config) -> str | None:
-    """The key, or None where the files are not known by a hash. `tree` is the git tree at the path."""
+def source_key(
+    deployment: Deployment, project: Project, tree: str | None, config: ControllerConfig
+) -> str | None:
+    """Return the key, or None if no hash of the files is known. `tree` is the git tree at the path."""
     archive = deployment.spec["source"].get("archive")
     files = {"archive": archive.get("sha256")} if archive else {"tree": tree}
     if not any(files.values()):
@@ -29,20 +31,20 @@ def source_key(deployment: Deployment, project: Project, tree: str | None, confi
 
 
 def private_index(project: Project) -> str:
-    """The Secret of the private index that the project's dependencies come from; empty for the public one.
+    """Return the Secret name of the project's private package index; empty for the public one.
 
-    Its name stands for the index: another one may hold other files of the same names.
+    The name identifies the index: another one may hold different files of the same names.
     """
     return str(((project.spec.get("build") or {}).get("secretRef") or {}).get("name") or "")
 
 
 def recorded_tree(deployment: Deployment, project: Project) -> str | None:
-    """The git tree of a Deployment's commit where the Project's status records just that."""
+    """Return the git tree of a Deployment's commit if the Project's status records that commit."""
     git, own = deployment.spec["source"].get("git"), project.git
     recorded = project.status.get("source") or {}
     if git is None or own is None or own.get("suspend"):
         return None
-    # What is recorded was found at the address and path of the spec that was looked at.
+    # The record belongs to URL and path of the observed generation of the spec.
     if project.status.get("observedGeneration") != project.generation:
         return None
     same = git.get("url") == own.get("url") and (git.get("path") or "") == (own.get("path") or "")

@@ -1,4 +1,4 @@
-"""The status patches of a Deployment until it is built or failed. Pure.
+"""Status patches of a Deployment until it is built or failed. Pure.
 
 From then on its phase follows the Project (`controller.project.phases`).
 """
@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from controller.deployment.build_result import Built, Failure
+from controller.deployment.build_result import BuildFailure, ImageBuilt
 from crds import conditions
 from crds.conditions import Condition
 from crds.objects import Deployment
@@ -42,20 +42,20 @@ def _unbuilt(reason: str, message: str) -> list[Condition]:
 
 
 def pending(deployment: Deployment, reason: str, message: str, now: datetime) -> dict[str, Any]:
-    """A Deployment that waits before its build."""
+    """Return the status of a Deployment that waits for its build."""
     return _status(deployment, DeploymentPhase.PENDING, _unbuilt(reason, message), now)
 
 
 def building(
     deployment: Deployment, pod: str | None, reason: str, message: str, now: datetime
 ) -> dict[str, Any]:
-    """A Deployment that `pod` builds; None leaves the recorded one."""
+    """Return the status of a Deployment that `pod` builds; None keeps the recorded pod."""
     status = _status(deployment, DeploymentPhase.BUILDING, _unbuilt(reason, message), now)
     return {**status, "buildPod": pod} if pod else status
 
 
-def refused(deployment: Deployment, message: str, begun: bool, now: datetime) -> dict[str, Any]:
-    """A Deployment whose pod is refused for the time being; since when, its condition Built says."""
+def pod_refused(deployment: Deployment, message: str, begun: bool, now: datetime) -> dict[str, Any]:
+    """Return the status of a Deployment whose pod is rejected; the condition Built dates it."""
     phase = DeploymentPhase.BUILDING if begun else DeploymentPhase.PENDING
     wanted = _unbuilt(POD_REFUSED, message)
     told = [
@@ -65,28 +65,28 @@ def refused(deployment: Deployment, message: str, begun: bool, now: datetime) ->
     return _status(deployment, phase, told, now)
 
 
-def built(deployment: Deployment, answer: Built, now: datetime) -> dict[str, Any]:
-    """A Deployment whose image is there; its Project decides whether it becomes active."""
+def built(deployment: Deployment, result: ImageBuilt, now: datetime) -> dict[str, Any]:
+    """Return the status of a built Deployment; its Project decides whether it becomes active."""
     message = "The image is built; the project decides which deployment is active."
     wanted = [
         Condition(conditions.READY, None, ACTIVATING, message),
-        Condition(conditions.BUILT, True, "Built", f"The image is {answer.image}."),
+        Condition(conditions.BUILT, True, "Built", f"The image is {result.image}."),
         Condition(conditions.RECONCILING, True, ACTIVATING, message),
     ]
     return {
         **_status(deployment, DeploymentPhase.BUILDING, wanted, now),
-        "image": answer.image,
-        "plan": {key: value for key, value in answer.plan.items() if value is not None},
-        "tree": answer.tree,
-        "buildKey": answer.build_key,
-        **({"dependenciesKey": answer.dependencies_key} if answer.dependencies_key else {}),
+        "image": result.image,
+        "plan": {key: value for key, value in result.plan.items() if value is not None},
+        "tree": result.tree,
+        "buildKey": result.build_key,
+        **({"dependenciesKey": result.dependencies_key} if result.dependencies_key else {}),
     }
 
 
-def reused(deployment: Deployment, twin: Deployment, key: str, now: datetime) -> dict[str, Any]:
-    """A Deployment that takes over the image of another one, which was built from the same."""
-    message = "The image is there; the project decides which deployment is active."
-    told = f"Built from the same source as {twin.name}: its image is taken over, {twin.image}."
+def reused(deployment: Deployment, source: Deployment, key: str, now: datetime) -> dict[str, Any]:
+    """Return the status of a Deployment that reuses the image of one with the same source."""
+    message = "The image exists; the project decides which deployment is active."
+    told = f"Built from the same source as {source.name}: reusing its image {source.image}."
     wanted = [
         Condition(conditions.READY, None, ACTIVATING, message),
         Condition(conditions.BUILT, True, REUSED, told),
@@ -95,13 +95,13 @@ def reused(deployment: Deployment, twin: Deployment, key: str, now: datetime) ->
     taken = ("image", "plan", "tree", "buildKey", "dependenciesKey")
     return {
         **_status(deployment, DeploymentPhase.BUILDING, wanted, now),
-        **{name: twin.status[name] for name in taken if name in twin.status},
+        **{name: source.status[name] for name in taken if name in source.status},
         "sourceKey": key,
     }
 
 
-def failed(deployment: Deployment, failure: Failure, now: datetime) -> dict[str, Any]:
-    """The end of a Deployment that could not be built."""
+def failed(deployment: Deployment, failure: BuildFailure, now: datetime) -> dict[str, Any]:
+    """Return the final status of a Deployment that failed to build."""
     message = failure.message[:4000]
     wanted = [
         Condition(conditions.READY, False, failure.reason, message),

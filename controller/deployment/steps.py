@@ -1,8 +1,8 @@
-"""How far a build has come, told from its pods alone. Pure; called by `controller.deployment.decide`.
+"""Steps of a build, derived from its pods alone. Pure. Called by `controller.deployment.decide`.
 
-Pods are `<deployment>-a1`, `-a2` (assemble) and `-d1`, `-d2` (dependencies), each
-with its step in the build as an annotation. A pod that was recorded and is not
-there any more was taken away from outside and counts as a failed step.
+Pods are `<deployment>-a1`, `-a2` (assemble) and `-d1`, `-d2` (dependencies), each with its step
+as an annotation. A recorded pod that no longer exists was deleted externally and counts as a
+failed step.
 """
 
 import re
@@ -21,8 +21,8 @@ _NAME = re.compile(r"-([ad])(\d+)$")
 
 
 @dataclass(frozen=True)
-class Step:
-    """One pod of a build; `pod` is None where it was taken away."""
+class BuildStep:
+    """One pod of a build; `pod` is None if it was deleted."""
 
     kind: PodKind
     number: int
@@ -30,49 +30,49 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Attempts:
-    """All steps so far: those whose pods are there, in order, and the latest one."""
+class BuildSteps:
+    """All steps so far: those with pods, in order, and the latest one."""
 
-    present: tuple[Step, ...]
-    latest: Step | None
+    present: tuple[BuildStep, ...]
+    latest: BuildStep | None
     total: int
 
     def next_name(self, deployment: str, kind: PodKind) -> tuple[str, int]:
-        """Name and step of the next pod of a kind."""
+        """Return name and step of the next pod of a kind."""
         highest = max((step.number for step in self._all() if step.kind == kind), default=0)
         return f"{deployment}-{kind}{highest + 1}", self.total + 1
 
-    def _all(self) -> tuple[Step, ...]:
+    def _all(self) -> tuple[BuildStep, ...]:
         return (*self.present, *((self.latest,) if self.latest else ()))
 
 
-def _parse(name: str) -> tuple[PodKind, int] | None:
+def _parse_name(name: str) -> tuple[PodKind, int] | None:
     found = _NAME.search(name)
     if found is None:
         return None
     return ("a" if found[1] == "a" else "d"), int(found[2])
 
 
-def attempts(pods: Iterable[Pod], recorded: str | None) -> Attempts:
-    """The steps of a build; `recorded` is the Deployment's `status.buildPod`."""
-    steps: list[tuple[int, Step]] = []
+def build_steps(pods: Iterable[Pod], recorded: str | None) -> BuildSteps:
+    """Return the steps of a build; `recorded` is the Deployment's `status.buildPod`."""
+    steps: list[tuple[int, BuildStep]] = []
     for pod in pods:
-        parsed = _parse(pod.name)
+        parsed = _parse_name(pod.name)
         if parsed is not None:
-            steps.append((int(pod.annotations.get(ANNOTATION_STEP, 0)), Step(*parsed, pod)))
+            steps.append((int(pod.annotations.get(ANNOTATION_STEP, 0)), BuildStep(*parsed, pod)))
     steps.sort(key=lambda entry: entry[0])
     present = tuple(step for _, step in steps)
     newest = present[-1] if present else None
-    known = _parse(recorded) if recorded else None
+    known = _parse_name(recorded) if recorded else None
     if known is not None and all(step.pod is None or step.pod.name != recorded for step in present):
-        lost = Step(*known, None)
+        lost = BuildStep(*known, None)
         if newest is None or _total((*present, lost)) > steps[-1][0]:
             newest = lost
     total = max(_total((*present, *((newest,) if newest else ()))), steps[-1][0] if steps else 0)
-    return Attempts(present, newest, total)
+    return BuildSteps(present, newest, total)
 
 
-def _total(steps: Sequence[Step]) -> int:
+def _total(steps: Sequence[BuildStep]) -> int:
     return sum(
         max((step.number for step in steps if step.kind == kind), default=0)
         for kind in (ASSEMBLE, DEPENDENCIES)

@@ -1,4 +1,4 @@
-"""What goes wrong with a repository, told to the owner of the Project: reason, what was seen, next step.
+"""Git failures as messages for the owner of the Project: reason, observation, next step.
 
 Pure. Called by `controller.git.client`, `controller.git.remote` and the child processes.
 """
@@ -6,63 +6,63 @@ Pure. Called by `controller.git.client`, `controller.git.remote` and the child p
 import re
 from collections.abc import Mapping
 
-from controller.git.repository import GitProblem, Head, Remote
-from egress.git.errors import Kind, Trouble, keyscan
-from egress.git.repository_url import PORTS, harmless, parse, shown
+from controller.git.repository import GitProblem, Remote, RemoteHead
+from egress.git.errors import GitErrorKind, GitFailure, keyscan_command
+from egress.git.repository_url import PORTS, display_url, parse, printable
 
-MAX_LISTING = 16 << 20
-"""Bytes of one list of branches and tags: more than 200,000 of them."""
+MAX_LISTING_BYTES = 16 << 20
+"""Maximum list of branches and tags: more than 200,000 of them."""
 _SECRET = "the Secret of spec.source.git.secretRef"
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def meaning(trouble: Trouble, remote: Remote, seconds: float) -> GitProblem:
-    """What went wrong on the way to a remote, told to the owner of the Project. Pure."""
-    host, url = remote.host, shown(remote.url)
+def problem_of(trouble: GitFailure, remote: Remote, seconds: float) -> GitProblem:
+    """Return the problem of a failed connection to a remote. Pure."""
+    host, url = remote.host, display_url(remote.url)
     match trouble.kind:
-        case Kind.LATE:
+        case GitErrorKind.TIMEOUT:
             return too_slow(remote, seconds)
-        case Kind.ADDRESS:
-            hint = "use another address, or ask an administrator to name it in CREWYARD_NET_ALLOW"
-            return GitProblem("AddressRefused", f"{harmless(trouble.detail)}; {hint}")
-        case Kind.CERTIFICATE:
+        case GitErrorKind.ADDRESS_REFUSED:
+            hint = "use another address, or ask the operator to add it to CREWYARD_NET_ALLOW"
+            return GitProblem("AddressRefused", f"{printable(trouble.detail)}; {hint}")
+        case GitErrorKind.CERTIFICATE:
             hint = f"put its issuer into ca.crt of {_SECRET}"
-            return GitProblem("CertificateInvalid", f"the certificate of {harmless(trouble.detail)}; {hint}")
-        case Kind.HOST_KEY_UNKNOWN | Kind.HOST_KEY_CHANGED:
+            return GitProblem("CertificateInvalid", f"the certificate of {printable(trouble.detail)}; {hint}")
+        case GitErrorKind.HOST_KEY_UNKNOWN | GitErrorKind.HOST_KEY_CHANGED:
             return _host_key(trouble, remote)
-        case Kind.NO_HOST:
-            return GitProblem("GitNotFound", f"there is no host {host}; correct spec.source.git.url")
-        case Kind.IDENTITY:
+        case GitErrorKind.HOST_NOT_FOUND:
+            return GitProblem("GitNotFound", f"host {host} does not exist; correct spec.source.git.url")
+        case GitErrorKind.IDENTITY:
             hint = f"put an ed25519, rsa or ecdsa key without a passphrase into identity of {_SECRET}"
             return GitProblem("GitAuthFailed", f"the key for {host} cannot be read; {hint}")
-        case Kind.AUTH:
+        case GitErrorKind.AUTH:
             return _auth(remote)
-        case Kind.REPOSITORY:
-            return GitProblem("GitNotFound", f"there is no repository at {url}; correct spec.source.git.url")
-        case Kind.NO_GIT:
-            message = f"{url} is no git repository, or a shallow copy of one; correct spec.source.git.url"
+        case GitErrorKind.REPOSITORY_NOT_FOUND:
+            return GitProblem("GitNotFound", f"no repository at {url}; correct spec.source.git.url")
+        case GitErrorKind.NOT_GIT:
+            message = f"{url} is not a git repository, or is a shallow clone; correct spec.source.git.url"
             return GitProblem("GitNotFound", message)
-        case Kind.COMMIT:
+        case GitErrorKind.COMMIT_NOT_FOUND:
             return GitProblem(
-                "Unreachable", f"{host} took back what it offered; it is tried again", passing=True
+                "Unreachable", f"{host} no longer has the commit it listed; will retry", passing=True
             )
-        case Kind.SHA256:
-            hint = "use one whose commit ids have 40 digits"
+        case GitErrorKind.SHA256:
+            hint = "use a sha1 repository (commit ids of 40 digits)"
             return GitProblem(
-                "UnsupportedRepository", f"{url} is a sha256 repository, which is not read; {hint}"
+                "UnsupportedRepository", f"{url} is a sha256 repository, which is not supported; {hint}"
             )
-    return GitProblem("Unreachable", f"{host} could not be read; it is tried again by itself", passing=True)
+    return GitProblem("Unreachable", f"{host} could not be read; will retry", passing=True)
 
 
 def too_slow(remote: Remote, seconds: float) -> GitProblem:
-    """The problem of a remote that took too long."""
-    message = f"{remote.host} did not answer within {seconds:.0f} s; it is tried again by itself"
+    """Return the problem of a remote that timed out."""
+    message = f"{remote.host} did not respond within {seconds:.0f} s; will retry"
     return GitProblem("Unreachable", message, passing=True)
 
 
-def too_large(most: int) -> GitProblem:
-    """The problem of a commit that cannot be fetched, with `most` bytes, or unpacked within the limits."""
-    size = f"{most >> 20} MiB" if most % (1 << 20) == 0 else f"{most} bytes"
+def too_large(max_bytes: int) -> GitProblem:
+    """Return the problem of a commit that exceeds `max_bytes` or the limits for unpacking."""
+    size = f"{max_bytes >> 20} MiB" if max_bytes % (1 << 20) == 0 else f"{max_bytes} bytes"
     return GitProblem(
         "RepositoryTooLarge",
         f"one commit has more than {size}, or unpacks to more than is allowed; keep large files out of the "
@@ -71,28 +71,28 @@ def too_large(most: int) -> GitProblem:
 
 
 def too_many() -> GitProblem:
-    """The problem of a repository that advertises more than is listened to."""
+    """Return the problem of a repository that lists too many references."""
     return GitProblem(
         "TooManyRefs",
-        f"the list of the repository's branches and tags has more than {MAX_LISTING >> 20} MiB; "
+        f"the list of the repository's branches and tags has more than {MAX_LISTING_BYTES >> 20} MiB; "
         "delete those that are not needed, or name a repository with fewer",
     )
 
 
-def no_commit(remote: Remote, head: Head) -> GitProblem:
-    """The problem of a commit that is not there, or that the server gives to nobody by its id."""
+def no_commit(remote: Remote, head: RemoteHead) -> GitProblem:
+    """Return the problem of a commit that is missing, or that the server does not serve by id."""
     if head.name != head.commit:
-        message = f"{harmless(head.name)} moved while it was read; it is read again by itself"
+        message = f"{printable(head.name)} moved while it was read; will retry"
         return GitProblem("Unreachable", message, passing=True)
     return GitProblem(
         "GitNotFound",
-        f"{shown(remote.url)} has no commit {head.commit}, or gives none by its id: it was never pushed, or "
-        "was removed by a forced push; push it, or correct spec.source.git.ref",
+        f"{display_url(remote.url)} has no commit {head.commit}, or does not serve it by id: it was never "
+        "pushed, or was removed by a forced push; push it, or correct spec.source.git.ref",
     )
 
 
 def check(remote: Remote, ref: Mapping[str, str]) -> None:
-    """Whether the remote may be asked for `ref`; the CRD says the same of most. Raises GitProblem. Pure."""
+    """Check URL and `ref`; the CRD validates most of it too. Raises GitProblem. Pure."""
     try:
         parse(remote.url)
     except ValueError as error:
@@ -102,20 +102,22 @@ def check(remote: Remote, ref: Mapping[str, str]) -> None:
     commit = ref.get("commit", "0" * 40)
     if len(commit) == 64:
         raise GitProblem(
-            "UnsupportedRepository", "the id of a commit has 40 digits; sha256 repositories are not read"
+            "UnsupportedRepository", "a commit id has 40 digits; sha256 repositories are not supported"
         )
     if not _COMMIT.fullmatch(commit):
-        raise GitProblem("GitNotFound", "spec.source.git.ref.commit is no commit id of 40 hexadecimal digits")
+        raise GitProblem(
+            "GitNotFound", "spec.source.git.ref.commit is not a commit id of 40 hexadecimal digits"
+        )
 
 
-def _host_key(trouble: Trouble, remote: Remote) -> GitProblem:
-    changed = trouble.kind is Kind.HOST_KEY_CHANGED
+def _host_key(trouble: GitFailure, remote: Remote) -> GitProblem:
+    changed = trouble.kind is GitErrorKind.HOST_KEY_CHANGED
     reason = "HostKeyMismatch" if changed else "HostKeyUnknown"
-    what = "which is not the one in" if changed else "and there is none in"
+    relation = "which is not the one in" if changed else "and there is none in"
     return GitProblem(
         reason,
-        f"{remote.host} showed the host key {trouble.detail}, {what} known_hosts of {_SECRET}; compare it "
-        f"with what its operator publishes, then put the output of `{keyscan(remote.url)}` there",
+        f"{remote.host} showed the host key {trouble.detail}, {relation} known_hosts of {_SECRET}; compare "
+        f"it with the key that its operator publishes, then put the output of `{keyscan_command(remote.url)}` there",
     )
 
 
@@ -126,9 +128,9 @@ def _auth(remote: Remote) -> GitProblem:
             if remote.identity
             else f"put a private key into identity of {_SECRET}"
         )
-    elif remote.access.given:
+    elif remote.access.authenticates:
         hint = f"check {_SECRET}"
     else:
         hint = "name a Secret with username and password in spec.source.git.secretRef, if it exists at all"
-    what = "did not take the key" if remote.ssh and remote.identity else "refused access to the repository"
-    return GitProblem("GitAuthFailed", f"{remote.host} {what}; {hint}")
+    problem = "did not take the key" if remote.ssh and remote.identity else "refused access to the repository"
+    return GitProblem("GitAuthFailed", f"{remote.host} {problem}; {hint}")

@@ -1,80 +1,80 @@
-"""Listings in child processes: by ssh, and long ones by http. Called by `controller.git.client`.
+"""Pool of child processes for listings: SSH, and long ones over HTTP. Called by `controller.git.client`.
 
-Beside the hand-shake of ssh the start of a process would cost most. So a child that
-listed by ssh is kept for the next question to the same host, and for no other: what
-one server did to it must not reach the keys of another.
+Besides the SSH handshake, starting a process costs most. So a child that listed over SSH stays idle
+for the next request to the same host, and for no other: a compromised child must not see keys of
+other hosts.
 """
 
 import asyncio
 from dataclasses import asdict
 from weakref import WeakValueDictionary
 
-from controller.git.process import Child, workplace
-from controller.git.repository import Head, Remote
+from controller.git.process import GitChild, work_dir
+from controller.git.repository import Remote, RemoteHead
 
-AT_ONCE = 4
-OF_ONE_HOST = 2
-"""A slow host leaves places for the others."""
-KEPT = 2
-KEPT_SECONDS = 180.0
-QUESTIONS = 100
-"""Of one child, so that nothing piles up in it."""
+MAX_PARALLEL_LISTINGS = 4
+MAX_LISTINGS_PER_HOST = 2
+"""A slow host leaves slots for others."""
+MAX_IDLE_CHILDREN = 2
+IDLE_TTL_SECONDS = 180.0
+MAX_REQUESTS_PER_CHILD = 100
+"""Bounds the memory growth of one child."""
 
 
-class Listings:
-    """Listings, four at a time. `allow` and `deny` are networks in CIDR form."""
+class ListingPool:
+    """Lists heads, four remotes in parallel. `allow` and `deny` are networks in CIDR form."""
 
     def __init__(self, allow: tuple[str, ...], deny: tuple[str, ...]) -> None:
         self._network = {"allow": list(allow), "deny": list(deny)}
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._slots = asyncio.Semaphore(MAX_PARALLEL_LISTINGS)
         self._hosts: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._kept: dict[str, tuple[Child, asyncio.TimerHandle]] = {}
+        self._idle: dict[str, tuple[GitChild, asyncio.TimerHandle]] = {}
         self._closed = False
 
-    async def head(self, remote: Remote, ref: dict[str, str], seconds: float) -> Head:
-        """Where `ref` is, within `seconds` from its turn on. Raises GitProblem."""
+    async def head(self, remote: Remote, ref: dict[str, str], seconds: float) -> RemoteHead:
+        """Return the head of `ref`, within `seconds` from the start of the listing. Raises GitProblem."""
         request = {"remote": asdict(remote), "ref": ref, "seconds": seconds, **self._network}
-        host = self._hosts.setdefault(remote.host, asyncio.Semaphore(OF_ONE_HOST))
-        async with host, self._places, workplace() as place:
+        host = self._hosts.setdefault(remote.host, asyncio.Semaphore(MAX_LISTINGS_PER_HOST))
+        async with host, self._slots, work_dir() as work_directory:
             child, answered = await self._child(remote), False
             try:
-                told = await child.ask({**request, "place": place}, remote, seconds)
+                response = await child.request({**request, "place": work_directory}, remote, seconds)
                 answered = True
             finally:
-                # After a refusal, too, a new one is started: refusals are rare, and looks after them rarer.
-                if not (answered and remote.ssh and self._keep(remote.host, child)):
+                # Failed listings are rare, so their child is not kept either.
+                if not (answered and remote.ssh and self._keep_idle(remote.host, child)):
                     await child.end()
-        return Head(str(told["head"]["name"]), str(told["head"]["commit"]))
+        return RemoteHead(str(response["head"]["name"]), str(response["head"]["commit"]))
 
     async def close(self) -> None:
-        """Ends the children that wait, and keeps no other."""
+        """Kill idle children, and keep no other."""
         self._closed = True
-        for host in list(self._kept):
-            child = self._taken(host)
+        for host in list(self._idle):
+            child = self._pop_idle(host)
             if child is not None:
                 await child.end()
 
-    async def _child(self, remote: Remote) -> Child:
-        kept = self._taken(remote.host) if remote.ssh else None
-        return kept if kept is not None and kept.alive else await Child.start()
+    async def _child(self, remote: Remote) -> GitChild:
+        idle = self._pop_idle(remote.host) if remote.ssh else None
+        return idle if idle is not None and idle.alive else await GitChild.start()
 
-    def _keep(self, host: str, child: Child) -> bool:
-        """Keeps `child` for a while, rather than that which waits longest; False where it is not kept."""
-        if self._closed or host in self._kept or not child.alive or child.asked >= QUESTIONS:
+    def _keep_idle(self, host: str, child: GitChild) -> bool:
+        """Keep `child` idle for a while and drop the longest idle one; return False if it is not kept."""
+        if self._closed or host in self._idle or not child.alive or child.requests >= MAX_REQUESTS_PER_CHILD:
             return False
-        if len(self._kept) >= KEPT:
-            self._let_go(next(iter(self._kept)))
-        timer = asyncio.get_running_loop().call_later(KEPT_SECONDS, self._let_go, host)
-        self._kept[host] = (child, timer)
+        if len(self._idle) >= MAX_IDLE_CHILDREN:
+            self._kill_idle(next(iter(self._idle)))
+        timer = asyncio.get_running_loop().call_later(IDLE_TTL_SECONDS, self._kill_idle, host)
+        self._idle[host] = (child, timer)
         return True
 
-    def _taken(self, host: str) -> Child | None:
-        child, timer = self._kept.pop(host, (None, None))
+    def _pop_idle(self, host: str) -> GitChild | None:
+        child, timer = self._idle.pop(host, (None, None))
         if timer:
             timer.cancel()
         return child
 
-    def _let_go(self, host: str) -> None:
-        child = self._taken(host)
+    def _kill_idle(self, host: str) -> None:
+        child = self._pop_idle(host)
         if child is not None:
             child.kill()

@@ -1,4 +1,4 @@
-"""A child process that answers questions about remotes. Called by `git_worker` and `git_lister`."""
+"""Child process that serves requests to git remotes. Called by `fetch_pool` and `lister`."""
 
 import asyncio
 import contextlib
@@ -17,22 +17,22 @@ from controller.git.failure import too_large, too_many, too_slow
 from controller.git.repository import GitProblem, Remote
 
 _ROOT = Path(__file__).resolve().parents[2]
-_PASSED_ON = ("PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "LD_LIBRARY_PATH")
-_LAST_SECONDS = 5.0
+_INHERITED_VARIABLES = ("PATH", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "LD_LIBRARY_PATH")
+_EXIT_WAIT_SECONDS = 5.0
 
 
-class Child:
-    """`controller.git.child`, started and waiting; `asked` counts its questions."""
+class GitChild:
+    """Started `controller.git.child` process; `requests` counts its requests."""
 
     def __init__(self, process: Process) -> None:
         self.process = process
-        self.asked = 0
+        self.requests = 0
 
     @classmethod
-    async def start(cls) -> "Child":
-        """A new one, which has none of our environment's secrets."""
-        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        # Each arena of the allocator would count as much as a question may take.
+    async def start(cls) -> "GitChild":
+        """Start a child without the secrets of our environment."""
+        environment = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+        # Each arena of the allocator would count as much as the memory limit of a request.
         environment |= {"PYTHONPATH": str(_ROOT), "MALLOC_ARENA_MAX": "1", "LANG": "C.UTF-8"}
         return cls(
             await asyncio.create_subprocess_exec(
@@ -49,60 +49,60 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether it can serve requests."""
         return self.process.returncode is None
 
-    async def ask(self, question: dict[str, Any], remote: Remote, seconds: float) -> dict[str, Any]:
-        """Its answer, within `seconds`. Raises GitProblem: the remote's, or that of a child that ended."""
-        self.asked += 1
+    async def request(self, body: dict[str, Any], remote: Remote, seconds: float) -> dict[str, Any]:
+        """Return its response within `seconds`. Raises GitProblem of the remote or of an exited child."""
+        self.requests += 1
         try:
             async with asyncio.timeout(seconds):
-                told = await self._told(question)
+                response = await self._exchange(body)
         except TimeoutError:
             raise too_slow(remote, seconds) from None
-        if told is None:
+        if response is None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.process.wait(), _LAST_SECONDS)
-            raise death(self.process.returncode or 0, remote, question.get("most"))
-        if problem := told.get("problem"):
+                await asyncio.wait_for(self.process.wait(), _EXIT_WAIT_SECONDS)
+            raise exit_problem(self.process.returncode or 0, remote, body.get("most"))
+        if problem := response.get("problem"):
             raise GitProblem(str(problem["reason"]), str(problem["message"]), bool(problem["passing"]))
-        return told
+        return response
 
     async def end(self) -> None:
-        """Ends it, whatever it is doing."""
+        """Kill the process and wait for its exit."""
         self.kill()
         await self.process.wait()
 
     def kill(self) -> None:
-        """The same, for who cannot wait."""
+        """Kill the process without waiting."""
         with contextlib.suppress(ProcessLookupError):
             if self.alive:
                 self.process.kill()
 
-    async def _told(self, question: dict[str, Any]) -> dict[str, Any] | None:
+    async def _exchange(self, body: dict[str, Any]) -> dict[str, Any] | None:
         if self.process.stdin is None or self.process.stdout is None:
             return None
         with contextlib.suppress(ValueError, OSError):
-            self.process.stdin.write(json.dumps(question).encode() + b"\n")
+            self.process.stdin.write(json.dumps(body).encode() + b"\n")
             await self.process.stdin.drain()
-            told = json.loads(await self.process.stdout.readline())
-            return told if isinstance(told, dict) else None
+            response = json.loads(await self.process.stdout.readline())
+            return response if isinstance(response, dict) else None
         return None
 
 
 @contextlib.asynccontextmanager
-async def workplace() -> AsyncIterator[str]:
-    """A directory for one question, which is removed then."""
-    place = tempfile.mkdtemp(prefix="git-")
+async def work_dir() -> AsyncIterator[str]:
+    """Yield a directory for one request; delete it afterwards."""
+    path = tempfile.mkdtemp(prefix="git-")
     try:
-        yield place
+        yield path
     finally:
-        await asyncio.to_thread(shutil.rmtree, place, True)
+        await asyncio.to_thread(shutil.rmtree, path, True)
 
 
-def death(code: int, remote: Remote, most: int | None) -> GitProblem:
-    """What it means that a child ended without an answer: to a listing, or to a fetch of `most` bytes."""
+def exit_problem(code: int, remote: Remote, max_bytes: int | None) -> GitProblem:
+    """Return the problem of a child that exited during a listing, or a fetch of `max_bytes`."""
     if code in (-signal.SIGKILL, -signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS):
-        return too_many() if most is None else too_large(most)
-    message = f"the talk with {remote.host} broke off; it is tried again by itself"
+        return too_many() if max_bytes is None else too_large(max_bytes)
+    message = f"connection to {remote.host} lost; will retry"
     return GitProblem("Unreachable", message, passing=True)

@@ -1,6 +1,6 @@
-"""pygit2 on one remote: a listing of its heads, or one commit, by a way out that is open for as long.
+"""pygit2 calls to one remote through a relay: list heads, or fetch one commit.
 
-Called by `controller.git.client` for short listings by http, and by `controller.git.child` for all else.
+Called by `controller.git.client` for short HTTP listings, and by `controller.git.child` for all others.
 """
 
 import contextlib
@@ -10,107 +10,128 @@ from typing import Any, TypeVar
 
 import pygit2
 
-from controller.git.failure import MAX_LISTING, meaning, no_commit
-from controller.git.repository import Commit, GitProblem, Head, Remote, choose, refname, subject
-from egress.addresses import Rules
-from egress.git.errors import Kind, trouble
-from egress.git.fetch_commit import CommitMissing, fetch_one
-from egress.git.remote import AccessDenied, callbacks, confine, way
-from egress.git.repository_url import harmless
+from controller.git.failure import MAX_LISTING_BYTES, no_commit, problem_of
+from controller.git.repository import (
+    CommitInfo,
+    GitProblem,
+    Remote,
+    RemoteHead,
+    choose_head,
+    refname,
+    subject,
+)
+from egress.addresses import AddressRules
+from egress.git.errors import GitErrorKind, classify
+from egress.git.fetch_commit import CommitMissing, fetch_single_commit
+from egress.git.remote import AccessDenied, callbacks, configure_libgit2, relay_for
+from egress.git.repository_url import printable
 
 T = TypeVar("T")
-CONNECT_SECONDS = 10
-SILENCE_SECONDS = 30
-_BRANCHES = 10
+CONNECT_TIMEOUT_SECONDS = 10
+IDLE_TIMEOUT_SECONDS = 30
+_MAX_BRANCHES = 10
 _CODECS = ("iso-8859-1", "iso8859-1", "latin-1", "latin1", "windows-1252", "shift_jis", "euc-jp", "gbk")
 Work = Callable[[Any, Any, Callable[[], pygit2.RemoteCallbacks]], T]
 
 
-class TooLong(Exception):
-    """The list has more bytes than were allowed."""
+class ListingTooLong(Exception):
+    """The list exceeds its byte limit."""
 
 
-def listed(
-    remote: Remote, ref: Mapping[str, str], rules: Rules, seconds: float, most: int, place: Path
-) -> Head:
-    """Where `ref` is, by a listing of at most `most` bytes. Raises GitProblem, and TooLong.
+def list_head(
+    remote: Remote,
+    ref: Mapping[str, str],
+    rules: AddressRules,
+    seconds: float,
+    max_bytes: int,
+    work_dir: Path,
+) -> RemoteHead:
+    """Return the head of `ref`, from a listing of at most `max_bytes`. Raises GitProblem and ListingTooLong.
 
-    `place` may be that of other listings, but for ssh.
+    Parallel listings may share `work_dir`, except over SSH.
     """
 
     def work(_: Any, far: Any, ask: Callable[[], pygit2.RemoteCallbacks]) -> dict[str, str]:
-        return relevant(far.list_heads(callbacks=ask()), ref)
+        return relevant_heads(far.list_heads(callbacks=ask()), ref)
 
-    return choose(_talked(remote, rules, seconds, most, place, work), ref)
+    return choose_head(_with_remote(remote, rules, seconds, max_bytes, work_dir, work), ref)
 
 
-def fetched(
-    remote: Remote, head: Head, path: str, rules: Rules, seconds: float, most: int, place: Path
-) -> Commit:
-    """Subject and tree of a commit of at most `most` bytes; the list of branches and tags may come with it.
+def fetch_commit(
+    remote: Remote,
+    head: RemoteHead,
+    path: str,
+    rules: AddressRules,
+    seconds: float,
+    max_bytes: int,
+    work_dir: Path,
+) -> CommitInfo:
+    """Return subject and tree of a commit of at most `max_bytes`, not counting the list of references.
 
-    Raises GitProblem, and MemoryError or OSError where a limit was met.
+    Raises GitProblem, and MemoryError or OSError at a limit.
     """
 
-    def work(near: Any, far: Any, ask: Callable[[], pygit2.RemoteCallbacks]) -> Commit:
+    def work(near: Any, far: Any, ask: Callable[[], pygit2.RemoteCallbacks]) -> CommitInfo:
         name = head.name if head.name.startswith(("refs/", "HEAD")) else ""
         try:
-            commit = fetch_one(near, far, head.commit, ask, name)
+            commit = fetch_single_commit(near, far, head.commit, ask, name)
         except CommitMissing:
             raise no_commit(remote, head) from None
         text = commit.raw_message.decode(_codec(commit.message_encoding), "replace")
-        return Commit(subject(text), _tree(commit, path))
+        return CommitInfo(subject(text), _tree(commit, path))
 
     try:
-        return _talked(remote, rules, seconds, most + MAX_LISTING, place, work)
-    except TooLong:
+        return _with_remote(remote, rules, seconds, max_bytes + MAX_LISTING_BYTES, work_dir, work)
+    except ListingTooLong:
         raise MemoryError from None
 
 
-def relevant(heads: Iterable[Any], ref: Mapping[str, str]) -> dict[str, str]:
-    """Of a repository's heads the one that `ref` names, and a few branches should it be missing. Pure."""
-    name, kept, branches = refname(ref), dict[str, str](), 0
+def relevant_heads(heads: Iterable[Any], ref: Mapping[str, str]) -> dict[str, str]:
+    """Return the head that `ref` names, and a few branches in case it is missing. Pure."""
+    name, relevant, branches = refname(ref), dict[str, str](), 0
     for head in heads:
         found = str(head.name)
         branches += found.startswith("refs/heads/")
-        if not kept or found in (name, f"{name}^{{}}") or branches <= _BRANCHES:
-            kept[found] = str(head.oid)
-    return kept
+        if not relevant or found in (name, f"{name}^{{}}") or branches <= _MAX_BRANCHES:
+            relevant[found] = str(head.oid)
+    return relevant
 
 
-def _talked(remote: Remote, rules: Rules, seconds: float, most: int, place: Path, work: Work[T]) -> T:
+def _with_remote(
+    remote: Remote, rules: AddressRules, seconds: float, max_bytes: int, work_dir: Path, work: Work[T]
+) -> T:
     access = remote.access
-    with way(
+    with relay_for(
         remote.url,
         rules,
         access,
-        connect_timeout=CONNECT_SECONDS,
-        idle_timeout=SILENCE_SECONDS,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        idle_timeout=IDLE_TIMEOUT_SECONDS,
         total_timeout=seconds,
-        most=most,
+        max_bytes=max_bytes,
     ) as through:
-        confine(place / "home", CONNECT_SECONDS, SILENCE_SECONDS, through, access)
-        near = near_side(place)
-        far = near.remotes.create_anonymous(through.address(remote.url))
+        configure_libgit2(work_dir / "home", CONNECT_TIMEOUT_SECONDS, IDLE_TIMEOUT_SECONDS, through, access)
+        near = local_repository(work_dir)
+        far = near.remotes.create_anonymous(through.local_url(remote.url))
         try:
             return work(near, far, lambda: callbacks(remote.url, access, through))
         except (pygit2.GitError, AccessDenied, KeyError, ValueError, OSError, MemoryError) as error:
-            if exhausted(error):
+            if hit_limit(error):
                 raise MemoryError from None
-            found = trouble(error, remote.url, access, through)
-            if found.kind is Kind.TOO_LARGE:
-                raise TooLong from None
-            raise meaning(found, remote, seconds) from error
+            found = classify(error, remote.url, access, through)
+            if found.kind is GitErrorKind.TOO_LARGE:
+                raise ListingTooLong from None
+            raise problem_of(found, remote, seconds) from error
 
 
-def near_side(place: Path) -> pygit2.Repository:
-    """The repository below `place`, made where there is none. A listing writes nothing to it."""
-    path = place / "repository"
+def local_repository(work_dir: Path) -> pygit2.Repository:
+    """Return the repository in `work_dir`; create it if missing. A listing writes nothing to it."""
+    path = work_dir / "repository"
     return pygit2.Repository(str(path)) if path.exists() else pygit2.init_repository(str(path), bare=True)
 
 
-def exhausted(error: Exception) -> bool:
-    """Whether a limit of this process was met."""
+def hit_limit(error: Exception) -> bool:
+    """Return whether the error is a resource limit of this process."""
     low = str(error).lower()
     words = ("out of memory", "cannot allocate", "failed to mmap", "failed to allocate", "file too large")
     return isinstance(error, MemoryError) or any(word in low for word in words)
@@ -125,11 +146,11 @@ def _tree(commit: pygit2.Commit, path: str) -> str:
     if not isinstance(found, pygit2.Tree):
         raise GitProblem(
             "PathNotFound",
-            f"the head has no directory {harmless(path)}; push it, or correct spec.source.git.path",
+            f"the head has no directory {printable(path)}; push it, or correct spec.source.git.path",
         )
     return str(found.id)
 
 
-def _codec(said: str | None) -> str:
-    """The encoding that a commit says it has, where it is one of letters; else UTF-8."""
-    return said if said and said.lower() in _CODECS else "utf-8"
+def _codec(encoding: str | None) -> str:
+    """Return the encoding that a commit declares, if it is a known text encoding; else UTF-8."""
+    return encoding if encoding and encoding.lower() in _CODECS else "utf-8"

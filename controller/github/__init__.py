@@ -1,1 +1,1 @@
-"""What GitHub is told of a project's deployments, and what it is asked about pull requests."""
+"""Reports of deployments to GitHub, and polls of pull requests."""

@@ -1,6 +1,6 @@
-"""GitHub's REST API, as far as deployments are told: commit statuses, deployments, pull requests.
+"""Client of GitHub's REST API: commit statuses, deployments, pull requests.
 
-Requests, headers and errors are gidgethub's; every call ends within `SECONDS`.
+gidgethub makes requests, headers and errors; every call ends within `TIMEOUT_SECONDS`.
 Called by `controller.github.reconcile`.
 """
 
@@ -19,55 +19,55 @@ from gidgethub.aiohttp import GitHubAPI
 from gidgethub.apps import get_installation_access_token
 from jwt.exceptions import PyJWTError
 
-from controller.github.credentials import App, Credentials, Token
-from controller.github.report import Report
+from controller.github.credentials import Credentials, GitHubApp, GitHubToken
+from controller.github.report import DeploymentReport
 from crds.times import parse_time
 
-SECONDS = 15.0
-AGENT = "crewyard"
-PASSING_STATUS = (408,)
-EARLY = 300.0
-"""A token of an App is renewed that many seconds before it expires."""
-MOST_TOKENS = 100
-QUIET = 60.0
-"""Seconds of silence where GitHub says that it was asked too much, and not for how long."""
+TIMEOUT_SECONDS = 15.0
+USER_AGENT = "crewyard"
+TRANSIENT_STATUSES = (408,)
+TOKEN_RENEW_SECONDS = 300.0
+"""Seconds before the expiry at which an App's token is renewed."""
+MAX_CACHED_TOKENS = 100
+RATE_LIMIT_SECONDS = 60.0
+"""Pause after a rate limit without a stated duration."""
 
 
 class GitHubProblem(Exception):
-    """GitHub did not take it. `passing` where another try may help, after `after` seconds at the earliest.
+    """Failed call. `passing` if a retry may help, after `retry_after` seconds at the earliest.
 
-    `status` is that of its answer, 0 where there was none.
+    `status` is the HTTP status, 0 without a response.
     """
 
     def __init__(self, message: str, passing: bool, after: float = 0.0, status: int = 0) -> None:
         super().__init__(message)
         self.message = message
         self.passing = passing
-        self.after = after
+        self.retry_after = after
         self.status = status
 
 
 @dataclass(frozen=True)
-class _Lent:
+class _InstallationToken:
     token: str
-    until: float
+    expires_at: float
 
 
 class GitHub:
-    """Speaks to one GitHub; `base_url` such as https://api.github.com or https://host/api/v3."""
+    """Client of one GitHub; `base_url` such as https://api.github.com or https://host/api/v3."""
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url
         self._session: aiohttp.ClientSession | None = None
-        self._lent: dict[App, _Lent] = {}
+        self._tokens: dict[GitHubApp, _InstallationToken] = {}
 
     async def close(self) -> None:
-        """Ends the connections."""
+        """Close the connections."""
         if self._session is not None:
             await self._session.close()
 
-    async def tell_commit(self, credentials: Credentials, report: Report) -> None:
-        """Sets the commit status. Raises GitHubProblem."""
+    async def set_commit_status(self, credentials: Credentials, report: DeploymentReport) -> None:
+        """Set the commit status. Raises GitHubProblem."""
         async with self._api(credentials) as api:
             await api.post(
                 f"/repos/{report.repository}/statuses/{report.commit}",
@@ -79,17 +79,17 @@ class GitHub:
                 },
             )
 
-    async def deployment(self, credentials: Credentials, report: Report) -> int:
-        """The id of GitHub's own deployment, made where it is not there. Raises GitHubProblem."""
+    async def ensure_deployment(self, credentials: Credentials, report: DeploymentReport) -> int:
+        """Return the id of GitHub's deployment; create it if missing. Raises GitHubProblem."""
         async with self._api(credentials) as api:
-            there = await api.getitem(
+            existing = await api.getitem(
                 f"/repos/{report.repository}/deployments{{?sha,environment,per_page}}",
                 {"sha": report.commit, "environment": report.environment, "per_page": "100"},
             )
-            for found in there:
+            for found in existing:
                 if _name_of(found) == report.name:
                     return int(found["id"])
-            made = await api.post(
+            created = await api.post(
                 f"/repos/{report.repository}/deployments",
                 data={
                     "ref": report.commit,
@@ -102,12 +102,12 @@ class GitHub:
                     "production_environment": not report.transient,
                 },
             )
-            return int(made["id"])
+            return int(created["id"])
 
-    async def tell_deployment(
-        self, credentials: Credentials, report: Report, deployment: int, state: str
+    async def set_deployment_status(
+        self, credentials: Credentials, report: DeploymentReport, deployment: int, state: str
     ) -> None:
-        """Sets the state of GitHub's deployment. Raises GitHubProblem."""
+        """Set the state of GitHub's deployment. Raises GitHubProblem."""
         async with self._api(credentials) as api:
             await api.post(
                 f"/repos/{report.repository}/deployments/{deployment}/statuses",
@@ -121,65 +121,68 @@ class GitHub:
             )
 
     async def is_open(self, credentials: Credentials, repository: str, number: int) -> bool:
-        """Whether a pull request is open. Raises GitHubProblem."""
+        """Return whether a pull request is open. Raises GitHubProblem."""
         async with self._api(credentials) as api:
-            found = await api.getitem(f"/repos/{repository}/pulls/{number}")
-            return bool(found["state"] == "open")
+            pull_request = await api.getitem(f"/repos/{repository}/pulls/{number}")
+            return bool(pull_request["state"] == "open")
 
     @asynccontextmanager
     async def _api(self, credentials: Credentials) -> AsyncIterator[GitHubAPI]:
         try:
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 yield GitHubAPI(
                     self._connection(),
-                    AGENT,
+                    USER_AGENT,
                     base_url=self._base_url,
                     oauth_token=await self._token(credentials),
                 )
         except gidgethub.RateLimitExceeded as error:
             after = (error.rate_limit.reset_datetime - datetime.now(UTC)).total_seconds()
-            raise GitHubProblem("GitHub's rate limit is used up", True, max(after, 1.0), 403) from error
+            raise GitHubProblem("GitHub's rate limit is exhausted", True, max(after, 1.0), 403) from error
         except gidgethub.HTTPException as error:
-            if error.status_code == 401 and isinstance(credentials, App):
-                # Lent by a key or an installation that was changed since: the next try asks for another one.
-                self._lent.pop(credentials, None)
+            if error.status_code == 401 and isinstance(credentials, GitHubApp):
+                # Key or installation changed since: the next call requests another token.
+                self._tokens.pop(credentials, None)
             raise _problem(error) from error
         except PyJWTError as error:
-            raise GitHubProblem(
-                "the App's private key cannot be used; it must be a PEM text", False
-            ) from error
+            raise GitHubProblem("the App's private key is invalid; it must be PEM", False) from error
         except (gidgethub.GitHubException, aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise GitHubProblem("GitHub does not answer; it is tried again", True) from error
+            raise GitHubProblem("GitHub does not respond; will retry", True) from error
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise GitHubProblem("what answers as GitHub does not speak its API", True) from error
+            raise GitHubProblem(
+                "the server at CREWYARD_GITHUB_URL does not serve GitHub's API", True
+            ) from error
 
     def _connection(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS))
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS))
         return self._session
 
     async def _token(self, credentials: Credentials) -> str:
-        if isinstance(credentials, Token):
+        if isinstance(credentials, GitHubToken):
             return credentials.token
-        lent = self._lent.get(credentials)
-        if lent is None or lent.until <= time.time():
-            api = GitHubAPI(self._connection(), AGENT, base_url=self._base_url)
-            answer = await get_installation_access_token(
+        installation = self._tokens.get(credentials)
+        if installation is None or installation.expires_at <= time.time():
+            api = GitHubAPI(self._connection(), USER_AGENT, base_url=self._base_url)
+            response = await get_installation_access_token(
                 api,
                 installation_id=credentials.installation,
                 app_id=credentials.app,
                 private_key=credentials.key,
             )
-            lent = _Lent(str(answer["token"]), parse_time(str(answer["expires_at"])).timestamp() - EARLY)
-            while len(self._lent) >= MOST_TOKENS:
-                del self._lent[next(iter(self._lent))]
-            self._lent[credentials] = lent
-        return lent.token
+            installation = _InstallationToken(
+                str(response["token"]),
+                parse_time(str(response["expires_at"])).timestamp() - TOKEN_RENEW_SECONDS,
+            )
+            while len(self._tokens) >= MAX_CACHED_TOKENS:
+                del self._tokens[next(iter(self._tokens))]
+            self._tokens[credentials] = installation
+        return installation.token
 
 
-def _name_of(found: Any) -> str | None:
-    payload = found.get("payload")
-    if isinstance(payload, str):  # As some versions of GitHub Enterprise Server give it back.
+def _name_of(deployment: Any) -> str | None:
+    payload = deployment.get("payload")
+    if isinstance(payload, str):  # Some versions of GitHub Enterprise Server return it as text.
         try:
             payload = json.loads(payload)
         except ValueError:
@@ -189,19 +192,19 @@ def _name_of(found: Any) -> str | None:
 
 def _problem(error: gidgethub.HTTPException) -> GitHubProblem:
     code = int(error.status_code)
-    said = str(error).splitlines()[0][:200] if str(error) else ""
-    wished = str(error.headers.get("retry-after") or "")
-    after = float(wished) if wished.isdecimal() else 0.0
-    if code == 429 or (code == 403 and "rate limit" in said.lower()):
-        # Of its secondary limits only the words tell; who goes on asking is shut out for longer.
-        return GitHubProblem("GitHub's rate limit is used up", True, after or QUIET, code)
-    if code >= 500 or code in PASSING_STATUS or after:
-        return GitHubProblem(f"GitHub answered {code}; it is tried again", True, after, code)
+    text = str(error).splitlines()[0][:200] if str(error) else ""
+    retry_after = str(error.headers.get("retry-after") or "")
+    after = float(retry_after) if retry_after.isdecimal() else 0.0
+    if code == 429 or (code == 403 and "rate limit" in text.lower()):
+        # Secondary limits show only in the message; further requests extend the block.
+        return GitHubProblem("GitHub's rate limit is exhausted", True, after or RATE_LIMIT_SECONDS, code)
+    if code >= 500 or code in TRANSIENT_STATUSES or after:
+        return GitHubProblem(f"GitHub responded {code}; will retry", True, after, code)
     hints = {
-        401: "the token in spec.github.secretRef does not hold, or no longer",
+        401: "the token in spec.github.secretRef is invalid or has expired",
         403: "the token in spec.github.secretRef lacks a permission: it must write commit statuses "
         "and deployments",
-        404: "spec.github.repository is not there for the token in spec.github.secretRef",
+        404: "the token in spec.github.secretRef cannot access spec.github.repository, or it does not exist",
         422: "the commit is not in spec.github.repository, or the App lacks a permission",
     }
-    return GitHubProblem(f"GitHub answered {code}: {hints.get(code, said)}", False, status=code)
+    return GitHubProblem(f"GitHub responded {code}: {hints.get(code, text)}", False, status=code)

@@ -1,179 +1,186 @@
-"""Telling GitHub about one Deployment, and asking it whether a preview's pull request is still open.
+"""Reports one Deployment to GitHub, and polls whether a preview's pull request is still open.
 
-Nothing waits for it: it has a queue and workers of its own, and a GitHub that is
-away, slow or wrong costs no build and no activation. What was told is recorded
-after it was told, so that after a crash the same is told again, which changes
-nothing there. Called by `controller.runtime.worker` under the key `github/<deployment>`.
+It has its own queue and workers: an unavailable or slow GitHub delays no build and no activation.
+The report is recorded after the call, so a crash repeats it, which changes nothing at GitHub.
+Called by `controller.runtime.worker` under the key `github/<deployment>`.
 """
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.github.client import GitHub, GitHubProblem
 from controller.github.credentials import Credentials, CredentialsProblem, of_secret
-from controller.github.report import Report, annotation, pull_request, report, told
+from controller.github.report import DeploymentReport, annotation, last_report, pull_request, report
 from controller.runtime import event_map
-from controller.runtime.apply import Actor
+from controller.runtime.apply import Applier
 from controller.runtime.decision import Note, Patch
 from controller.runtime.workqueue import backoff
 from crds import kinds
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
 from crds.objects import Deployment, Project
 
-REFUSED = 600.0
-"""Seconds until something that GitHub refused is tried again: somebody may have put it right."""
-PACE = 40.0
-"""Back-off of a GitHub that is away, in units of the queue's: 2 s, 4 s, … up to twenty minutes."""
-LONGEST = 7200.0
-"""GitHub's limits are counted by the hour: nobody is kept waiting for longer."""
-PREVIEW_LOOK = 300.0
-"""Seconds between two looks at the pull request of a preview."""
+REFUSED_RETRY_SECONDS = 600.0
+"""Retry interval after a refusal: a user may have fixed the settings."""
+BACKOFF_FACTOR = 40.0
+"""Multiple of the work queue's back-off if GitHub is unavailable: 2 s, 4 s, … up to twenty minutes."""
+MAX_RETRY_SECONDS = 7200.0
+"""Upper bound of a pause; GitHub's limits are counted by the hour."""
+PULL_REQUEST_POLL_SECONDS = 300.0
+"""Poll interval for the pull request of a preview."""
 
 
 @dataclass
-class Memory:
-    """What only this process needs to know: failures in a row, and what was already said and told about one.
+class ReportMemory:
+    """State of this process by Deployment: consecutive failures, reported problems and commit statuses.
 
-    `unsure` are those of which the record of what was told could not be written, `quiet` says until when
-    nothing is told of a project, since GitHub asked for that.
+    `unrecorded` are Deployments whose report could not be recorded; `paused_until` is by project: the end of
+    a pause that GitHub requested.
     """
 
     failures: dict[str, int] = field(default_factory=dict)
-    said: dict[str, str] = field(default_factory=dict)
-    looked: dict[str, datetime] = field(default_factory=dict)
-    commits: dict[str, tuple[str, str]] = field(default_factory=dict)
-    unsure: set[str] = field(default_factory=set)
-    quiet: dict[str, datetime] = field(default_factory=dict)
+    reported_problems: dict[str, str] = field(default_factory=dict)
+    pull_requests_polled: dict[str, datetime] = field(default_factory=dict)
+    commit_statuses: dict[str, tuple[str, str]] = field(default_factory=dict)
+    unrecorded: set[str] = field(default_factory=set)
+    paused_until: dict[str, datetime] = field(default_factory=dict)
 
-    def forget(self, name: str) -> None:
-        """The Deployment is gone."""
-        for table in (self.failures, self.said, self.looked, self.commits):
+    def remove(self, name: str) -> None:
+        """Remove a deleted Deployment."""
+        for table in (self.failures, self.reported_problems, self.pull_requests_polled, self.commit_statuses):
             table.pop(name, None)
-        self.unsure.discard(name)
+        self.unrecorded.discard(name)
 
-    def hush(self, project: str, until: datetime) -> None:
-        """GitHub wants to hear nothing of this project until then; what is over is forgotten."""
-        self.quiet[project] = max(until, self.quiet.get(project, until))
+    def pause(self, project: str, until: datetime) -> None:
+        """Pause reports of this project until then, as GitHub requested."""
+        self.paused_until[project] = max(until, self.paused_until.get(project, until))
 
-    def silence(self, project: str, now: datetime) -> float:
-        """For how many seconds it wants to hear nothing yet."""
-        until = self.quiet.get(project)
+    def pause_left(self, project: str, now: datetime) -> float:
+        """Return the remaining seconds of the pause; 0 if there is none."""
+        until = self.paused_until.get(project)
         if until is None or until <= now:
-            self.quiet.pop(project, None)
+            self.paused_until.pop(project, None)
             return 0.0
         return (until - now).total_seconds()
 
 
 @dataclass(frozen=True)
 class GitHubReconciler:
-    """The reconcile of what GitHub knows of a Deployment."""
+    """Reconciler of a Deployment's GitHub reports."""
 
-    actor: Actor
-    config: Config
+    applier: Applier
+    config: ControllerConfig
     github: GitHub
-    memory: Memory = field(default_factory=Memory)
+    memory: ReportMemory = field(default_factory=ReportMemory)
 
     async def reconcile(self, name: str) -> None:
-        """Brings GitHub up to date about one Deployment. Raises what the apiserver refuses."""
+        """Report one Deployment to GitHub if its state changed. Raises `kube.errors`."""
         key = event_map.github(name)
-        raw = await self.actor.seen(kinds.DEPLOYMENT, name, key)
+        raw = await self.applier.get(kinds.DEPLOYMENT, name, key)
         deployment = Deployment(raw) if raw else None
-        found = await self.actor.seen(kinds.PROJECT, deployment.project, key) if deployment else None
+        found = await self.applier.get(kinds.PROJECT, deployment.project, key) if deployment else None
         project = Project(found) if found else None
         if deployment is None or project is None:
-            self.memory.forget(name)
-            self.actor.queue.forget(key)
+            self.memory.remove(name)
+            self.applier.queues.remove(key)
             return
         now = datetime.now(UTC)
-        wanted = report(project, deployment, self.config.public_url, now)
-        if wanted is None:
-            self.memory.forget(name)
+        desired = report(project, deployment, self.config.public_url, now)
+        if desired is None:
+            self.memory.remove(name)
             return
-        if left := self.memory.silence(project.name, now):
-            self.actor.queue.add(key, left)
+        if wait := self.memory.pause_left(project.name, now):
+            self.applier.queues.add(key, wait)
             return
         try:
-            await self._tell(project, deployment, wanted)
-            await self._look_at_pull_request(project, deployment, wanted, now)
+            await self._report(project, deployment, desired)
+            await self._poll_pull_request(project, deployment, desired, now)
             self.memory.failures.pop(name, None)
         except (GitHubProblem, CredentialsProblem) as problem:
-            self._failed(deployment, problem)
+            self._record_failure(deployment, problem)
 
-    async def _tell(self, project: Project, deployment: Deployment, wanted: Report) -> None:
-        before = told(deployment)
-        unsure = deployment.name in self.memory.unsure
-        if not wanted.news(before) and not unsure:
+    async def _report(self, project: Project, deployment: Deployment, desired: DeploymentReport) -> None:
+        before = last_report(deployment)
+        unrecorded = deployment.name in self.memory.unrecorded
+        if not desired.state_changed(before) and not unrecorded:
             return
         credentials = await self._credentials(project)
-        commit = (wanted.repository, wanted.commit_state)
-        if unsure or (wanted.commit_news(before) and self.memory.commits.get(deployment.name) != commit):
-            await self.github.tell_commit(credentials, wanted)
-            # GitHub takes a thousand of them a commit, and every one of them sets others to work: one that it
-            # took is not told again because it refuses what follows.
-            self.memory.commits[deployment.name] = commit
-        there = await self._tell_deployment(credentials, wanted, before.deployment if before else None)
-        value = {"metadata": {"annotations": {ANNOTATION_GITHUB: annotation(wanted, there)}}}
-        # Without a resourceVersion the annotation would do too, but another state may be there by now.
+        commit = (desired.repository, desired.commit_state)
+        if unrecorded or (
+            desired.commit_state_changed(before)
+            and self.memory.commit_statuses.get(deployment.name) != commit
+        ):
+            await self.github.set_commit_status(credentials, desired)
+            # GitHub allows a thousand statuses per commit, and each triggers other systems: do not repeat an
+            # accepted one because a later call fails.
+            self.memory.commit_statuses[deployment.name] = commit
+        deployment_id = await self._report_deployment(
+            credentials, desired, before.deployment if before else None
+        )
+        value = {"metadata": {"annotations": {ANNOTATION_GITHUB: annotation(desired, deployment_id)}}}
+        # With a resourceVersion, since the state may have changed meanwhile.
         patch = Patch(kinds.DEPLOYMENT, deployment.name, value, deployment.resource_version, None)
-        # Where another controller was faster, the last word that GitHub heard may have been an old one.
-        self.memory.unsure.add(deployment.name)
-        await self.actor.patch(patch)
-        self.memory.unsure.discard(deployment.name)
+        # If another controller was faster, the last report at GitHub may be an old one.
+        self.memory.unrecorded.add(deployment.name)
+        await self.applier.patch(patch)
+        self.memory.unrecorded.discard(deployment.name)
 
-    async def _tell_deployment(self, credentials: Credentials, wanted: Report, known: int | None) -> int:
-        """The id of GitHub's deployment that was told: a new one where the known one is not there."""
-        if known is not None:
+    async def _report_deployment(
+        self, credentials: Credentials, desired: DeploymentReport, recorded_id: int | None
+    ) -> int:
+        """Return the id of the reported GitHub deployment; create one if the recorded one is missing."""
+        if recorded_id is not None:
             try:
-                await self.github.tell_deployment(credentials, wanted, known, wanted.state)
-                return known
+                await self.github.set_deployment_status(credentials, desired, recorded_id, desired.state)
+                return recorded_id
             except GitHubProblem as problem:
-                # Somebody removed it, or the Project names another repository by now.
+                # It was deleted, or the Project names another repository now.
                 if problem.status != 404:
                     raise
-        there = await self.github.deployment(credentials, wanted)
-        await self.github.tell_deployment(credentials, wanted, there, wanted.state)
-        return there
+        deployment_id = await self.github.ensure_deployment(credentials, desired)
+        await self.github.set_deployment_status(credentials, desired, deployment_id, desired.state)
+        return deployment_id
 
-    async def _look_at_pull_request(
-        self, project: Project, deployment: Deployment, wanted: Report, now: datetime
+    async def _poll_pull_request(
+        self, project: Project, deployment: Deployment, desired: DeploymentReport, now: datetime
     ) -> None:
-        """A preview whose pull request is closed is marked; the Project's retention then removes it."""
+        """Mark a preview whose pull request is closed; the Project's retention then deletes it."""
         number = pull_request(deployment)
         if not deployment.preview or number is None or ANNOTATION_CLOSED in deployment.annotations:
             return
-        last = self.memory.looked.get(deployment.name)
-        if last is not None and (left := PREVIEW_LOOK - (now - last).total_seconds()) > 0:
-            self.actor.queue.add(event_map.github(deployment.name), left)
+        last = self.memory.pull_requests_polled.get(deployment.name)
+        if last is not None and (left := PULL_REQUEST_POLL_SECONDS - (now - last).total_seconds()) > 0:
+            self.applier.queues.add(event_map.github(deployment.name), left)
             return
         credentials = await self._credentials(project)
-        still = await self.github.is_open(credentials, wanted.repository, number)
-        self.memory.looked[deployment.name] = now
-        if still:
-            self.actor.queue.add(event_map.github(deployment.name), PREVIEW_LOOK)
+        is_open = await self.github.is_open(credentials, desired.repository, number)
+        self.memory.pull_requests_polled[deployment.name] = now
+        if is_open:
+            self.applier.queues.add(event_map.github(deployment.name), PULL_REQUEST_POLL_SECONDS)
             return
         value = {"metadata": {"annotations": {ANNOTATION_CLOSED: f"pull request {number}"}}}
-        await self.actor.patch(
+        await self.applier.patch(
             Patch(kinds.DEPLOYMENT, deployment.name, value, deployment.resource_version, None)
         )
 
     async def _credentials(self, project: Project) -> Credentials:
         name = str(project.spec["github"]["secretRef"]["name"])
-        return of_secret(await self.actor.kube.get(kinds.SECRET, name), name)
+        return of_secret(await self.applier.kube.get(kinds.SECRET, name), name)
 
-    def _failed(self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem) -> None:
+    def _record_failure(self, deployment: Deployment, problem: GitHubProblem | CredentialsProblem) -> None:
         name, text = deployment.name, str(problem)
         count = self.memory.failures.get(name, 0) + 1
         self.memory.failures[name] = count
         passing = isinstance(problem, GitHubProblem) and problem.passing
-        if not passing and self.memory.said.get(name) != text:
-            self.memory.said[name] = text
+        if not passing and self.memory.reported_problems.get(name) != text:
+            self.memory.reported_problems[name] = text
             note = Note("GitHubNotTold", text, True)
-            self.actor.recorder.note(kinds.DEPLOYMENT, deployment.raw, note, datetime.now(UTC))
-        self.actor.metrics.github.labels("passing" if passing else "refused").inc()
-        after = min(problem.after, LONGEST) if isinstance(problem, GitHubProblem) else 0.0
+            self.applier.recorder.record(kinds.DEPLOYMENT, deployment.raw, note, datetime.now(UTC))
+        self.applier.metrics.github.labels("passing" if passing else "refused").inc()
+        after = min(problem.retry_after, MAX_RETRY_SECONDS) if isinstance(problem, GitHubProblem) else 0.0
         if after:
-            self.memory.hush(deployment.project, datetime.now(UTC) + timedelta(seconds=after))
-        self.actor.queue.add(
-            event_map.github(name), max(after, PACE * backoff(count)) if passing else REFUSED
+            self.memory.pause(deployment.project, datetime.now(UTC) + timedelta(seconds=after))
+        self.applier.queues.add(
+            event_map.github(name),
+            max(after, BACKOFF_FACTOR * backoff(count)) if passing else REFUSED_RETRY_SECONDS,
         )

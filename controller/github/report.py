@@ -1,9 +1,8 @@
-"""What GitHub should be told of a Deployment, and what it was told last. Pure.
+"""GitHub report of a Deployment, and the last report. Pure.
 
-A commit status says whether the commit could be built; a GitHub Deployment of an
-environment named after the project says where it runs. What was told is kept in
-an annotation, since a failed Deployment's status is frozen. Called by
-`controller.github.reconcile`.
+The commit status shows whether the commit could be built; a GitHub deployment, in an environment
+named after the project, shows where it runs. An annotation records the last report, since a failed
+Deployment's status is frozen. Called by `controller.github.reconcile`.
 """
 
 import re
@@ -14,12 +13,12 @@ from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB, id_of
 from crds.objects import Deployment, Project
 from crds.reasons import BuildReason
 
-FRESH = timedelta(days=1)
-"""A Deployment older than that of which GitHub knows nothing is not told: its state is no news."""
-MAX_DESCRIPTION = 140
-"""GitHub's limit of a description, in characters."""
+MAX_UNREPORTED_AGE = timedelta(days=1)
+"""Older unreported Deployments are not reported: their state is not news."""
+MAX_DESCRIPTION_LENGTH = 140
+"""GitHub's limit of a description in characters."""
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_TOLD = re.compile(r"([a-z_]+) (\d+)")
+_ANNOTATION = re.compile(r"([a-z_]+) (\d+)")
 _COMMIT_STATES = {
     "queued": "pending",
     "in_progress": "pending",
@@ -31,16 +30,16 @@ _COMMIT_STATES = {
 
 
 @dataclass(frozen=True)
-class Told:
-    """What GitHub was told last: the state of its own deployment object, and that one's id."""
+class LastReport:
+    """Last report: the state of GitHub's deployment, and its id."""
 
     state: str
     deployment: int
 
 
 @dataclass(frozen=True)
-class Report:
-    """What GitHub should be told. `state` is one of GitHub's deployment states."""
+class DeploymentReport:
+    """Report of a Deployment. `state` is one of GitHub's deployment states."""
 
     repository: str
     commit: str
@@ -54,46 +53,48 @@ class Report:
 
     @property
     def commit_state(self) -> str:
-        """The state of the commit status: pending, success or failure."""
+        """State of the commit status: pending, success or failure."""
         return _COMMIT_STATES[self.state]
 
     @property
     def context(self) -> str:
-        """The name of the commit status."""
+        """Name of the commit status."""
         return f"crewyard/{self.project}"
 
-    def news(self, told: Told | None) -> bool:
-        """Whether GitHub was told something else."""
-        return told is None or told.state != self.state
+    def state_changed(self, last: LastReport | None) -> bool:
+        """Return whether the state differs from the last report."""
+        return last is None or last.state != self.state
 
-    def commit_news(self, told: Told | None) -> bool:
-        """Whether the commit status changes by it."""
-        return told is None or _COMMIT_STATES.get(told.state) != self.commit_state
-
-
-def told(deployment: Deployment) -> Told | None:
-    """What the annotation remembers; None where there is none, or what is no word of ours."""
-    found = _TOLD.fullmatch(deployment.annotations.get(ANNOTATION_GITHUB, ""))
-    return Told(found[1], int(found[2])) if found else None
+    def commit_state_changed(self, last: LastReport | None) -> bool:
+        """Return whether the commit status differs from the last report."""
+        return last is None or _COMMIT_STATES.get(last.state) != self.commit_state
 
 
-def annotation(report: Report, deployment: int) -> str:
-    """The annotation's value once GitHub was told."""
+def last_report(deployment: Deployment) -> LastReport | None:
+    """Parse the annotation; None if it is missing or invalid."""
+    found = _ANNOTATION.fullmatch(deployment.annotations.get(ANNOTATION_GITHUB, ""))
+    return LastReport(found[1], int(found[2])) if found else None
+
+
+def annotation(report: DeploymentReport, deployment: int) -> str:
+    """Return the annotation's value after a report."""
     return f"{report.state} {deployment}"
 
 
-def report(project: Project, deployment: Deployment, public_url: str, now: datetime) -> Report | None:
-    """What to tell, or None where the project tells nothing or nothing can be told of this one."""
-    wanted = project.spec.get("github")
+def report(
+    project: Project, deployment: Deployment, public_url: str, now: datetime
+) -> DeploymentReport | None:
+    """Return the report, or None if the project has no GitHub settings or the Deployment no commit."""
+    github = project.spec.get("github")
     commit = str(deployment.spec.get("gitSha") or "")
-    if wanted is None or deployment.deleting or not _COMMIT.fullmatch(commit):
+    if github is None or deployment.deleting or not _COMMIT.fullmatch(commit):
         return None
-    if told(deployment) is None and now - deployment.created > FRESH:
+    if last_report(deployment) is None and now - deployment.created > MAX_UNREPORTED_AGE:
         return None
     state, description = _state(deployment)
     identifier = id_of(deployment.name)
-    return Report(
-        repository=str(wanted["repository"]),
+    return DeploymentReport(
+        repository=str(github["repository"]),
         commit=commit,
         name=deployment.name,
         project=project.name,
@@ -106,7 +107,7 @@ def report(project: Project, deployment: Deployment, public_url: str, now: datet
 
 
 def environment(project: str, deployment: Deployment) -> str:
-    """The name of GitHub's environment: the project, with the pull request behind it for a preview."""
+    """Return the name of GitHub's environment: the project, plus the pull request of a preview."""
     if not deployment.preview:
         return project
     number = pull_request(deployment)
@@ -114,7 +115,7 @@ def environment(project: str, deployment: Deployment) -> str:
 
 
 def pull_request(deployment: Deployment) -> int | None:
-    """The number of the pull request that a preview is of."""
+    """Return the pull request number of a preview, or None."""
     number = (deployment.spec.get("preview") or {}).get("pullRequest")
     return int(number) if number else None
 
@@ -123,7 +124,7 @@ def _state(deployment: Deployment) -> tuple[str, str]:
     if deployment.failed:
         error = deployment.status.get("error") or {}
         if error.get("reason") == BuildReason.SUPERSEDED:
-            # The commit is none the worse: a newer one was there before its turn came.
+            # Not a fault of the commit: a newer one came before its build.
             return "error", f"Not built: {error.get('message') or 'a newer commit is deployed'}"
         return "failure", f"{error.get('reason') or 'Failed'}: {error.get('message') or 'see the build log'}"
     if deployment.preview and deployment.built and ANNOTATION_CLOSED in deployment.annotations:
@@ -140,6 +141,6 @@ def _state(deployment: Deployment) -> tuple[str, str]:
 
 
 def _short(text: str) -> str:
-    """One line within GitHub's limit."""
+    """Return one line within GitHub's limit."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return line if len(line) <= MAX_DESCRIPTION else f"{line[: MAX_DESCRIPTION - 1]}…"
+    return line if len(line) <= MAX_DESCRIPTION_LENGTH else f"{line[: MAX_DESCRIPTION_LENGTH - 1]}…"

@@ -1,32 +1,40 @@
-"""What is to be done about a Project's old Deployments and images. Pure.
+"""Decision about expired Deployments and images of a Project. Pure.
 
-Performed by `controller.images.reconcile`. What is too many is announced first, by a pod that never runs:
-whoever takes images over knows of it before they go, another controller too. After a while what is still
-too many is removed by a prune pod, one at a time; once it succeeded, the objects it names are deleted, then
-the pods. One that failed is followed by another, three in all; then the objects go and their images stay,
-which an Event says.
+Called by `controller.images.reconcile`. A deletion is announced first, by a pod that never runs: builds
+that reuse images learn of it before, also in another controller. After a delay a prune pod, one at a time,
+deletes the images that are still expired; after its success the objects it names are deleted, then the
+pods. A failed prune pod is retried, three in total; then the objects are deleted, their images stay, and
+an Event reports it.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.images import policy
-from controller.images.pod import Removal, announcement, announces, build, images_of, removal_of, succeeded
+from controller.images.pod import (
+    ImageRemoval,
+    announcement,
+    build,
+    images_of,
+    is_announcement,
+    removal_of,
+    succeeded,
+)
 from controller.runtime.decision import Create, Decision, Delete, Note
 from crds import kinds
 from crds.objects import Deployment, Pod, Project
 
-ATTEMPTS = 3
-BATCH = 20
-PAUSE = 60.0
-"""Seconds after a failed prune pod until the next one, doubled each time."""
+MAX_PRUNE_PODS = 3
+MAX_IMAGES_PER_POD = 20
+RETRY_SECONDS = 60.0
+"""Delay after a failed prune pod, doubled each time."""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A Project with all that its retention concerns; `needed` are the Deployments that live Runs name."""
+class ObservedImages:
+    """Observed state of a Project's retention; `needed` are the Deployments that live Runs name."""
 
     project: Project
     deployments: Sequence[Deployment]
@@ -34,115 +42,117 @@ class Kept:
     pods: Sequence[Pod]
 
 
-def decide(kept: Kept, now: datetime, config: Config) -> Decision:
-    """The Decision about old Deployments and images."""
-    announced = [pod for pod in kept.pods if announces(pod) and not pod.deleting]
-    done = [pod for pod in kept.pods if pod.finished and not pod.deleting]
-    live = [pod for pod in kept.pods if not pod.finished and not announces(pod)]
+def decide(observed: ObservedImages, now: datetime, config: ControllerConfig) -> Decision:
+    """Return the Decision about expired Deployments and images."""
+    announced = [pod for pod in observed.pods if is_announcement(pod) and not pod.deleting]
+    done = [pod for pod in observed.pods if pod.finished and not pod.deleting]
+    live = [pod for pod in observed.pods if not pod.finished and not is_announcement(pod)]
     failed = [pod for pod in done if not succeeded(pod)]
-    over = [pod for pod in done if succeeded(pod)] or (failed if len(failed) >= ATTEMPTS else [])
-    if over:
-        return _finish(kept, over, [*done, *announced])
+    conclusive = [pod for pod in done if succeeded(pod)] or (failed if len(failed) >= MAX_PRUNE_PODS else [])
+    if conclusive:
+        return _finish(observed, conclusive, [*done, *announced])
     if live:
-        return _watch(live[0], now, config)
-    without_image, removal = _wanted(kept, now)
-    deletes = tuple(_deletion(deployment) for deployment in without_image)
-    begun = _begun(kept, failed)
-    if removal and not announced and not begun:
-        body = announcement(kept.project, removal, config)
+        return _wait_for_pod(live[0], now, config)
+    without_image, removal = _expired(observed, now)
+    deletes = tuple(_delete(deployment) for deployment in without_image)
+    started = _already_started(observed, failed)
+    if removal and not announced and not started:
+        body = announcement(observed.project, removal, config)
         settle = config.timing.prune_settle
         return Decision(create=(Create(kinds.POD, body),), delete=deletes, requeue_after=settle)
-    removal = _and(_still(kept, removal, announced), begun)
+    removal = _union(_still_expired(observed, removal, announced), started)
     if not removal:
-        # What was announced is needed again: by a rollback, a Run, a build.
-        return Decision(delete=(*deletes, *map(_pod_deletion, (*failed, *announced))))
-    pause = PAUSE * 2.0 ** (len(failed) - 1) if failed else 0.0
+        # The announced images are needed again: by a rollback, a Run or a build.
+        return Decision(delete=(*deletes, *map(_delete_pod, (*failed, *announced))))
+    pause = RETRY_SECONDS * 2.0 ** (len(failed) - 1) if failed else 0.0
     left = max((_left(pod, pause, now) for pod in failed), default=0.0)
     left = max(left, *(_left(pod, config.timing.prune_settle, now) for pod in announced))
     if left > 0:
         return Decision(delete=deletes, requeue_after=left)
     notes = tuple(
-        Note("PruneRetried", "images could not be removed; another pod is made", True) for _ in failed[:1]
+        Note("PruneRetried", "Image deletion failed; creating another prune pod.", True) for _ in failed[:1]
     )
-    body = build(kept.project, removal, len(failed) + 1, config)
+    body = build(observed.project, removal, len(failed) + 1, config)
     return Decision(create=(Create(kinds.POD, body),), delete=deletes, events=notes)
 
 
-def concerns(kept: Kept, now: datetime) -> bool:
-    """Whether there is anything to do, told without the pods."""
-    without_image, removal = _wanted(kept, now)
+def has_work(observed: ObservedImages, now: datetime) -> bool:
+    """Return whether anything has expired, without listing pods."""
+    without_image, removal = _expired(observed, now)
     return bool(without_image or removal)
 
 
-def _wanted(kept: Kept, now: datetime) -> tuple[list[Deployment], Removal]:
-    """The Deployments to delete as they are, and what is to be removed from the registry first."""
-    doomed = policy.beyond(kept.project, kept.deployments, kept.needed)
-    gone = {deployment.name for deployment in doomed}
-    staying = {d.image for d in kept.deployments if d.name not in gone}
-    plain = [d for d in doomed if not d.image or d.image in staying]
-    pruned = [d for d in doomed if d.image and d.image not in staying][:BATCH]
-    keys = policy.unused(kept.project, kept.deployments, now)[:BATCH]
-    # Those that share an image go together, or the one left would be without it.
-    images = tuple(dict.fromkeys(str(d.image) for d in pruned))
-    together = [d for d in doomed if d.image in images]
-    return plain, Removal({d.name: d.uid for d in together}, images, tuple(keys))
+def _expired(observed: ObservedImages, now: datetime) -> tuple[list[Deployment], ImageRemoval]:
+    """Return Deployments to delete immediately, and the images to delete from the registry first."""
+    expired = policy.expired_deployments(observed.project, observed.deployments, observed.needed)
+    expired_names = {deployment.name for deployment in expired}
+    kept_images = {d.image for d in observed.deployments if d.name not in expired_names}
+    without_image = [d for d in expired if not d.image or d.image in kept_images]
+    with_image = [d for d in expired if d.image and d.image not in kept_images][:MAX_IMAGES_PER_POD]
+    keys = policy.unused_dependencies(observed.project, observed.deployments, now)[:MAX_IMAGES_PER_POD]
+    # Deployments that share an image are deleted together, or the remaining one would lose it.
+    images = tuple(dict.fromkeys(str(d.image) for d in with_image))
+    sharing = [d for d in expired if d.image in images]
+    return without_image, ImageRemoval({d.name: d.uid for d in sharing}, images, tuple(keys))
 
 
-def _still(kept: Kept, removal: Removal, announced: Sequence[Pod]) -> Removal:
-    """What was announced, as far as it still is too much; the rest has its turn later."""
-    told = {image for pod in announced for image in images_of(pod)}
-    keys = {key for pod in announced for key in removal_of(pod).dependencies}
-    images = {d.name: str(d.image) for d in kept.deployments}
-    return Removal(
-        {name: uid for name, uid in removal.deployments.items() if images[name] in told},
-        tuple(image for image in removal.images if image in told),
-        tuple(key for key in removal.dependencies if key in keys),
+def _still_expired(observed: ObservedImages, removal: ImageRemoval, announced: Sequence[Pod]) -> ImageRemoval:
+    """Return the announced deletions that are still expired; others follow later."""
+    announced_images = {image for pod in announced for image in images_of(pod)}
+    announced_keys = {key for pod in announced for key in removal_of(pod).dependencies}
+    images = {d.name: str(d.image) for d in observed.deployments}
+    return ImageRemoval(
+        {name: uid for name, uid in removal.deployments.items() if images[name] in announced_images},
+        tuple(image for image in removal.images if image in announced_images),
+        tuple(key for key in removal.dependencies if key in announced_keys),
     )
 
 
-def _begun(kept: Kept, failed: Sequence[Pod]) -> Removal:
-    """What pods that failed may have removed already: no rollback and no retention brings it back."""
+def _already_started(observed: ObservedImages, failed: Sequence[Pod]) -> ImageRemoval:
+    """Return images that failed pods may have deleted already: nothing can restore them."""
     images = {image for pod in failed for image in images_of(pod)}
-    there = [d for d in kept.deployments if d.image in images and not d.deleting]
-    return Removal({d.name: d.uid for d in there}, tuple(dict.fromkeys(str(d.image) for d in there)), ())
-
-
-def _and(one: Removal, other: Removal) -> Removal:
-    return Removal(
-        {**one.deployments, **other.deployments},
-        tuple(dict.fromkeys((*one.images, *other.images))),
-        tuple(dict.fromkeys((*one.dependencies, *other.dependencies))),
+    present = [d for d in observed.deployments if d.image in images and not d.deleting]
+    return ImageRemoval(
+        {d.name: d.uid for d in present}, tuple(dict.fromkeys(str(d.image) for d in present)), ()
     )
 
 
-def _finish(kept: Kept, over: Sequence[Pod], done: Sequence[Pod]) -> Decision:
-    """Deletes what the pods removed, or gave up; at last the pods, when nothing speaks of it any more."""
-    uids = {d.uid: d for d in kept.deployments if not d.deleting}
-    removals = [removal_of(pod) for pod in over]
+def _union(first: ImageRemoval, second: ImageRemoval) -> ImageRemoval:
+    return ImageRemoval(
+        {**first.deployments, **second.deployments},
+        tuple(dict.fromkeys((*first.images, *second.images))),
+        tuple(dict.fromkeys((*first.dependencies, *second.dependencies))),
+    )
+
+
+def _finish(observed: ObservedImages, finished: Sequence[Pod], done: Sequence[Pod]) -> Decision:
+    """Delete the objects of deleted or abandoned images; finally the pods, when nothing refers to them."""
+    uids = {d.uid: d for d in observed.deployments if not d.deleting}
+    removals = [removal_of(pod) for pod in finished]
     objects = [uids[uid] for removal in removals for uid in removal.deployments.values() if uid in uids]
     keys = {key for removal in removals for key in removal.dependencies}
-    recorded = kept.project.status.get("dependencies") or []
-    left = policy.without(kept.project, keys)
-    if objects or len(left) != len(recorded):
-        given_up = not any(succeeded(pod) for pod in over)
+    recorded = observed.project.status.get("dependencies") or []
+    remaining = policy.remaining_dependencies(observed.project, keys)
+    if objects or len(remaining) != len(recorded):
+        given_up = not any(succeeded(pod) for pod in finished)
         message = (
             f"images of {len(objects)} deployments and {len(keys)} dependency images stay in the registry"
         )
         return Decision(
-            delete=tuple({d.uid: _deletion(d) for d in objects}.values()),
-            status={"dependencies": left} if len(left) != len(recorded) else None,
+            delete=tuple({d.uid: _delete(d) for d in objects}.values()),
+            status={"dependencies": remaining} if len(remaining) != len(recorded) else None,
             events=(Note("PruneGivenUp", message, True),) if given_up else (),
             requeue_after=1.0,
         )
-    return Decision(delete=tuple(_pod_deletion(pod) for pod in done), requeue_after=1.0)
+    return Decision(delete=tuple(_delete_pod(pod) for pod in done), requeue_after=1.0)
 
 
-def _watch(pod: Pod, now: datetime, config: Config) -> Decision:
-    """Waits for a prune pod; its own deadline ends it, unless no node has room for it."""
+def _wait_for_pod(pod: Pod, now: datetime, config: ControllerConfig) -> Decision:
+    """Wait for a prune pod; its own deadline ends it, unless no node can schedule it."""
     left = _left(pod, config.timing.unschedulable, now)
     if left > 0:
         return Decision(requeue_after=left)
-    note = Note("PrunePodStuck", f"pod {pod.name} did not run in time and is taken away", True)
+    note = Note("PrunePodStuck", f"pod {pod.name} did not run in time; deleting it", True)
     return Decision(delete=(Delete(kinds.POD, pod.name, pod.uid, 0),), events=(note,), requeue_after=5.0)
 
 
@@ -150,9 +160,9 @@ def _left(pod: Pod, seconds: float, now: datetime) -> float:
     return (pod.created + timedelta(seconds=seconds) - now).total_seconds()
 
 
-def _deletion(deployment: Deployment) -> Delete:
+def _delete(deployment: Deployment) -> Delete:
     return Delete(kinds.DEPLOYMENT, deployment.name, deployment.uid)
 
 
-def _pod_deletion(pod: Pod) -> Delete:
+def _delete_pod(pod: Pod) -> Delete:
     return Delete(kinds.POD, pod.name, pod.uid)

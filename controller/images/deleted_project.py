@@ -1,9 +1,9 @@
-"""What becomes of the images of a Project that is gone. Pure.
+"""Image cleanup for a deleted Project. Pure.
 
-Performed by `controller.images.reconcile`. A prune pod that nobody owns removes them, since the Project's own
-pods go with it; one that failed is followed by another, three in all. What was deleted while no controller
-ran, or is left after three pods, stays in the registry. Nothing here holds up the deletion, nor a Project of
-the same name: that one waits for what these pods name, as for pods of its own.
+Called by `controller.images.reconcile`. A prune pod without an owner deletes the images, since owned pods
+are deleted with the Project; a failed one is retried, three in total. Images of Projects deleted while no
+controller ran, or left after three pods, stay in the registry. The cleanup delays neither the deletion nor a
+new Project of the same name: that one waits for the images these pods name, as for pods of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,64 +11,68 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.images import pod as prune_pod
-from controller.images.decide import ATTEMPTS, PAUSE
-from controller.images.pod import Removal, succeeded
+from controller.images.decide import MAX_PRUNE_PODS, RETRY_SECONDS
+from controller.images.pod import ImageRemoval, succeeded
 from controller.runtime.decision import Create, Decision, Delete
 from crds import kinds
 from crds.objects import Deployment, Pod, Project
 
 
 @dataclass(frozen=True)
-class Remains:
-    """A Project as it was last seen, and what there is of it in the registry."""
+class RemainingImages:
+    """Last seen version of a Project, and its images in the registry."""
 
     project: Project
-    removal: Removal
+    removal: ImageRemoval
 
 
-def remains(project: Project, deployments: Iterable[Deployment], config: Config) -> Remains:
-    """What would be left of a Project now; only what lies in its own repository."""
-    below = f"{config.registry}/{config.namespace}/{project.name}@"
-    images = (str(one.image) for one in deployments if one.image and str(one.image).startswith(below))
+def remaining_images(
+    project: Project, deployments: Iterable[Deployment], config: ControllerConfig
+) -> RemainingImages:
+    """Return the images that a Project would leave behind; only those in its own repository."""
+    prefix = f"{config.registry}/{config.namespace}/{project.name}@"
+    images = (str(one.image) for one in deployments if one.image and str(one.image).startswith(prefix))
     keys = (str(entry["key"]) for entry in project.status.get("dependencies") or ())
-    return Remains(project, Removal({}, tuple(sorted(set(images))), tuple(sorted(set(keys)))))
+    return RemainingImages(project, ImageRemoval({}, tuple(sorted(set(images))), tuple(sorted(set(keys)))))
 
 
-def decide(left: Remains | None, pods: Sequence[Pod], now: datetime, config: Config) -> Decision:
-    """The Decision about a Project that is not there; `left` where it was seen to go just now."""
-    ours = [pod for pod in pods if not pod.owner_uids and not pod.deleting]
-    if not ours:
-        body = _body(left, config) if left is not None and left.removal else None
+def decide(
+    remaining: RemainingImages | None, pods: Sequence[Pod], now: datetime, config: ControllerConfig
+) -> Decision:
+    """Return the Decision about a deleted Project; `remaining` if this process saw the Project."""
+    prune_pods = [pod for pod in pods if not pod.owner_uids and not pod.deleting]
+    if not prune_pods:
+        body = _body(remaining, config) if remaining is not None and remaining.removal else None
         return Decision(create=(Create(kinds.POD, body),)) if body else Decision()
-    live = [pod for pod in ours if not pod.finished]
+    live = [pod for pod in prune_pods if not pod.finished]
     if live:
-        return _wait(live[0], now, config)
-    if any(map(succeeded, ours)) or len(ours) >= ATTEMPTS:
-        return Decision(delete=tuple(Delete(kinds.POD, pod.name, pod.uid) for pod in ours))
-    latest = max(ours, key=lambda pod: (pod.created, pod.name))
-    pause = timedelta(seconds=PAUSE * 2.0 ** (len(ours) - 1))
+        return _wait_for_pod(live[0], now, config)
+    if any(map(succeeded, prune_pods)) or len(prune_pods) >= MAX_PRUNE_PODS:
+        return Decision(delete=tuple(Delete(kinds.POD, pod.name, pod.uid) for pod in prune_pods))
+    latest = max(prune_pods, key=lambda pod: (pod.created, pod.name))
+    pause = timedelta(seconds=RETRY_SECONDS * 2.0 ** (len(prune_pods) - 1))
     wait = (latest.created + pause - now).total_seconds()
     if wait > 0:
         return Decision(requeue_after=wait)
-    return Decision(create=(Create(kinds.POD, _again(latest, len(ours) + 1)),))
+    return Decision(create=(Create(kinds.POD, _retry_body(latest, len(prune_pods) + 1)),))
 
 
-def _body(left: Remains, config: Config) -> dict[str, Any]:
-    body = prune_pod.build(left.project, left.removal, 1, config)
+def _body(remaining: RemainingImages, config: ControllerConfig) -> dict[str, Any]:
+    body = prune_pod.build(remaining.project, remaining.removal, 1, config)
     return {**body, "metadata": {**body["metadata"], "ownerReferences": []}}
 
 
-def _again(pod: Pod, attempt: int) -> dict[str, Any]:
-    """The same pod by another name: nothing else is known of the Project any more."""
+def _retry_body(pod: Pod, attempt: int) -> dict[str, Any]:
+    """Return the same pod with the next name: nothing else of the Project is known."""
     name = pod.name.rpartition("-a")[0] or pod.name
     kept = {key: pod.metadata[key] for key in ("labels", "annotations") if key in pod.metadata}
-    spec = {key: value for key, value in pod.spec.items() if key in _SPEC}
+    spec = {key: value for key, value in pod.spec.items() if key in _SPEC_FIELDS}
     return {"metadata": {**kept, "name": f"{name}-a{attempt}", "ownerReferences": []}, "spec": spec}
 
 
-_SPEC = (
+_SPEC_FIELDS = (
     *(
         "restartPolicy",
         "activeDeadlineSeconds",
@@ -78,11 +82,11 @@ _SPEC = (
     *("enableServiceLinks", "securityContext", "containers", "imagePullSecrets", "nodeSelector"),
     *("runtimeClassName", "tolerations"),
 )
-"""What we said of a pod; the rest was added when it was made and scheduled."""
+"""Spec fields that we set; apiserver and scheduler added the others."""
 
 
-def _wait(pod: Pod, now: datetime, config: Config) -> Decision:
-    """Its own deadline ends it, unless no node has room for it."""
+def _wait_for_pod(pod: Pod, now: datetime, config: ControllerConfig) -> Decision:
+    """Wait for a prune pod; its own deadline ends it, unless no node can schedule it."""
     left = (pod.created + timedelta(seconds=config.timing.unschedulable) - now).total_seconds()
     if left > 0:
         return Decision(requeue_after=left)

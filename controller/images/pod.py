@@ -1,7 +1,7 @@
-"""The pod that removes images of one Project from the registry (docs/protocol.md). Pure.
+"""Prune pod: deletes images of one Project from the registry (docs/protocol.md). Pure.
 
-What it is to remove is written on it, so that a controller that starts anew knows
-which Deployments have no image any more. Called by `controller.images.decide`.
+An annotation lists its deletions, so a restarted controller knows which Deployments have no image.
+Called by `controller.images.decide`.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.owner import reference
 from controller.pods import env as variables
 from controller.pods import push_secret, security
@@ -18,18 +18,18 @@ from controller.runtime.event_map import COMPONENT_PRUNE
 from crds import names
 from crds.objects import Pod, Project
 
-ANNOTATION = f"{names.GROUP}/prune"
-VARIABLE = "CREWYARD_PRUNE"
-GATE = f"{names.GROUP}/announced"
-"""The scheduling gate of a pod that only says what is going to be removed; it never runs."""
-DEADLINE = 600
+ANNOTATION_PRUNE = f"{names.GROUP}/prune"
+REQUEST_VARIABLE = "CREWYARD_PRUNE"
+ANNOUNCED_SCHEDULING_GATE = f"{names.GROUP}/announced"
+"""Scheduling gate of a pod that only announces deletions; it never runs."""
+DEADLINE_SECONDS = 600
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "1", "memory": "512Mi", "ephemeral-storage": "1Gi"}
 
 
 @dataclass(frozen=True)
-class Removal:
-    """What a prune pod removes: Deployments by name with their uid and image, dependency images by key."""
+class ImageRemoval:
+    """Deletions of a prune pod: Deployments (name to uid), their images, dependency images by key."""
 
     deployments: Mapping[str, str]
     images: tuple[str, ...]
@@ -39,21 +39,21 @@ class Removal:
         return bool(self.images or self.dependencies)
 
 
-def announcement(project: Project, removal: Removal, config: Config) -> dict[str, Any]:
-    """A pod that says what is going to be removed, to other controllers too, and never runs."""
+def announcement(project: Project, removal: ImageRemoval, config: ControllerConfig) -> dict[str, Any]:
+    """Return a pod that announces deletions, to other controllers too, and never runs."""
     body = build(project, removal, 0, config)
-    return {**body, "spec": {**body["spec"], "schedulingGates": [{"name": GATE}]}}
+    return {**body, "spec": {**body["spec"], "schedulingGates": [{"name": ANNOUNCED_SCHEDULING_GATE}]}}
 
 
-def announces(pod: Pod) -> bool:
-    """Whether a pod only announces."""
+def is_announcement(pod: Pod) -> bool:
+    """Return whether a pod only announces deletions."""
     return bool(pod.spec.get("schedulingGates"))
 
 
-def build(project: Project, removal: Removal, attempt: int, config: Config) -> dict[str, Any]:
-    """The pod; the same removal and attempt give the same name. Attempts count from 1."""
-    told = {"deployments": dict(removal.deployments), "dependencies": list(removal.dependencies)}
-    identity = json.dumps([project.uid, told, list(removal.images), attempt], sort_keys=True)
+def build(project: Project, removal: ImageRemoval, attempt: int, config: ControllerConfig) -> dict[str, Any]:
+    """Return the prune pod; equal removals and attempts give equal names. Attempts count from 1."""
+    summary = {"deployments": dict(removal.deployments), "dependencies": list(removal.dependencies)}
+    identity = json.dumps([project.uid, summary, list(removal.images), attempt], sort_keys=True)
     request = {
         "namespace": config.namespace,
         "project": project.name,
@@ -66,7 +66,7 @@ def build(project: Project, removal: Removal, attempt: int, config: Config) -> d
         {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},
         {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-        {"name": VARIABLE, "value": variables.told(request)},
+        {"name": REQUEST_VARIABLE, "value": variables.json_env(request)},
         *push_secret.credential(project, config),
     ]
     return {
@@ -78,24 +78,24 @@ def build(project: Project, removal: Removal, attempt: int, config: Config) -> d
                 names.LABEL_COMPONENT: COMPONENT_PRUNE,
                 names.LABEL_PROJECT: project.name,
             },
-            "annotations": {ANNOTATION: json.dumps(told, separators=(",", ":"), sort_keys=True)},
+            "annotations": {ANNOTATION_PRUNE: json.dumps(summary, separators=(",", ":"), sort_keys=True)},
             "ownerReferences": [reference(project)],
         },
         "spec": {
             "restartPolicy": "Never",
-            "activeDeadlineSeconds": DEADLINE,
+            "activeDeadlineSeconds": DEADLINE_SECONDS,
             "terminationGracePeriodSeconds": 5,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": security.restricted_pod(),
-            **config.pods.build.spec(),
+            **config.placements.build.spec(),
             "containers": [
                 {
                     "name": "prune",
                     "image": config.service_image,
                     "imagePullPolicy": "IfNotPresent",
-                    "command": config.way_out.command(["python3", "-m", "build", "prune"]),
-                    "env": [*env, *config.way_out.env()],
+                    "command": config.egress.command(["python3", "-m", "build", "prune"]),
+                    "env": [*env, *config.egress.env()],
                     "terminationMessagePolicy": "FallbackToLogsOnError",
                     "resources": security.resources(None, REQUESTS, LIMITS),
                     "securityContext": security.restricted_container(),
@@ -105,36 +105,36 @@ def build(project: Project, removal: Removal, attempt: int, config: Config) -> d
     }
 
 
-def removal_of(pod: Pod) -> Removal:
-    """What a prune pod was made to remove, but for the images."""
+def removal_of(pod: Pod) -> ImageRemoval:
+    """Return the deletions of a prune pod, without the images."""
     try:
-        told = json.loads(pod.annotations.get(ANNOTATION, ""))
-        return Removal(dict(told["deployments"]), (), tuple(told["dependencies"]))
+        summary = json.loads(pod.annotations.get(ANNOTATION_PRUNE, ""))
+        return ImageRemoval(dict(summary["deployments"]), (), tuple(summary["dependencies"]))
     except (ValueError, KeyError, TypeError):
-        return Removal({}, (), ())
+        return ImageRemoval({}, (), ())
 
 
 def succeeded(pod: Pod) -> bool:
-    """Whether a finished prune pod did its work."""
+    """Return whether a finished prune pod succeeded."""
     try:
-        told = json.loads(str((pod.terminated("prune") or {}).get("message") or ""))
+        result = json.loads(str((pod.terminated("prune") or {}).get("message") or ""))
     except ValueError:
         return False
-    return pod.phase == "Succeeded" and isinstance(told, dict) and told.get("outcome") == "pruned"
+    return pod.phase == "Succeeded" and isinstance(result, dict) and result.get("outcome") == "pruned"
 
 
 @dataclass(frozen=True)
-class Going:
-    """What is gone or going: the images, the Deployments that named them; and how many pods tell of it."""
+class ImageDeletions:
+    """Deleted images and images being deleted, their Deployments, and the number of prune pods."""
 
     deployments: frozenset[str] = frozenset()
     images: frozenset[str] = frozenset()
     pods: int = 0
 
 
-def going(pods: Collection[Pod]) -> Going:
-    """What prune pods remove, or removed."""
-    return Going(
+def deleting(pods: Collection[Pod]) -> ImageDeletions:
+    """Return the deletions of prune pods, finished or not."""
+    return ImageDeletions(
         frozenset(name for pod in pods for name in removal_of(pod).deployments),
         frozenset(image for pod in pods for image in images_of(pod)),
         len(pods),
@@ -142,10 +142,10 @@ def going(pods: Collection[Pod]) -> Going:
 
 
 def images_of(pod: Pod) -> list[str]:
-    """The images in a pod's request."""
+    """Return the images in a pod's request."""
     try:
         (container,) = pod.spec["containers"]
-        (request,) = (entry["value"] for entry in container["env"] if entry["name"] == VARIABLE)
+        (request,) = (entry["value"] for entry in container["env"] if entry["name"] == REQUEST_VARIABLE)
         return list(json.loads(request)["images"])
     except (ValueError, KeyError, TypeError):
         return []

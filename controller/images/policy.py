@@ -1,41 +1,43 @@
-"""Which Deployments are too many, and which images nobody needs any more. Pure.
+"""Retention policy: which Deployments and images have expired. Pure.
 
-The registry is cleaned first and the objects are deleted afterwards: an object is
-what is known of its image. Called by `controller.images.decide`.
+Images are deleted before their objects: the object is the only record of its image. Called by
+`controller.images.decide` and `controller.project.decide`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from controller.project.activation import place
+from controller.project.activation import creation_order
 from crds import conditions
 from crds.names import ANNOTATION_CLOSED
 from crds.objects import Deployment, Project
 from crds.times import parse_time
 
-KEPT = 20
-PREVIEWS_KEPT = 20
-UNUSED = timedelta(days=14)
-MOST_KEYS = 64
-ROOM = 4
-"""So many places of the list of dependency images stay free for the next ones."""
+MAX_DEPLOYMENTS = 20
+MAX_PREVIEWS = 20
+MAX_UNUSED_AGE = timedelta(days=14)
+MAX_DEPENDENCY_KEYS = 64
+FREE_DEPENDENCY_KEYS = 4
+"""Entries of the list of dependency images that stay free for new ones."""
 
 
-def beyond(project: Project, deployments: Sequence[Deployment], needed: Collection[str]) -> list[Deployment]:
-    """The Deployments to remove, those of the oldest order first.
+def expired_deployments(
+    project: Project, deployments: Sequence[Deployment], needed: Collection[str]
+) -> list[Deployment]:
+    """Return the Deployments to delete, lowest order first.
 
-    `needed` are named by live Runs. Never the active one, the head's, one that is
-    asked for by a rollback, nor one that is not at its end. Previews of closed pull requests go at once.
+    `needed` are named by live Runs. Never the active one, the head's, one with a pending rollback, or
+    an unfinished one. Previews of closed pull requests expire immediately.
     """
-    there = [deployment for deployment in deployments if not deployment.deleting]
-    ranks = _ranks(there)
+    present = [deployment for deployment in deployments if not deployment.deleting]
+    ranks = _ranks(present)
     head = (project.status.get("source") or {}).get("commit")
-    found: list[Deployment] = []
-    asked = (project.spec.get("retention") or {}).get("deployments")
-    for previews, kept in ((False, int(asked or KEPT)), (True, PREVIEWS_KEPT)):
-        group = [deployment for deployment in there if deployment.preview is previews]
-        able = [
+    expired: list[Deployment] = []
+    limit = (project.spec.get("retention") or {}).get("deployments")
+    for previews, max_count in ((False, int(limit or MAX_DEPLOYMENTS)), (True, MAX_PREVIEWS)):
+        group = [deployment for deployment in present if deployment.preview is previews]
+        deletable = [
             deployment
             for deployment in group
             if (deployment.failed or deployment.phase == "Superseded")
@@ -44,17 +46,19 @@ def beyond(project: Project, deployments: Sequence[Deployment], needed: Collecti
             and deployment.activation <= deployment.activation_seen
             and (previews or not head or _commit(deployment) != head)
         ]
-        able.sort(key=lambda deployment: ranks[deployment.name])
-        closed = [deployment for deployment in able if _closed(deployment)]
-        rest = [deployment for deployment in able if not _closed(deployment)]
-        found.extend((*closed, *rest[: max(0, len(group) - len(closed) - kept)]))
-    return found
+        deletable.sort(key=lambda deployment: ranks[deployment.name])
+        closed = [deployment for deployment in deletable if _closed(deployment)]
+        open_ones = [deployment for deployment in deletable if not _closed(deployment)]
+        expired.extend((*closed, *open_ones[: max(0, len(group) - len(closed) - max_count)]))
+    return expired
 
 
-def used(project: Project, deployments: Iterable[Deployment], now: datetime) -> list[dict[str, str]] | None:
-    """The list of dependency images with the day of their last use; None where it needs no change.
+def updated_dependencies(
+    project: Project, deployments: Iterable[Deployment], now: datetime
+) -> list[dict[str, str]] | None:
+    """Return the list of dependency images with the day of their last use; None if unchanged.
 
-    A use that is long ago adds nothing: its image may have been removed since.
+    An old use adds no entry: its image may have been deleted since.
     """
     recorded = _recorded(project)
     days = dict(recorded)
@@ -65,36 +69,37 @@ def used(project: Project, deployments: Iterable[Deployment], now: datetime) -> 
             continue
         moment = parse_time(str(built["lastTransitionTime"]))
         day = moment.strftime("%Y-%m-%dT00:00:00Z")
-        if (key in recorded or not _long_ago(day, now)) and day > days.get(key, ""):
+        if (key in recorded or not _is_unused(day, now)) and day > days.get(key, ""):
             days[key] = day
-    return None if days == recorded else listed(days)
+    return None if days == recorded else dependency_list(days)
 
 
-def listed(days: Mapping[str, str]) -> list[dict[str, str]]:
-    """The list as the status has it, the newest use first."""
+def dependency_list(days: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the list in the form of the status, newest use first."""
     newest = sorted(days.items(), key=lambda entry: (entry[1], entry[0]), reverse=True)
-    return [{"key": key, "usedAt": day} for key, day in newest[:MOST_KEYS]]
+    return [{"key": key, "usedAt": day} for key, day in newest[:MAX_DEPENDENCY_KEYS]]
 
 
-def without(project: Project, keys: Collection[str]) -> list[dict[str, str]]:
-    """The list without the images that were removed."""
-    return listed({key: day for key, day in _recorded(project).items() if key not in keys})
+def remaining_dependencies(project: Project, keys: Collection[str]) -> list[dict[str, str]]:
+    """Return the list without the deleted images."""
+    return dependency_list({key: day for key, day in _recorded(project).items() if key not in keys})
 
 
-def unused(project: Project, deployments: Iterable[Deployment], now: datetime) -> list[str]:
-    """The dependency images to remove; none while something is being built, which may need them.
+def unused_dependencies(project: Project, deployments: Iterable[Deployment], now: datetime) -> list[str]:
+    """Return the dependency images to delete; none during a build, which may need them.
 
-    What `used` would note again at once must not be in it, or it would be removed again and again.
+    It must not contain keys that `updated_dependencies` adds again, or they would be deleted repeatedly.
     """
-    there = list(deployments)
-    if any(not (d.built or d.failed) for d in there):
+    present = list(deployments)
+    if any(not (d.built or d.failed) for d in present):
         return []
-    named = {d.status.get("dependenciesKey") for d in there}
-    newest = listed(_recorded(project))
+    referenced = {d.status.get("dependenciesKey") for d in present}
+    newest = dependency_list(_recorded(project))
     return [
         entry["key"]
         for index, entry in enumerate(newest)
-        if _long_ago(entry["usedAt"], now) or (index >= MOST_KEYS - ROOM and entry["key"] not in named)
+        if _is_unused(entry["usedAt"], now)
+        or (index >= MAX_DEPENDENCY_KEYS - FREE_DEPENDENCY_KEYS and entry["key"] not in referenced)
     ]
 
 
@@ -102,13 +107,13 @@ def _closed(deployment: Deployment) -> bool:
     return deployment.preview and ANNOTATION_CLOSED in deployment.annotations
 
 
-def _long_ago(day: str, now: datetime) -> bool:
-    return now - parse_time(day) > UNUSED
+def _is_unused(day: str, now: datetime) -> bool:
+    return now - parse_time(day) > MAX_UNUSED_AGE
 
 
 def _recorded(project: Project) -> dict[str, str]:
-    found: Iterable[Mapping[str, Any]] = project.status.get("dependencies") or ()
-    return {str(entry["key"]): str(entry["usedAt"]) for entry in found}
+    entries: Iterable[Mapping[str, Any]] = project.status.get("dependencies") or ()
+    return {str(entry["key"]): str(entry["usedAt"]) for entry in entries}
 
 
 def _commit(deployment: Deployment) -> str | None:
@@ -117,10 +122,10 @@ def _commit(deployment: Deployment) -> str | None:
 
 
 def _ranks(deployments: Sequence[Deployment]) -> dict[str, tuple[int, tuple[str, str]]]:
-    """By order; one without an order has its place by its creation."""
+    """Return the ranks by order; a Deployment without an order is ranked by its creation."""
     ranks, latest = {}, 0
-    for deployment in sorted(deployments, key=place):
+    for deployment in sorted(deployments, key=creation_order):
         first = not deployment.order
-        ranks[deployment.name] = (latest if first else deployment.order, place(deployment))
+        ranks[deployment.name] = (latest if first else deployment.order, creation_order(deployment))
         latest = max(latest, deployment.order)
     return ranks

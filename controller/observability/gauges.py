@@ -1,4 +1,4 @@
-"""The controller's present state in figures, read at each scrape so that they cannot drift.
+"""Gauges of the controller's current state, read at each scrape to avoid drift.
 
 Called by `controller.process`. Labels hold kinds, phases and queues, never names.
 """
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from controller.observability.health import Vitals
-from controller.observability.metrics import Gauges, Reading
-from controller.runtime.cache import Known
+from controller.observability.metrics import Gauges, Sample
+from controller.runtime.cache import ObjectCache
 from controller.runtime.kopf_watch import WATCHED
-from controller.runtime.queues import Lanes
+from controller.runtime.queues import Queues
 from crds import conditions, kinds
 from crds.kinds import Kind
 from crds.objects import Project
@@ -21,67 +21,67 @@ _UNFINISHED: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     (kinds.DEPLOYMENT, (DeploymentPhase.PENDING, DeploymentPhase.BUILDING)),
     (kinds.RUN, (RunPhase.PENDING, RunPhase.RUNNING)),
 )
-"""What is on its way to an end, by kind."""
+"""Unfinished phases by kind."""
 
 
-def add_gauges(gauges: Gauges, known: Known, lanes: Lanes, vitals: Callable[[], Vitals]) -> None:
-    """Adds all of them; `vitals` is what the probe looks at."""
-    queues = {"main": lanes.main, "sources": lanes.sources, "reports": lanes.reports}
+def add_gauges(gauges: Gauges, cache: ObjectCache, queues: Queues, vitals: Callable[[], Vitals]) -> None:
+    """Add all gauges; `vitals` returns the state that the probe checks."""
+    work_queues = {"main": queues.main, "sources": queues.sources, "reports": queues.reports}
     gauges.add(
         "crewyard_queue_depth",
-        "Keys that are ready.",
+        "Ready keys.",
         ("queue",),
-        lambda: [Reading((name,), queue.depth) for name, queue in queues.items()],
+        lambda: [Sample((name,), queue.depth) for name, queue in work_queues.items()],
     )
     gauges.add(
         "crewyard_queue_oldest_seconds",
-        "For how long the oldest ready key has been waiting.",
+        "Seconds since the oldest ready key became ready.",
         ("queue",),
-        lambda: [Reading((name,), queue.oldest_ready()) for name, queue in queues.items()],
+        lambda: [Sample((name,), queue.oldest_ready()) for name, queue in work_queues.items()],
     )
     gauges.add(
         "crewyard_known_objects",
-        "Objects remembered.",
+        "Cached objects.",
         ("kind",),
-        lambda: [Reading((kind.plural,), known.count(kind)) for kind in (*kinds.OWN, kinds.POD)],
+        lambda: [Sample((kind.plural,), cache.count(kind)) for kind in (*kinds.OWN_KINDS, kinds.POD)],
     )
     gauges.add(
         "crewyard_resync_age_seconds",
-        "How long ago everything was last listed; since the start where it never was.",
+        "Seconds since the last complete resync, or since the start before the first.",
         (),
-        lambda: [Reading((), _resync_age(vitals()))],
+        lambda: [Sample((), _resync_age(vitals()))],
     )
     gauges.add("crewyard_watches", "Whether a kind is watched.", ("kind",), lambda: _watches(vitals()))
     gauges.add(
         "crewyard_unfinished",
-        "Deployments and Runs that are on their way to an end.",
+        "Unfinished Deployments and Runs.",
         ("kind", "phase"),
-        lambda: [Reading(labels, len(since)) for labels, since in unfinished(known)],
+        lambda: [Sample(labels, len(since)) for labels, since in unfinished(cache)],
     )
     gauges.add(
         "crewyard_unfinished_oldest_seconds",
-        "How long ago the oldest of them was created, of running ones: started; 0 where there is none.",
+        "Seconds since the oldest unfinished object was created (running: started); 0 if there is none.",
         ("kind", "phase"),
-        lambda: [Reading(labels, _age(since, datetime.now(UTC))) for labels, since in unfinished(known)],
+        lambda: [Sample(labels, _age(since, datetime.now(UTC))) for labels, since in unfinished(cache)],
     )
     gauges.add(
         "crewyard_sources",
-        "Projects with a git source that is looked at, by what the last look found.",
+        "Projects with a polled git source, by the result of the last poll.",
         ("state",),
-        lambda: [Reading((state,), count) for state, count in sources(known).items()],
+        lambda: [Sample((state,), count) for state, count in sources(cache).items()],
     )
 
 
-def unfinished(known: Known) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """Kind and phase with the times, as the apiserver writes them, since when each object is on its way.
+def unfinished(cache: ObjectCache) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """Yield kind and phase with the start times of unfinished objects, in the apiserver's format.
 
-    That is its creation; of a running Run its start, since it may have been queued for as long as it likes.
+    The start is the creation; for a running Run it is its start time, since it may have been queued for long.
     """
     for kind, phases in _UNFINISHED:
         since: dict[str, list[str]] = {phase: [] for phase in phases}
-        for raw in known.all(kind):
+        for raw in cache.all(kind):
             status = raw.get("status") or {}
-            # Without a status nobody has looked at it yet.
+            # No status: not reconciled yet.
             phase = status.get("phase") or phases[0]
             started = status.get("startTime") if phase == RunPhase.RUNNING else None
             if phase in since:
@@ -90,10 +90,10 @@ def unfinished(known: Known) -> Iterator[tuple[tuple[str, str], list[str]]]:
             yield (kind.plural, phase.lower()), since[phase]
 
 
-def sources(known: Known) -> dict[str, int]:
-    """How many git sources are in each state: a count of Projects, however often each is looked at."""
+def sources(cache: ObjectCache) -> dict[str, int]:
+    """Count Projects with a git source by state."""
     found = dict.fromkeys(("resolved", "unreachable", "refused", "new"), 0)
-    for raw in known.all(kinds.PROJECT):
+    for raw in cache.all(kinds.PROJECT):
         project = Project(raw)
         if project.git is None or project.git.get("suspend"):
             continue
@@ -108,7 +108,7 @@ def sources(known: Known) -> dict[str, int]:
 
 
 def _age(since: list[str], now: datetime) -> float:
-    # Written in UTC and of one length: the least text is the earliest time.
+    # UTC and of equal length: the smallest text is the earliest time.
     first = min(filter(None, since), default="")
     return max(0.0, (now - parse_time(first)).total_seconds()) if first else 0.0
 
@@ -117,5 +117,5 @@ def _resync_age(vitals: Vitals) -> float:
     return vitals.uptime if vitals.resync_age is None else vitals.resync_age
 
 
-def _watches(vitals: Vitals) -> list[Reading]:
-    return [Reading((kind.plural,), float(kind.plural not in vitals.missing_watchers)) for kind in WATCHED]
+def _watches(vitals: Vitals) -> list[Sample]:
+    return [Sample((kind.plural,), float(kind.plural not in vitals.missing_watchers)) for kind in WATCHED]

@@ -1,7 +1,7 @@
 """/healthz and /metrics on port 9090. Called by kubelet and Prometheus.
 
-Healthy means that work is seen and done: lists are read, watches live, and no
-key waits long. A process that only answers is not enough.
+Healthy means that the resync completes, watches are live and no key waits long; a process that
+only responds is not healthy.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
-MAX_SILENCE = 60.0
-"""Seconds that a list or a ready key may be old."""
-MAX_BODY = 16384
-"""Bytes; nothing larger is ever sent here."""
+MAX_SILENCE_SECONDS = 60.0
+"""Maximum age of the last resync and of a ready key."""
+MAX_BODY_BYTES = 16384
+"""Larger than any valid request to this server."""
 
 
 @dataclass(frozen=True)
 class Vitals:
-    """What the probe looks at; times in seconds. `resync_age` is None before the first list."""
+    """State that the probe checks; times in seconds. `resync_age` is None before the first resync."""
 
     resync_age: float | None
     resync_problem: str
@@ -28,23 +28,23 @@ class Vitals:
 
 
 def problems(vitals: Vitals) -> list[str]:
-    """What is wrong, for people; empty where all is well. Pure. The first minute is for starting."""
+    """Return problems as texts; empty if healthy. Pure. The first minute is for starting."""
     found = []
     age = vitals.uptime if vitals.resync_age is None else vitals.resync_age
-    if age > MAX_SILENCE:
-        why = vitals.resync_problem or "it takes too long"
-        found.append(f"the last complete list is {age:.0f} s ago: {why}")
-    if vitals.oldest_ready > MAX_SILENCE:
-        found.append(f"a key has been waiting for {vitals.oldest_ready:.0f} s: the workers are stuck")
-    if vitals.missing_watchers and vitals.uptime > MAX_SILENCE:
+    if age > MAX_SILENCE_SECONDS:
+        why = vitals.resync_problem or "the list takes too long"
+        found.append(f"the last complete resync was {age:.0f} s ago: {why}")
+    if vitals.oldest_ready > MAX_SILENCE_SECONDS:
+        found.append(f"a key has been waiting for {vitals.oldest_ready:.0f} s: workers are stuck")
+    if vitals.missing_watchers and vitals.uptime > MAX_SILENCE_SECONDS:
         found.append(f"no watch of {', '.join(vitals.missing_watchers)}: restart the controller")
     return found
 
 
 def application(
-    vitals: Callable[[], Vitals], registry: CollectorRegistry, more: Iterable[web.RouteDef] = ()
+    vitals: Callable[[], Vitals], registry: CollectorRegistry, extra_routes: Iterable[web.RouteDef] = ()
 ) -> web.Application:
-    """The web application with both pages, and `more`."""
+    """Return the web application with both routes and `extra_routes`."""
 
     async def healthz(_: web.Request) -> web.Response:
         found = problems(vitals())
@@ -53,6 +53,6 @@ def application(
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    app = web.Application(client_max_size=MAX_BODY)
-    app.add_routes([web.get("/healthz", healthz), web.get("/metrics", metrics), *more])
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    app.add_routes([web.get("/healthz", healthz), web.get("/metrics", metrics), *extra_routes])
     return app

@@ -1,4 +1,4 @@
-"""The controller's metrics. Names follow controller-runtime, so that known dashboards make sense."""
+"""Controller metrics, named as in controller-runtime so its dashboards fit. Called by the reconcilers."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -12,32 +12,32 @@ from prometheus_client.registry import Collector
 from crds import kinds
 from crds.reasons import BuildReason, RunReason
 
-_BUILD = (1, 2, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560)
-_RUN = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 86400)
+_BUILD_BUCKETS = (1, 2, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560)
+_RUN_BUCKETS = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 30000, 86400)
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One sample of a gauge, with its labels in the order of their names."""
+class Sample:
+    """Sample of a gauge, with its label values in the order of the label names."""
 
     labels: tuple[str, ...]
     value: float
 
 
 class Gauges(Collector):
-    """Gauges that are read when they are scraped, so that they cannot drift."""
+    """Gauges read at scrape time, so they cannot drift."""
 
     def __init__(self) -> None:
-        self._sources: list[tuple[str, str, tuple[str, ...], Callable[[], Iterable[Reading]]]] = []
+        self._sources: list[tuple[str, str, tuple[str, ...], Callable[[], Iterable[Sample]]]] = []
 
     def add(
-        self, name: str, text: str, labels: tuple[str, ...], read: Callable[[], Iterable[Reading]]
+        self, name: str, text: str, labels: tuple[str, ...], read: Callable[[], Iterable[Sample]]
     ) -> None:
-        """Adds a gauge whose samples `read` gives."""
+        """Add a gauge; `read` returns its samples."""
         self._sources.append((name, text, labels, read))
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Called by the registry at each scrape."""
+        """Yield metric families; called by the registry at each scrape."""
         for name, text, labels, read in self._sources:
             family = GaugeMetricFamily(name, text, labels=labels)
             for reading in read():
@@ -45,24 +45,22 @@ class Gauges(Collector):
             yield family
 
 
-def _tasks() -> Reading:
+def _tasks() -> Sample:
     try:
-        return Reading((), len(asyncio.all_tasks()))
-    except RuntimeError:  # no loop runs: this is no scrape
-        return Reading((), 0)
+        return Sample((), len(asyncio.all_tasks()))
+    except RuntimeError:  # no running loop: not a scrape
+        return Sample((), 0)
 
 
-class Metrics:
-    """All of them, on a registry of their own (several controllers fit in one process)."""
+class ControllerMetrics:
+    """Metrics on a registry of their own (several controllers fit in one process)."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.gauges = Gauges()
         self.registry.register(self.gauges)
         ProcessCollector(registry=self.registry)
-        self.gauges.add(
-            "crewyard_tasks", "Tasks of the process's event loop, at this scrape.", (), lambda: [_tasks()]
-        )
+        self.gauges.add("crewyard_tasks", "Tasks of the event loop.", (), lambda: [_tasks()])
         self.reconciles = Counter(
             "crewyard_reconcile_total", "Reconciles.", ("kind", "result"), registry=self.registry
         )
@@ -79,21 +77,21 @@ class Metrics:
         self.writes = Counter(
             "crewyard_api_writes_total", "Writes to the apiserver.", ("kind", "verb"), registry=self.registry
         )
-        self.refused = Counter(
+        self.invalid_statuses = Counter(
             "crewyard_status_refused_total",
-            "Statuses that the apiserver found invalid, by what was done then (reduced, retried).",
+            "Statuses that the apiserver rejected as invalid, by handling (reduced, retried).",
             ("kind", "result"),
             registry=self.registry,
         )
         self.events_dropped = Counter(
-            "crewyard_events_dropped_total", "Kubernetes Events given up.", registry=self.registry
+            "crewyard_events_dropped_total", "Kubernetes Events dropped.", registry=self.registry
         )
         self.polls = Counter(
-            "crewyard_git_poll_total", "Looks at git repositories.", ("result",), registry=self.registry
+            "crewyard_git_poll_total", "Polls of git repositories.", ("result",), registry=self.registry
         )
         self.github = Counter(
             "crewyard_github_failures_total",
-            "Times that GitHub could not be told about a Deployment.",
+            "Failed reports of Deployments to GitHub.",
             ("result",),
             registry=self.registry,
         )
@@ -102,14 +100,14 @@ class Metrics:
             "From a Deployment's creation to its image or failure.",
             ("result",),
             registry=self.registry,
-            buckets=_BUILD,
+            buckets=_BUILD_BUCKETS,
         )
         self.runs = Histogram(
             "crewyard_run_duration_seconds",
-            "How long crews ran.",
+            "Run time of crews.",
             ("result",),
             registry=self.registry,
-            buckets=_RUN,
+            buckets=_RUN_BUCKETS,
         )
         self.build_ends = Counter(
             "crewyard_build_ends_total",
@@ -123,7 +121,7 @@ class Metrics:
             ("result", "reason"),
             registry=self.registry,
         )
-        self._begin_at_zero()
+        self._init_labels()
         self.queued = Histogram(
             "crewyard_run_queue_seconds",
             "From a Run's creation to its pod (whole seconds).",
@@ -131,8 +129,8 @@ class Metrics:
             buckets=(1, 3, 10, 30, 100, 300, 1000, 3000, 10000),
         )
 
-    def _begin_at_zero(self) -> None:
-        """What counts rare things shows them before they happen: the first of a new series is no increase."""
+    def _init_labels(self) -> None:
+        """Initialise rare counters with 0: the first sample of a new series is not an increase."""
         for result in ("built", "reused"):
             self.build_ends.labels(result, "")
         for build_reason in BuildReason:
@@ -141,9 +139,9 @@ class Metrics:
             self.run_ends.labels(result, "")
         for run_reason in RunReason:
             self.run_ends.labels("failed", run_reason)
-        for kind in kinds.OWN:
+        for kind in kinds.OWN_KINDS:
             self.errors.labels(kind.plural)
             for result in ("reduced", "retried"):
-                self.refused.labels(kind.plural, result)
+                self.invalid_statuses.labels(kind.plural, result)
         for result in ("passing", "refused"):
             self.github.labels(result)

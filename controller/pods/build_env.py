@@ -1,21 +1,21 @@
-"""The environment of our containers in build pods (docs/protocol.md). Pure; called by the pod builder.
+"""Environment variables of service containers in build pods (docs/protocol.md). Pure.
 
-Each container gets only what it needs: credentials of git never go to `push`,
-those of the registry never to `source`, and Kaniko has none of all this.
+Each container gets only what it needs: git credentials never go to `push`, registry credentials
+never to `source`, and Kaniko gets none. Called by `controller.deployment.pod`.
 """
 
 from typing import Any
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.deployment.source_key import private_index
 from controller.pods import push_secret
-from controller.pods.env import from_secret, told
+from controller.pods.env import from_secret, json_env
 from crds import durations, pod_tokens
 from crds.objects import Deployment, Project
 
-OF_A_SOURCE = ("context_bytes", "unpacked_bytes", "entries", "ratio")
-"""The limits that a build keeps, and is told with its request."""
-_GIT = (
+SOURCE_LIMITS = ("context_bytes", "unpacked_bytes", "entries", "ratio")
+"""Limits of the source that a build enforces; passed in its request."""
+_GIT_VARIABLES = (
     ("GIT_USERNAME", "username"),
     ("GIT_PASSWORD", "password"),
     ("GIT_BEARER_TOKEN", "bearerToken"),
@@ -25,7 +25,7 @@ _GIT = (
 )
 
 
-_INDEX = (
+_INDEX_VARIABLES = (
     ("PIP_INDEX_URL", "index-url"),
     ("PIP_EXTRA_INDEX_URL", "extra-index-url"),
     ("INDEX_USERNAME", "username"),
@@ -33,16 +33,16 @@ _INDEX = (
 )
 
 
-def timeout(project: Project, config: Config) -> int:
-    """Seconds that one pod of a build may take."""
+def timeout(project: Project, config: ControllerConfig) -> int:
+    """Return the deadline of one build pod in seconds."""
     asked = (project.spec.get("build") or {}).get("timeout")
     return durations.seconds(asked) if asked else config.timing.build_timeout
 
 
 def build_request(
-    deployment: Deployment, project: Project, dependencies_key: str | None, config: Config
+    deployment: Deployment, project: Project, dependencies_key: str | None, config: ControllerConfig
 ) -> dict[str, Any]:
-    """CREWYARD_BUILD, as docs/protocol.md has it."""
+    """Return the content of CREWYARD_BUILD (docs/protocol.md)."""
     git = deployment.spec["source"].get("git")
     source = {"git": {"path": "", **git}} if git else {"archive": deployment.spec["source"]["archive"]}
     request: dict[str, Any] = {
@@ -55,7 +55,7 @@ def build_request(
         "base_images": dict(config.base_images),
         "seconds": timeout(project, config),
         "network": {"allow": list(config.net_allow), "deny": list(config.net_deny)},
-        "limits": {name: getattr(config.limits, name) for name in OF_A_SOURCE},
+        "limits": {name: getattr(config.limits, name) for name in SOURCE_LIMITS},
     }
     if index_secret := private_index(project):
         request["private_index"] = index_secret
@@ -65,9 +65,9 @@ def build_request(
 
 
 def base(
-    deployment: Deployment, project: Project, key: str | None, config: Config, now: float
+    deployment: Deployment, project: Project, key: str | None, config: ControllerConfig, now: float
 ) -> list[dict[str, Any]]:
-    """What every container of ours has; `key` names the dependency image to build, `now` dates the token."""
+    """Return variables of every service container; `key` is the dependency image's, `now` dates the token."""
     expires = int(now) + config.timing.unschedulable + timeout(project, config) + 3600
     token = pod_tokens.mint(
         config.token_key, "build", config.namespace, deployment.name, deployment.uid, expires
@@ -80,26 +80,26 @@ def base(
         {"name": "CREWYARD_CONTROLLER_URL", "value": config.controller_url},
         {"name": "CREWYARD_POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
-        {"name": "CREWYARD_BUILD", "value": told(request)},
+        {"name": "CREWYARD_BUILD", "value": json_env(request)},
     ]
 
 
 def git(deployment: Deployment, project: Project) -> list[dict[str, Any]]:
-    """The Project's git credentials, only for its own repository: no other host gets to see them."""
+    """Return git credentials of the Project, only for its own repository: no other host gets them."""
     wanted = deployment.spec["source"].get("git") or {}
     own = project.git or {}
     secret = (own.get("secretRef") or {}).get("name")
     if not secret or wanted.get("url") != own.get("url"):
         return []
-    return [from_secret(variable, secret, key) for variable, key in _GIT]
+    return [from_secret(variable, secret, key) for variable, key in _GIT_VARIABLES]
 
 
 def index(project: Project) -> list[dict[str, Any]]:
-    """The private package index of the Project, only for the container that downloads from it."""
+    """Return the private package index of the Project, only for the container that downloads from it."""
     secret = ((project.spec.get("build") or {}).get("secretRef") or {}).get("name")
     if not secret:
         return []
-    found = [from_secret(variable, secret, key) for variable, key in _INDEX]
-    # Without an address there is no index: the pod says so rather than asking the public one.
+    found = [from_secret(variable, secret, key) for variable, key in _INDEX_VARIABLES]
+    # Without its URL the pod must fail instead of using the public index.
     found[0]["valueFrom"]["secretKeyRef"]["optional"] = False
     return found

@@ -1,7 +1,7 @@
-"""Where the pods of crews run and what they get there, as the installation says (CREWYARD_PODS). Pure.
+"""Placement of the pods of crews: node selectors, tolerations, resources (CREWYARD_PODS). Pure.
 
-What fences pods off (nodes, runtime) is the installation's, over the Project's; what sizes them (requests and
-limits) is the Project's, over its plan's, over all runs'. Called by `controller.config` and the pod builders.
+Isolation (nodes, runtime class): the installation overrides the Project. Size (requests and limits):
+the Project overrides its plan, which overrides all runs. Called by `controller.config` and the pod builders.
 """
 
 import json
@@ -16,8 +16,8 @@ _TEXTS = ("runtimeClassName",)
 
 
 @dataclass(frozen=True)
-class Place:
-    """What is added to a pod; the fields are those of a pod's `spec`, `resources` its container's."""
+class NodePlacement:
+    """Fields added to a pod's `spec`; `resources` are those of its container."""
 
     node_selector: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Json, ...] = ()
@@ -25,18 +25,18 @@ class Place:
     runtime_class: str = ""
     resources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def over(self, below: "Place") -> "Place":
-        """Both, this one's word before the other's."""
-        return Place(
+    def merged_over(self, below: "NodePlacement") -> "NodePlacement":
+        """Return both merged; this placement wins."""
+        return NodePlacement(
             {**below.node_selector, **self.node_selector},
             (*self.tolerations, *below.tolerations),
             (*self.image_pull_secrets, *below.image_pull_secrets),
             self.runtime_class or below.runtime_class,
-            merged(below.resources, self.resources),
+            merge_resources(below.resources, self.resources),
         )
 
     def spec(self, project: Mapping[str, Any] | None = None) -> Json:
-        """The fields of a pod's `spec`, with those of `Project.spec.pod` below them."""
+        """Return fields of a pod's `spec`, merged over those of `Project.spec.pod`."""
         own = project or {}
         secrets = [*self.image_pull_secrets, *(own.get("imagePullSecrets") or ())]
         found = {
@@ -49,25 +49,25 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Places:
-    """Of all runs, of all builds, and of the runs of projects with a plan."""
+class NodePlacements:
+    """Placements of all runs, of all builds, and of runs by plan."""
 
-    run: Place = field(default_factory=Place)
-    build: Place = field(default_factory=Place)
-    plans: Mapping[str, Place] = field(default_factory=dict)
+    run: NodePlacement = field(default_factory=NodePlacement)
+    build: NodePlacement = field(default_factory=NodePlacement)
+    plans: Mapping[str, NodePlacement] = field(default_factory=dict)
 
-    def of_run(self, plan: str) -> Place:
-        """What a run of a project with that plan gets."""
+    def for_run(self, plan: str) -> NodePlacement:
+        """Return the placement of runs of projects with that plan."""
         special = self.plans.get(plan)
-        return special.over(self.run) if special else self.run
+        return special.merged_over(self.run) if special else self.run
 
 
-def merged(
+def merge_resources(
     below: Mapping[str, Mapping[str, Any]], above: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Requests and limits of both; what `above` says of a resource holds.
+    """Merge requests and limits; `above` wins per resource.
 
-    Where it limits one, a request from below, which may be more than that, is left out.
+    If `above` limits a resource, the request of `below` is dropped: it may exceed the limit.
     """
     limited = above.get("limits") or {}
     requests = {name: amount for name, amount in (below.get("requests") or {}).items() if name not in limited}
@@ -78,33 +78,33 @@ def merged(
     return {part: amounts for part, amounts in found.items() if amounts}
 
 
-def parse_places(text: str) -> Places:
-    """The places of CREWYARD_PODS. Raises ValueError that names the field and what it must be."""
+def parse_placements(text: str) -> NodePlacements:
+    """Parse CREWYARD_PODS. Raises ValueError that names the field and its valid values."""
     given = json.loads(text) if text.strip() else {}
-    _known(given, ("run", "build", "plans"), "it")
+    _check_fields(given, ("run", "build", "plans"), "it")
     plans = given.get("plans", {})
     if not isinstance(plans, dict):
-        raise ValueError("plans must be an object of plans")
-    return Places(
-        _place(given.get("run", {}), "run"),
-        _place(given.get("build", {}), "build", sized=False),
-        {name: _place(place, f"plans.{name}") for name, place in plans.items()},
+        raise ValueError("plans must be an object of placements by plan")
+    return NodePlacements(
+        _placement(given.get("run", {}), "run"),
+        _placement(given.get("build", {}), "build", sized=False),
+        {name: _placement(place, f"plans.{name}") for name, place in plans.items()},
     )
 
 
-def _known(given: Any, names: tuple[str, ...], where: str) -> None:
+def _check_fields(given: Any, names: tuple[str, ...], where: str) -> None:
     if not isinstance(given, dict):
         raise ValueError(f"{where} must be an object with {', '.join(names)}")
     for name in given:
         if name not in names:
-            raise ValueError(f"{where} has {name!r}, which is none of {', '.join(names)}")
+            raise ValueError(f"{where} has {name!r}, which is not one of {', '.join(names)}")
 
 
-def _place(given: Any, where: str, sized: bool = True) -> Place:
-    _known(given, (*_MAPS, *_LISTS, *_TEXTS, *(("resources",) if sized else ())), where)
+def _placement(given: Any, where: str, sized: bool = True) -> NodePlacement:
+    _check_fields(given, (*_MAPS, *_LISTS, *_TEXTS, *(("resources",) if sized else ())), where)
     for name in _MAPS:
-        if not _texts(given.get(name, {})):
-            raise ValueError(f"{where}.{name} must be an object of texts")
+        if not _is_string_map(given.get(name, {})):
+            raise ValueError(f"{where}.{name} must be an object of strings")
     for name in _LISTS:
         found = given.get(name, [])
         if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
@@ -113,7 +113,7 @@ def _place(given: Any, where: str, sized: bool = True) -> Place:
         raise ValueError(f"{where}.imagePullSecrets must be a list of objects with a name")
     if not isinstance(given.get("runtimeClassName", ""), str):
         raise ValueError(f"{where}.runtimeClassName must be the name of a RuntimeClass")
-    return Place(
+    return NodePlacement(
         given.get("nodeSelector", {}),
         tuple(given.get("tolerations", [])),
         tuple(given.get("imagePullSecrets", [])),
@@ -122,12 +122,12 @@ def _place(given: Any, where: str, sized: bool = True) -> Place:
     )
 
 
-def _texts(given: Any) -> bool:
+def _is_string_map(given: Any) -> bool:
     return isinstance(given, dict) and all(isinstance(value, str) for value in given.values())
 
 
 def _resources(given: Any, where: str) -> dict[str, dict[str, Any]]:
-    _known(given, ("requests", "limits"), where)
+    _check_fields(given, ("requests", "limits"), where)
     for part, amounts in given.items():
         if not isinstance(amounts, dict):
             raise ValueError(f"{where}.{part} must be an object of amounts by resource")

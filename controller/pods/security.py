@@ -1,34 +1,34 @@
-"""The security contexts of the pods we make. Pure; called by the pod builders."""
+"""Security contexts of pods. Pure. Called by the pod builders."""
 
 from typing import Any
 
-USER = 65532
-"""The user and group of runner, crew and our own build containers."""
+UID = 65532
+"""User and group of runner, crew and service containers."""
 
 
 def restricted_pod() -> dict[str, Any]:
-    """What the profile *restricted* demands of a pod."""
+    """Return the pod security context of the *restricted* profile."""
     return {
         "runAsNonRoot": True,
-        "runAsUser": USER,
-        "runAsGroup": USER,
+        "runAsUser": UID,
+        "runAsGroup": UID,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 
 
 def restricted_container() -> dict[str, Any]:
-    """What the profile *restricted* demands of a container."""
+    """Return the container security context of the *restricted* profile."""
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
         "runAsNonRoot": True,
-        "runAsUser": USER,
+        "runAsUser": UID,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
 
 
 def kaniko_container() -> dict[str, Any]:
-    """Root, since Kaniko unpacks images as what they are, with three capabilities and no way to more."""
+    """Return Kaniko's context: root, to unpack files with their owners; only three capabilities."""
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"], "add": ["CHOWN", "FOWNER", "DAC_OVERRIDE"]},
@@ -42,9 +42,9 @@ def kaniko_container() -> dict[str, Any]:
 def resources(
     asked: dict[str, Any] | None, requests: dict[str, str], limits: dict[str, str]
 ) -> dict[str, Any]:
-    """Requests and limits: what the Project asks for over our defaults.
+    """Return requests and limits: the Project's over our defaults.
 
-    A default request above an asked-for limit would be refused by the apiserver, so it is left out.
+    The apiserver rejects a request above a limit: a default request is dropped if the Project sets the limit.
     """
     given = asked or {}
     wanted_limits = {**limits, **(given.get("limits") or {})}

@@ -1,1 +1,1 @@
-"""Projects: their source's head, the order of their Deployments, and which of these is active."""
+"""Projects: source revision, order of Deployments, and the active Deployment."""

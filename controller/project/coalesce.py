@@ -1,9 +1,8 @@
-"""Pushes in quick succession: a build for the first, one for the newest, and none for those in between. Pure.
+"""Coalescing of rapid pushes: build the first and the newest commit, skip the others. Pure.
 
-Between two builds that commits begin there are ten seconds at least; heads that are
-seen meanwhile wait, and the newest of them is deployed. A Deployment whose build has
-not begun when a newer head gets its place is not built any more, unless somebody asked
-for it. A head whose image is there already waits for nothing. Called by
+Two builds that commits start are at least ten seconds apart; heads seen meanwhile wait, and the
+newest one is deployed. A Deployment whose build has not started when a newer head gets its order
+is superseded, unless a user requested it. A head whose image exists does not wait. Called by
 `controller.project.decide`.
 """
 
@@ -20,55 +19,55 @@ from crds.names import ANNOTATION_POLLED
 from crds.objects import Deployment
 from crds.reasons import BuildReason, DeploymentPhase
 
-SECOND = 1.0
-"""Creation times are whole seconds."""
-_COSTS_NOTHING = ("Reused", "SameSourceBuilding")
+CREATION_TIME_SECONDS = 1.0
+"""Resolution of creation times in seconds."""
+_REUSE_REASONS = ("Reused", "SameSourceBuilding")
 
 
 @dataclass(frozen=True)
-class Pace:
-    """`window` in seconds; `has_image` is whether what is to be created would take over an image."""
+class CoalescingWindow:
+    """Window in `seconds`; `has_image` returns whether a new Deployment would reuse an image."""
 
-    window: float = 0.0
+    seconds: float = 0.0
     has_image: Callable[[Create], bool] = lambda _: False
 
     def wait(self, deployments: Sequence[Deployment], create: Create, now: datetime) -> float:
-        """Seconds until a head that moved may be built; 0 where it may be now."""
-        made = [d.created for d in deployments if _of_commit(d) and not _costs_nothing(d)]
-        if not self.window or not made:
+        """Return seconds until a moved head may be built; 0 if it may be built now."""
+        created = [d.created for d in deployments if _is_commit(d) and not _reuses_image(d)]
+        if not self.seconds or not created:
             return 0.0
-        left = self.window + SECOND - (now - max(made)).total_seconds()
+        left = self.seconds + CREATION_TIME_SECONDS - (now - max(created)).total_seconds()
         return left if left > 0 and not self.has_image(create) else 0.0
 
 
-AT_ONCE = Pace()
-"""Every head at once."""
+NO_COALESCING = CoalescingWindow()
+"""Window of 0 s: build every head immediately."""
 
 
-def overtaken(
+def superseded(
     deployments: Sequence[Deployment], head: Deployment, orders: Orders, now: datetime
 ) -> list[Patch]:
-    """The ends of those whose build has not begun, now that a newer head has its place."""
+    """Return patches that supersede Deployments whose build has not started before a newer head."""
     return [
-        _end(deployment, head, now)
+        _supersede(deployment, head, now)
         for deployment in deployments
-        if _of_commit(deployment)
-        and _nobody_asked(deployment)
+        if _is_commit(deployment)
+        and _is_automatic(deployment)
         and 0 < orders.of(deployment) < orders.of(head)
         and not (deployment.built or deployment.failed or deployment.deleting)
         and not deployment.status.get("buildPod")
-        and not _costs_nothing(deployment)
+        and not _reuses_image(deployment)
     ]
 
 
-def commits(shas: Sequence[str]) -> str:
-    """Commits as people write them."""
+def short_commits(shas: Sequence[str]) -> str:
+    """Return commits as short hashes."""
     return ", ".join(sha[:12] for sha in shas)
 
 
-def _end(deployment: Deployment, head: Deployment, now: datetime) -> Patch:
+def _supersede(deployment: Deployment, head: Deployment, now: datetime) -> Patch:
     newer = str(head.spec.get("gitSha") or "")[:12]
-    message = f"Commit {newer} ({head.name}) followed before the build began; this one is not built."
+    message = f"Commit {newer} ({head.name}) followed before the build started; this commit is not built."
     reason = BuildReason.SUPERSEDED
     wanted = [
         Condition(conditions.READY, False, reason, message),
@@ -86,16 +85,16 @@ def _end(deployment: Deployment, head: Deployment, now: datetime) -> Patch:
     return Patch(kinds.DEPLOYMENT, deployment.name, {"status": status}, version, events=(told,))
 
 
-def _of_commit(deployment: Deployment) -> bool:
+def _is_commit(deployment: Deployment) -> bool:
     return "git" in deployment.spec["source"] and not deployment.preview
 
 
-def _nobody_asked(deployment: Deployment) -> bool:
-    """Whether nobody but the source of the Project is there who would wait for it."""
+def _is_automatic(deployment: Deployment) -> bool:
+    """Return whether a poll created the Deployment and no user activated it."""
     return ANNOTATION_POLLED in deployment.annotations and not deployment.activation
 
 
-def _costs_nothing(deployment: Deployment) -> bool:
-    """Whether another one's image is taken over, or waited for."""
+def _reuses_image(deployment: Deployment) -> bool:
+    """Return whether it reuses the image of another Deployment, or waits for one."""
     built = conditions.find(deployment.conditions, conditions.BUILT) or {}
-    return built.get("reason") in _COSTS_NOTHING
+    return built.get("reason") in _REUSE_REASONS

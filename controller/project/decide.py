@@ -1,10 +1,9 @@
-"""What is to be done about one Project: Deployments for heads, orders, activation, phases. Pure.
+"""Decision about one Project: Deployments for heads, orders, activation, phases. Pure.
 
-The Decision is performed in this order, so that an interruption anywhere leaves
-something the next look completes: create; one patch that raises `lastOrder` and,
-where the head moved, records it with the order that its Deployment is to have;
-stamp orders; one status patch with the activation; phases. Were the head recorded
-after the stamps, a rollback in between would be undone by the same move again.
+The writes have this order, so the next reconcile completes any interrupted one: create; one patch
+that raises `lastOrder` and, if the head moved, records it with the order of its Deployment; patch
+orders; one status patch with the activation; phases. If the head were recorded after the orders,
+the same move would undo a rollback made between them. Called by `controller.project.reconcile`.
 """
 
 from collections.abc import Sequence
@@ -14,12 +13,12 @@ from typing import Any
 
 from controller.images import policy
 from controller.project import activation, coalesce, revision
-from controller.project.coalesce import AT_ONCE, Pace
-from controller.project.phases import follow
+from controller.project.coalesce import NO_COALESCING, CoalescingWindow
+from controller.project.phases import phase_patch
 from controller.project.status import conditions_of
 from controller.runtime import event_map
 from controller.runtime.decision import Create, Decision, Note, Patch, difference
-from controller.source.observed import Look
+from controller.source.observed import ObservedSource
 from crds import kinds
 from crds.objects import Deployment, Project
 from crds.times import format_time
@@ -28,120 +27,136 @@ from crds.times import format_time
 def decide(
     project: Project,
     deployments: Sequence[Deployment],
-    look: Look | None,
+    observed: ObservedSource | None,
     now: datetime,
-    pace: Pace = AT_ONCE,
+    coalescing: CoalescingWindow = NO_COALESCING,
 ) -> Decision:
-    """The Decision for a Project. A look at another source than the spec's counts as none."""
-    current = look if look is not None and look.fits(project) else None
-    found = current is not None and current.problem is None and project.git is not None
-    head = revision.judge(project, deployments, current) if found and current else None
-    orders = activation.assign(project, deployments, head)
-    create = head.create if head is not None else None
-    wait = pace.wait(deployments, create, now) if create and head and head.moved else 0.0
-    status, events = _status(project, deployments, current, head, orders, now, wait > 0)
+    """Return the Decision for a Project. An observation of another source than the spec's is ignored."""
+    current = observed if observed is not None and observed.matches(project) else None
+    has_head = current is not None and current.problem is None and project.git is not None
+    resolved = revision.resolve_revision(project, deployments, current) if has_head and current else None
+    orders = activation.assign_orders(project, deployments, resolved)
+    create = resolved.create if resolved is not None else None
+    wait = coalescing.wait(deployments, create, now) if create and resolved and resolved.moved else 0.0
+    status, events = _status(project, deployments, current, resolved, orders, now, wait > 0)
     after: list[Patch] = []
     active = status.get("activeDeployment", project.active)
     activated_at = status.get("activatedAt", project.status.get("activatedAt"))
     for deployment in deployments:
         if deployment.built and not deployment.deleting:
-            after.extend(follow(deployment, active, activated_at, now))
+            after.extend(phase_patch(deployment, active, activated_at, now))
     if wait > 0:
         create = None
-    after.extend(_overtaken(deployments, head, orders, now))
+    after.extend(_superseded(deployments, resolved, orders, now))
     return Decision(
-        create=(replace(create, events=_new(create, current)),) if create and current else (),
-        before=_stamps(project, deployments, head, orders),
+        create=(replace(create, events=_creation_events(create, current)),) if create and current else (),
+        before=_order_patches(project, deployments, resolved, orders),
         status=status,
         after=tuple(after),
         events=tuple(events),
-        # What was created gets its order, and a new active deployment its waiting runs, at the next look.
+        # The next reconcile assigns the order of a created Deployment.
         enqueue=(event_map.project(project.name),) if create else (),
         requeue_after=wait or None,
     )
 
 
-def _new(create: Create, look: Look) -> tuple[Note, ...]:
-    """What the Deployment of a head tells, and who was passed over for it."""
-    made = Note("NewCommit", f"{look.commit} is deployed as {create.name}.")
-    if not look.skipped:
+def _creation_events(create: Create, observed: ObservedSource) -> tuple[Note, ...]:
+    """Return the Events of a new Deployment and of the commits skipped for it."""
+    made = Note("NewCommit", f"{observed.commit} is deployed as {create.name}.")
+    if not observed.skipped:
         return (made,)
-    told = f"{coalesce.commits(look.skipped)}: not built, since {look.commit[:12]} followed."
+    told = f"{coalesce.short_commits(observed.skipped)}: not built, superseded by {observed.commit[:12]}."
     return made, Note("CommitsSkipped", told)
 
 
-def _overtaken(
-    deployments: Sequence[Deployment], head: revision.Head | None, orders: activation.Orders, now: datetime
+def _superseded(
+    deployments: Sequence[Deployment],
+    resolved: revision.Revision | None,
+    orders: activation.Orders,
+    now: datetime,
 ) -> list[Patch]:
-    if head is None or head.deployment is None or head.create is not None or head.deployment.failed:
+    if (
+        resolved is None
+        or resolved.deployment is None
+        or resolved.create is not None
+        or resolved.deployment.failed
+    ):
         return []
-    return coalesce.overtaken(deployments, head.deployment, orders, now)
+    return coalesce.superseded(deployments, resolved.deployment, orders, now)
 
 
-def _stamps(
-    project: Project, deployments: Sequence[Deployment], head: revision.Head | None, orders: activation.Orders
+def _order_patches(
+    project: Project,
+    deployments: Sequence[Deployment],
+    resolved: revision.Revision | None,
+    orders: activation.Orders,
 ) -> tuple[Patch, ...]:
-    """The greatest order and the head first, with a precondition; then each Deployment's order."""
+    """Patch greatest order and head first, with a precondition; then the order of each Deployment."""
     patches: list[Patch] = []
     raised: dict[str, Any] = {}
     if orders.last > project.last_order:
         raised["lastOrder"] = orders.last
-    if head is not None and head.source is not None and _acted_upon(head, orders):
-        at = orders.of(head.deployment) if head.deployment is not None else 0
-        raised |= difference(project.status, {"source": {**head.source, "order": at or None}})
+    if resolved is not None and resolved.source is not None and _is_acted_on(resolved, orders):
+        at = orders.of(resolved.deployment) if resolved.deployment is not None else 0
+        raised |= difference(project.status, {"source": {**resolved.source, "order": at or None}})
     if raised:
         patches.append(Patch(kinds.PROJECT, project.name, {"status": raised}, project.resource_version))
     for deployment in deployments:
         status: dict[str, int] = {}
-        if deployment.name in orders.given:
-            status["order"] = orders.given[deployment.name]
-        if deployment.name in orders.seen:
-            status["activationSeen"] = orders.seen[deployment.name]
+        if deployment.name in orders.assigned:
+            status["order"] = orders.assigned[deployment.name]
+        if deployment.name in orders.activations_seen:
+            status["activationSeen"] = orders.activations_seen[deployment.name]
         if status:
             version = deployment.resource_version
             patches.append(Patch(kinds.DEPLOYMENT, deployment.name, {"status": status}, version))
     return tuple(patches)
 
 
-def _acted_upon(head: revision.Head | None, orders: activation.Orders) -> bool:
-    """Whether this look gives the head its place: because it moved, or has a Deployment at last."""
-    if head is None or head.create is not None:
+def _is_acted_on(resolved: revision.Revision | None, orders: activation.Orders) -> bool:
+    """Return whether this reconcile orders the head: it moved, or now has a Deployment."""
+    if resolved is None or resolved.create is not None:
         return False
-    return head.moved or (head.deployment is not None and head.deployment.name in orders.given)
+    return resolved.moved or (resolved.deployment is not None and resolved.deployment.name in orders.assigned)
 
 
-def _activated(best: Deployment, before: str | None, orders: activation.Orders) -> str:
-    """Who is active now, in whose place, and whether somebody rolled back to it."""
-    instead = f", in the place of {before}" if before else ""
-    rolled = "; it was rolled back to" if best.name in orders.seen else ""
+def _activation_message(best: Deployment, before: str | None, orders: activation.Orders) -> str:
+    """Return the Event message of an activation: new and previous Deployment, and whether a rollback."""
+    instead = f", replacing {before}" if before else ""
+    rolled = " (rollback)" if best.name in orders.activations_seen else ""
     return f"{best.name} is the active deployment{instead}{rolled}."
 
 
 def _status(
     project: Project,
     deployments: Sequence[Deployment],
-    look: Look | None,
-    head: revision.Head | None,
+    observed: ObservedSource | None,
+    resolved: revision.Revision | None,
     orders: activation.Orders,
     now: datetime,
-    held: bool,
+    coalescing: bool,
 ) -> tuple[dict[str, Any], list[Note]]:
     status: dict[str, Any] = {}
     events: list[Note] = []
-    best = activation.winner(deployments, orders)
-    if best is not None and best.name != project.active:
-        status |= {"activeDeployment": best.name, "activatedAt": format_time(now)}
-        events.append(Note("Activated", _activated(best, project.active, orders)))
-    elif best is None and project.active is not None:
+    winner = activation.winner(deployments, orders)
+    if winner is not None and winner.name != project.active:
+        status |= {"activeDeployment": winner.name, "activatedAt": format_time(now)}
+        events.append(Note("Activated", _activation_message(winner, project.active, orders)))
+    elif winner is None and project.active is not None:
         status |= {"activeDeployment": None, "activatedAt": None}
-        events.append(Note("Deactivated", f"{project.active} is gone; there is no active deployment.", True))
-    if head is not None and head.create is None and head.source is not None and not head.moved:
-        # Perhaps a commit outside `path`: then the order recorded was another one's.
+        events.append(Note("Deactivated", f"{project.active} was deleted; no deployment is active.", True))
+    if (
+        resolved is not None
+        and resolved.create is None
+        and resolved.source is not None
+        and not resolved.moved
+    ):
+        # Possibly a commit outside `path`: then the recorded order belongs to another Deployment.
         recorded = project.status.get("source") or {}
-        same = recorded.get("commit") == head.source["commit"]
-        status["source"] = dict(head.source) if same else {**head.source, "order": None}
-    dependencies = policy.used(project, deployments, now)
+        same = recorded.get("commit") == resolved.source["commit"]
+        status["source"] = dict(resolved.source) if same else {**resolved.source, "order": None}
+    dependencies = policy.updated_dependencies(project, deployments, now)
     if dependencies is not None:
         status["dependencies"] = dependencies
-    written, notes = conditions_of(project, look, now, held)
+    written, notes = conditions_of(project, observed, now, coalescing)
     return {**status, **written}, [*events, *notes]

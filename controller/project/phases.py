@@ -1,4 +1,4 @@
-"""The phases of built Deployments, which follow the Project's `activeDeployment`. Pure."""
+"""Phases of built Deployments, which follow the Project's `activeDeployment`. Pure."""
 
 from datetime import datetime
 from typing import Any
@@ -10,19 +10,19 @@ from crds.objects import Deployment
 from crds.reasons import DeploymentPhase
 
 
-def follow(
+def phase_patch(
     deployment: Deployment, active: str | None, activated_at: str | None, now: datetime
 ) -> tuple[Patch, ...]:
-    """The patch that brings a built Deployment's phase after the Project's; none where it is right."""
+    """Return the patch that aligns a built Deployment's phase with its Project; empty if it is correct."""
     if deployment.name == active:
         phase, reason, message = DeploymentPhase.ACTIVE, "Active", "This is the project's active deployment."
     elif deployment.preview:
         phase, reason = DeploymentPhase.SUPERSEDED, "Preview"
-        message = "A preview never becomes active; it can be run by its name."
+        message = "A preview never becomes active; run it by its name."
     else:
         phase, reason = DeploymentPhase.SUPERSEDED, "Superseded"
         message = (
-            "Another deployment is active; this one can be run by its name, or be rolled back to by "
+            "Another deployment is active; run this one by its name, or roll back to it by "
             "raising spec.activation."
         )
     built = conditions.find(deployment.conditions, conditions.BUILT) or {}

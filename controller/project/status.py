@@ -1,15 +1,14 @@
-"""The conditions of a Project, which say whether its source can be read. Pure.
+"""Conditions of a Project: whether its source can be read. Pure. Called by `controller.project.decide`.
 
-Nothing here changes while nothing happens: messages hold no times, so that an
-idle Project is never written to.
+Messages contain no times, so an idle Project is never written to.
 """
 
 from datetime import datetime
 from typing import Any
 
-from controller.project.coalesce import commits
+from controller.project.coalesce import short_commits
 from controller.runtime.decision import Note
-from controller.source.observed import Look
+from controller.source.observed import ObservedSource
 from crds import conditions
 from crds.conditions import Condition
 from crds.objects import Project
@@ -18,16 +17,17 @@ NO_SOURCE = "NoSource"
 SUSPENDED = "Suspended"
 RESOLVED = "Resolved"
 SKIPPED = "Not built, since newer ones followed: "
+"""Stored in status messages and read back after a restart: do not change."""
 
 
 def conditions_of(
-    project: Project, look: Look | None, now: datetime, held: bool = False
+    project: Project, observed: ObservedSource | None, now: datetime, coalescing: bool = False
 ) -> tuple[dict[str, Any], list[Note]]:
-    """The status fields to write, and an Event where a problem appeared; nothing before the first look.
+    """Return the status fields, and an Event for a new problem; empty before the first poll.
 
-    `held`: the head waits, since the last deployment is hardly begun.
+    `coalescing`: the head waits for the end of the coalescing window.
     """
-    wanted = _wanted(project, look, held)
+    wanted = _conditions(project, observed, coalescing)
     if wanted is None:
         return {}, []
     old = conditions.find(project.conditions, conditions.READY) or {}
@@ -41,25 +41,27 @@ def conditions_of(
     }, notes
 
 
-def _wanted(project: Project, look: Look | None, held: bool) -> list[Condition] | None:
+def _conditions(
+    project: Project, observed: ObservedSource | None, coalescing: bool
+) -> list[Condition] | None:
     if project.git is None:
-        message = "There is no git source; deployments are uploaded."
+        message = "No git source; deployments are uploaded."
         return [Condition(conditions.READY, True, NO_SOURCE, message)]
     if project.git.get("suspend"):
-        message = "The repository is not looked at until spec.source.git.suspend is false."
+        message = "Polling is suspended until spec.source.git.suspend is false."
         return [
             Condition(conditions.READY, True, SUSPENDED, message),
             Condition(conditions.SOURCE_RESOLVED, None, SUSPENDED, message),
         ]
-    if look is None:
+    if observed is None:
         return None
-    if look.problem is None:
-        message = _found(project, look, held)
+    if observed.problem is None:
+        message = _head_message(project, observed, coalescing)
         return [
             Condition(conditions.READY, True, RESOLVED, message),
             Condition(conditions.SOURCE_RESOLVED, True, RESOLVED, message),
         ]
-    problem = look.problem
+    problem = observed.problem
     kind = conditions.RECONCILING if problem.passing else conditions.STALLED
     return [
         Condition(conditions.READY, False, problem.reason, problem.message),
@@ -68,14 +70,18 @@ def _wanted(project: Project, look: Look | None, held: bool) -> list[Condition] 
     ]
 
 
-def _found(project: Project, look: Look, held: bool) -> str:
-    """Where the head is, and which commits before it were not built, as long as it stays there."""
-    message = f"{look.name} is at {look.commit}." if look.name != look.commit else f"At {look.commit}."
-    if held:
-        message = f"{message} It is deployed in some seconds, when the last deployment is no longer new."
-    if look.skipped:
-        return f"{message} {SKIPPED}{commits(look.skipped)}."
-    said = str((conditions.find(project.conditions, conditions.READY) or {}).get("message", ""))
-    # After a restart nobody remembers; what was said is still true.
-    kept = said.startswith(message) and not held
-    return said if kept and said[len(message) :].startswith(f" {SKIPPED}") else message
+def _head_message(project: Project, observed: ObservedSource, coalescing: bool) -> str:
+    """Return the head, and the commits skipped before it while it stays there."""
+    message = (
+        f"{observed.name} is at {observed.commit}."
+        if observed.name != observed.commit
+        else f"At {observed.commit}."
+    )
+    if coalescing:
+        message = f"{message} Waiting out the coalescing window before deploying."
+    if observed.skipped:
+        return f"{message} {SKIPPED}{short_commits(observed.skipped)}."
+    previous = str((conditions.find(project.conditions, conditions.READY) or {}).get("message", ""))
+    # After a restart the skipped commits are not cached; the previous message is still true.
+    still_true = previous.startswith(message) and not coalescing
+    return previous if still_true and previous[len(message) :].startswith(f" {SKIPPED}") else message

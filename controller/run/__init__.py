@@ -1,1 +1,1 @@
-"""Runs: accepted, admitted, one pod each, and exactly one end."""
+"""Runs: resolved, admitted, one pod each, and exactly one outcome."""

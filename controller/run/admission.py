@@ -1,9 +1,9 @@
-"""The admission: the one place where run pods are made, serial per project.
+"""Admission of Runs: the only module that creates run pods; serial per project.
 
-A look at a project's queue: candidates from what is known, the project's live
-pods from the apiserver (a linearizable list, of names where these are enough), a
-pod for each Run that a place is free for. A pod that is made is not recorded here:
-the Run's own reconcile sees it. Called by `controller.runtime.worker` under the key `admission/<project>`.
+It reads candidates from the cache and the project's live pods from the apiserver (a linearizable
+list, of names if these suffice), and creates a pod for each Run that fits a free slot. It does not
+record the pod: the Run's own reconcile does. Called by `controller.runtime.worker` under the key
+`admission/<project>`.
 """
 
 import asyncio
@@ -11,101 +11,103 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.owner import adoption
 from controller.run import pod, pod_ref, quota, resolve, status
-from controller.run.decide import ending
-from controller.run.observe import Observer
+from controller.run.decide import finish
+from controller.run.observe import RunReader
 from controller.run.outcome import failed
 from controller.runtime import event_map
-from controller.runtime.apply import Actor
+from controller.runtime.apply import Applier
 from controller.runtime.decision import Create, Decision, Note, difference
 from controller.runtime.errors import Retry
 from crds import kinds, names
 from crds.objects import Deployment, Pod, Project, Run
-from crds.reasons import RUN_ENDS, RunReason
+from crds.reasons import TERMINAL_RUN_PHASES, RunReason
 from kube import errors
 
-AT_ONCE = 8
-REFUSED_AGAIN = 5.0
-FORGOTTEN_AGAIN = 0.5
-LIVE = "status.phase!=Succeeded,status.phase!=Failed"
+MAX_PARALLEL_WRITES = 8
+REFUSED_RETRY_SECONDS = 5.0
+CONFLICT_RETRY_SECONDS = 0.5
+LIVE_POD_FIELDS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 @dataclass(frozen=True)
 class AdmissionReconciler:
-    """The reconcile of a project's queue of Runs."""
+    """Reconciler of a project's run queue."""
 
-    actor: Actor
-    config: Config
+    applier: Applier
+    config: ControllerConfig
 
     async def reconcile(self, name: str) -> None:
-        """Gives pods to the first of a project's waiting Runs. Raises what the apiserver refuses."""
-        observer = Observer(self.actor)
-        project = await observer.project(name)
+        """Create pods for the first waiting Runs of a project. Raises `kube.errors`."""
+        reader = RunReader(self.applier)
+        project = await reader.project(name)
         if project is None:
             return
-        ready = {run.name: (run, found) async for run, found in self._ready(observer, project)}
+        ready = {run.name: (run, found) async for run, found in self._resolve_candidates(reader, project)}
         if not ready:
             return
-        live, variables = await asyncio.gather(self._live(name, ready), observer.variables(name))
+        live, variables = await asyncio.gather(self._live_pods(name, ready), reader.variables(name))
         limit = self.config.plans.of(project.plan).concurrent_runs
-        decided = quota.admit([run for run, _ in ready.values()], live, limit)
-        places = asyncio.Semaphore(AT_ONCE)
+        admitted = quota.admit([run for run, _ in ready.values()], live, limit)
+        semaphore = asyncio.Semaphore(MAX_PARALLEL_WRITES)
 
         async def give(run: Run) -> None:
-            async with places:
-                await self._give(run, ready[run.name][1], variables)
+            async with semaphore:
+                await self._create_pod(run, ready[run.name][1], variables)
 
         async def queue(run: Run, decision: Decision) -> None:
-            async with places:
-                await self._perform(run, decision)
+            async with semaphore:
+                await self._apply(run, decision)
 
-        def news(now: datetime) -> Iterator[tuple[Run, Decision]]:
-            # Most wait as they did before.
-            for run in decided.queued:
+        def changed(now: datetime) -> Iterator[tuple[Run, Decision]]:
+            # Most are unchanged.
+            for run in admitted.queued:
                 wanted = status.queued(run, name, ready[run.name][1].deployment.name, limit, now)
                 adopted = adoption(kinds.RUN, run, project)
                 if adopted or difference(run.status, wanted):
                     yield run, Decision(status=wanted, after=adopted)
 
-        # The pods first: whoever gets one waits for nobody's status.
-        given = await asyncio.gather(*map(give, decided.admitted), return_exceptions=True)
-        queued = await asyncio.gather(
-            *(queue(*one) for one in news(datetime.now(UTC))), return_exceptions=True
+        # Pods first: an admitted Run does not wait for status writes of others.
+        pod_results = await asyncio.gather(*map(give, admitted.admitted), return_exceptions=True)
+        status_results = await asyncio.gather(
+            *(queue(*one) for one in changed(datetime.now(UTC))), return_exceptions=True
         )
-        for outcome in (*given, *queued):
+        for outcome in (*pod_results, *status_results):
             if isinstance(outcome, BaseException):
                 raise outcome
 
-    async def _live(self, project: str, ready: Mapping[str, object]) -> quota.Live:
-        """The pods that take a place; whose they are is asked where one may be of a Run that waits."""
+    async def _live_pods(self, project: str, ready: Mapping[str, object]) -> quota.LivePods:
+        """Count the pods that occupy a slot; list owners only if a pod may belong to a waiting Run."""
         selector = f"{names.LABEL_PROJECT}={project},{names.LABEL_COMPONENT}={names.COMPONENT_RUN}"
-        found = await self.actor.kube.names(kinds.POD, selector, LIVE)
-        if found.isdisjoint(ready):
-            return quota.live(found, self._leaves)
-        there: list[str] = []
+        pod_names = await self.applier.kube.names(kinds.POD, selector, LIVE_POD_FIELDS)
+        if pod_names.isdisjoint(ready):
+            return quota.count_live(pod_names, self._frees_slot)
+        pod_names_listed: list[str] = []
         owners: set[str] = set()
-        async for page in self.actor.kube.pages(kinds.POD, selector, LIVE):
+        async for page in self.applier.kube.pages(kinds.POD, selector, LIVE_POD_FIELDS):
             for raw in page.items:
-                # One that was made before a restart is news to the Run that has it.
-                self.actor.observer.saw(kinds.POD, raw)
+                # A pod created before a restart is new to its Run.
+                self.applier.handlers.on_change(kinds.POD, raw)
                 pod = Pod(raw)
-                there.append(pod.name)
+                pod_names_listed.append(pod.name)
                 owners |= pod.owner_uids
-        return quota.live(there, self._leaves, owners)
+        return quota.count_live(pod_names_listed, self._frees_slot, owners)
 
-    async def _ready(self, observer: Observer, project: Project) -> AsyncIterator[tuple[Run, resolve.Ready]]:
+    async def _resolve_candidates(
+        self, reader: RunReader, project: Project
+    ) -> AsyncIterator[tuple[Run, resolve.RunReady]]:
         for run in self._candidates(project.name):
-            deployment = await observer.deployment(resolve.target(run, project))
-            verdict = resolve.accept(run, project, deployment)
-            if isinstance(verdict, resolve.Ready):
-                yield run, verdict
+            deployment = await reader.deployment(resolve.target(run, project))
+            resolution = resolve.resolve(run, project, deployment)
+            if isinstance(resolution, resolve.RunReady):
+                yield run, resolution
 
     def _candidates(self, project: str) -> Iterator[Run]:
-        for raw in self.actor.known.all(kinds.RUN):
-            if raw["status"].get("phase") in RUN_ENDS:
-                # Most of them, where many runs are short.
+        for raw in self.applier.cache.all(kinds.RUN):
+            if raw["status"].get("phase") in TERMINAL_RUN_PHASES:
+                # Most cached Runs, if runs are short.
                 continue
             run = Run(raw)
             if run.cancel or run.deleting or self._has_pod(run):
@@ -114,63 +116,71 @@ class AdmissionReconciler:
                 yield run
 
     def _has_pod(self, run: Run) -> bool:
-        raw = self.actor.known.get(kinds.POD, run.name)
-        return pod_ref.uid(run) is not None or (raw is not None and pod_ref.ours(run, Pod(raw)))
+        raw = self.applier.cache.get(kinds.POD, run.name)
+        return pod_ref.pod_uid(run) is not None or (raw is not None and pod_ref.is_pod_of(run, Pod(raw)))
 
     def _project_of(self, deployment: str | None) -> str | None:
-        raw = self.actor.known.get(kinds.DEPLOYMENT, deployment) if deployment else None
+        raw = self.applier.cache.get(kinds.DEPLOYMENT, deployment) if deployment else None
         return Deployment(raw).project if raw else None
 
-    def _leaves(self, name: str) -> bool:
-        """Whether the Run has ended, or has reported and is about to be: its place is free."""
-        raw = self.actor.known.get(kinds.RUN, name)
+    def _frees_slot(self, name: str) -> bool:
+        """Return whether the Run has ended or has reported a result: its slot is free."""
+        raw = self.applier.cache.get(kinds.RUN, name)
         return raw is not None and (Run(raw).ended or Run(raw).result is not None)
 
-    async def _give(self, run: Run, ready: resolve.Ready, variables: frozenset[str]) -> None:
+    async def _create_pod(self, run: Run, ready: resolve.RunReady, variables: frozenset[str]) -> None:
         now = datetime.now(UTC)
-        if (lacking := resolve.missing_variable(ready, variables)) is not None:
-            await self._fail(run, lacking.reason, lacking.message, now)
+        if (missing := resolve.missing_variable(ready, variables)) is not None:
+            await self._fail(run, missing.reason, missing.message, now)
             return
         body = pod.build(run, ready.project, ready.deployment, variables, self.config, now.timestamp())
         timing = self.config.timing
         try:
-            await self.actor.create(Create(kinds.POD, body), run.uid)
-        except errors.Forbidden as error:
-            # A quota, perhaps: that can pass.
-            await self._refused(
-                run, "PodRefused", f"the pod {run.name} was refused: {error.message}", timing.unschedulable
+            await self.applier.create(Create(kinds.POD, body), run.uid)
+        except errors.KubeForbidden as error:
+            # Perhaps a quota, which may be temporary.
+            await self._record_refusal(
+                run,
+                "PodRefused",
+                f"The apiserver rejected pod {run.name}: {error.message}",
+                timing.unschedulable,
             )
         except Retry:
-            await self._refused(
+            await self._record_refusal(
                 run,
                 "PodNameTaken",
-                f"there is a pod {run.name} of something else; delete it with kubectl delete pod {run.name}",
+                f"Another object owns pod {run.name}; delete it with kubectl delete pod {run.name}",
                 timing.start_timeout,
             )
         except errors.Invalid as error:
-            await self._fail(run, RunReason.START_TIMEOUT, f"the pod cannot be made: {error.message}", now)
+            await self._fail(
+                run,
+                RunReason.START_TIMEOUT,
+                f"The apiserver rejected the pod as invalid: {error.message}",
+                now,
+            )
         else:
-            self.actor.metrics.queued.observe(max(0.0, (now - run.created).total_seconds()))
+            self.applier.metrics.queued.observe(max(0.0, (now - run.created).total_seconds()))
 
     async def _fail(self, run: Run, reason: RunReason, message: str, now: datetime) -> None:
-        await self._perform(run, ending(run, failed(reason, message), now))
+        await self._apply(run, finish(run, failed(reason, message), now))
 
-    async def _refused(self, run: Run, reason: str, message: str, limit: float) -> None:
-        """Says why there is no pod, and gives the Run up after `limit` seconds of it."""
+    async def _record_refusal(self, run: Run, reason: str, message: str, limit: float) -> None:
+        """Record why there is no pod; fail the Run after `limit` seconds."""
         now = datetime.now(UTC)
-        since = status.refused_since(run, now)
+        since = status.pod_refused_since(run, now)
         if (now - since).total_seconds() >= limit:
             await self._fail(run, RunReason.START_TIMEOUT, f"{message} (for {limit:g} s)", now)
             return
-        again = min(REFUSED_AGAIN, limit)
-        wanted = status.refused(run, reason, message, now)
-        note = (Note(reason, message, True),) if since == now else ()
-        await self._perform(run, Decision(status=wanted, events=note, requeue_after=again))
+        retry_seconds = min(REFUSED_RETRY_SECONDS, limit)
+        wanted = status.pod_refused(run, reason, message, now)
+        notes = (Note(reason, message, True),) if since == now else ()
+        await self._apply(run, Decision(status=wanted, events=notes, requeue_after=retry_seconds))
 
-    async def _perform(self, run: Run, decision: Decision) -> None:
+    async def _apply(self, run: Run, decision: Decision) -> None:
         try:
-            await self.actor.perform(kinds.RUN, run.raw, event_map.run(run.name), decision)
-        except errors.Conflict:
-            # It is forgotten then, and a watch that has shown the change already does not again.
-            self.actor.queue.add(event_map.run(run.name), FORGOTTEN_AGAIN)
+            await self.applier.apply(kinds.RUN, run.raw, event_map.run(run.name), decision)
+        except errors.KubeConflict:
+            # The conflict evicted the Run, and a watch that has delivered the change does not repeat it.
+            self.applier.queues.add(event_map.run(run.name), CONFLICT_RETRY_SECONDS)
             raise

@@ -1,4 +1,4 @@
-"""Reading what a decision about a Run needs, from what is known or from the apiserver.
+"""Reads the state that a decision about a Run needs, from the cache or the apiserver.
 
 Called by `controller.run.reconcile` and the admission.
 """
@@ -6,81 +6,81 @@ Called by `controller.run.reconcile` and the admission.
 from dataclasses import dataclass
 
 from controller.run import pod_ref, resolve
-from controller.run.decide import Observed
+from controller.run.decide import ObservedRun
 from controller.run.outcome import of_pod_reason
-from controller.runtime.apply import Actor
+from controller.runtime.apply import Applier
 from crds import kinds, names
 from crds.kinds import Kind
 from crds.objects import Deployment, Pod, Project, Run
 
 
 @dataclass(frozen=True)
-class Observer:
-    """Reads with the connection and the memory of an Actor."""
+class RunReader:
+    """Reads with the client and the cache of an Applier."""
 
-    actor: Actor
+    applier: Applier
 
     async def run(self, name: str, live: bool = False) -> Run | None:
-        """The Run, as known or (`live`, or where it is not known) as etcd has it."""
+        """Return the Run from the cache, or (`live`, or not cached) from etcd."""
         raw = await self._read(kinds.RUN, name, live)
         return Run(raw) if raw else None
 
     async def project(self, name: str | None, live: bool = False) -> Project | None:
-        """The Project of that name."""
+        """Return the Project of that name."""
         raw = await self._read(kinds.PROJECT, name, live) if name else None
         return Project(raw) if raw else None
 
     async def deployment(self, name: str | None, live: bool = False) -> Deployment | None:
-        """The Deployment of that name."""
+        """Return the Deployment of that name."""
         raw = await self._read(kinds.DEPLOYMENT, name, live) if name else None
         return Deployment(raw) if raw else None
 
     async def pod(self, run: Run, live: bool = False) -> Pod | None:
-        """The Run's pod; None where it is gone, or was not made."""
+        """Return the Run's pod; None if it was deleted or not created."""
         raw = await self._read(kinds.POD, run.name, live)
         if raw is None:
             return None
-        if pod_ref.ours(run, pod := Pod(raw)):
+        if pod_ref.is_pod_of(run, pod := Pod(raw)):
             return pod
         return None if live else await self.pod(run, live=True)
 
     async def variables(self, project: str) -> frozenset[str]:
-        """The names in the project's Secret."""
-        secret = await self.actor.kube.get(kinds.SECRET, names.env_secret(project))
+        """Return the keys of the project's Secret."""
+        secret = await self.applier.kube.get(kinds.SECRET, names.env_secret(project))
         return frozenset((secret or {}).get("data") or {})
 
-    async def whole(self, run: Run, live: bool = False) -> Observed:
-        """All that a decision about `run` needs. `live` leaves nothing to memory."""
+    async def observe(self, run: Run, live: bool = False) -> ObservedRun:
+        """Return the state that a decision about `run` needs. `live` bypasses the cache."""
         if run.ended:
-            raw = self.actor.known.get(kinds.POD, run.name)
+            raw = self.applier.cache.get(kinds.POD, run.name)
             pod = Pod(raw) if raw and run.uid in Pod(raw).owner_uids else None
-            return Observed(run, None, None, pod)
+            return ObservedRun(run, None, None, pod)
         deployment = await self.deployment(run.deployment, live)
         project = await self.project(run.project or (deployment.project if deployment else None), live)
-        certain = pod_ref.uid(run) is not None
-        if not certain and deployment is None:
+        has_pod = pod_ref.pod_uid(run) is not None
+        if not has_pod and deployment is None:
             deployment = await self.deployment(resolve.target(run, project), live)
         if run.result is not None:
-            # What is written of its pod for ever is read from it, unless it was written before.
-            pod = self._known_pod(run) or (await self.pod(run) if run.pod is None else None)
-            return Observed(run, project, deployment, pod)
-        look = certain or run.cancel or live
-        pod = await self.pod(run, live) if look else self._known_pod(run)
-        if pod is None and certain:
-            pod = self._gone_pod(run)
+            # The final status records fields of the pod, unless they are recorded already.
+            pod = self._cached_pod(run) or (await self.pod(run) if run.pod is None else None)
+            return ObservedRun(run, project, deployment, pod)
+        read = has_pod or run.cancel or live
+        pod = await self.pod(run, live) if read else self._cached_pod(run)
+        if pod is None and has_pod:
+            pod = self._deleted_pod(run)
         variables = None
-        if pod is None and not certain:
-            verdict = resolve.accept(run, project, deployment)
-            if isinstance(verdict, resolve.Ready) and resolve.needs_variables(verdict):
-                variables = await self.variables(verdict.project.name)
-        return Observed(run, project, deployment, pod, variables)
+        if pod is None and not has_pod:
+            resolution = resolve.resolve(run, project, deployment)
+            if isinstance(resolution, resolve.RunReady) and resolve.needs_variables(resolution):
+                variables = await self.variables(resolution.project.name)
+        return ObservedRun(run, project, deployment, pod, variables)
 
-    def _gone_pod(self, run: Run) -> Pod | None:
-        """A pod that is gone, as it ended, where it was seen to say why.
+    def _deleted_pod(self, run: Run) -> Pod | None:
+        """Return a deleted pod as failed if its last seen version states why.
 
         The cluster marks a pod of a lost node as failed and deletes it in the same moment.
         """
-        raw = self.actor.known.gone_pod(pod_ref.uid(run) or "")
+        raw = self.applier.cache.deleted_pod(pod_ref.pod_uid(run) or "")
         pod = Pod(raw) if raw else None
         if pod is None or pod.finished:
             return pod
@@ -88,18 +88,18 @@ class Observer:
             return None
         return Pod({**pod.raw, "status": {**pod.status, "phase": "Failed"}})
 
-    def _known_pod(self, run: Run) -> Pod | None:
-        raw = self.actor.known.get(kinds.POD, run.name)
+    def _cached_pod(self, run: Run) -> Pod | None:
+        raw = self.applier.cache.get(kinds.POD, run.name)
         pod = Pod(raw) if raw else None
-        return pod if pod is not None and pod_ref.ours(run, pod) else None
+        return pod if pod is not None and pod_ref.is_pod_of(run, pod) else None
 
     async def _read(self, kind: Kind, name: str, live: bool) -> dict[str, object] | None:
-        found = None if live else self.actor.known.get(kind, name)
-        if found is not None:
-            return found
-        fresh = await self.actor.kube.get(kind, name)
+        cached = None if live else self.applier.cache.get(kind, name)
+        if cached is not None:
+            return cached
+        fresh = await self.applier.kube.get(kind, name)
         if fresh is None:
-            self.actor.known.remove(kind, name)
+            self.applier.cache.remove(kind, name)
             return None
-        self.actor.known.put(kind, fresh)
+        self.applier.cache.put(kind, fresh)
         return fresh

@@ -1,7 +1,7 @@
-"""How a Run ended, by precedence: result, cancellation, pod, container, termination message, exit code.
+"""Outcome of a Run, by precedence: result, cancellation, pod, container, termination message, exit code.
 
-Pure; called by `controller.run.decide`. Without a result the caller has read Run
-and pod from the apiserver just before, so that an end is never guessed too early.
+Pure. Called by `controller.run.decide`. Without a result the caller has just read Run and pod from
+the apiserver, so an outcome is never derived from a stale cache.
 """
 
 import json
@@ -14,155 +14,164 @@ from crds.objects import Pod, Run
 from crds.reasons import RunPhase, RunReason
 
 CONTAINER = "crew"
-MAX_MESSAGE = 4000
+MAX_MESSAGE_LENGTH = 4000
 EXIT_REFUSED = 77
 EXIT_UNAVAILABLE = 78
 EXIT_RUNNER = 70
-AGAIN = "create a new Run to execute it again"
+RETRY_HINT = "create a new Run to execute it again"
 _NODE_GONE = ("NodeLost", "DeletionByTaintManager", "DeletionByPodGC")
 _REASONS = frozenset(str(reason) for reason in RunReason)
 _EVICTIONS = ("Evicted", "Preempting", "Preempted", "NodeShutdown", "Terminated", "NodeAffinity")
 
 
 @dataclass(frozen=True)
-class End:
-    """A final phase with its reason (of `crds.reasons.RunReason` where it is Failed)."""
+class Outcome:
+    """Final phase with its reason (of `crds.reasons.RunReason` if it is Failed)."""
 
     phase: RunPhase
     reason: str
     message: str
 
 
-SUCCEEDED = End(RunPhase.SUCCEEDED, "Succeeded", "The crew finished.")
-CANCELED = End(RunPhase.CANCELED, "Canceled", "The run was canceled.")
+SUCCEEDED = Outcome(RunPhase.SUCCEEDED, "Succeeded", "The crew finished.")
+CANCELED = Outcome(RunPhase.CANCELED, "Canceled", "The run was canceled.")
 
 
-def failed(reason: str, message: str) -> End:
-    """A failure. Crews and nodes have their say in the message: what does not print becomes a space."""
-    plain = "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in message)
-    return End(RunPhase.FAILED, reason, plain[:MAX_MESSAGE])
+def failed(reason: str, message: str) -> Outcome:
+    """Return a failure. Crews and nodes contribute text, so unprintable characters become spaces."""
+    text = "".join(letter if letter.isprintable() or letter in "\n\t" else " " for letter in message)
+    return Outcome(RunPhase.FAILED, reason, text[:MAX_MESSAGE_LENGTH])
 
 
-def of_result(run: Run, pod: Pod | None) -> End | None:
-    """The end that the pod reported, or None where it reported none."""
+def of_result(run: Run, pod: Pod | None) -> Outcome | None:
+    """Return the outcome that the pod reported, or None."""
     result = run.result
     if result is None:
         return None
     return _of_outcome(run, pod, result)
 
 
-def of_pod(run: Run, pod: Pod | None) -> End:
-    """The end of a Run whose pod is finished or gone (None) without a result."""
+def of_pod(run: Run, pod: Pod | None) -> Outcome:
+    """Return the outcome of a Run whose pod finished or was deleted (None) without a result."""
     if run.cancel:
         return CANCELED
     if pod is None:
         return failed(
             RunReason.POD_DELETED,
-            f"the run's pod was deleted before it reported a result; {AGAIN}",
+            f"the run's pod was deleted before it reported a result; {RETRY_HINT}",
         )
-    by_pod = of_pod_reason(pod)
-    if by_pod:
-        return by_pod
-    ended = pod.terminated(CONTAINER)
-    if ended is None:
+    pod_outcome = of_pod_reason(pod)
+    if pod_outcome:
+        return pod_outcome
+    terminated = pod.terminated(CONTAINER)
+    if terminated is None:
         if pod.deleting:
             return failed(
-                RunReason.POD_DELETED, f"the run's pod was deleted before its crew could start; {AGAIN}"
+                RunReason.POD_DELETED, f"the run's pod was deleted before its crew started; {RETRY_HINT}"
             )
-        return failed(RunReason.RUNNER_LOST, f"the pod ended without its container: {_said(pod)}; {AGAIN}")
-    if ended.get("reason") == "OOMKilled":
+        return failed(
+            RunReason.RUNNER_LOST,
+            f"the pod ended without a terminated container: {_pod_message(pod)}; {RETRY_HINT}",
+        )
+    if terminated.get("reason") == "OOMKilled":
         return failed(
             RunReason.OOM_KILLED,
             "the crew used more memory than its limit; raise spec.run.resources.limits.memory of the Project",
         )
-    told = said_by(ended)
-    if told.get("outcome") in ("failed", "stopped"):
-        return _of_outcome(run, pod, told)
+    message = termination_message(terminated)
+    if message.get("outcome") in ("failed", "stopped"):
+        return _of_outcome(run, pod, message)
     if pod.deleting:
-        return failed(RunReason.POD_DELETED, f"the run's pod was deleted while its crew ran; {AGAIN}")
-    return _of_exit(run, ended)
+        return failed(RunReason.POD_DELETED, f"the run's pod was deleted while its crew ran; {RETRY_HINT}")
+    return _of_exit(run, terminated)
 
 
-def _of_outcome(run: Run, pod: Pod | None, told: Mapping[str, Any]) -> End:
-    outcome, reason = told.get("outcome"), told.get("reason")
-    message = str(told.get("message") or "")
+def _of_outcome(run: Run, pod: Pod | None, result: Mapping[str, Any]) -> Outcome:
+    outcome, reason = result.get("outcome"), result.get("reason")
+    message = str(result.get("message") or "")
     if outcome == "succeeded":
         return SUCCEEDED
     if outcome == "failed":
-        return failed(_word(reason), message or "the crew failed; see its events")
+        return failed(_known_reason(reason), message or "the crew failed; see its events")
     if run.cancel:
         return CANCELED
-    by_pod = of_pod_reason(pod) if pod is not None else None
-    if by_pod:
-        return by_pod
+    pod_outcome = of_pod_reason(pod) if pod is not None else None
+    if pod_outcome:
+        return pod_outcome
     return failed(
         RunReason.POD_DELETED,
-        message or f"the run's pod was deleted while its crew ran; {AGAIN}",
+        message or f"the run's pod was deleted while its crew ran; {RETRY_HINT}",
     )
 
 
-def _word(told: object) -> str:
-    """A reason of ours. A crew can write the termination message too: what is no reason is its error.
+def _known_reason(reason: object) -> str:
+    """Return a valid reason. A crew can write the termination message too: other words become CrewError.
 
-    The schema would refuse such a word, and the run would never end.
+    The CRD schema would reject an unknown reason, and the run would never end.
     """
-    return told if isinstance(told, str) and told in _REASONS else RunReason.CREW_ERROR
+    return reason if isinstance(reason, str) and reason in _REASONS else RunReason.CREW_ERROR
 
 
-def of_pod_reason(pod: Pod) -> End | None:
-    """The end of a Run whose pod the cluster took away, as the pod tells it; None where it does not."""
+def of_pod_reason(pod: Pod) -> Outcome | None:
+    """Return the outcome of a Run whose pod the cluster stopped, by the pod's status; None if it has none."""
     reason = str(pod.status.get("reason") or "")
     disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
     if reason == "DeadlineExceeded":
-        return failed(RunReason.DEADLINE_EXCEEDED, "the run took longer than its timeout; raise spec.timeout")
+        return failed(RunReason.DEADLINE_EXCEEDED, "the run exceeded its timeout; raise spec.timeout")
     if reason in _NODE_GONE or (disruption.get("status") == "True" and disruption["reason"] in _NODE_GONE):
-        return failed(RunReason.NODE_LOST, f"the node was lost: {_said(pod)}; {AGAIN}")
+        return failed(RunReason.NODE_LOST, f"the node was lost: {_pod_message(pod)}; {RETRY_HINT}")
     if reason in _EVICTIONS or disruption.get("status") == "True":
-        said = _said(pod)
-        if "ephemeral" in said.lower():
+        message = _pod_message(pod)
+        if "ephemeral" in message.lower():
             return failed(
                 RunReason.STORAGE_EXCEEDED,
-                f"{said}; raise spec.run.resources.limits.ephemeral-storage of the Project",
+                f"{message}; raise spec.run.resources.limits.ephemeral-storage of the Project",
             )
-        return failed(RunReason.EVICTED, f"the node evicted the pod: {said}; {AGAIN}")
+        return failed(RunReason.EVICTED, f"the node evicted the pod: {message}; {RETRY_HINT}")
     return None
 
 
-def _of_exit(run: Run, ended: Mapping[str, Any]) -> End:
-    code = int(ended.get("exitCode") or 0)
-    said = str(said_by(ended).get("message") or ended.get("message") or ended.get("reason") or "").strip()
-    why = f": {said}" if said else ""
+def _of_exit(run: Run, terminated: Mapping[str, Any]) -> Outcome:
+    code = int(terminated.get("exitCode") or 0)
+    text = str(
+        termination_message(terminated).get("message")
+        or terminated.get("message")
+        or terminated.get("reason")
+        or ""
+    ).strip()
+    detail = f": {text}" if text else ""
     if code == EXIT_REFUSED:
         return failed(
             RunReason.ALREADY_EXECUTED,
-            f"the run was given to no second pod{why}; a name executes once: create a Run with a new one",
+            f"the run was not given to a second pod{detail}; each name executes once: "
+            "create a Run with a new name",
         )
     if code == EXIT_UNAVAILABLE and run.claim is None:
         return failed(
             RunReason.START_TIMEOUT,
-            f"the pod could not claim the run in time{why}; see whether pods reach the service crewyard-api, "
-            "then create a new Run",
+            f"the pod could not claim the run in time{detail}; check that pods reach the Service "
+            "crewyard-api, then create a new Run",
         )
-    words = {
+    messages = {
         0: "the runner ended without reporting a result",
-        EXIT_UNAVAILABLE: "the runner could not reach the facade to report its result",
+        EXIT_UNAVAILABLE: "the runner could not reach the API to report its result",
         EXIT_RUNNER: "the runner failed",
         137: "the runner was killed (SIGKILL)",
     }
-    message = words.get(code, f"the runner ended with exit code {code}")
-    return failed(RunReason.RUNNER_LOST, f"{message}{why}; {AGAIN}")
+    message = messages.get(code, f"the runner ended with exit code {code}")
+    return failed(RunReason.RUNNER_LOST, f"{message}{detail}; {RETRY_HINT}")
 
 
-def said_by(ended: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The runner's termination message, {} where there is none that can be read."""
+def termination_message(terminated: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the runner's termination message; {} if missing or unreadable."""
     try:
-        found = json.loads(str(ended.get("message") or ""))
+        message = json.loads(str(terminated.get("message") or ""))
     except (ValueError, RecursionError):  # the crew may have written anything
         return {}
-    return found if isinstance(found, dict) else {}
+    return message if isinstance(message, dict) else {}
 
 
-def _said(pod: Pod) -> str:
+def _pod_message(pod: Pod) -> str:
     disruption = conditions.find(pod.conditions, "DisruptionTarget") or {}
     said = pod.status.get("message") or disruption.get("message") or pod.status.get("reason")
     return str(said or "no reason given").strip()

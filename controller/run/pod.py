@@ -1,4 +1,4 @@
-"""The pod of a Run. Pure: the same arguments give the same pod.
+"""Pod of a Run. Pure: equal arguments give equal pods.
 
 One container and no volume: a pod with any volume starts 0.3 s later. Called by
 the admission.
@@ -6,22 +6,22 @@ the admission.
 
 from typing import Any
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.pods import security
-from controller.pods.placement import merged
+from controller.pods.placement import merge_resources
 from controller.run.outcome import CONTAINER
 from crds import names, pod_tokens
-from crds.limits import FLUSH, GRACE, run_timeout
+from crds.limits import FLUSH_SECONDS, GRACE_SECONDS, run_timeout
 from crds.objects import Deployment, Project, Run
 
 COMMAND = ("python3", "-I", "-S", "/opt/crewyard/runner")
 REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 LIMITS = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "3Gi"}
-SLACK = 60
+TOKEN_SLACK_SECONDS = 60
 
 
 def labels(run: Run, project: str, deployment: str) -> dict[str, str]:
-    """The labels by which watch, admission and people find the pod."""
+    """Return the labels by which watch, admission and kubectl users find the pod."""
     return {
         names.LABEL_MANAGED_BY: names.MANAGED_BY,
         names.LABEL_PART_OF: names.MANAGED_BY,
@@ -32,9 +32,16 @@ def labels(run: Run, project: str, deployment: str) -> dict[str, str]:
     }
 
 
-def deadline(run: Run, deployment: Deployment | None, project: Project | None, config: Config) -> int:
-    """Seconds after which the kubelet ends the pod, should the runner fail to end itself."""
-    return config.timing.start_timeout + run_timeout(run, deployment, project, config.limits) + GRACE + FLUSH
+def deadline(
+    run: Run, deployment: Deployment | None, project: Project | None, config: ControllerConfig
+) -> int:
+    """Return seconds after which the kubelet stops the pod if the runner does not exit."""
+    return (
+        config.timing.start_timeout
+        + run_timeout(run, deployment, project, config.limits)
+        + GRACE_SECONDS
+        + FLUSH_SECONDS
+    )
 
 
 def build(
@@ -42,19 +49,19 @@ def build(
     project: Project,
     deployment: Deployment,
     variables: frozenset[str],
-    config: Config,
+    config: ControllerConfig,
     now: float,
 ) -> dict[str, Any]:
-    """The pod of a Run that is admitted.
+    """Return the pod of an admitted Run.
 
-    `variables` are the names in the project's Secret, which win over the Project's
-    plain ones; `now` in epoch seconds dates the token.
+    `variables` are the keys of the project's Secret, which override the Project's plain
+    variables; `now` in epoch seconds dates the token.
     """
     extra = project.spec.get("pod") or {}
-    place = config.pods.of_run(project.plan)
-    size = merged(place.resources, (project.spec.get("run") or {}).get("resources") or {})
+    place = config.placements.for_run(project.plan)
+    size = merge_resources(place.resources, (project.spec.get("run") or {}).get("resources") or {})
     seconds = deadline(run, deployment, project, config)
-    expires = int(now) + config.timing.unschedulable + seconds + SLACK
+    expires = int(now) + config.timing.unschedulable + seconds + TOKEN_SLACK_SECONDS
     token = pod_tokens.mint(config.token_key, "run", config.namespace, run.name, run.uid, expires)
     plain = [
         {"name": entry["name"], "value": entry["value"]}
@@ -69,7 +76,7 @@ def build(
         {"name": "CREWYARD_TOKEN", "value": token},
         {"name": "CREWYARD_POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
         {"name": "CREWYARD_START_TIMEOUT", "value": str(config.timing.start_timeout)},
-        # In bytes, by the kubelet's arithmetic.
+        # In bytes, computed by the kubelet.
         {
             "name": "CREWYARD_STORAGE_LIMIT",
             "valueFrom": {"resourceFieldRef": {"resource": "limits.ephemeral-storage", "divisor": "1"}},
@@ -77,7 +84,7 @@ def build(
         {"name": "HOME", "value": "/home/crew"},
     ]
     if variables:
-        # The runner hides what these say in the crew's words.
+        # The runner redacts the values of these variables in the crew's output.
         env.append({"name": "CREWYARD_SECRETS", "value": ",".join(sorted(variables))})
     container = {
         "name": CONTAINER,
@@ -93,7 +100,7 @@ def build(
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
         "activeDeadlineSeconds": seconds,
-        "terminationGracePeriodSeconds": GRACE + FLUSH,
+        "terminationGracePeriodSeconds": GRACE_SECONDS + FLUSH_SECONDS,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": security.restricted_pod(),
@@ -112,7 +119,7 @@ def build(
 
 
 def owner_reference(run: Run) -> dict[str, Any]:
-    """The Run as the pod's owner, with which it goes."""
+    """Return the owner reference that deletes the pod with its Run."""
     return {
         "apiVersion": names.API_VERSION,
         "kind": "Run",

@@ -1,4 +1,4 @@
-"""Which Runs of a project get a pod now. Pure; called by the admission, which is serial per project."""
+"""Quota of concurrent Runs per project. Pure. Called by the admission, which is serial per project."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -7,39 +7,41 @@ from crds.objects import Run
 
 
 @dataclass(frozen=True)
-class Admission:
+class AdmittedRuns:
     """`admitted` get a pod; `queued` wait."""
 
     admitted: tuple[Run, ...]
     queued: tuple[Run, ...]
 
 
-def place(run: Run) -> tuple[str, str]:
-    """A Run's place in its project's queue: first in, first out; names made by the API are monotonic."""
+def queue_order(run: Run) -> tuple[str, str]:
+    """Return the sort key in the project's queue: first in, first out; names from the API are monotonic."""
     return str(run.metadata["creationTimestamp"]), run.name
 
 
 @dataclass(frozen=True)
-class Live:
-    """How many pods take a place of the plan; `owners` are uids of Runs that have one and do not wait."""
+class LivePods:
+    """Count of pods that occupy slots of the plan; `owners` are uids of Runs that have a pod."""
 
-    places: int
+    slots: int
     owners: frozenset[str] = frozenset()
 
 
-def live(pods: Iterable[str], leaves: Callable[[str], bool], owners: Iterable[str] = ()) -> Live:
-    """What the names of pods that have not finished say; those do not count whose Run has reported or ended.
+def count_live(
+    pods: Iterable[str], frees_slot: Callable[[str], bool], owners: Iterable[str] = ()
+) -> LivePods:
+    """Count unfinished pods by name, without those whose Run has reported a result or ended.
 
-    A runner that has reported needs a second to be gone, in which its place is free already.
+    A runner that has reported needs a second to exit; its slot is free already.
     """
-    return Live(sum(not leaves(name) for name in pods), frozenset(owners))
+    return LivePods(sum(not frees_slot(name) for name in pods), frozenset(owners))
 
 
-def admit(candidates: Sequence[Run], live: Live, limit: int) -> Admission:
-    """Fills the free places with the first of `candidates`.
+def admit(candidates: Sequence[Run], live: LivePods, limit: int) -> AdmittedRuns:
+    """Fill the free slots with the first of `candidates`.
 
-    A candidate that has a pod neither needs a place nor waits for one.
+    A candidate that has a pod neither needs a slot nor waits for one.
     """
-    waiting = sorted((run for run in candidates if run.uid not in live.owners), key=place)
-    free = max(0, limit - live.places)
-    return Admission(tuple(waiting[:free]), tuple(waiting[free:]))
+    waiting = sorted((run for run in candidates if run.uid not in live.owners), key=queue_order)
+    free = max(0, limit - live.slots)
+    return AdmittedRuns(tuple(waiting[:free]), tuple(waiting[free:]))

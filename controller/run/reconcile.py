@@ -1,57 +1,59 @@
-"""One look at one Run: observe, decide, apply. Called by `controller.runtime.worker`."""
+"""Reconcile of one Run: observe, decide, apply. Called by `controller.runtime.worker`."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from controller.config import Config
-from controller.run.decide import Observed, decide
-from controller.run.observe import Observer
-from controller.run.requeue import in_vain
+from controller.config import ControllerConfig
+from controller.run.decide import ObservedRun, decide
+from controller.run.observe import RunReader
+from controller.run.requeue import gave_up_waiting
 from controller.runtime import event_map
-from controller.runtime.apply import Actor
+from controller.runtime.apply import Applier
 from controller.runtime.decision import Decision
 from crds import kinds
-from crds.reasons import RUN_ENDS
+from crds.reasons import TERMINAL_RUN_PHASES
 
 
 @dataclass(frozen=True)
 class RunReconciler:
-    """The reconcile of the kind Run."""
+    """Reconciler of the kind Run."""
 
-    actor: Actor
-    config: Config
+    applier: Applier
+    config: ControllerConfig
 
     async def reconcile(self, name: str) -> None:
-        """Brings one Run a step further. Raises what the apiserver refuses; then it is done again."""
-        observer = Observer(self.actor)
-        run = await observer.run(name)
+        """Reconcile one Run. Raises `kube.errors`; the worker then retries."""
+        reader = RunReader(self.applier)
+        run = await reader.run(name)
         if run is None:
-            self.actor.queue.forget(event_map.run(name))
+            self.applier.queues.remove(event_map.run(name))
             return
-        seen = await observer.whole(run)
-        decision = decide(seen, datetime.now(UTC), self.config)
-        if (_ends(decision) and seen.run.result is None) or in_vain(seen.run, seen.pod):
-            # Memory may lag behind: what nobody reported is decided on what etcd has now.
-            fresh = await observer.run(name, live=True)
+        observed = await reader.observe(run)
+        decision = decide(observed, datetime.now(UTC), self.config)
+        if (_is_final(decision) and observed.run.result is None) or gave_up_waiting(
+            observed.run, observed.pod
+        ):
+            # The cache may lag: an outcome without a reported result is decided on the current state of etcd.
+            fresh = await reader.run(name, live=True)
             if fresh is None:
                 return
-            seen = await observer.whole(fresh, live=True)
-            decision = decide(seen, datetime.now(UTC), self.config)
-        await self.actor.perform(kinds.RUN, seen.run.raw, event_map.run(name), decision)
-        if _ends(decision):
-            self._ended(seen, decision)
+            observed = await reader.observe(fresh, live=True)
+            decision = decide(observed, datetime.now(UTC), self.config)
+        await self.applier.apply(kinds.RUN, observed.run.raw, event_map.run(name), decision)
+        if _is_final(decision):
+            self._record_outcome(observed, decision)
 
-    def _ended(self, seen: Observed, decision: Decision) -> None:
+    def _record_outcome(self, observed: ObservedRun, decision: Decision) -> None:
         status = decision.status or {}
         seconds = int(status.get("durationMs") or 0) / 1000
         result = str(status["phase"]).lower()
-        self.actor.metrics.runs.labels(result).observe(seconds)
-        # The reason is one of `RunReason`, whatever a crew said: see `controller.run.outcome`.
-        self.actor.metrics.run_ends.labels(result, (status.get("error") or {}).get("reason", "")).inc()
-        self.actor.queue.forget(event_map.run(seen.run.name))
-        if seen.pod is not None and seen.pod.finished:
-            self.actor.known.remove(kinds.POD, seen.pod.name)
+        self.applier.metrics.runs.labels(result).observe(seconds)
+        # The reason is always one of `RunReason`: see `controller.run.outcome`.
+        self.applier.metrics.run_ends.labels(result, (status.get("error") or {}).get("reason", "")).inc()
+        self.applier.queues.remove(event_map.run(observed.run.name))
+        if observed.pod is not None and observed.pod.finished:
+            self.applier.cache.remove(kinds.POD, observed.pod.name)
 
 
-def _ends(decision: Decision) -> bool:
-    return decision.status is not None and decision.status.get("phase") in RUN_ENDS
+def _is_final(decision: Decision) -> bool:
+    return decision.status is not None and decision.status.get("phase") in TERMINAL_RUN_PHASES

@@ -1,4 +1,4 @@
-"""Whether a Run can have a pod, from what is known of its Project and Deployment. Pure.
+"""Resolution of a Run's Project and Deployment: ready, waiting or refused. Pure.
 
 Called by `controller.run.decide` for each Run without a pod, and by the admission.
 """
@@ -9,21 +9,21 @@ from crds.names import env_secret
 from crds.objects import Deployment, Project, Run
 from crds.reasons import RunReason
 
-NAMED = 8
-"""Missing variables that a message names."""
+MAX_NAMED_VARIABLES = 8
+"""Maximum number of missing variables named in a message."""
 
 
 @dataclass(frozen=True)
-class Ready:
-    """The Run can be admitted."""
+class RunReady:
+    """Run that can be admitted."""
 
     project: Project
     deployment: Deployment
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """The Run waits for its Deployment."""
+class RunWaiting:
+    """Run that waits for its Deployment."""
 
     message: str
     project: Project
@@ -31,79 +31,81 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Refused:
-    """The Run fails."""
+class RunRefused:
+    """Run that fails."""
 
     reason: RunReason
     message: str
 
 
-Verdict = Ready | Waiting | Refused
+Resolution = RunReady | RunWaiting | RunRefused
 
 
 def target(run: Run, project: Project | None) -> str | None:
-    """The name of the Deployment that the Run executes: as recorded, as asked for, else the active one.
+    """Return the name of the Deployment to execute: the recorded, the specified, else the active one.
 
-    The active one counts only while nothing was recorded: it is resolved when the
-    Run is accepted, not when it starts.
+    The active one counts only until a name is recorded: it is fixed when the Run is resolved, not
+    when it starts.
     """
     return run.deployment or (project.active if project else None)
 
 
-def accept(run: Run, project: Project | None, deployment: Deployment | None) -> Verdict:
-    """What becomes of a Run without a pod; `deployment` is the one that `target` names."""
-    wanted = run.deployment
-    asked = run.spec.get("project")
-    if wanted and deployment is None:
-        return Refused(
+def resolve(run: Run, project: Project | None, deployment: Deployment | None) -> Resolution:
+    """Resolve a Run without a pod; `deployment` is the one that `target` names."""
+    deployment_name = run.deployment
+    project_name = run.spec.get("project")
+    if deployment_name and deployment is None:
+        return RunRefused(
             RunReason.DEPLOYMENT_NOT_FOUND,
-            f"there is no deployment {wanted}; kubectl get cdep lists those that can be run",
+            f"deployment {deployment_name} does not exist; list the deployments with kubectl get cdep",
         )
-    if deployment is not None and asked and deployment.project != asked:
-        return Refused(
+    if deployment is not None and project_name and deployment.project != project_name:
+        return RunRefused(
             RunReason.DEPLOYMENT_NOT_FOUND,
-            f"deployment {deployment.name} belongs to project {deployment.project}, not to {asked}; "
+            f"deployment {deployment.name} belongs to project {deployment.project}, not to {project_name}; "
             "set only one of spec.project and spec.deployment",
         )
     if project is None:
-        name = deployment.project if deployment else asked
-        return Refused(
+        name = deployment.project if deployment else project_name
+        return RunRefused(
             RunReason.NO_ACTIVE_DEPLOYMENT,
-            f"there is no project {name}; create it, deploy to it, then create a new Run",
+            f"project {name} does not exist; create it, deploy to it, then create a new Run",
         )
     if deployment is None:
-        return Refused(
+        return RunRefused(
             RunReason.NO_ACTIVE_DEPLOYMENT,
             f"project {project.name} has no active deployment; wait for "
             f"kubectl get cdep to show one as Active, then create a new Run",
         )
     if deployment.failed:
         error = deployment.error or {}
-        return Refused(
+        return RunRefused(
             RunReason.DEPLOYMENT_FAILED,
             f"deployment {deployment.name} failed ({error.get('reason', 'unknown')}): "
             f"{error.get('message', 'see its status')}",
         )
     if not deployment.built:
-        return Waiting(f"deployment {deployment.name} is still being built", project, deployment)
-    return Ready(project, deployment)
+        return RunWaiting(f"deployment {deployment.name} is still being built", project, deployment)
+    return RunReady(project, deployment)
 
 
-def needs_variables(ready: Ready) -> bool:
-    """Whether the names in the project's Secret matter to this Run's pod."""
+def needs_variables(ready: RunReady) -> bool:
+    """Return whether this Run's pod depends on the keys of the project's Secret."""
     return bool(ready.deployment.plan.get("envRequired") or (ready.project.spec.get("pod") or {}).get("env"))
 
 
-def missing_variable(ready: Ready, variables: frozenset[str]) -> Refused | None:
-    """The refusal where a required variable is in neither the Secret nor the Project's plain ones."""
+def missing_variable(ready: RunReady, variables: frozenset[str]) -> RunRefused | None:
+    """Return the refusal if a required variable is in neither the Secret nor the Project's plain ones."""
     plain = {entry["name"] for entry in (ready.project.spec.get("pod") or {}).get("env") or ()}
     required = ready.deployment.plan.get("envRequired") or ()
     missing = [name for name in required if name not in variables and name not in plain]
     if not missing:
         return None
-    # The next step must fit into the message too, however many there are.
-    named = ", ".join(missing[:NAMED]) + (f" and {len(missing) - NAMED} more" if len(missing) > NAMED else "")
-    return Refused(
+    # Bounded, so the next step fits into the message too.
+    named = ", ".join(missing[:MAX_NAMED_VARIABLES]) + (
+        f" and {len(missing) - MAX_NAMED_VARIABLES} more" if len(missing) > MAX_NAMED_VARIABLES else ""
+    )
+    return RunRefused(
         RunReason.MISSING_VARIABLE,
         f"the crew needs {named}; set it with PUT /v1/projects/{ready.project.name}/env/"
         f"{missing[0]} or in the Secret {env_secret(ready.project.name)}, then create a new Run",

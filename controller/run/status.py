@@ -1,10 +1,10 @@
-"""The status patches of a Run, one function per state. Pure; the only place that composes its conditions."""
+"""Status patches of a Run, one function per state. Pure; the only module that builds its conditions."""
 
 from datetime import datetime
 from typing import Any
 
 from controller.run import pod_ref
-from controller.run.outcome import End
+from controller.run.outcome import Outcome
 from crds import conditions
 from crds.conditions import Condition
 from crds.objects import Pod, Run
@@ -28,8 +28,8 @@ def _status(run: Run, phase: RunPhase, wanted: list[Condition], now: datetime) -
 
 
 def _admitted(run: Run, pod: Pod | None) -> list[Condition]:
-    if pod is not None or pod_ref.uid(run):
-        return [Condition(conditions.ADMITTED, True, "Admitted", "The run has its place.")]
+    if pod is not None or pod_ref.pod_uid(run):
+        return [Condition(conditions.ADMITTED, True, "Admitted", "The run has a free slot.")]
     found = conditions.find(run.conditions, conditions.ADMITTED)
     if found is None:
         return []
@@ -45,31 +45,31 @@ def _unfinished(reason: str, message: str) -> list[Condition]:
 
 
 def pending(run: Run, reason: str, message: str, now: datetime) -> dict[str, Any]:
-    """A Run that waits without a pod, with why."""
+    """Return the status of a Run that waits without a pod, with the reason."""
     return _status(run, RunPhase.PENDING, [*_unfinished(reason, message), *_admitted(run, None)], now)
 
 
 def queued(run: Run, project: str, deployment: str, limit: int, now: datetime) -> dict[str, Any]:
-    """A Run above its plan's concurrency. Its position is computed when read, never stored."""
-    message = f"Waiting for one of the {limit} places of project {project}."
+    """Return the status of a Run above its plan's concurrency; its position is computed on read."""
+    message = f"Waiting for one of the {limit} run slots of project {project}."
     wanted = [*_unfinished(QUEUED, message), Condition(conditions.ADMITTED, False, QUEUED, message)]
     return {**_status(run, RunPhase.PENDING, wanted, now), "project": project, "deployment": deployment}
 
 
-def given_back(run: Run, message: str, now: datetime) -> dict[str, Any]:
-    """A Run whose pod had no place at the facade: it is in the queue again, without a pod."""
+def requeued(run: Run, message: str, now: datetime) -> dict[str, Any]:
+    """Return the status of a Run whose pod got no slot from the API: queued again, without a pod."""
     wanted = [*_unfinished(QUEUED, message), Condition(conditions.ADMITTED, False, QUEUED, message)]
     return {**_status(run, RunPhase.PENDING, wanted, now), "pod": None}
 
 
-def refused(run: Run, reason: str, message: str, now: datetime) -> dict[str, Any]:
-    """A Run that has its turn but whose pod cannot be made; since when, its condition Admitted says."""
+def pod_refused(run: Run, reason: str, message: str, now: datetime) -> dict[str, Any]:
+    """Return the status of an admitted Run whose pod is rejected; the condition Admitted dates it."""
     wanted = [*_unfinished(reason, message), Condition(conditions.ADMITTED, None, reason, message)]
     return _status(run, RunPhase.PENDING, wanted, now)
 
 
-def refused_since(run: Run, now: datetime) -> datetime:
-    """Since when a Run's pod cannot be made; now, where it is the first time."""
+def pod_refused_since(run: Run, now: datetime) -> datetime:
+    """Return the time of the first rejection of a Run's pod; `now` if this is the first."""
     admitted = conditions.find(run.conditions, conditions.ADMITTED)
     if admitted is None or admitted.get("status") != "Unknown":
         return now
@@ -77,41 +77,45 @@ def refused_since(run: Run, now: datetime) -> datetime:
 
 
 def starting(run: Run, pod: Pod, reason: str, message: str, now: datetime) -> dict[str, Any]:
-    """A Run whose pod has not claimed it yet, with why."""
+    """Return the status of a Run that its pod has not claimed yet, with the reason."""
     wanted = [*_unfinished(reason, message), *_admitted(run, pod)]
-    return {**_status(run, RunPhase.PENDING, wanted, now), **pod_ref.of(run, pod)}
+    return {**_status(run, RunPhase.PENDING, wanted, now), **pod_ref.status_fields(run, pod)}
 
 
 def running(run: Run, pod: Pod, now: datetime) -> dict[str, Any]:
-    """A Run that its pod has claimed."""
+    """Return the status of a claimed Run."""
     wanted = [*_unfinished(RUNNING, "The crew is running."), *_admitted(run, pod)]
     claimed = (run.claim or {}).get("time") or format_time(now)
-    return {**_status(run, RunPhase.RUNNING, wanted, now), **pod_ref.of(run, pod), "startTime": claimed}
+    return {
+        **_status(run, RunPhase.RUNNING, wanted, now),
+        **pod_ref.status_fields(run, pod),
+        "startTime": claimed,
+    }
 
 
-def ended(run: Run, end: End, now: datetime, pod: Pod | None = None) -> dict[str, Any]:
-    """The end. Nothing of it changes any more."""
-    failed = end.phase == RunPhase.FAILED
+def finished(run: Run, outcome: Outcome, now: datetime, pod: Pod | None = None) -> dict[str, Any]:
+    """Return the final status; it never changes."""
+    failed = outcome.phase == RunPhase.FAILED
     wanted = [
-        Condition(conditions.SUCCEEDED, end.phase == RunPhase.SUCCEEDED, end.reason, end.message),
-        Condition(conditions.COMPLETE, True, end.reason, end.message),
+        Condition(conditions.SUCCEEDED, outcome.phase == RunPhase.SUCCEEDED, outcome.reason, outcome.message),
+        Condition(conditions.COMPLETE, True, outcome.reason, outcome.message),
         *_admitted(run, pod),
     ]
     if failed:
-        wanted.append(Condition(conditions.STALLED, True, end.reason, end.message))
+        wanted.append(Condition(conditions.STALLED, True, outcome.reason, outcome.message))
     started = run.status.get("startTime") or (run.claim or {}).get("time")
     return {
-        **_status(run, end.phase, wanted, now),
-        **pod_ref.of(run, pod),
+        **_status(run, outcome.phase, wanted, now),
+        **pod_ref.status_fields(run, pod),
         "startTime": started,
         "completionTime": format_time(now),
         "durationMs": _duration(run, started, now),
-        "error": {"reason": end.reason, "message": end.message} if failed else None,
+        "error": {"reason": outcome.reason, "message": outcome.message} if failed else None,
     }
 
 
 def _duration(run: Run, started: str | None, now: datetime) -> int:
-    """As the runner measured it, else from the claim to now; 0 where the crew never started."""
+    """Return the duration measured by the runner, else since the claim; 0 if the crew never started."""
     if run.result is not None and "durationMs" in run.result:
         return int(run.result["durationMs"])
     if started is None:

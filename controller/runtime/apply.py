@@ -1,12 +1,11 @@
-"""Performs Decisions: the one place of the controller that writes to the cluster.
+"""Apply Decisions: the only module of the controller that writes to the cluster.
 
-Children first, so that what a status speaks of exists; then one status patch,
-only where it differs and only if the object still is as it was read. Events follow
-the write that they tell of at once: when a later one fails, what is done again is
-not news any more. A status that the apiserver finds invalid is written in its least
-form where it is an end, and else said by an Event and tried again ever more seldom.
-Raises the errors of `kube.errors`: the reconcile is then done again from what is
-there.
+It creates children first, so objects that a status names exist; then it writes one status patch,
+only if it differs and only if the object is unchanged since it was read. It records Events right
+after the write they report: a retry after a later failure does not repeat them. If the apiserver
+rejects a status as invalid, a final status is written in its minimal form; any other is reported
+by an Event and retried with back-off. Raises `kube.errors`; the worker then reconciles again.
+Called by the reconcilers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,74 +13,74 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from controller.observability.metrics import Metrics
-from controller.runtime.cache import Known
+from controller.observability.metrics import ControllerMetrics
+from controller.runtime.cache import ObjectCache
 from controller.runtime.decision import Create, Decision, Delete, Note, Patch, difference
 from controller.runtime.errors import Retry
-from controller.runtime.event_handlers import Observer
-from controller.runtime.fallback_status import minimal_end
-from controller.runtime.queues import Lanes
+from controller.runtime.event_handlers import EventHandlers
+from controller.runtime.fallback_status import minimal_status
+from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
-from controller.runtime.workqueue import Key
+from controller.runtime.workqueue import ReconcileKey
 from crds import kinds
 from crds.kinds import Kind
 from crds.objects import Object
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
-_WATCHED = (*kinds.OWN, kinds.POD)
+_WATCHED = (*kinds.OWN_KINDS, kinds.POD)
 
 
 @dataclass(frozen=True)
-class Actor:
-    """What performing needs; one per controller."""
+class Applier:
+    """Reads from cache or apiserver and applies Decisions; one per controller."""
 
-    kube: Kube
-    known: Known
-    observer: Observer
-    queue: Lanes
+    kube: KubeClient
+    cache: ObjectCache
+    handlers: EventHandlers
+    queues: Queues
     recorder: Recorder
-    metrics: Metrics
+    metrics: ControllerMetrics
 
-    async def seen(self, kind: Kind, name: str, by: Key) -> dict[str, Any] | None:
-        """An object as it is known; one that is not, as the apiserver has it, or None.
+    async def get(self, kind: Kind, name: str, by: ReconcileKey) -> dict[str, Any] | None:
+        """Return an object from the cache, else from the apiserver, or None.
 
-        After a conflict we know nothing of what is there. `by` is the key that is being worked at.
+        After a conflict the cache has no version. `by` is the key being reconciled.
         """
-        found = self.known.get(kind, name)
+        found = self.cache.get(kind, name)
         if found is None and (found := await self.kube.get(kind, name)) is not None:
-            self.observer.saw(kind, found, by)
+            self.handlers.on_change(kind, found, by)
         return found
 
     async def create(self, child: Create, owner_uid: str) -> dict[str, Any]:
-        """Creates a child, or finds it created already. Raises Retry while another one has its name."""
+        """Create a child or adopt an existing one. Raises Retry while another object has its name."""
         try:
             made = await self.kube.create(child.kind, child.body)
             self.metrics.writes.labels(child.kind.plural, "create").inc()
         except errors.AlreadyExists:
             found = await self.kube.get(child.kind, child.name)
-            # The name of a commit's Deployment says what it is, whoever made it.
+            # The name of a commit's Deployment identifies its content, so any creator will do.
             ours = child.kind == kinds.DEPLOYMENT
             if found is None or not (ours or owner_uid in Object(found).owner_uids):
                 raise Retry(
-                    f"{child.kind.name} {child.name} belongs to another object; waiting until it is gone"
+                    f"{child.kind.name} {child.name} belongs to another object; waiting until it is deleted"
                 ) from None
             made = found
-        self._learn(child.kind, made)
+        self._observe(child.kind, made)
         return made
 
     async def delete(self, child: Delete) -> None:
-        """Deletes a child; one that is gone or another one by now is left alone."""
+        """Delete a child; ignore one that is gone or was replaced."""
         try:
             await self.kube.delete(child.kind, child.name, child.uid, grace_seconds=child.grace_seconds)
             self.metrics.writes.labels(child.kind.plural, "delete").inc()
-        except errors.Conflict:
+        except errors.KubeConflict:
             return
 
-    async def patch(self, patch: Patch, by: Key | None = None) -> dict[str, Any]:
-        """Patches an object if it still has that resourceVersion. Raises Conflict.
+    async def patch(self, patch: Patch, by: ReconcileKey | None = None) -> dict[str, Any]:
+        """Patch an object if it still has that resourceVersion. Raises KubeConflict.
 
-        `by` is the key that is being worked at and needs no other look for it.
+        `by` is the key being reconciled; the change does not enqueue it again.
         """
         body = {
             **patch.body,
@@ -89,61 +88,61 @@ class Actor:
         }
         try:
             changed = await self.kube.patch(patch.kind, patch.name, body, patch.subresource)
-        except (errors.Conflict, errors.NotFound, errors.Invalid):
-            # What we believe about it is wrong; the next look reads it from the apiserver.
-            self._unlearn(patch.kind, patch.name)
+        except (errors.KubeConflict, errors.KubeNotFound, errors.Invalid):
+            # The cached version is stale; the next reconcile reads from the apiserver.
+            self._evict(patch.kind, patch.name)
             raise
         self.metrics.writes.labels(patch.kind.plural, "patch").inc()
-        self._learn(patch.kind, changed, by)
+        self._observe(patch.kind, changed, by)
         return changed
 
-    async def perform(self, kind: Kind, obj: Mapping[str, Any], key: Key, decision: Decision) -> None:
-        """Performs a Decision about `obj`."""
+    async def apply(self, kind: Kind, obj: Mapping[str, Any], key: ReconcileKey, decision: Decision) -> None:
+        """Apply a Decision about `obj`."""
         view = Object(obj)
-        # A decision about a Run is whole: what its own writes change asks for no other look at it.
+        # A decision about a Run is complete: its own writes need no further reconcile.
         by = key if kind == kinds.RUN else None
         for child in decision.create:
             await self.create(child, view.uid)
-            self._tell(kind, obj, child.events)
+            self._record(kind, obj, child.events)
         for gone in decision.delete:
             await self.delete(gone)
-            self._tell(kind, obj, gone.events)
+            self._record(kind, obj, gone.events)
         newest: dict[tuple[Kind, str], Mapping[str, Any]] = {(kind, view.name): obj}
         for patch in decision.before:
-            await self._follow(patch, newest, by)
-            self._tell(kind, obj, patch.events)
+            await self._patch_next(patch, newest, by)
+            self._record(kind, obj, patch.events)
         if decision.status is not None:
             try:
-                await self._write(kind, view.name, decision.status, newest, by)
+                await self._write_status(kind, view.name, decision.status, newest, by)
             except errors.Invalid as error:
-                await self._write_less(kind, obj, decision, error, newest)
-        self._tell(kind, obj, decision.events)
+                await self._write_fallback(kind, obj, decision, error, newest)
+        self._record(kind, obj, decision.events)
         for patch in decision.after:
-            await self._follow(patch, newest, by)
-            self._tell(kind, obj, patch.events)
+            await self._patch_next(patch, newest, by)
+            self._record(kind, obj, patch.events)
         for other in decision.enqueue:
-            self.queue.add(other)
+            self.queues.add(other)
         if decision.requeue_after is not None:
-            self.queue.add(key, max(decision.requeue_after, 0.001))
+            self.queues.add(key, max(decision.requeue_after, 0.001))
 
-    def _tell(self, kind: Kind, obj: Mapping[str, Any], notes: Iterable[Note]) -> None:
+    def _record(self, kind: Kind, obj: Mapping[str, Any], notes: Iterable[Note]) -> None:
         now = datetime.now(UTC)
         for note in notes:
-            self.recorder.note(kind, obj, note, now)
+            self.recorder.record(kind, obj, note, now)
 
-    async def _write(
+    async def _write_status(
         self,
         kind: Kind,
         name: str,
         status: Mapping[str, Any],
         newest: dict[tuple[Kind, str], Mapping[str, Any]],
-        by: Key | None = None,
+        by: ReconcileKey | None = None,
     ) -> None:
         change = difference(Object(newest[kind, name]).status, status)
         if change:
-            await self._follow(Patch(kind, name, {"status": change}, ""), newest, by)
+            await self._patch_next(Patch(kind, name, {"status": change}, ""), newest, by)
 
-    async def _write_less(
+    async def _write_fallback(
         self,
         kind: Kind,
         obj: Mapping[str, Any],
@@ -151,36 +150,36 @@ class Actor:
         refusal: errors.Invalid,
         newest: dict[tuple[Kind, str], Mapping[str, Any]],
     ) -> None:
-        """Another status than the one that is invalid. Raises `refusal` where none is left."""
-        note = Note("StatusRefused", f"the status could not be written: {refusal.message}", True)
-        self._tell(kind, obj, [note])
-        instead = decision.instead
-        for status in (instead, minimal_end(instead or decision.status or {})):
+        """Write a fallback for an invalid status. Raises `refusal` if every fallback is invalid too."""
+        note = Note("StatusRefused", f"The apiserver rejected the status: {refusal.message}", True)
+        self._record(kind, obj, [note])
+        instead = decision.fallback_status
+        for status in (instead, minimal_status(instead or decision.status or {})):
             if status is None:
                 continue
             try:
-                await self._write(kind, Object(obj).name, status, newest)
+                await self._write_status(kind, Object(obj).name, status, newest)
             except errors.Invalid:
                 continue
-            self.metrics.refused.labels(kind.plural, "reduced").inc()
+            self.metrics.invalid_statuses.labels(kind.plural, "reduced").inc()
             return
-        self.metrics.refused.labels(kind.plural, "retried").inc()
+        self.metrics.invalid_statuses.labels(kind.plural, "retried").inc()
         raise refusal
 
-    async def _follow(
-        self, patch: Patch, newest: dict[tuple[Kind, str], Mapping[str, Any]], by: Key | None
+    async def _patch_next(
+        self, patch: Patch, newest: dict[tuple[Kind, str], Mapping[str, Any]], by: ReconcileKey | None
     ) -> None:
-        """Applies one of several patches; what an earlier one of them changed is no conflict."""
+        """Apply one of several patches; changes by earlier patches of the sequence are not conflicts."""
         before = newest.get((patch.kind, patch.name))
         if before is not None:
             patch = replace(patch, resource_version=Object(before).resource_version)
         newest[patch.kind, patch.name] = await self.patch(patch, by)
 
-    def _learn(self, kind: Kind, obj: Mapping[str, Any], by: Key | None = None) -> None:
-        # As if the watch had shown it, which will then be no news: others may wait for this change.
+    def _observe(self, kind: Kind, obj: Mapping[str, Any], by: ReconcileKey | None = None) -> None:
+        # Same as a watch event, which is then a duplicate: other keys may wait for this change.
         if kind in _WATCHED:
-            self.observer.saw(kind, obj, by)
+            self.handlers.on_change(kind, obj, by)
 
-    def _unlearn(self, kind: Kind, name: str) -> None:
+    def _evict(self, kind: Kind, name: str) -> None:
         if kind in _WATCHED:
-            self.known.remove(kind, name)
+            self.cache.remove(kind, name)

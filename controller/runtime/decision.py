@@ -1,16 +1,16 @@
-"""What a reconcile decided, as a value. Made by the pure decide functions, performed by `apply`."""
+"""Decisions of reconciles, as values. Returned by the pure decide functions, applied by `apply`. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from controller.runtime.workqueue import Key
+from controller.runtime.workqueue import ReconcileKey
 from crds.kinds import Kind
 
 
 @dataclass(frozen=True)
 class Note:
-    """A Kubernetes Event about the object."""
+    """Kubernetes Event about the object."""
 
     reason: str
     message: str
@@ -19,9 +19,9 @@ class Note:
 
 @dataclass(frozen=True)
 class Create:
-    """An object to create, with its deterministic name; one that is there and is ours counts as created.
+    """Object to create, with a deterministic name; an existing one with our owner counts as created.
 
-    `events` are told as soon as it is there, whatever becomes of the Decision's other writes.
+    `events` are recorded once it exists, even if the Decision's later writes fail.
     """
 
     kind: Kind
@@ -30,13 +30,13 @@ class Create:
 
     @property
     def name(self) -> str:
-        """The object's name."""
+        """Name of the object."""
         return str(self.body["metadata"]["name"])
 
 
 @dataclass(frozen=True)
 class Delete:
-    """An object to delete, if it still is the one with that uid; `events` are told once it is asked for."""
+    """Object to delete if its uid still matches; `events` are recorded after the delete call."""
 
     kind: Kind
     name: str
@@ -47,7 +47,7 @@ class Delete:
 
 @dataclass(frozen=True)
 class Patch:
-    """A merge patch of an object, only if it still is as it was read; `events` are told once it is."""
+    """Merge patch, applied if the object is unchanged since it was read; `events` are recorded then."""
 
     kind: Kind
     name: str
@@ -59,23 +59,22 @@ class Patch:
 
 @dataclass(frozen=True)
 class Decision:
-    """Performed in this order: create, delete, before, status, events, after, enqueue.
+    """Writes in this order: create, delete, before, status, events, after, enqueue.
 
-    `events` are told of what the status says: a write that fails after it is done again, they are not.
-    `status` is a merge patch of the object's status, written only where it
-    differs; `instead` is another one for where the apiserver finds it invalid;
-    `before` and `after` are patches around it (also of the object itself);
-    `requeue_after` in seconds.
+    `events` report the status: a retry of a later write does not repeat them. `status` is a merge
+    patch of the object's status, written only if it differs; `fallback_status` replaces it if the
+    apiserver rejects it as invalid; `before` and `after` are patches around it (also of the object
+    itself); `requeue_after` in seconds.
     """
 
     create: tuple[Create, ...] = ()
     delete: tuple[Delete, ...] = ()
     before: tuple[Patch, ...] = ()
     status: Mapping[str, Any] | None = None
-    instead: Mapping[str, Any] | None = None
+    fallback_status: Mapping[str, Any] | None = None
     after: tuple[Patch, ...] = ()
     events: tuple[Note, ...] = ()
-    enqueue: tuple[Key, ...] = ()
+    enqueue: tuple[ReconcileKey, ...] = ()
     requeue_after: float | None = None
 
 
@@ -83,7 +82,7 @@ NOTHING = Decision()
 
 
 def difference(current: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of the merge patch `wanted` that would change `current`; empty where nothing would."""
+    """Return the part of the merge patch `wanted` that changes `current`; empty if none does."""
     patch: dict[str, Any] = {}
     for field, value in wanted.items():
         if value is None:

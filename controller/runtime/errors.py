@@ -1,12 +1,12 @@
-"""What a reconcile can fail with, by what is to be done about it. Caught by `controller.runtime.worker`."""
+"""Errors of reconciles, by how to handle them. Caught by `controller.runtime.worker`."""
 
 from kube import errors
 
 
 class Retry(Exception):
-    """Something that is expected to pass by itself; the key comes again with back-off, quietly."""
+    """Temporary condition; the queue retries the key with back-off and logs no error."""
 
 
 def is_expected(error: Exception) -> bool:
-    """Whether trying again is the ordinary answer: no stack trace is worth logging."""
-    return isinstance(error, Retry | errors.Conflict | errors.Unavailable | errors.AlreadyExists)
+    """Return whether a retry is the ordinary response; log no stack trace then."""
+    return isinstance(error, Retry | errors.KubeConflict | errors.KubeUnavailable | errors.AlreadyExists)

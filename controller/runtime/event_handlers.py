@@ -1,40 +1,42 @@
-"""Where changes come in: remembers an object and enqueues what it concerns. Called by watch and resync."""
+"""Event handlers: cache a changed object and enqueue the keys it affects. Called by watch and resync."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from controller.runtime import event_map
-from controller.runtime.cache import Known
-from controller.runtime.queues import Lanes
-from controller.runtime.workqueue import Key
+from controller.runtime.cache import ObjectCache
+from controller.runtime.queues import Queues
+from controller.runtime.workqueue import ReconcileKey
 from crds.kinds import Kind
 
 
-class Observer:
-    """Feeds Known and the queues."""
+class EventHandlers:
+    """Feeds the object cache and the queues."""
 
-    def __init__(self, known: Known, lanes: Lanes) -> None:
-        self._known = known
-        self._lanes = lanes
+    def __init__(self, cache: ObjectCache, queues: Queues) -> None:
+        self._cache = cache
+        self._queues = queues
 
-    def saw(self, kind: Kind, obj: Mapping[str, Any], by: Key | None = None) -> None:
-        """An object as the apiserver showed it; nothing happens if that version was seen already.
+    def on_change(self, kind: Kind, obj: Mapping[str, Any], by: ReconcileKey | None = None) -> None:
+        """Handle a version of an object; ignore a version that is cached already.
 
-        `by` is the key that is being worked at and needs no other look.
+        `by` is the key being reconciled; it is not enqueued again.
         """
-        if self._known.put(kind, obj):
+        if self._cache.put(kind, obj):
             self._enqueue(kind, obj, by)
 
-    def gone(self, kind: Kind, obj: Mapping[str, Any]) -> None:
-        """An object that was deleted, or is no longer where it was looked for."""
+    def on_delete(self, kind: Kind, obj: Mapping[str, Any]) -> None:
+        """Handle an object that was deleted or left the listed selection."""
         metadata = obj["metadata"]
-        # Its last version may tell why it went.
-        self._known.put(kind, obj)
-        self._known.remove(kind, metadata["name"], metadata.get("uid"))
-        self._enqueue(kind, obj, gone=True)
+        # Its last version may state why it was deleted.
+        self._cache.put(kind, obj)
+        self._cache.remove(kind, metadata["name"], metadata.get("uid"))
+        self._enqueue(kind, obj, deleted=True)
 
-    def _enqueue(self, kind: Kind, obj: Mapping[str, Any], by: Key | None = None, gone: bool = False) -> None:
-        keys: Iterable[Key] = list(event_map.keys_of(kind, obj, self._known, gone))
+    def _enqueue(
+        self, kind: Kind, obj: Mapping[str, Any], by: ReconcileKey | None = None, deleted: bool = False
+    ) -> None:
+        keys: Iterable[ReconcileKey] = list(event_map.keys_of(kind, obj, self._cache, deleted))
         for key in keys:
             if key != by:
-                self._lanes.add(key)
+                self._queues.add(key)

@@ -1,8 +1,7 @@
-"""What Kopf would keep of an object to tell later what changed: nothing.
+"""Kopf storages that store nothing.
 
-Our handlers want every event as it is. By default Kopf copies each object several times
-for a comparison that nobody asks for, which is half of what an event costs. Called by
-`controller.runtime.kopf_watch`.
+Our handlers take every event as it is. By default Kopf copies each object several times for a
+diff that we do not use, which is half of the cost of an event. Called by `controller.runtime.kopf_watch`.
 """
 
 from collections.abc import Iterable
@@ -11,36 +10,36 @@ from typing import Any
 import kopf
 
 
-class NoEssence(kopf.DiffBaseStorage):
-    """No last state of an object: none is compared, none is written."""
+class NullDiffBaseStorage(kopf.DiffBaseStorage):
+    """Diff-base storage without a last state: nothing is compared or written."""
 
     def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> kopf.BodyEssence:
-        """An empty essence, equal to every other one."""
+        """Return an empty essence, equal to every other one."""
         return kopf.BodyEssence()
 
     def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
-        """None was stored."""
+        """Return None."""
         return None
 
     def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
-        """Stores nothing."""
+        """Store nothing."""
 
 
-class NoProgress(kopf.ProgressStorage):
-    """No progress of handlers: ours are done when they return."""
+class NullProgressStorage(kopf.ProgressStorage):
+    """Progress storage without progress: our handlers finish when they return."""
 
     def fetch(self, *, key: Any, body: kopf.Body) -> None:
-        """None was stored."""
+        """Return None."""
 
     def store(self, *, key: Any, record: Any, body: kopf.Body, patch: kopf.Patch) -> None:
-        """Stores nothing."""
+        """Store nothing."""
 
     def purge(self, *, key: Any, body: kopf.Body, patch: kopf.Patch) -> None:
-        """Nothing is there to be removed."""
+        """Remove nothing."""
 
     def touch(self, *, body: kopf.Body, patch: kopf.Patch, value: str | None) -> None:
-        """Writes nothing."""
+        """Write nothing."""
 
     def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
-        """The essence as it is: there is no progress in it."""
+        """Return the essence unchanged: it holds no progress."""
         return essence

@@ -1,7 +1,7 @@
-"""Kopf as a trigger: watches that enqueue keys, and nothing else.
+"""Kopf as a trigger: watches that only enqueue keys.
 
-Handlers are `on.event` and return None, so that Kopf never writes to an object.
-Called by `controller.process`; with CREWYARD_KOPF=off nothing of this runs.
+Handlers are `on.event` and return None, so Kopf never writes to an object. Called by
+`controller.process`; disabled with CREWYARD_KOPF=off.
 """
 
 import asyncio
@@ -16,24 +16,24 @@ from typing import Any
 import kopf
 import structlog
 
-from controller.runtime.event_handlers import Observer
-from controller.runtime.kopf_storages import NoEssence, NoProgress
-from controller.runtime.resync import OURS
-from controller.signals import end_by_signal
+from controller.runtime.event_handlers import EventHandlers
+from controller.runtime.kopf_storages import NullDiffBaseStorage, NullProgressStorage
+from controller.runtime.resync import MANAGED_PODS
+from controller.signals import stop_on_signal
 from crds import kinds, names
 from crds.kinds import Kind
 
 LOG = structlog.get_logger("watch")
-WATCHED = (*kinds.OWN, kinds.POD)
-FIRST_PAUSE = 0.25
-MAX_PAUSE = 5.0
-LASTING = 60.0
-"""Seconds after which watches that end are no part of an earlier trouble."""
-MOST_SAID = 500
+WATCHED = (*kinds.OWN_KINDS, kinds.POD)
+MIN_RESTART_SECONDS = 0.25
+MAX_RESTART_SECONDS = 5.0
+STABLE_SECONDS = 60.0
+"""Uptime after which a failure of the watches resets the restart delay."""
+MAX_PROBLEM_LENGTH = 500
 
 
 class EndlessBackoffs:
-    """0.1 s, doubling to 2 s, for ever; can be iterated again and again, which Kopf does."""
+    """0.1 s, doubling to 2 s, without end; can be iterated repeatedly, which Kopf does."""
 
     def __iter__(self) -> Iterator[float]:
         pause = 0.1
@@ -42,15 +42,15 @@ class EndlessBackoffs:
             pause = min(2.0, pause * 2)
 
 
-class Foreign(Collection[asyncio.Task[Any]]):
-    """Every task that is not Kopf's own: at its end Kopf cancels all tasks that are not named to it."""
+class NonKopfTasks(Collection[asyncio.Task[Any]]):
+    """All tasks that are not Kopf's: on exit Kopf cancels every task it was not given as ignored."""
 
-    _home = str(Path(kopf.__file__).parent)
+    _kopf_directory = str(Path(kopf.__file__).parent)
 
     def __contains__(self, task: object) -> bool:
         coroutine = task.get_coro() if isinstance(task, asyncio.Task) else None
         code = getattr(coroutine, "cr_code", None)
-        return code is None or not code.co_filename.startswith(self._home)
+        return code is None or not code.co_filename.startswith(self._kopf_directory)
 
     def __iter__(self) -> Iterator[asyncio.Task[Any]]:
         return (task for task in asyncio.all_tasks() if task in self)
@@ -60,93 +60,101 @@ class Foreign(Collection[asyncio.Task[Any]]):
 
 
 def settings() -> kopf.OperatorSettings:
-    """Kopf's settings: watches that reconnect soon, tell when they are silent, and keep little in memory."""
-    chosen = kopf.OperatorSettings()
-    chosen.scanning.disabled = True
-    chosen.posting.enabled = False
-    chosen.peering.standalone = True
-    chosen.persistence.finalizer = f"{names.GROUP}/unused"
-    chosen.persistence.diffbase_storage = NoEssence()
-    chosen.persistence.progress_storage = NoProgress()
-    chosen.watching.chunk_size = 500
-    chosen.watching.server_timeout = 10
-    chosen.watching.inactivity_timeout = 14
-    chosen.watching.connect_timeout = 5
-    chosen.watching.label_selectors["pods"] = OURS
-    chosen.queueing.idle_timeout = 0.05
-    chosen.networking.request_timeout = 30
-    chosen.networking.error_backoffs = EndlessBackoffs()
-    chosen.process.ultimate_exiting_timeout = None
-    return chosen
+    """Return Kopf settings: watches that reconnect soon, detect silence and keep little in memory."""
+    kopf_settings = kopf.OperatorSettings()
+    kopf_settings.scanning.disabled = True
+    kopf_settings.posting.enabled = False
+    kopf_settings.peering.standalone = True
+    kopf_settings.persistence.finalizer = f"{names.GROUP}/unused"
+    kopf_settings.persistence.diffbase_storage = NullDiffBaseStorage()
+    kopf_settings.persistence.progress_storage = NullProgressStorage()
+    kopf_settings.watching.chunk_size = 500
+    kopf_settings.watching.server_timeout = 10
+    kopf_settings.watching.inactivity_timeout = 14
+    kopf_settings.watching.connect_timeout = 5
+    kopf_settings.watching.label_selectors["pods"] = MANAGED_PODS
+    kopf_settings.queueing.idle_timeout = 0.05
+    kopf_settings.networking.request_timeout = 30
+    kopf_settings.networking.error_backoffs = EndlessBackoffs()
+    kopf_settings.process.ultimate_exiting_timeout = None
+    return kopf_settings
 
 
-def registry(observer: Observer) -> kopf.OperatorRegistry:
-    """One handler per kind that hands objects to `observer`."""
-    made = kopf.OperatorRegistry()
-    kopf.on.login(registry=made)(_login)
+def registry(handlers: EventHandlers) -> kopf.OperatorRegistry:
+    """Return a registry with one handler per kind that passes objects to `handlers`."""
+    kopf_registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=kopf_registry)(_login)
     for kind in WATCHED:
         group = kind.group or ""
-        kopf.on.event(group, kind.version, kind.plural, registry=made, id=f"saw-{kind.plural}")(
-            _handler(kind, observer)
+        kopf.on.event(group, kind.version, kind.plural, registry=kopf_registry, id=f"saw-{kind.plural}")(
+            _handler(kind, handlers)
         )
-    return made
+    return kopf_registry
 
 
-def _handler(kind: Kind, observer: Observer) -> Any:
-    async def saw(event: Any, **_: Any) -> None:
+def _handler(kind: Kind, handlers: EventHandlers) -> Any:
+    async def on_event(event: Any, **_: Any) -> None:
         if event["type"] == "DELETED":
-            observer.gone(kind, event["object"])
+            handlers.on_delete(kind, event["object"])
         else:
-            observer.saw(kind, event["object"])
+            handlers.on_change(kind, event["object"])
 
-    return saw
+    return on_event
 
 
 def _login(**kwargs: Any) -> kopf.ConnectionInfo | None:
     return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
 
 
-async def watch(observer: Observer, namespace: str, stop: asyncio.Event, process_stop: asyncio.Event) -> None:
-    """Runs Kopf until `stop` is set; where it ends by itself another one begins, ever later.
+async def watch(
+    handlers: EventHandlers, namespace: str, stop: asyncio.Event, process_stop: asyncio.Event
+) -> None:
+    """Run Kopf until `stop` is set; restart it with increasing delay if it exits.
 
-    Signals set `process_stop`. Kopf ends at any answer to a watch that it does not expect, such as a 410 in
-    place of a stream, and all its watches with it. The resync knows what is missed meanwhile, and /healthz
-    that none of them lives.
+    Signals set `process_stop`. Kopf exits, with all its watches, at any unexpected response to a watch, such
+    as a 410 in place of a stream. The resync covers changes missed meanwhile, and /healthz reports missing
+    watches.
     """
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
-    pause = FIRST_PAUSE
+    pause = MIN_RESTART_SECONDS
     while not stop.is_set():
         began = time.monotonic()
         try:
-            await _kopf(observer, namespace, stop, process_stop)
-            problem = "it gave no reason"
+            await _run_kopf(handlers, namespace, stop, process_stop)
+            problem = "Kopf exited without an error"
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"[:MOST_SAID]
+            problem = f"{type(error).__name__}: {error}"[:MAX_PROBLEM_LENGTH]
         if stop.is_set():
             return
-        pause = FIRST_PAUSE if time.monotonic() - began > LASTING else min(2 * pause, MAX_PAUSE)
-        LOG.warning("the watches ended and begin again", problem=problem, seconds=pause)
+        pause = (
+            MIN_RESTART_SECONDS
+            if time.monotonic() - began > STABLE_SECONDS
+            else min(2 * pause, MAX_RESTART_SECONDS)
+        )
+        LOG.warning("watches ended; restarting", problem=problem, seconds=pause)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
                 await stop.wait()
 
 
-async def _kopf(observer: Observer, namespace: str, stop: asyncio.Event, process_stop: asyncio.Event) -> None:
+async def _run_kopf(
+    handlers: EventHandlers, namespace: str, stop: asyncio.Event, process_stop: asyncio.Event
+) -> None:
     tasks = await kopf.spawn_tasks(
-        registry=registry(observer),
+        registry=registry(handlers),
         settings=settings(),
         standalone=True,
         namespaces=[namespace],
         stop_flag=stop,
     )
-    # In the main thread Kopf has taken the signals: it alone would end at one, and another one begin.
+    # In the main thread Kopf has installed its signal handlers: only Kopf would stop, and be restarted.
     if threading.current_thread() is threading.main_thread():
-        end_by_signal(process_stop)
-    await kopf.run_tasks(tasks, ignored=Foreign())
+        stop_on_signal(process_stop)
+    await kopf.run_tasks(tasks, ignored=NonKopfTasks())
 
 
 def missing_watchers() -> list[str]:
-    """The kinds without a living watcher in this process: Kopf does not restart one that has ended."""
+    """Return the kinds without a live watcher in this process: Kopf does not restart an ended one."""
     tasks = {task.get_name() for task in asyncio.all_tasks() if not task.done()}
     return [
         kind.plural

@@ -1,29 +1,29 @@
-"""Three work queues behind one `add`: what talks to git repositories, what talks to GitHub, and all the rest.
+"""Three work queues behind one `add`: git polling, GitHub reports and all other kinds.
 
-A slow repository, or GitHub, then never holds up a run. Called by everyone who enqueues.
+A slow repository or GitHub never delays a run. Called by the event handlers and the reconcilers.
 """
 
 from collections.abc import Callable
 
 from controller.runtime.event_map import GITHUB, SOURCE
-from controller.runtime.workqueue import Key, WorkQueue
+from controller.runtime.workqueue import ReconcileKey, WorkQueue
 
 
-class Lanes:
-    """Routes keys by their kind of work. `clock` gives monotonic seconds."""
+class Queues:
+    """Work queues; routes each key by its kind. `clock` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.main = WorkQueue(clock)
         self.sources = WorkQueue(clock)
         self.reports = WorkQueue(clock)
 
-    def add(self, key: Key, after: float = 0.0) -> None:
-        """Asks for a look at `key`, now or in `after` seconds."""
-        self._lane(key).add(key, after)
+    def add(self, key: ReconcileKey, after: float = 0.0) -> None:
+        """Enqueue `key` now or in `after` seconds."""
+        self._queue(key).add(key, after)
 
-    def forget(self, key: Key) -> None:
-        """Drops what is planned for `key` later."""
-        self._lane(key).forget(key)
+    def remove(self, key: ReconcileKey) -> None:
+        """Drop delayed work for `key`."""
+        self._queue(key).remove(key)
 
-    def _lane(self, key: Key) -> WorkQueue:
+    def _queue(self, key: ReconcileKey) -> WorkQueue:
         return {SOURCE: self.sources, GITHUB: self.reports}.get(key.plural, self.main)

@@ -1,7 +1,7 @@
-"""Kubernetes Events about our objects, written aside so that no reconcile waits for them.
+"""Recorder of Kubernetes Events; writes them in the background, so no reconcile waits.
 
-Best effort by design: the queue is bounded, and what does not fit or is refused
-is dropped and counted. Called by `controller.runtime.apply` after the status is written.
+Best effort by design: the queue is bounded; events that do not fit or are rejected are dropped
+and counted. Called by `controller.runtime.apply` after the status is written.
 """
 
 import asyncio
@@ -11,21 +11,21 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from controller.observability.metrics import Metrics
+from controller.observability.metrics import ControllerMetrics
 from controller.runtime.decision import Note
 from crds import kinds
 from crds.kinds import Kind
 from crds.times import format_second
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
 COMPONENT = "crewyard-controller"
-CAPACITY = 1000
-MAX_MESSAGE = 1000
+MAX_QUEUED_EVENTS = 1000
+MAX_MESSAGE_LENGTH = 1000
 
 
-def event(kind: Kind, obj: Mapping[str, Any], note: Note, now: datetime, suffix: str) -> dict[str, Any]:
-    """The Event object of a note; `suffix` makes its name unique."""
+def event_body(kind: Kind, obj: Mapping[str, Any], note: Note, now: datetime, suffix: str) -> dict[str, Any]:
+    """Return the Event object of a note; `suffix` makes its name unique."""
     metadata = obj["metadata"]
     moment = format_second(now)
     return {
@@ -40,7 +40,7 @@ def event(kind: Kind, obj: Mapping[str, Any], note: Note, now: datetime, suffix:
         },
         "type": "Warning" if note.warning else "Normal",
         "reason": note.reason,
-        "message": note.message[:MAX_MESSAGE],
+        "message": note.message[:MAX_MESSAGE_LENGTH],
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "firstTimestamp": moment,
@@ -50,22 +50,22 @@ def event(kind: Kind, obj: Mapping[str, Any], note: Note, now: datetime, suffix:
 
 
 class Recorder:
-    """Writes Events from a queue of at most 1000."""
+    """Writes Events from a bounded queue."""
 
-    def __init__(self, kube: Kube, metrics: Metrics) -> None:
+    def __init__(self, kube: KubeClient, metrics: ControllerMetrics) -> None:
         self._kube = kube
         self._metrics = metrics
-        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(CAPACITY)
+        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(MAX_QUEUED_EVENTS)
 
-    def note(self, kind: Kind, obj: Mapping[str, Any], note: Note, now: datetime) -> None:
-        """Queues an Event, or drops it where too many wait."""
+    def record(self, kind: Kind, obj: Mapping[str, Any], note: Note, now: datetime) -> None:
+        """Queue an Event, or drop it if the queue is full."""
         with contextlib.suppress(asyncio.QueueFull):
-            self._queue.put_nowait(event(kind, obj, note, now, secrets.token_hex(8)))
+            self._queue.put_nowait(event_body(kind, obj, note, now, secrets.token_hex(8)))
             return
         self._metrics.events_dropped.inc()
 
     async def run(self) -> None:
-        """Writes what is queued, until it is cancelled."""
+        """Write queued Events until cancelled."""
         while True:
             body = await self._queue.get()
             try:

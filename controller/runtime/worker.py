@@ -1,43 +1,43 @@
-"""From a key to the reconcile of its kind, with its metrics and its errors. Called by the queues' workers."""
+"""Worker: runs the reconcile of a key and records metrics and errors. Called by the work queues."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
 import structlog
 
-from controller.observability.metrics import Metrics
+from controller.observability.metrics import ControllerMetrics
 from controller.runtime.errors import is_expected
-from controller.runtime.workqueue import Key
+from controller.runtime.workqueue import ReconcileKey
 
 LOG = structlog.get_logger("reconcile")
 Reconcile = Callable[[str], Awaitable[None]]
 
 
-class Reconciler:
-    """Never raises: a failed reconcile is counted, logged, and done again by the queue."""
+class Worker:
+    """Dispatches keys to reconcilers. Never raises: it counts and logs failures; the queue retries."""
 
-    def __init__(self, by_plural: Mapping[str, Reconcile], metrics: Metrics) -> None:
-        self._by_plural = by_plural
+    def __init__(self, reconcilers: Mapping[str, Reconcile], metrics: ControllerMetrics) -> None:
+        self._reconcilers = reconcilers
         self._metrics = metrics
 
-    async def handle(self, key: Key) -> bool:
-        """One reconcile; whether it succeeded."""
+    async def handle(self, key: ReconcileKey) -> bool:
+        """Reconcile one key; return whether it succeeded."""
         began = time.monotonic()
         try:
-            await self._by_plural[key.plural](key.name)
+            await self._reconcilers[key.plural](key.name)
         except Exception as error:
-            self._failed(key, error)
+            self._record_failure(key, error)
             return False
         finally:
             self._metrics.seconds.labels(key.plural).observe(time.monotonic() - began)
         self._metrics.reconciles.labels(key.plural, "success").inc()
         return True
 
-    def _failed(self, key: Key, error: Exception) -> None:
+    def _record_failure(self, key: ReconcileKey, error: Exception) -> None:
         expected = is_expected(error)
         self._metrics.reconciles.labels(key.plural, "retry" if expected else "error").inc()
         if expected:
-            LOG.debug("reconcile again", kind=key.plural, name=key.name, why=str(error))
+            LOG.debug("retrying reconcile", kind=key.plural, name=key.name, why=str(error))
             return
         self._metrics.errors.labels(key.plural).inc()
         LOG.error("reconcile failed", kind=key.plural, name=key.name, error=str(error), exc_info=error)

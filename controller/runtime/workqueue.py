@@ -1,8 +1,8 @@
-"""A work queue that never works at one key twice at once.
+"""Work queue that never reconciles one key twice in parallel.
 
-Keys are added by watch events, the resync and reconciles themselves; workers
-take them in the order in which they became ready. A key added while it waits is
-one piece of work; a key added while it is worked at comes again afterwards.
+Watch events, the resync and reconciles add keys; workers get them in the order in which they
+became ready. A key added while it waits is coalesced; a key added while it is active is
+queued again afterwards. Called by `controller.runtime.queues`.
 """
 
 import asyncio
@@ -13,52 +13,52 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-BACKOFF_BASE = 0.05
-BACKOFF_MAX = 30.0
-SLACK = 64
-"""Entries for later that may be stale whatever else is planned."""
+BACKOFF_BASE_SECONDS = 0.05
+BACKOFF_MAX_SECONDS = 30.0
+MAX_STALE_ENTRIES = 64
+"""Stale delayed entries that are tolerated regardless of the heap size."""
 
 
-class Key(NamedTuple):
-    """What is to be looked at: a kind of work and the name of an object."""
+class ReconcileKey(NamedTuple):
+    """Kind of work and name of an object."""
 
     plural: str
     name: str
 
 
 def backoff(failures: int, draw: Callable[[], float] = random.random) -> float:
-    """Seconds to wait after that many failures in a row: doubling, at most 30, half of it by chance."""
-    whole = min(BACKOFF_MAX, BACKOFF_BASE * 2.0 ** min(failures - 1, 30))
+    """Return seconds to wait after that many consecutive failures: doubling, at most 30, half random."""
+    whole = min(BACKOFF_MAX_SECONDS, BACKOFF_BASE_SECONDS * 2.0 ** min(failures - 1, 30))
     return whole / 2 + draw() * whole / 2
 
 
 class WorkQueue:
-    """Serial per key, coalescing, with delayed keys and back-off. `clock` gives monotonic seconds."""
+    """Serial per key, coalescing, with delayed keys and back-off. `clock` returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._ready: dict[Key, float] = {}
-        self._active: set[Key] = set()
-        self._again: dict[Key, float] = {}
-        self._due: dict[Key, float] = {}
-        self._heap: list[tuple[float, int, Key]] = []
+        self._ready: dict[ReconcileKey, float] = {}
+        self._active: set[ReconcileKey] = set()
+        self._again: dict[ReconcileKey, float] = {}
+        self._due: dict[ReconcileKey, float] = {}
+        self._heap: list[tuple[float, int, ReconcileKey]] = []
         self._ticket = itertools.count()
-        self._failures: dict[Key, int] = {}
+        self._failures: dict[ReconcileKey, int] = {}
         self._idle: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due = 0.0
 
-    def add(self, key: Key, after: float = 0.0) -> None:
-        """Asks for a look at `key`, now or in `after` seconds. Of several, the earliest counts."""
+    def add(self, key: ReconcileKey, after: float = 0.0) -> None:
+        """Enqueue `key` now or in `after` seconds; the earliest of several delays counts."""
         now = self._clock()
         if after > 0:
             due = now + after
             if key not in self._due or due < self._due[key]:
                 self._due[key] = due
                 heapq.heappush(self._heap, (due, next(self._ticket), key))
-                self._sweep()
+                self._drop_stale()
                 if self._idle:
-                    self._arm()
+                    self._arm_timer()
             return
         if key in self._active:
             self._again.setdefault(key, now)
@@ -66,14 +66,14 @@ class WorkQueue:
             self._ready[key] = now
             self._wake()
 
-    def forget(self, key: Key) -> None:
-        """Drops what is planned for `key` later: its object is gone."""
+    def remove(self, key: ReconcileKey) -> None:
+        """Drop delayed work for `key`: its object is gone."""
         self._due.pop(key, None)
         self._failures.pop(key, None)
-        self._sweep()
+        self._drop_stale()
 
-    async def take(self) -> Key:
-        """The next ready key, which is then active until `done`."""
+    async def get(self) -> ReconcileKey:
+        """Return the next ready key; it is active until `done`."""
         while True:
             self._promote()
             for key in self._ready:
@@ -82,7 +82,7 @@ class WorkQueue:
                 if self._ready:
                     self._wake()
                 return key
-            self._arm()
+            self._arm_timer()
             woken = asyncio.get_running_loop().create_future()
             self._idle.append(woken)
             try:
@@ -91,12 +91,12 @@ class WorkQueue:
                 if woken in self._idle:
                     self._idle.remove(woken)
                 else:
-                    # It was woken for something that another one has to do now.
+                    # Woken and cancelled in the same moment: pass the wake-up on.
                     self._wake()
                 raise
 
-    def done(self, key: Key, failed: bool = False) -> None:
-        """Ends the work at `key`; after a failure it comes again with back-off."""
+    def done(self, key: ReconcileKey, failed: bool = False) -> None:
+        """Mark `key` as done; after a failure, queue it again with back-off."""
         self._active.discard(key)
         if key in self._again:
             self._ready[key] = self._again.pop(key)
@@ -108,32 +108,32 @@ class WorkQueue:
         self.add(key, backoff(self._failures[key]))
 
     def _wake(self) -> None:
-        """One idle worker looks again; it wakes the next one if there is more."""
+        """Wake one idle worker; it wakes the next one if more keys are ready."""
         while self._idle:
             woken = self._idle.popleft()
             if not woken.done():
                 woken.set_result(None)
                 return
 
-    def _arm(self) -> None:
-        """One timer for all who wait: each with its own, all of them would look at every delayed key."""
+    def _arm_timer(self) -> None:
+        """Arm one timer for all idle workers; with one each, all would wake for every delayed key."""
         if not self._heap or (self._timer is not None and self._timer_due <= self._heap[0][0]):
             return
         if self._timer is not None:
             self._timer.cancel()
         self._timer_due = self._heap[0][0]
         wait = max(0.0, self._timer_due - self._clock())
-        self._timer = asyncio.get_running_loop().call_later(wait, self._ring)
+        self._timer = asyncio.get_running_loop().call_later(wait, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         self._promote()
         if self._idle:
-            self._arm()
+            self._arm_timer()
 
-    def _sweep(self) -> None:
-        """Drops what was forgotten, or is due sooner by now: a Run's deadline is an hour and more away."""
-        if len(self._heap) <= 2 * len(self._due) + SLACK:
+    def _drop_stale(self) -> None:
+        """Drop removed and superseded entries: a Run's deadline may be more than an hour away."""
+        if len(self._heap) <= 2 * len(self._due) + MAX_STALE_ENTRIES:
             return
         self._heap = [entry for entry in self._heap if self._due.get(entry[2]) == entry[0]]
         heapq.heapify(self._heap)
@@ -147,24 +147,24 @@ class WorkQueue:
                 self.add(key)
 
     @property
-    def planned(self) -> int:
-        """How many entries for later are kept, stale ones too."""
+    def scheduled(self) -> int:
+        """Number of delayed entries, including stale ones."""
         return len(self._heap)
 
     @property
     def depth(self) -> int:
-        """How many keys are ready."""
+        """Number of ready keys."""
         return len(self._ready)
 
     def oldest_ready(self) -> float:
-        """For how many seconds the oldest ready key has been waiting; 0 where none is."""
+        """Return seconds since the oldest ready key became ready; 0 if none is."""
         self._promote()
         return self._clock() - min(self._ready.values()) if self._ready else 0.0
 
-    async def work(self, handle: Callable[[Key], Awaitable[bool]]) -> None:
-        """One worker, until it is cancelled. `handle` says whether it succeeded and must not raise."""
+    async def run_worker(self, handle: Callable[[ReconcileKey], Awaitable[bool]]) -> None:
+        """Run one worker until cancelled. `handle` returns whether it succeeded and must not raise."""
         while True:
-            key = await self.take()
+            key = await self.get()
             failed = True
             try:
                 failed = not await handle(key)

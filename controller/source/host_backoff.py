@@ -1,7 +1,7 @@
-"""How long remotes that fail are left alone: one by one, and a whole host once two of its remotes failed.
+"""Back-off of failing git remotes: per remote, and per host once two of its remotes failed.
 
-Back-off doubles from a second to ten minutes. Pure but for its own memory; times
-are monotonic seconds. Called by `controller.source.poller`.
+It doubles from a second to ten minutes. Pure except for its own state; times are monotonic
+seconds. Called by `controller.source.poller`.
 """
 
 from collections.abc import Callable
@@ -10,68 +10,70 @@ from typing import Any
 
 from controller.runtime.workqueue import backoff
 
-UNIT = 20.0
-"""Back-off in units of the queue's: 1 s, 2 s, 4 s, half of it by chance."""
-SLOW = 5.0
-"""Seconds of a look above which its remote is in doubt."""
-MOST = 10_000
+BACKOFF_FACTOR = 20.0
+"""Multiple of the work queue's back-off: 1 s, 2 s, 4 s, half random."""
+SLOW_SECONDS = 5.0
+"""Duration of a poll above which its remote counts as slow."""
+MAX_ENTRIES = 10_000
 
 
 @dataclass
-class Rest:
-    """Failures in a row, and until when there is no look."""
+class BackoffState:
+    """Consecutive failures, and the time of the next poll."""
 
     failures: int = 0
-    until: float = 0.0
+    retry_at: float = 0.0
 
-    def longer(self, now: float, most: float, draw: Callable[[int], float]) -> None:
-        """One failure more."""
+    def extend(self, now: float, max_seconds: float, draw: Callable[[int], float]) -> None:
+        """Record one more failure."""
         self.failures += 1
-        self.until = now + min(most, UNIT * draw(self.failures))
+        self.retry_at = now + min(max_seconds, BACKOFF_FACTOR * draw(self.failures))
 
 
 @dataclass
-class Patience:
-    """What is known of remotes (by address) and hosts. `most` is the longest rest in seconds."""
+class HostBackoff:
+    """Back-off of remotes (by URL) and hosts, at most `max_seconds`."""
 
-    most: float
+    max_seconds: float
     draw: Callable[[int], float] = backoff
-    _remotes: dict[str, Rest] = field(default_factory=dict)
-    _hosts: dict[str, Rest] = field(default_factory=dict)
+    _remotes: dict[str, BackoffState] = field(default_factory=dict)
+    _hosts: dict[str, BackoffState] = field(default_factory=dict)
     _failing: dict[str, set[str]] = field(default_factory=dict)
     _slow: dict[str, None] = field(default_factory=dict)
 
-    def failed(self, url: str, host: str, now: float) -> None:
-        """A look failed in a way that may pass by itself."""
-        self._remotes.setdefault(url, Rest()).longer(now, self.most, self.draw)
+    def record_failure(self, url: str, host: str, now: float) -> None:
+        """Record a temporary failure of a poll."""
+        self._remotes.setdefault(url, BackoffState()).extend(now, self.max_seconds, self.draw)
         failing = self._failing.setdefault(host, set())
         if len(failing) < 2:
             failing.add(url)
         if len(failing) > 1:
-            self._hosts.setdefault(host, Rest()).longer(now, self.most, self.draw)
+            self._hosts.setdefault(host, BackoffState()).extend(now, self.max_seconds, self.draw)
         _bound(self._remotes)
         _bound(self._hosts)
         _bound(self._failing)
 
-    def answered(self, url: str, host: str, seconds: float) -> None:
-        """The remote gave an answer, be it that there is nothing, after so long."""
+    def record_success(self, url: str, host: str, seconds: float) -> None:
+        """Record a response of the remote, even a refusal, after that many seconds."""
         self._remotes.pop(url, None)
         self._hosts.pop(host, None)
         self._failing.pop(host, None)
         self._slow.pop(url, None)
-        if seconds > SLOW:
+        if seconds > SLOW_SECONDS:
             self._slow[url] = None
             _bound(self._slow)
 
-    def until(self, url: str, host: str) -> float:
-        """Until when the remote is left alone."""
-        return max(self._remotes.get(url, Rest()).until, self._hosts.get(host, Rest()).until)
+    def retry_at(self, url: str, host: str) -> float:
+        """Return when the remote may be polled again."""
+        return max(
+            self._remotes.get(url, BackoffState()).retry_at, self._hosts.get(host, BackoffState()).retry_at
+        )
 
-    def doubts(self, url: str, host: str) -> bool:
-        """Whether the remote was slow or away the last time."""
+    def is_slow(self, url: str, host: str) -> bool:
+        """Return whether the last poll of the remote was slow or failed."""
         return url in self._slow or url in self._remotes or host in self._hosts
 
 
 def _bound(table: dict[str, Any]) -> None:
-    while len(table) > MOST:
+    while len(table) > MAX_ENTRIES:
         del table[next(iter(table))]

@@ -1,60 +1,60 @@
-"""Who may look at a remote now, so that a slow one takes no place from the others.
+"""Limits of parallel polls per git host, so a slow host does not starve others.
 
-A look that finds no place waits here and not in a worker: 500 projects of a dead
-host then hold up nobody, and however many hosts are slow, a worker is left who finds
-that out. Pure but for its own memory. Called by `controller.source.poller`.
+A poll without a free slot waits here, not in a worker: 500 projects of a dead host block no other
+project, and with any number of slow hosts a worker stays free to detect them. Pure except for its
+own state. Called by `controller.source.poller`.
 """
 
 from collections import OrderedDict
 from itertools import islice
 
-from controller.runtime.workqueue import Key
+from controller.runtime.workqueue import ReconcileKey
 
-MOST = 120
-"""Of all hosts together; fewer than there are workers."""
-OF_ONE_HOST = 4
-DOUBTFUL_OF_ONE_HOST = 1
-DOUBTFUL = 8
-"""Of all places, those for remotes that were slow or away the last time."""
-AWAKENED = 2
-"""Keys that try again for a place that was freed: one of them may not need it any more."""
+MAX_PARALLEL_POLLS = 120
+"""Maximum of all hosts; fewer than source workers."""
+MAX_PER_HOST = 4
+MAX_SLOW_PER_HOST = 1
+MAX_SLOW = 8
+"""Maximum of polls of slow or failing remotes, of all hosts."""
+MAX_WOKEN_KEYS = 2
+"""Keys woken per released slot: one of them may not need it any more."""
 
 
-class Places:
-    """Looks that are going on, by host, and the keys that wait for their end."""
+class HostSlots:
+    """Polls in progress by host, and the keys that wait for a slot."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
-        self._taken: dict[str, int] = {}
-        self._doubtful: dict[str, int] = {}
-        self._waiting: dict[str, OrderedDict[Key, bool]] = {}
+    def __init__(self, max_polls: int = MAX_PARALLEL_POLLS) -> None:
+        self._max_polls = max_polls
+        self._polls: dict[str, int] = {}
+        self._slow_polls: dict[str, int] = {}
+        self._waiting: dict[str, OrderedDict[ReconcileKey, bool]] = {}
 
-    def take(self, key: Key, host: str, doubtful: bool) -> bool:
-        """Takes a place at `host`; else `key` waits, and comes back from `free`."""
-        if self._full(host, doubtful):
-            self._waiting.setdefault(host, OrderedDict())[key] = doubtful
+    def acquire(self, key: ReconcileKey, host: str, slow: bool) -> bool:
+        """Acquire a slot of `host`; otherwise queue `key`, which `release` returns later."""
+        if self._full(host, slow):
+            self._waiting.setdefault(host, OrderedDict())[key] = slow
             return False
-        self._taken[host] = self._taken.get(host, 0) + 1
-        if doubtful:
-            self._doubtful[host] = self._doubtful.get(host, 0) + 1
+        self._polls[host] = self._polls.get(host, 0) + 1
+        if slow:
+            self._slow_polls[host] = self._slow_polls.get(host, 0) + 1
         return True
 
-    def free(self, host: str, doubtful: bool) -> list[Key]:
-        """Gives a place back; the keys that may try again."""
-        crowded = self._crowded
-        _less(self._taken, host)
-        if doubtful:
-            _less(self._doubtful, host)
-        found = self._next(host)
-        if doubtful or crowded:
+    def release(self, host: str, slow: bool) -> list[ReconcileKey]:
+        """Release a slot; return the keys that may try again."""
+        all_taken = self._all_taken
+        _decrement(self._polls, host)
+        if slow:
+            _decrement(self._slow_polls, host)
+        woken = self._next(host)
+        if slow or all_taken:
             others = (other for other in list(self._waiting) if other != host)
-            found += islice((key for other in others for key in self._next(other)), AWAKENED)
-        for key in found:
-            self.forget(key)
-        return found
+            woken += islice((key for other in others for key in self._next(other)), MAX_WOKEN_KEYS)
+        for key in woken:
+            self.remove(key)
+        return woken
 
-    def forget(self, key: Key) -> None:
-        """The key waits no longer."""
+    def remove(self, key: ReconcileKey) -> None:
+        """Remove a waiting key."""
         for host, keys in list(self._waiting.items()):
             keys.pop(key, None)
             if not keys:
@@ -62,28 +62,28 @@ class Places:
 
     @property
     def waiting(self) -> int:
-        """How many keys wait."""
+        """Number of waiting keys."""
         return sum(map(len, self._waiting.values()))
 
-    def _next(self, host: str) -> list[Key]:
-        """The first that wait for this host and would get a place."""
-        waiting = self._waiting.get(host) or OrderedDict[Key, bool]()
-        fit = (key for key, doubtful in waiting.items() if not self._full(host, doubtful))
-        return list(islice(fit, AWAKENED))
+    def _next(self, host: str) -> list[ReconcileKey]:
+        """Return the first keys that wait for this host and would get a slot."""
+        waiting = self._waiting.get(host) or OrderedDict[ReconcileKey, bool]()
+        fit = (key for key, slow in waiting.items() if not self._full(host, slow))
+        return list(islice(fit, MAX_WOKEN_KEYS))
 
     @property
-    def _crowded(self) -> bool:
-        return sum(self._taken.values()) >= self._most
+    def _all_taken(self) -> bool:
+        return sum(self._polls.values()) >= self._max_polls
 
-    def _full(self, host: str, doubtful: bool) -> bool:
-        if self._crowded or self._taken.get(host, 0) >= OF_ONE_HOST:
+    def _full(self, host: str, slow: bool) -> bool:
+        if self._all_taken or self._polls.get(host, 0) >= MAX_PER_HOST:
             return True
-        return doubtful and (
-            self._doubtful.get(host, 0) >= DOUBTFUL_OF_ONE_HOST or sum(self._doubtful.values()) >= DOUBTFUL
+        return slow and (
+            self._slow_polls.get(host, 0) >= MAX_SLOW_PER_HOST or sum(self._slow_polls.values()) >= MAX_SLOW
         )
 
 
-def _less(counts: dict[str, int], host: str) -> None:
+def _decrement(counts: dict[str, int], host: str) -> None:
     counts[host] -= 1
     if not counts[host]:
         del counts[host]

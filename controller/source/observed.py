@@ -1,4 +1,4 @@
-"""What the last look at each Project's repository found; in memory only, since looking again is cheap.
+"""Observed source of each Project, from the last poll; in memory only, since a poll is cheap.
 
 Written by `controller.source.poller`, read by `controller.project.reconcile`.
 """
@@ -10,12 +10,12 @@ from typing import Any
 from crds.names import ANNOTATION_REQUESTED_AT
 from crds.objects import Deployment, Project
 
-MOST_SKIPPED = 20
+MAX_SKIPPED_COMMITS = 20
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Why a repository could not be read; `passing` where waiting may cure it."""
+class SourceProblem:
+    """Why a repository could not be read; `passing` if a retry may help."""
 
     reason: str
     message: str
@@ -23,8 +23,8 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Look:
-    """A look at the source that `source` describes; either a head or a problem."""
+class ObservedSource:
+    """Result of a poll of `source`: either a head or a problem."""
 
     source: Mapping[str, Any]
     requested_at: str
@@ -32,90 +32,95 @@ class Look:
     commit: str = ""
     tree: str = ""
     subject: str = ""
-    problem: Problem | None = None
+    problem: SourceProblem | None = None
     skipped: tuple[str, ...] = ()
-    """Commits that were the head since the last one acted upon, and are not deployed."""
+    """Former heads since the last deployed one that are not deployed."""
 
-    def fits(self, project: Project) -> bool:
-        """Whether it was a look at what the Project's spec says now."""
-        return self.source == _asked(project)
+    def matches(self, project: Project) -> bool:
+        """Return whether it observed the source in the Project's current spec."""
+        return self.source == _source_fields(project)
 
 
-def _asked(project: Project) -> dict[str, Any]:
+def _source_fields(project: Project) -> dict[str, Any]:
     git = dict(project.git or {})
     git.pop("interval", None)
     return git
 
 
-def begin(project: Project) -> Look:
-    """A look that has found nothing yet."""
-    return Look(_asked(project), project.annotations.get(ANNOTATION_REQUESTED_AT, ""))
+def unobserved(project: Project) -> ObservedSource:
+    """Return an observation without a result."""
+    return ObservedSource(_source_fields(project), project.annotations.get(ANNOTATION_REQUESTED_AT, ""))
 
 
-class Looks:
-    """The last look by Project, and who asks for one now."""
+class ObservedSources:
+    """Last observation by Project, and requested polls."""
 
     def __init__(self) -> None:
-        self._found: dict[str, Look] = {}
-        self._asked: dict[str, set[str]] = {}
-        self._taken: dict[str, str] = {}
-        self._waiting: dict[str, tuple[str, ...]] = {}
-        self._due: set[str] = set()
+        self._observed: dict[str, ObservedSource] = {}
+        self._requested_by: dict[str, set[str]] = {}
+        self._deployed: dict[str, str] = {}
+        self._pending: dict[str, tuple[str, ...]] = {}
+        self._requested: set[str] = set()
 
-    def get(self, project: str) -> Look | None:
-        """The last look, or None."""
-        return self._found.get(project)
+    def get(self, project: str) -> ObservedSource | None:
+        """Return the last observation, or None."""
+        return self._observed.get(project)
 
     def tree_of(self, deployment: Deployment) -> str | None:
-        """The git tree of a Deployment's commit at its path, where the last look was at just that."""
-        look, git = self._found.get(deployment.project), deployment.spec["source"].get("git")
-        if look is None or git is None or look.problem is not None or look.commit != git["commit"]:
+        """Return the git tree of a Deployment's commit and path, if the last poll observed them."""
+        observed, git = self._observed.get(deployment.project), deployment.spec["source"].get("git")
+        if (
+            observed is None
+            or git is None
+            or observed.problem is not None
+            or observed.commit != git["commit"]
+        ):
             return None
-        same = look.source.get("url") == git["url"] and (look.source.get("path") or "") == (
+        same = observed.source.get("url") == git["url"] and (observed.source.get("path") or "") == (
             git.get("path") or ""
         )
-        return look.tree or None if same else None
+        return observed.tree or None if same else None
 
-    def put(self, project: str, look: Look) -> bool:
-        """Keeps a look; whether it found something new."""
-        before = self._found.get(project)
-        if before is None or before.source != look.source:
-            self._taken.pop(project, None)
-            self._waiting.pop(project, None)
-        elif look.commit in ("", before.commit):
-            look = replace(look, skipped=before.skipped)
+    def put(self, project: str, observed: ObservedSource) -> bool:
+        """Store an observation; return whether it differs from the last one."""
+        before = self._observed.get(project)
+        if before is None or before.source != observed.source:
+            self._deployed.pop(project, None)
+            self._pending.pop(project, None)
+        elif observed.commit in ("", before.commit):
+            observed = replace(observed, skipped=before.skipped)
         else:
-            others = (commit for commit in self._waiting.get(project, ()) if commit != look.commit)
-            look = replace(look, skipped=tuple(others)[-MOST_SKIPPED:])
-        if look.commit and look.commit != self._taken.get(project):
-            seen = (*self._waiting.get(project, ()), look.commit)
-            self._waiting[project] = tuple(dict.fromkeys(seen))[-MOST_SKIPPED - 1 :]
-        self._found[project] = look
-        return before != look
+            others = (commit for commit in self._pending.get(project, ()) if commit != observed.commit)
+            observed = replace(observed, skipped=tuple(others)[-MAX_SKIPPED_COMMITS:])
+        if observed.commit and observed.commit != self._deployed.get(project):
+            seen = (*self._pending.get(project, ()), observed.commit)
+            self._pending[project] = tuple(dict.fromkeys(seen))[-MAX_SKIPPED_COMMITS - 1 :]
+        self._observed[project] = observed
+        return before != observed
 
-    def took(self, project: str, commit: str) -> None:
-        """What was seen of the source up to this commit is acted upon; what came before counts no more."""
-        self._taken[project] = commit
-        self._waiting.pop(project, None)
+    def mark_deployed(self, project: str, commit: str) -> None:
+        """Mark the commit as deployed; earlier pending commits no longer count."""
+        self._deployed[project] = commit
+        self._pending.pop(project, None)
 
-    def demand(self, project: str, deployments: set[str]) -> bool:
-        """Asks for a look because of these Deployments (uids), once for each; whether one is due now."""
-        fresh = deployments - self._asked.get(project, set())
-        self._asked[project] = set(deployments)
+    def request(self, project: str, deployments: set[str]) -> bool:
+        """Request a poll for these Deployments (uids), once for each; return whether one is new."""
+        fresh = deployments - self._requested_by.get(project, set())
+        self._requested_by[project] = set(deployments)
         if fresh:
-            self._due.add(project)
+            self._requested.add(project)
         return bool(fresh)
 
-    def take_demand(self, project: str) -> bool:
-        """Whether a look was asked for; asking is over with it."""
-        due = project in self._due
-        self._due.discard(project)
+    def pop_request(self, project: str) -> bool:
+        """Return whether a poll was requested, and clear the request."""
+        due = project in self._requested
+        self._requested.discard(project)
         return due
 
-    def forget(self, project: str) -> None:
-        """The Project is gone."""
-        self._found.pop(project, None)
-        self._asked.pop(project, None)
-        self._taken.pop(project, None)
-        self._waiting.pop(project, None)
-        self._due.discard(project)
+    def remove(self, project: str) -> None:
+        """Remove a deleted Project."""
+        self._observed.pop(project, None)
+        self._requested_by.pop(project, None)
+        self._deployed.pop(project, None)
+        self._pending.pop(project, None)
+        self._requested.discard(project)

@@ -1,152 +1,171 @@
-"""Looking at Projects' repositories: when, with which credentials, and what is new.
+"""Poller of Projects' git repositories: schedule, credentials and new revisions.
 
-Apart from the Project's other work, so that a slow remote delays no rollback. An
-idle Project costs at most one listing of heads, shared with those that follow the
-same, and no write. Called by `controller.runtime.worker` under the key `sources/<project>`.
+Separate from the Project's other reconciles, so a slow remote delays no rollback. An idle Project
+costs at most one listing of heads per interval, shared with Projects of the same remote, and no
+write. Called by `controller.runtime.worker` under the key `sources/<project>`.
 """
 
 import time
 from dataclasses import dataclass, field, replace
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.git.client import Git
-from controller.git.repository import Commit, GitProblem, Head, Remote
+from controller.git.repository import CommitInfo, GitProblem, Remote, RemoteHead
 from controller.runtime import event_map
-from controller.runtime.apply import Actor
+from controller.runtime.apply import Applier
 from controller.source.credentials import remote_of
-from controller.source.host_backoff import Patience
-from controller.source.host_limits import Places
-from controller.source.observed import Look, Looks, Problem, begin
-from controller.source.schedule import AGAIN, Schedule
-from controller.source.singleflight import Shared
+from controller.source.host_backoff import HostBackoff
+from controller.source.host_limits import HostSlots
+from controller.source.observed import ObservedSource, ObservedSources, SourceProblem, unobserved
+from controller.source.schedule import PUSH_RETRY_SECONDS, PollSchedule
+from controller.source.singleflight import SingleFlight
 from crds import durations, kinds
 from crds.names import ANNOTATION_PUSHED_AT
 from crds.objects import Project
 
-PARKED_AGAIN = 30.0
-"""Seconds after which a look that waits for a place tries by itself; it is told of one before."""
-OF_THE_COMMIT = {"PathNotFound": 600.0, "RepositoryTooLarge": 600.0}
-"""Problems that stay with a commit, and for how many seconds it is not fetched again to find the same."""
-LISTINGS = 10_000
-COMMITS = 1_000
+SLOT_RETRY_SECONDS = 30.0
+"""Retry interval of a poll that waits for a slot; `release` usually wakes it before."""
+COMMIT_PROBLEM_SECONDS = {"PathNotFound": 600.0, "RepositoryTooLarge": 600.0}
+"""Problems that belong to a commit, and the seconds for which its fetch is not repeated."""
+MAX_SHARED_LISTINGS = 10_000
+MAX_SHARED_COMMITS = 1_000
 
 
 @dataclass(frozen=True)
 class SourceReconciler:
-    """The reconcile of a Project's repository."""
+    """Reconciler of a Project's repository."""
 
-    actor: Actor
-    config: Config
+    applier: Applier
+    config: ControllerConfig
     git: Git
-    looks: Looks
-    schedule: Schedule = field(default_factory=Schedule)
-    places: Places = field(default_factory=Places)
-    heads: Shared[Head] = field(default_factory=lambda: Shared(time.monotonic, LISTINGS))
-    commits: Shared[Commit] = field(default_factory=lambda: Shared(time.monotonic, COMMITS))
-    patience: Patience = field(init=False)
+    observed_sources: ObservedSources
+    schedule: PollSchedule = field(default_factory=PollSchedule)
+    slots: HostSlots = field(default_factory=HostSlots)
+    heads: SingleFlight[RemoteHead] = field(
+        default_factory=lambda: SingleFlight(time.monotonic, MAX_SHARED_LISTINGS)
+    )
+    commits: SingleFlight[CommitInfo] = field(
+        default_factory=lambda: SingleFlight(time.monotonic, MAX_SHARED_COMMITS)
+    )
+    backoff: HostBackoff = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "patience", Patience(self.config.timing.poll_backoff_max))
+        object.__setattr__(self, "patience", HostBackoff(self.config.timing.poll_backoff_max))
 
     async def reconcile(self, name: str) -> None:
-        """Looks at the repository if it is time, and tells the Project if something is new."""
+        """Poll the repository if due, and enqueue the Project if the result is new."""
         key = event_map.source(name)
-        raw = await self.actor.seen(kinds.PROJECT, name, key)
+        raw = await self.applier.get(kinds.PROJECT, name, key)
         project = Project(raw) if raw else None
         if project is None or project.git is None or project.deleting or project.git.get("suspend"):
-            self.looks.forget(name)
-            self.schedule.forget(name)
-            self.places.forget(key)
-            self.actor.queue.forget(key)
+            self.observed_sources.remove(name)
+            self.schedule.remove(name)
+            self.slots.remove(key)
+            self.applier.queues.remove(key)
             return
         url, now = str(project.git["url"]), time.monotonic()
         wait = self._wait(project, url, now)
         if wait > 0:
-            self.actor.queue.add(key, wait)
+            self.applier.queues.add(key, wait)
             return
         host = Remote(url).host
-        doubtful = self.patience.doubts(url, host)
-        if not self.places.take(key, host, doubtful):
-            self.actor.queue.add(key, PARKED_AGAIN)
+        slow = self.backoff.is_slow(url, host)
+        if not self.slots.acquire(key, host, slow):
+            self.applier.queues.add(key, SLOT_RETRY_SECONDS)
             return
         try:
-            await self._work(project, url, host)
+            await self._poll(project, url, host)
         finally:
-            for other in self.places.free(host, doubtful):
-                self.actor.queue.add(other)
+            for other in self.slots.release(host, slow):
+                self.applier.queues.add(other)
 
     def _wait(self, project: Project, url: str, now: float) -> float:
-        """Seconds until this Project may be looked at; 0 where it may be now."""
-        name, before, asked = project.name, self.looks.get(project.name), begin(project)
-        changed = before is None or (before.source, before.requested_at) != (asked.source, asked.requested_at)
-        pushed = self.schedule.tell(name, project.annotations.get(ANNOTATION_PUSHED_AT, ""))
-        demanded = self.looks.take_demand(name)
-        if pushed or demanded or (changed and name not in self.schedule.wanted):
-            self.schedule.want(name, now)
-        if name in self.schedule.wanted:
+        """Return seconds until this Project may be polled; 0 if it may be now."""
+        name, before, desired = project.name, self.observed_sources.get(project.name), unobserved(project)
+        changed = before is None or (before.source, before.requested_at) != (
+            desired.source,
+            desired.requested_at,
+        )
+        pushed = self.schedule.note_push(name, project.annotations.get(ANNOTATION_PUSHED_AT, ""))
+        needed = self.observed_sources.pop_request(name)
+        if pushed or needed or (changed and name not in self.schedule.requested):
+            self.schedule.request(name, now)
+        if name in self.schedule.requested:
             return 0.0
         return max(
-            0.0, self.schedule.due.get(name, 0.0) - now, self.patience.until(url, Remote(url).host) - now
+            0.0, self.schedule.due.get(name, 0.0) - now, self.backoff.retry_at(url, Remote(url).host) - now
         )
 
-    async def _work(self, project: Project, url: str, host: str) -> None:
+    async def _poll(self, project: Project, url: str, host: str) -> None:
         name, key, interval = project.name, event_map.source(project.name), self._interval(project)
-        before, wanted, now = self.looks.get(name), self.schedule.wanted.get(name), time.monotonic()
-        look, began = await self._look(project, before, self.schedule.since(name, now, interval))
-        self.schedule.looked(name, began, interval, wanted)
-        rest = self.patience.until(url, host) - time.monotonic()
-        pause = max(self.schedule.due[name] - time.monotonic(), rest, 0.001)
-        if wanted is not None and before is not None and look.commit == before.commit:
-            pause = min(pause, AGAIN)
-            self.schedule.due[name] = time.monotonic() + pause
-        self.actor.queue.add(key, pause)
-        if self.looks.put(name, look) or wanted is not None:
-            self.actor.queue.add(event_map.project(name))
+        before, requested, now = (
+            self.observed_sources.get(name),
+            self.schedule.requested.get(name),
+            time.monotonic(),
+        )
+        observed, listed_at = await self._observe(
+            project, before, self.schedule.listed_since(name, now, interval)
+        )
+        self.schedule.polled(name, listed_at, interval, requested)
+        host_wait = self.backoff.retry_at(url, host) - time.monotonic()
+        delay = max(self.schedule.due[name] - time.monotonic(), host_wait, 0.001)
+        if requested is not None and before is not None and observed.commit == before.commit:
+            delay = min(delay, PUSH_RETRY_SECONDS)
+            self.schedule.due[name] = time.monotonic() + delay
+        self.applier.queues.add(key, delay)
+        if self.observed_sources.put(name, observed) or requested is not None:
+            self.applier.queues.add(event_map.project(name))
 
-    async def _look(self, project: Project, before: Look | None, since: float) -> tuple[Look, float]:
-        """What there is, and when the listing began that says so."""
-        asked, now = begin(project), time.monotonic()
+    async def _observe(
+        self, project: Project, before: ObservedSource | None, since: float
+    ) -> tuple[ObservedSource, float]:
+        """Return the observation, and when its listing started."""
+        desired, now = unobserved(project), time.monotonic()
         git = project.git or {}
         url, ref, path = str(git["url"]), dict(git.get("ref") or {}), str(git.get("path") or "")
         host, remote = Remote(url).host, None
         try:
-            remote = await remote_of(self.actor.kube, project)
-            which = (remote, tuple(sorted(ref.items())))
-            head, began = await self.heads.get(which, since, lambda: self.git.head(remote, ref))
-            found = _unchanged(project, asked, before, head.commit)
-            if found is None:
-                what = (remote, head.commit, path)
-                lasting = {} if project.name in self.schedule.wanted else OF_THE_COMMIT
-                found, _ = await self.commits.get(
-                    what, 0.0, lambda: self.git.commit(remote, head, path), lasting
+            remote = await remote_of(self.applier.kube, project)
+            listing_key = (remote, tuple(sorted(ref.items())))
+            head, listed_at = await self.heads.get(listing_key, since, lambda: self.git.head(remote, ref))
+            commit = _recorded_commit(project, desired, before, head.commit)
+            if commit is None:
+                commit_key = (remote, head.commit, path)
+                problem_ttls = {} if project.name in self.schedule.requested else COMMIT_PROBLEM_SECONDS
+                commit, _ = await self.commits.get(
+                    commit_key, 0.0, lambda: self.git.commit(remote, head, path), problem_ttls
                 )
         except GitProblem as problem:
             result = "unreachable" if problem.passing else "refused"
-            self.actor.metrics.polls.labels(result).inc()
+            self.applier.metrics.polls.labels(result).inc()
             if problem.passing:
-                self.patience.failed(url, host, time.monotonic())
+                self.backoff.record_failure(url, host, time.monotonic())
             elif remote is not None:
-                self.patience.answered(url, host, time.monotonic() - now)
-            told = Problem(problem.reason, problem.message, problem.passing)
-            return replace(asked, problem=told), now
-        self.patience.answered(url, host, time.monotonic() - now)
+                self.backoff.record_success(url, host, time.monotonic() - now)
+            source_problem = SourceProblem(problem.reason, problem.message, problem.passing)
+            return replace(desired, problem=source_problem), now
+        self.backoff.record_success(url, host, time.monotonic() - now)
         same = before is not None and before.commit == head.commit
-        result = "shared" if began < now else "unchanged" if same else "new"
-        self.actor.metrics.polls.labels(result).inc()
-        look = replace(asked, name=head.name, commit=head.commit, tree=found.tree, subject=found.subject)
-        return look, began
+        result = "shared" if listed_at < now else "unchanged" if same else "new"
+        self.applier.metrics.polls.labels(result).inc()
+        observed = replace(
+            desired, name=head.name, commit=head.commit, tree=commit.tree, subject=commit.subject
+        )
+        return observed, listed_at
 
     def _interval(self, project: Project) -> float:
         git = project.git or {}
         return durations.seconds(git["interval"]) if git.get("interval") else self.config.timing.poll
 
 
-def _unchanged(project: Project, asked: Look, before: Look | None, commit: str) -> Commit | None:
-    """The head's subject and tree where they are known, so that nothing needs to be fetched."""
-    if before is not None and before.commit == commit and before.source == asked.source:
-        return Commit(before.subject, before.tree)
+def _recorded_commit(
+    project: Project, desired: ObservedSource, before: ObservedSource | None, commit: str
+) -> CommitInfo | None:
+    """Return the head's subject and tree if known, to avoid a fetch."""
+    if before is not None and before.commit == commit and before.source == desired.source:
+        return CommitInfo(before.subject, before.tree)
     recorded = project.status.get("source") or {}
     same_spec = project.status.get("observedGeneration") == project.generation
     if before is None and recorded.get("commit") == commit and same_spec:
-        return Commit("", str(recorded.get("tree") or ""))
+        return CommitInfo("", str(recorded.get("tree") or ""))
     return None

@@ -1,4 +1,4 @@
-"""When each Project's source is looked at next, and since when somebody wants it sooner. In memory.
+"""Poll schedule by Project: next poll, and earlier requested ones. In memory.
 
 Called by `controller.source.poller`; times are monotonic seconds.
 """
@@ -8,45 +8,45 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 JITTER = 0.1
-AGAIN = 3.0
-"""Seconds after a push that was not seen yet: hosts tell of it before all their servers show it."""
+PUSH_RETRY_SECONDS = 3.0
+"""Retry interval after a push that is not visible yet: hosts notify before all their servers show it."""
 
 
 @dataclass
-class Schedule:
-    """`due` and `seen` by Project: the next look, and when the listing began that the last one rests on."""
+class PollSchedule:
+    """By Project: `due` is the next poll, `listed_at` the start of the listing of the last one."""
 
     draw: Callable[[float, float], float] = random.uniform
     due: dict[str, float] = field(default_factory=dict)
-    seen: dict[str, float] = field(default_factory=dict)
-    wanted: dict[str, float] = field(default_factory=dict)
+    listed_at: dict[str, float] = field(default_factory=dict)
+    requested: dict[str, float] = field(default_factory=dict)
     pushed: dict[str, str] = field(default_factory=dict)
 
-    def tell(self, project: str, pushed: str) -> bool:
-        """The annotation that a webhook writes; whether it is another one than before."""
+    def note_push(self, project: str, pushed: str) -> bool:
+        """Store the annotation that a webhook writes; return whether it changed."""
         before = self.pushed.get(project)
         self.pushed[project] = pushed
         return before is not None and before != pushed
 
-    def want(self, project: str, now: float) -> None:
-        """A look is wanted now, and it must see what is there from now on."""
-        self.wanted[project] = now
+    def request(self, project: str, now: float) -> None:
+        """Request a poll now; its listing must start after `now`."""
+        self.requested[project] = now
 
-    def since(self, project: str, now: float, interval: float) -> float:
-        """When a listing for this look must have begun: after the last one's, not half the interval ago."""
-        if project in self.wanted:
-            return self.wanted[project]
-        # The least step above, since the very same listing tells nothing new.
-        return max(self.seen.get(project, 0.0) + 1e-6, now - interval / 2)
+    def listed_since(self, project: str, now: float, interval: float) -> float:
+        """Return the earliest usable listing: after the last one, at most half an interval old."""
+        if project in self.requested:
+            return self.requested[project]
+        # Slightly above, since the same listing has nothing new.
+        return max(self.listed_at.get(project, 0.0) + 1e-6, now - interval / 2)
 
-    def looked(self, project: str, began: float, interval: float, wanted: float | None) -> None:
-        """A look is over that rests on a listing begun then; what was wanted meanwhile still is."""
-        self.seen[project] = began
-        self.due[project] = began + interval * self.draw(1 - JITTER, 1 + JITTER)
-        if self.wanted.get(project) == wanted:
-            self.wanted.pop(project, None)
+    def polled(self, project: str, listed_at: float, interval: float, requested: float | None) -> None:
+        """Record a poll with a listing started at `listed_at`; keep requests made meanwhile."""
+        self.listed_at[project] = listed_at
+        self.due[project] = listed_at + interval * self.draw(1 - JITTER, 1 + JITTER)
+        if self.requested.get(project) == requested:
+            self.requested.pop(project, None)
 
-    def forget(self, project: str) -> None:
-        """The Project follows nothing any more."""
-        for table in (self.due, self.seen, self.wanted, self.pushed):
+    def remove(self, project: str) -> None:
+        """Remove a Project without a source."""
+        for table in (self.due, self.listed_at, self.requested, self.pushed):
             table.pop(project, None)

@@ -1,8 +1,8 @@
-"""What several look for at the same time is looked for once, and found by all of them.
+"""Singleflight: concurrent requests of one key share one fetch.
 
-Of one key one search runs at a time; whoever asks meanwhile waits for it, or for
-the next one where it began too early for what they need to know. Called by
-`controller.source.poller`, for the heads of remotes and for commits.
+One fetch per key runs at a time; requests made meanwhile wait for it, or for the next one if it
+started too early for them. Called by `controller.source.poller`, for heads of remotes and for
+commits.
 """
 
 import asyncio
@@ -14,74 +14,74 @@ from typing import Generic, TypeVar
 from controller.git.repository import GitProblem
 
 V = TypeVar("V")
-NOTHING: Mapping[str, float] = {}
+NO_TTLS: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True)
-class Found(Generic[V]):
-    """A value, or the problem in its place; `began` and `ended` are the clock's seconds."""
+class FlightResult(Generic[V]):
+    """Value or problem; `started_at` and `finished_at` are clock seconds."""
 
-    began: float
-    ended: float
+    started_at: float
+    finished_at: float
     value: V | None = None
     problem: GitProblem | None = None
 
-    def serves(self, asked: float, since: float, lasting: Mapping[str, float] = NOTHING) -> bool:
-        """Whether this answers somebody who asked then and needs what is true from `since` on.
+    def answers(self, requested_at: float, since: float, problem_ttls: Mapping[str, float] = NO_TTLS) -> bool:
+        """Return whether this result answers a request of `requested_at` for the state since `since`.
 
-        A problem is told to those only who waited for it, but for `lasting`: seconds by reason.
+        A problem answers only requests that waited for it, or within its TTL (seconds by reason).
         """
-        still = 0.0 if self.problem is None else lasting.get(self.problem.reason, 0.0)
-        return self.began >= since and (self.problem is None or self.ended + still >= asked)
+        ttl = 0.0 if self.problem is None else problem_ttls.get(self.problem.reason, 0.0)
+        return self.started_at >= since and (self.problem is None or self.finished_at + ttl >= requested_at)
 
 
-class Shared(Generic[V]):
-    """The latest findings by key, at most `most` of them. `clock` gives monotonic seconds."""
+class SingleFlight(Generic[V]):
+    """Latest results by key, at most `max_results`. `clock` returns monotonic seconds."""
 
-    def __init__(self, clock: Callable[[], float], most: int) -> None:
+    def __init__(self, clock: Callable[[], float], max_results: int) -> None:
         self._clock = clock
-        self._most = most
-        self._found: OrderedDict[Hashable, Found[V]] = OrderedDict()
+        self._max_results = max_results
+        self._results: OrderedDict[Hashable, FlightResult[V]] = OrderedDict()
         self._running: dict[Hashable, asyncio.Future[None]] = {}
 
     async def get(
         self,
         key: Hashable,
         since: float,
-        make: Callable[[], Awaitable[V]],
-        lasting: Mapping[str, float] = NOTHING,
+        fetch: Callable[[], Awaitable[V]],
+        problem_ttls: Mapping[str, float] = NO_TTLS,
     ) -> tuple[V, float]:
-        """A value that was looked for after `since`, and when its search began. Raises GitProblem."""
-        asked = self._clock()
+        """Return a value fetched after `since`, and when its fetch started. Raises GitProblem."""
+        requested_at = self._clock()
         while True:
-            found = self._found.get(key)
-            if found is not None and found.serves(asked, since, lasting):
-                if found.problem is not None:
-                    raise found.problem
-                assert found.value is not None
-                return found.value, found.began
+            result = self._results.get(key)
+            if result is not None and result.answers(requested_at, since, problem_ttls):
+                if result.problem is not None:
+                    raise result.problem
+                assert result.value is not None
+                return result.value, result.started_at
             running = self._running.get(key)
             if running is not None:
-                # Unlike awaiting it, this does not cancel it for the others.
+                # Unlike awaiting the future, this does not cancel it for the others.
                 await asyncio.wait([running])
             else:
-                await self._search(key, make)
+                await self._fetch(key, fetch)
 
-    async def _search(self, key: Hashable, make: Callable[[], Awaitable[V]]) -> None:
+    async def _fetch(self, key: Hashable, fetch: Callable[[], Awaitable[V]]) -> None:
         running = self._running[key] = asyncio.get_running_loop().create_future()
         began = self._clock()
         try:
-            value = await make()
-            self._keep(key, Found(began, self._clock(), value))
+            value = await fetch()
+            self._store(key, FlightResult(began, self._clock(), value))
         except GitProblem as problem:
-            self._keep(key, Found(began, self._clock(), problem=problem))
+            self._store(key, FlightResult(began, self._clock(), problem=problem))
         finally:
-            # Also where it was cancelled: the next one who waits searches then.
+            # Also after a cancellation: the next waiting request fetches then.
             del self._running[key]
             running.set_result(None)
 
-    def _keep(self, key: Hashable, found: Found[V]) -> None:
-        self._found[key] = found
-        self._found.move_to_end(key)
-        while len(self._found) > self._most:
-            self._found.popitem(last=False)
+    def _store(self, key: Hashable, result: FlightResult[V]) -> None:
+        self._results[key] = result
+        self._results.move_to_end(key)
+        while len(self._results) > self._max_results:
+            self._results.popitem(last=False)

@@ -26,8 +26,8 @@ BUGS = (
         (
             Edit(
                 "controller/run/reconcile.py",
-                "if (_ends(decision) and seen.run.result is None) or in_vain",
-                "if in_vain",
+                "if (_is_final(decision) and observed.run.result is None) or gave_up_waiting",
+                "if gave_up_waiting",
             ),
             Edit(
                 "controller/runtime/apply.py",
@@ -52,7 +52,7 @@ BUGS = (
             Edit(
                 "api/store/index/claims/claim_decision.py",
                 "values = (claim.run_uid, claim.pod_uid, claim.nonce)",
-                "values = (claim.run_uid, claim.pod_uid, asked.nonce)",
+                "values = (claim.run_uid, claim.pod_uid, request.nonce)",
             ),
         ),
         scenes_played.second_start,
@@ -63,8 +63,8 @@ BUGS = (
         (
             Edit(
                 "controller/run/pod_ref.py",
-                '    return str(found) if found else None\n\n\ndef ours',
-                '    return str(found) if found and run.phase == "Succeeded" else None\n\n\ndef ours',
+                '    return str(found) if found else None\n\n\ndef is_pod_of',
+                '    return str(found) if found and run.phase == "Succeeded" else None\n\n\ndef is_pod_of',
             ),
         ),
         scenes_of_pods.gone,
@@ -92,8 +92,8 @@ BUGS = (
         (
             Edit(
                 "controller/run/admission.py",
-                "await self.actor.kube.names(kinds.POD, selector, LIVE)",
-                "frozenset(one['metadata']['name'] for one in self.actor.known.all(kinds.POD))",
+                "await self.applier.kube.names(kinds.POD, selector, LIVE_POD_FIELDS)",
+                "frozenset(one['metadata']['name'] for one in self.applier.cache.all(kinds.POD))",
             ),
             Edit("api/store/index/claims/claims.py", "if plans and not await", "if False and plans and not await"),
         ),
@@ -125,8 +125,8 @@ BUGS = (
         (
             Edit(
                 "controller/project/activation.py",
-                "return max(fit, key=orders.of, default=None)",
-                "return max(fit, key=place, default=None)",
+                "return max(candidates, key=orders.of, default=None)",
+                "return max(candidates, key=creation_order, default=None)",
             ),
         ),
         scenes.rollback,

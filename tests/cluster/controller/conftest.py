@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from controller.config import Config, Timing
-from controller.process import Process
+from controller.config import ControllerConfig, Timing
+from controller.process import ControllerProcess
 from controller.runtime.recorder import COMPONENT
 from crds import kinds
 from crds.kinds import Kind
 from crds.objects import Deployment, Project, Run
 from crds.times import format_time
 from kube import errors
-from kube.client import Kube
+from kube.client import KubeClient
 
 IMAGE = "registry.crewyard.internal:5000/library/python:3.11-slim"
 """On every node of the one-node cluster; it holds no runner, so that a pod of it ends at once."""
 FAST = Timing(
-    resync=1.0, poll=1, start_timeout=600, image_pull=600, build_retry=0.2, burst=0.0, prune_settle=1.5
+    resync=1.0, poll=1, start_timeout=600, image_pull=600, build_retry=0.2, coalescing_window=0.0, prune_settle=1.5
 )
 """But for starts: a pod without its image is to be there as long as a test takes on a busy machine."""
 
@@ -32,9 +32,9 @@ FAST = Timing(
 class Yard:
     """A namespace with what a test does in it."""
 
-    kube: Kube
-    config: Config
-    process: Process | None = None
+    kube: KubeClient
+    config: ControllerConfig
+    process: ControllerProcess | None = None
 
     async def until(
         self, kind: Kind, name: str, holds: Callable[[dict[str, Any]], Any], seconds: float = 120.0
@@ -109,7 +109,7 @@ class Yard:
         One that is gone is left alone, and so is another pod of its name.
         """
         body = {"metadata": {"uid": uid}, "status": status}
-        with contextlib.suppress(errors.Invalid, errors.NotFound):
+        with contextlib.suppress(errors.Invalid, errors.KubeNotFound):
             await self.kube.patch(kinds.POD, pod, body, "status")
 
     async def ended(self, name: str, seconds: float = 120.0) -> Run:
@@ -126,9 +126,9 @@ def condition(obj: dict[str, Any] | Any, kind: str) -> tuple[str, str] | None:
     return None
 
 
-def settings(namespace: str, **changes: Any) -> Config:
+def settings(namespace: str, **changes: Any) -> ControllerConfig:
     """Settings for a test."""
-    base = Config(
+    base = ControllerConfig(
         namespace=namespace,
         internal_url="http://crewyard-api.crewyard-system.svc:8080",
         token_key="a key for tests only",
@@ -144,10 +144,10 @@ def settings(namespace: str, **changes: Any) -> Config:
 
 
 @contextlib.asynccontextmanager
-async def controller(kube: Kube, config: Config) -> AsyncIterator[Process]:
+async def controller(kube: KubeClient, config: ControllerConfig) -> AsyncIterator[ControllerProcess]:
     """A controller that works while the block is open."""
-    mine = await Kube.connect(config.namespace, COMPONENT)
-    process, stop = Process(mine, config), asyncio.Event()
+    mine = await KubeClient.connect(config.namespace, COMPONENT)
+    process, stop = ControllerProcess(mine, config), asyncio.Event()
     work = asyncio.create_task(process.run(stop))
     try:
         yield process
@@ -164,7 +164,7 @@ def trigger(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def yard(kube: Kube, trigger: str) -> AsyncIterator[Yard]:
+async def yard(kube: KubeClient, trigger: str) -> AsyncIterator[Yard]:
     """A namespace with a controller."""
     config = settings(kube.namespace, kopf=trigger == "kopf")
     async with controller(kube, config) as process:

@@ -21,7 +21,7 @@ async def all_deployments(yard):
 
 @pytest.mark.parametrize("kopf", [True, False])
 async def test_of_twenty_pushes_the_newest_wins_and_the_skipped_say_why(kube, tmp_path, kopf):
-    config = settings(kube.namespace, kopf=kopf, timing=replace(FAST, burst=WINDOW))
+    config = settings(kube.namespace, kopf=kopf, timing=replace(FAST, coalescing_window=WINDOW))
     with GitServer(tmp_path) as server:
         repository = server.create("crew")
         async with controller(kube, config) as process:
@@ -52,7 +52,7 @@ async def test_of_twenty_pushes_the_newest_wins_and_the_skipped_say_why(kube, tm
             async with asyncio.timeout(60):
                 while left - set(re.findall(r"[0-9a-f]{12}", told := await skipped(yard))):
                     await asyncio.sleep(0.1)
-            instead = set(re.findall(r"not built, since ([0-9a-f]{12}) followed", told))
+            instead = set(re.findall(r"not built, superseded by ([0-9a-f]{12})", told))
             assert instead and instead <= {d.spec["gitSha"][:12] for d in found}
             if len(found) == 2:
                 assert instead == {shas[-1][:12]}

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from controller.deployment import queue
-from controller.deployment.deadlines import STOP_GRACE
+from controller.deployment.deadlines import STOP_GRACE_SECONDS
 from controller.deployment.steps import ANNOTATION_STEP
 from crds import kinds, names
 from crds.objects import Deployment, Pod
@@ -138,7 +138,7 @@ async def test_a_free_place_is_taken_at_once_and_writes_nothing_to_those_who_go_
     queued = ["dep-2", "dep-4", "dep-5", *behind]
     for name in queued:
         found = await yard.until(kinds.DEPLOYMENT, name, lambda o: condition(o, "Ready")[1] == "Queued")
-        assert message(found).startswith("Waiting in the queue of builds: 2 builds at once")
+        assert message(found).startswith("Waiting in the build queue; limits: 2 builds")
         await yard.until(kinds.DEPLOYMENT, name, lambda o: o["metadata"].get("ownerReferences"))
     versions = await written(yard.kube)
     await yard.kube.delete(kinds.DEPLOYMENT, "dep-1")
@@ -167,7 +167,7 @@ async def test_there_are_never_more_builds_than_the_caps_whatever_happens_to_the
         nonlocal most
         while True:
             listing = await kube.list(kinds.DEPLOYMENT)
-            live = [d for d in map(Deployment, listing.items) if queue.building(d)]
+            live = [d for d in map(Deployment, listing.items) if queue.occupies_slot(d)]
             most = max(most, len(live))
             for project in ("a", "b", "c", "d"):
                 assert sum(d.project == project for d in live) <= 1, [d.name for d in live]
@@ -219,7 +219,7 @@ async def sleeping(kube, deployment: Deployment) -> None:
         },
         "spec": {
             "restartPolicy": "Never",
-            "terminationGracePeriodSeconds": STOP_GRACE,
+            "terminationGracePeriodSeconds": STOP_GRACE_SECONDS,
             "containers": [{"name": "assemble", "image": IMAGE, "command": ["sleep", "600"]}],
         },
     }

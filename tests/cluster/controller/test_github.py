@@ -25,9 +25,9 @@ async def github():
 
 @pytest.fixture
 async def yard(kube, github, monkeypatch):
-    monkeypatch.setattr(reconcile, "REFUSED", 0.3)
-    monkeypatch.setattr(reconcile, "PACE", 0.5)
-    monkeypatch.setattr(reconcile, "PREVIEW_LOOK", 0.3)
+    monkeypatch.setattr(reconcile, "REFUSED_RETRY_SECONDS", 0.3)
+    monkeypatch.setattr(reconcile, "BACKOFF_FACTOR", 0.5)
+    monkeypatch.setattr(reconcile, "PULL_REQUEST_POLL_SECONDS", 0.3)
     config = settings(kube.namespace, github_url=github.url, public_url="https://crews.example.org")
     async with controller(kube, config) as process:
         yield Yard(kube, config, process)

@@ -113,7 +113,7 @@ async def test_an_idle_project_is_never_written_to(yard, server):
         ({"name": "crew", "path": "nope"}, "PathNotFound", "correct spec.source.git.path"),
         ({"name": "crew", "secretRef": {"name": "none"}}, "SecretNotFound", "create it"),
         ({"url": "http://169.254.169.254/x.git"}, "AddressRefused", "CREWYARD_NET_ALLOW"),
-        ({"url": "http://127.0.0.1:9/x.git"}, "Unreachable", "by itself"),
+        ({"url": "http://127.0.0.1:9/x.git"}, "Unreachable", "will retry"),
     ],
 )
 async def test_a_source_that_cannot_be_read_says_what_to_do(yard, server, source, reason, words):

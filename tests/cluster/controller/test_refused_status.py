@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from controller.process import Process
+from controller.process import ControllerProcess
 from controller.run.outcome import failed
-from controller.run.status import ended
+from controller.run.status import finished
 from controller.runtime import event_map
 from controller.runtime.decision import Decision
 from crds import kinds
@@ -20,43 +20,43 @@ UGLY = "a\x00b\x1b[31m\x07" + "x" * 9000
 
 
 @pytest.fixture
-def actor(kube):
+def applier(kube):
     """What performs Decisions, without a controller at work."""
-    return Process(kube, settings(kube.namespace, kopf=False)).actor
+    return ControllerProcess(kube, settings(kube.namespace, kopf=False)).applier
 
 
 @pytest.mark.parametrize("reason", ["CrewError", "no such word!", "\x00", LONG])
 @pytest.mark.parametrize("message", [LONG, UGLY])
-async def test_an_end_is_written_whatever_was_said(kube, actor, reason, message):
+async def test_an_end_is_written_whatever_was_said(kube, applier, reason, message):
     yard = Yard(kube, settings(kube.namespace))
     run = await yard.run("run-a", project="demo")
-    wanted = ended(run, failed(reason, message), datetime.now(UTC))
-    await actor.perform(kinds.RUN, run.raw, event_map.run("run-a"), Decision(status=wanted))
+    wanted = finished(run, failed(reason, message), datetime.now(UTC))
+    await applier.apply(kinds.RUN, run.raw, event_map.run("run-a"), Decision(status=wanted))
     found = Run(await kube.get(kinds.RUN, "run-a"))
     assert found.phase == "Failed" and found.error["message"]
     assert {c["type"]: c["status"] for c in found.conditions}["Complete"] == "True"
     assert found.status["completionTime"]
 
 
-async def test_what_is_no_end_is_said_and_not_swallowed(kube, actor):
+async def test_what_is_no_end_is_said_and_not_swallowed(kube, applier):
     yard = Yard(kube, settings(kube.namespace))
     deployment = Deployment((await yard.deployment("dep-a")).raw)
     wanted = {"phase": "Nonsense"}
     with pytest.raises(errors.Invalid):
-        await actor.perform(
+        await applier.apply(
             kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"), Decision(status=wanted)
         )
-    assert actor.recorder._queue.get_nowait()["reason"] == "StatusRefused"
-    assert actor.metrics.refused.labels("deployments", "retried")._value.get() == 1
+    assert applier.recorder._queue.get_nowait()["reason"] == "StatusRefused"
+    assert applier.metrics.refused.labels("deployments", "retried")._value.get() == 1
 
 
-async def test_another_status_takes_the_place_of_an_invalid_one(kube, actor):
+async def test_another_status_takes_the_place_of_an_invalid_one(kube, applier):
     yard = Yard(kube, settings(kube.namespace))
     deployment = await yard.deployment("dep-a")
     wanted = {"plan": {"framework": "f" * 100}}
     instead = {"phase": "Superseded"}
-    decision = Decision(status=wanted, instead=instead)
-    await actor.perform(kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"), decision)
+    decision = Decision(status=wanted, fallback_status=instead)
+    await applier.apply(kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"), decision)
     assert Deployment(await kube.get(kinds.DEPLOYMENT, "dep-a")).phase == "Superseded"
 
 

@@ -19,8 +19,8 @@ NO_IMAGE = "registry.crewyard.internal:5000/library/none:1"
 @pytest.fixture
 def unrecorded(monkeypatch):
     """An unclaimed pod is recorded once something is told of its start: later than any test takes."""
-    monkeypatch.setattr(pod_ref, "LATE", 600.0)
-    monkeypatch.setattr(pod_ref, "SLOW", 600.0)
+    monkeypatch.setattr(pod_ref, "PROBLEM_DELAY_SECONDS", 600.0)
+    monkeypatch.setattr(pod_ref, "STARTING_DELAY_SECONDS", 600.0)
 
 
 async def test_a_run_of_an_active_deployment_gets_a_pod_is_claimed_and_ends(yard):

@@ -39,7 +39,7 @@ async def test_a_pod_that_no_node_takes_is_given_up_with_the_schedulers_words(ku
         assert "didn't match" in json.dumps(waiting["status"]["conditions"])
         run = await yard.ended("run-a")
         assert (run.phase, run.error["reason"]) == ("Failed", "StartTimeout")
-        words = r"no node had room for the pod within 20 s: \d+/\d+ nodes are available: "
+        words = r"no node could schedule the pod within 20 s: \d+/\d+ nodes are available: "
         words += r".*didn't match Pod's node"
         assert re.match(words, run.error["message"]), run.error
         assert "startTime" not in run.status

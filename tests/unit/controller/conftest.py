@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.config import Config
+from controller.config import ControllerConfig
 from controller.git.client import Git
 from crds.names import LABEL_DEPLOYMENT, LABEL_PROJECT, LABEL_RUN
 from crds.objects import Deployment, Pod, Project, Run
@@ -96,8 +96,8 @@ def make() -> Make:
 
 
 @pytest.fixture
-def config() -> Config:
-    return Config(
+def config() -> ControllerConfig:
+    return ControllerConfig(
         namespace="crews",
         internal_url="http://crewyard-api.crewyard-system.svc:8080",
         token_key="a key for tests only",
@@ -110,7 +110,7 @@ def config() -> Config:
 
 
 @pytest.fixture
-def secured(config: Config) -> Config:
+def secured(config: ControllerConfig) -> ControllerConfig:
     return replace(config, registry_secret="push", registry_insecure=False)
 
 

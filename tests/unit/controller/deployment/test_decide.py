@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 
 from controller.deployment import status
-from controller.deployment.decide import Observed, decide
-from controller.deployment.pod_rejected import refused
-from controller.deployment.steps import ANNOTATION_STEP, attempts
+from controller.deployment.decide import ObservedDeployment, decide
+from controller.deployment.pod_rejected import pod_refused
+from controller.deployment.steps import ANNOTATION_STEP, build_steps
 
 NEEDS = {
     "outcome": "dependencies",
@@ -70,7 +70,9 @@ def look(make, config):
     def look(pods=(), project="there", recorded=None, queue="", before=None, **status):
         found = {"buildPod": recorded} if recorded else {}
         deployment = make.deployment(built=False, status={**found, **status})
-        seen = Observed(deployment, make.project() if project else None, list(pods), queue, **(before or {}))
+        seen = ObservedDeployment(
+            deployment, make.project() if project else None, list(pods), queue, **(before or {})
+        )
         return decide(seen, make.now, config)
 
     return look
@@ -105,7 +107,7 @@ def test_it_waits_for_its_turn_and_for_its_project(look):
 def test_an_image_of_the_same_source_is_taken_over_without_a_pod(look, make):
     taken = {"plan": {"framework": "python"}, "tree": "t", "buildKey": "b", "dependenciesKey": "d"}
     twin = make.deployment("dep-b", status={**taken, "sourceKey": "k", "order": 3})
-    decision = look(before={"key": "k", "twin": twin})
+    decision = look(before={"source_key": "k", "reusable": twin})
     assert not decision.create and decision.enqueue == (("projects", "demo"),)
     assert {**taken, "image": twin.image, "sourceKey": "k"}.items() <= decision.status.items()
     assert "order" not in decision.status
@@ -114,7 +116,7 @@ def test_an_image_of_the_same_source_is_taken_over_without_a_pod(look, make):
 
 
 def test_one_that_is_being_built_from_the_same_source_is_waited_for(look, make):
-    decision = look(before={"key": "k", "same": make.deployment("dep-b", built=False)})
+    decision = look(before={"source_key": "k", "in_progress": make.deployment("dep-b", built=False)})
     assert not decision.create
     assert decision.status["phase"] == "Pending" and decision.status["sourceKey"] == "k"
     assert decision.status["conditions"][0]["reason"] == "SameSourceBuilding"
@@ -122,10 +124,10 @@ def test_one_that_is_being_built_from_the_same_source_is_waited_for(look, make):
 
 
 def test_what_it_is_built_from_is_recorded_when_it_begins_and_not_later(look, steps):
-    assert look(before={"key": "k"}).status["sourceKey"] == "k"
+    assert look(before={"source_key": "k"}).status["sourceKey"] == "k"
     assert look(sourceKey="old").status["sourceKey"] is None
-    assert "sourceKey" not in look(steps.assemble(NEEDS).pods, before={"key": "new"}).status
-    first = look(before={"key": "k"}).create[0].body["metadata"]["annotations"]
+    assert "sourceKey" not in look(steps.assemble(NEEDS).pods, before={"source_key": "new"}).status
+    first = look(before={"source_key": "k"}).create[0].body["metadata"]["annotations"]
     steps.pods[0].raw["metadata"]["annotations"].update(first)
     assert look(steps.pods).status["sourceKey"] == "k"
     assert "sourceKey" not in look(steps.pods, sourceKey="k").status
@@ -134,10 +136,10 @@ def test_what_it_is_built_from_is_recorded_when_it_begins_and_not_later(look, st
 def test_pods_of_a_deployment_that_goes_or_has_lost_its_project_are_stopped(make, config, steps):
     steps.pod("a", phase="Running", conditions=make.scheduled(5))
     going = make.deployment(built=False, metadata={"deletionTimestamp": make.ago(1)})
-    decision = decide(Observed(going, make.project(), steps.pods), make.now, config)
+    decision = decide(ObservedDeployment(going, make.project(), steps.pods), make.now, config)
     assert [(gone.name, gone.grace_seconds) for gone in decision.delete] == [("dep-a-a1", 5)]
     alone = make.deployment(built=False, status={"buildPod": "dep-a-a1"})
-    decision = decide(Observed(alone, None, steps.pods), make.now, config)
+    decision = decide(ObservedDeployment(alone, None, steps.pods), make.now, config)
     assert len(decision.delete) == 1
     assert decision.status["phase"] == "Pending" and decision.status["buildPod"] is None
 
@@ -145,7 +147,11 @@ def test_pods_of_a_deployment_that_goes_or_has_lost_its_project_are_stopped(make
 @pytest.mark.parametrize(
     ("status", "seconds", "words"),
     [
-        ([{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}], 3601, "no node had room"),
+        (
+            [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}],
+            3601,
+            "no node could schedule",
+        ),
         ("ImagePullBackOff", 91, "cannot be pulled"),
         ("CreateContainerConfigError", 91, "cannot start"),
     ],
@@ -169,7 +175,7 @@ def test_a_pod_that_can_never_start_fails_the_build_with_its_reason(
     assert words in decision.status["error"]["message"] and decision.status["error"]["hint"]
     assert [gone.grace_seconds for gone in decision.delete] == [0]
     soon = decide(
-        Observed(make.deployment(built=False), make.project(), [pod]),
+        ObservedDeployment(make.deployment(built=False), make.project(), [pod]),
         make.now - timedelta(seconds=10),
         config,
     )
@@ -181,8 +187,10 @@ def test_a_pod_that_the_apiserver_refuses_is_waited_for_and_then_given_up(make, 
     long_ago = {"creationTimestamp": make.ago(9000)}
 
     def at(seconds, status, final=False):
-        seen = Observed(make.deployment(built=False, metadata=long_ago, status=status), make.project(), [])
-        return refused(seen, "exceeded quota", final, make.now + timedelta(seconds=seconds), config)
+        seen = ObservedDeployment(
+            make.deployment(built=False, metadata=long_ago, status=status), make.project(), []
+        )
+        return pod_refused(seen, "exceeded quota", final, make.now + timedelta(seconds=seconds), config)
 
     first = at(0, {})
     assert first.status["phase"] == "Pending" and 0 < first.requeue_after <= 10
@@ -212,8 +220,8 @@ def test_limits_that_were_met_keep_the_end_of_the_log(look, steps, more):
 
 def test_a_plan_that_cannot_be_written_ends_the_deployment(look, steps):
     decision = look(steps.assemble({**BUILT, "plan": {"framework": "f" * 99}}).pods)
-    assert decision.instead["phase"] == "Failed"
-    assert decision.instead["error"]["reason"] == "ConfigInvalid"
+    assert decision.fallback_status["phase"] == "Failed"
+    assert decision.fallback_status["error"]["reason"] == "ConfigInvalid"
 
 
 def test_a_missing_dependency_image_is_built_and_then_assembled_again(look, steps):
@@ -291,16 +299,16 @@ def test_what_the_node_says_is_told_apart(look, steps, more, reason):
     assert decision.status["error"]["reason"] == reason
 
 
-NOTHING = "was at work and had said nothing"
+NOTHING = "was running and produced no output"
 
 
 @pytest.mark.parametrize(
     ("containers", "log"),
     [
         ([("source", {"exitCode": 0}), ("kaniko", {"exitCode": 1, "message": "Collecting"})], "Collecting"),
-        ([("source", {"exitCode": 0}), ("kaniko", {"exitCode": 137})], f"kaniko {NOTHING}"),
-        ([("source", {"exitCode": 143})], f"source {NOTHING}"),
-        ([], "no container was at work yet"),
+        ([("source", {"exitCode": 0}), ("kaniko", {"exitCode": 137})], f"container kaniko {NOTHING}"),
+        ([("source", {"exitCode": 143})], f"container source {NOTHING}"),
+        ([], "no container had started"),
     ],
 )
 def test_a_build_that_takes_too_long_says_what_was_at_work(look, steps, containers, log):
@@ -430,7 +438,7 @@ def test_a_build_pod_that_does_not_stop_is_given_up_with_its_node(look, steps, m
 
 def test_build_pods_are_deleted_an_hour_after_their_end(make, config, steps):
     steps.assemble(NEEDS, ago=4000).assemble(BUILT, ago=100)
-    decision = decide(Observed(make.deployment(), make.project(), steps.pods), make.now, config)
+    decision = decide(ObservedDeployment(make.deployment(), make.project(), steps.pods), make.now, config)
     assert [gone.name for gone in decision.delete] == ["dep-a-a1"]
     assert decision.requeue_after == pytest.approx(3501)
     assert decision.status is None
@@ -438,10 +446,10 @@ def test_build_pods_are_deleted_an_hour_after_their_end(make, config, steps):
 
 def test_a_lost_pod_counts_as_the_latest_step(steps):
     steps.assemble(NEEDS)
-    found = attempts(steps.pods, "dep-a-d1")
+    found = build_steps(steps.pods, "dep-a-d1")
     assert (found.latest.kind, found.latest.pod, found.total) == ("d", None, 2)
-    assert attempts(steps.pods, "dep-a-a1").latest.pod is steps.pods[0]
-    assert attempts([], None).latest is None
+    assert build_steps(steps.pods, "dep-a-a1").latest.pod is steps.pods[0]
+    assert build_steps([], None).latest is None
 
 
 @pytest.mark.parametrize("words", ["[" * 4096, '{"a":' * 800, "9" * 4096, "null"])
@@ -451,12 +459,12 @@ def test_whatever_an_installation_left_as_last_words_the_build_ends(look, steps,
 
 
 def test_an_image_that_is_being_removed_is_made_anew_once_it_is_gone(look, steps):
-    going = {"removed": frozenset({BUILT["image"]})}
+    going = {"deleted_images": frozenset({BUILT["image"]})}
     found = look(steps.assemble(BUILT).pods, recorded="dep-a-a1", before=going)
     assert "image" not in found.status and found.requeue_after
     assert [gone.name for gone in found.delete] == ["dep-a-a1"] and not found.create
     waiting = look([], recorded="dep-a-a1", before=going)
     assert not waiting.create and waiting.requeue_after
     assert created(look([], recorded="dep-a-a1")) == ["dep-a-a2"]
-    other = {"removed": frozenset({"registry:5000/team/crews/demo@sha256:cd"})}
+    other = {"deleted_images": frozenset({"registry:5000/team/crews/demo@sha256:cd"})}
     assert look(steps.pods, before=other).status["image"] == BUILT["image"]

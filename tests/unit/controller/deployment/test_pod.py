@@ -7,7 +7,7 @@ import pytest
 
 from controller.config import Timing
 from controller.deployment import pod
-from crds.installation_limits import Limits
+from crds.installation_limits import InstallationLimits
 
 NOW = 1_800_000_000
 GIT = {"url": "https://git.example.org/crew.git", "commit": "1" * 40}
@@ -138,8 +138,8 @@ def test_the_request_names_source_registry_and_limits(bodies, config):
 
 
 def test_the_installations_own_limits_reach_the_build(bodies, config):
-    limits = Limits(context_bytes=1, unpacked_bytes=2, entries=3, ratio=4, build_seconds=77)
-    made = bodies(replace(config, limits=limits, timing=Timing.of(limits)))
+    limits = InstallationLimits(context_bytes=1, unpacked_bytes=2, entries=3, ratio=4, build_seconds=77)
+    made = bodies(replace(config, limits=limits, timing=Timing.from_limits(limits)))
     for body, container in (("assemble", "assemble"), ("dependencies", "source")):
         env = {e["name"]: e.get("value") for e in containers(made[body])[container]["env"]}
         told = json.loads(env["CREWYARD_BUILD"])["limits"]

@@ -5,11 +5,11 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.deployment.queue import busy, first, place, why
-from controller.deployment.queue_view import Line
-from controller.deployment.reuse import building_twin, built_twin
+from controller.deployment.queue import creation_order, occupied_slots, startable, wait_reason
+from controller.deployment.queue_view import BuildQueueView
+from controller.deployment.reuse import find_building, find_built
 from controller.deployment.source_key import recorded_tree, source_key
-from controller.runtime.cache import Known
+from controller.runtime.cache import ObjectCache
 from crds import kinds
 
 ENTRIES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), max_size=12)
@@ -27,16 +27,16 @@ def test_the_queue_is_fair_within_the_caps(make, config, entries, most, most_eac
     line = [waiting(make, f"dep-{i}", project, age) for i, (project, age) in enumerate(entries)]
     running = data.draw(st.integers(0, most))
     taken = {f"dep-r{i}": f"p{i}" for i in range(running)}
-    may = first(line, taken, config)
+    may = startable(line, taken, config)
     begin = [d for d in line if d.name in may]
     assert len(begin) + running <= most
     assert all(sum(d.project == p for d in begin) <= most_each for p in "abc")
-    waits = sorted((d for d in line if d.name not in may), key=place)
+    waits = sorted((d for d in line if d.name not in may), key=creation_order)
     # Nobody waits although there is room for it, and nobody is overtaken by the same project.
     for deployment in waits:
         own = [d for d in begin if d.project == deployment.project]
         assert len(begin) + running == most or len(own) == most_each
-        assert all(place(d) < place(deployment) for d in own)
+        assert all(creation_order(d) < creation_order(deployment) for d in own)
 
 
 def test_a_project_at_its_cap_holds_up_nobody_behind_it(make, config):
@@ -45,28 +45,28 @@ def test_a_project_at_its_cap_holds_up_nobody_behind_it(make, config):
         waiting(make, "dep-2", "b", 20),
         waiting(make, "dep-3", "c", 10),
     )
-    assert first([one, two, three], {"dep-0": "a"}, config) == {"dep-2"}
-    assert why("a", config) == (
-        "Waiting in the queue of builds: 2 builds at once in the installation, 1 build of project a."
+    assert startable([one, two, three], {"dep-0": "a"}, config) == {"dep-2"}
+    assert wait_reason("a", config) == (
+        "Waiting in the build queue; limits: 2 builds in the installation, 1 build of project a."
     )
 
 
 def test_a_long_line_is_looked_through_once_for_each_change(make, config):
-    known = Known()
+    known = ObjectCache()
     for raw in (make.project("a"), make.project("b")):
         known.put(kinds.PROJECT, raw.raw)
     for number in range(20):
         known.put(kinds.DEPLOYMENT, waiting(make, f"dep-{number:02d}", "ab"[number % 2], 90 - number).raw)
-    line = Line(known, config)
-    view = line.view()
-    assert (line.view() is view, view.first) == (True, {"dep-00", "dep-01"})
+    line = BuildQueueView(known, config)
+    view = line.snapshot()
+    assert (line.snapshot() is view, view.startable) == (True, {"dep-00", "dep-01"})
     known.put(kinds.POD, make.pod().raw)
-    assert line.view() is view
+    assert line.snapshot() is view
     building = waiting(make, "dep-00", "a", 90).raw
     known.put(kinds.DEPLOYMENT, {**building, "status": {"buildPod": "dep-00-a1"}})
-    assert line.view().first == {"dep-01"}
+    assert line.snapshot().startable == {"dep-01"}
     known.remove(kinds.PROJECT, "b")
-    assert line.view().first == set()
+    assert line.snapshot().startable == set()
 
 
 def test_places_are_taken_by_what_builds_and_by_pods_that_were_not_recorded(make):
@@ -82,9 +82,9 @@ def test_places_are_taken_by_what_builds_and_by_pods_that_were_not_recorded(make
         )
 
     pods = [pod("dep-2"), pod("dep-3"), pod("dep-gone")]
-    assert busy(known.values(), pods, known) == {"dep-1": "a", "dep-3": "c"}
+    assert occupied_slots(known.values(), pods, known) == {"dep-1": "a", "dep-3": "c"}
     stopping = [pod("dep-3", deletionTimestamp=make.ago(1))]
-    assert busy(known.values(), stopping, known) == {"dep-1": "a"}
+    assert occupied_slots(known.values(), stopping, known) == {"dep-1": "a"}
 
 
 def test_a_twin_is_of_the_same_project_and_key(make):
@@ -94,18 +94,18 @@ def test_a_twin_is_of_the_same_project_and_key(make):
 
     mine = twin("dep-z", built=False, age=1)
     none = [twin("dep-1", "other"), twin("dep-2", project="b"), mine]
-    assert built_twin(mine, "k", none, frozenset()) is None
+    assert find_built(mine, "k", none, frozenset()) is None
     old, new, going = (
         twin("dep-3", age=90),
         twin("dep-4", age=80),
         twin("dep-5", age=70, metadata={"deletionTimestamp": make.ago(1)}),
     )
-    assert built_twin(mine, "k", [*none, old, new, going], frozenset()).name == "dep-4"
-    assert built_twin(mine, "k", [*none, old, new], frozenset({"dep-4"})).name == "dep-3"
+    assert find_built(mine, "k", [*none, old, new, going], frozenset()).name == "dep-4"
+    assert find_built(mine, "k", [*none, old, new], frozenset({"dep-4"})).name == "dep-3"
     unbuilt = [twin("dep-6", built=False, age=50), twin("dep-7", built=False, age=0, phase="Pending")]
-    assert building_twin(mine, "k", [*none, *unbuilt]).name == "dep-6"
-    assert building_twin(unbuilt[0], "k", [mine, unbuilt[1]]) is None
-    assert building_twin(mine, "k", [twin("dep-8", built=False, phase="Failed")]) is None
+    assert find_building(mine, "k", [*none, *unbuilt]).name == "dep-6"
+    assert find_building(unbuilt[0], "k", [mine, unbuilt[1]]) is None
+    assert find_building(mine, "k", [twin("dep-8", built=False, phase="Failed")]) is None
 
 
 def test_the_key_holds_all_that_goes_into_an_image(make, config):

@@ -5,11 +5,11 @@ import json
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from controller.deployment.build_result import Built, Done, of_assemble, of_dependencies
+from controller.deployment.build_result import DependenciesPushed, ImageBuilt, of_assemble, of_dependencies
 from controller.deployment.pod_as_ended import as_ended
-from controller.deployment.reported_results import MOST, Answers, Heard, routes
+from controller.deployment.reported_results import MAX_RESULTS, ReportedResult, ReportedResults, routes
 from controller.observability.health import Vitals, application
-from controller.observability.metrics import Metrics
+from controller.observability.metrics import ControllerMetrics
 from controller.runtime import event_map
 from crds import pod_tokens
 from crds.objects import Pod
@@ -26,33 +26,36 @@ RUNNING = Pod({"metadata": {"name": "dep-a-a1", "uid": "u"}, "status": {"phase":
 
 
 def test_a_pod_that_has_answered_is_seen_as_ended():
-    said = of_assemble(as_ended(RUNNING, Heard("assemble", WORDS, 0.0)))
-    assert said == Built("r/p@sha256:ab", {"framework": "python"}, "t", "b")
-    assert of_dependencies(as_ended(RUNNING, Heard("push", {"outcome": "pushed"}, 0.0))) == Done()
+    said = of_assemble(as_ended(RUNNING, ReportedResult("assemble", WORDS, 0.0)))
+    assert said == ImageBuilt("r/p@sha256:ab", {"framework": "python"}, "t", "b")
+    assert (
+        of_dependencies(as_ended(RUNNING, ReportedResult("push", {"outcome": "pushed"}, 0.0)))
+        == DependenciesPushed()
+    )
 
 
 def test_nothing_said_changes_nothing_and_the_truth_wins():
     assert as_ended(RUNNING, None) is RUNNING
     ended = Pod({**RUNNING.raw, "status": {"phase": "Failed"}})
-    assert as_ended(ended, Heard("assemble", WORDS, 0.0)) is ended
+    assert as_ended(ended, ReportedResult("assemble", WORDS, 0.0)) is ended
 
 
 def test_the_first_answer_of_a_pod_stays_and_memory_is_bounded():
-    answers = Answers()
-    for number in range(MOST + 5):
-        answers.put(f"u{number}", Heard("assemble", {"n": number}, 0.0))
-    answers.put("u10", Heard("assemble", {"n": -1}, 1.0))
+    answers = ReportedResults()
+    for number in range(MAX_RESULTS + 5):
+        answers.put(f"u{number}", ReportedResult("assemble", {"n": number}, 0.0))
+    answers.put("u10", ReportedResult("assemble", {"n": -1}, 1.0))
     assert answers.get("u0") is None
-    assert answers.get("u10").words == {"n": 10}
+    assert answers.get("u10").result == {"n": 10}
 
 
 @pytest.fixture
 async def said():
     """A client of the call, with what it kept and what it asked to look at."""
-    answers, looked = Answers(), []
+    answers, looked = ReportedResults(), []
     app = application(
         lambda: Vitals(0.0, "", 0.0, (), 0.0),
-        Metrics().registry,
+        ControllerMetrics().registry,
         routes(answers, KEY, "crews", looked.append),
     )
     async with TestClient(TestServer(app)) as client:
@@ -82,5 +85,5 @@ async def test_a_build_token_of_this_deployment_is_needed(said):
     assert await post(said, good, {"pod_uid": "u"}) == 400
     assert said.answers.get("u") is None and said.looked == []
     assert await post(said, good, body) == 200
-    assert said.answers.get("u").words == WORDS and said.looked == [event_map.deployment("dep-a")]
+    assert said.answers.get("u").result == WORDS and said.looked == [event_map.deployment("dep-a")]
     assert await post(said, good, {**body, "words": {"x": "y" * 20_000}}) == 413

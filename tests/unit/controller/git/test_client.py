@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from controller.git.client import OF_ONE_HOST
-from controller.git.repository import GitProblem, Head, Remote
+from controller.git.client import MAX_LISTINGS_PER_HOST
+from controller.git.repository import GitProblem, Remote, RemoteHead
 from tests.testbed.git_server import GitServer
 from tests.testbed.listeners import listening
 from tests.unit.controller.source.polling import problem
@@ -26,7 +26,7 @@ async def test_branches_come_and_go_and_tags_mean_commits(git, server):
     repository._git("tag", "-a", "-m", "a tag", "v1", one)
     repository._git("tag", "v2", two)
     remote = Remote(server.url("crew"))
-    assert await git.head(remote, {}) == Head("HEAD", one)
+    assert await git.head(remote, {}) == RemoteHead("HEAD", one)
     assert (await git.head(remote, {"branch": "next/one"})).commit == two
     assert (await git.head(remote, {"tag": "v1"})).commit == one
     assert (await git.head(remote, {"tag": "v2"})).commit == two
@@ -53,10 +53,10 @@ async def test_a_pinned_commit_that_no_branch_names_any_more(git, server):
     repository = server.create("forced")
     old = repository.commit({"a": "1"}, "old")
     new = repository.commit({"a": "2"}, "new")
-    assert (await git.commit(Remote(server.url("forced")), Head(old, old), "")).subject == "old"
+    assert (await git.commit(Remote(server.url("forced")), RemoteHead(old, old), "")).subject == "old"
     repository.configure("uploadpack.allowReachableSHA1InWant", "false")
     # Not given by its id: in the history of the branches.
-    assert (await git.commit(Remote(server.url("forced")), Head(old, old), "")).subject == "old"
+    assert (await git.commit(Remote(server.url("forced")), RemoteHead(old, old), "")).subject == "old"
     repository.reset(old)
     lost = await problem(git, server.url("forced"), {"commit": new})
     assert lost.reason == "GitNotFound" and new in lost.message and "forced push" in lost.message
@@ -68,7 +68,7 @@ async def test_a_head_that_moves_while_it_is_read_is_read_again(git, server):
     old = repository.commit({"a": "1"}, "old")
     repository.reset(repository.commit({"a": "2"}, "other", branch="other"))
     with pytest.raises(GitProblem) as raised:
-        await git.commit(Remote(server.url("moving")), Head("refs/heads/main", old), "")
+        await git.commit(Remote(server.url("moving")), RemoteHead("refs/heads/main", old), "")
     assert (raised.value.reason, raised.value.passing) == ("Unreachable", True)
 
 
@@ -128,9 +128,9 @@ async def test_a_long_list_of_references_is_read_in_a_child_and_a_longer_one_is_
 
     fill(100_000)
     remote = Remote(server.url("long-list"))
-    assert await git.head(remote, {"branch": "main"}) == Head("refs/heads/main", sha)
+    assert await git.head(remote, {"branch": "main"}) == RemoteHead("refs/heads/main", sha)
     assert remote.url in git._long
-    assert (await git.commit(remote, Head("refs/heads/main", sha), "")).subject == "one"
+    assert (await git.commit(remote, RemoteHead("refs/heads/main", sha), "")).subject == "one"
     fill(300_000)
     found = await problem(git, remote.url, {})
     assert found.reason == "TooManyRefs" and "16 MiB" in found.message
@@ -146,11 +146,11 @@ async def test_a_slow_host_delays_no_other(git, server):
     ):
         slow = [Remote(f"http://127.0.0.1:{http.port}/x"), Remote(f"ssh://127.0.0.1:{ssh.port}/x")]
         waiting = [asyncio.create_task(git.head(remote, {})) for remote in slow for _ in range(40)]
-        waiting += [asyncio.create_task(git.commit(slow[0], Head(sha, sha), "")) for _ in range(3)]
-        while http.visits < OF_ONE_HOST + 1 or not ssh.visits:
+        waiting += [asyncio.create_task(git.commit(slow[0], RemoteHead(sha, sha), "")) for _ in range(3)]
+        while http.visits < MAX_LISTINGS_PER_HOST + 1 or not ssh.visits:
             await asyncio.sleep(0.01)
-        assert await git.head(quick, {}) == Head("HEAD", sha)
-        assert (await git.commit(quick, Head(sha, sha), "")).subject == "one"
+        assert await git.head(quick, {}) == RemoteHead("HEAD", sha)
+        assert (await git.commit(quick, RemoteHead(sha, sha), "")).subject == "one"
         assert not any(task.done() for task in waiting)
         for task in waiting:
             task.cancel()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.git.failure import check, meaning
+from controller.git.failure import check, problem_of
 from controller.git.repository import GitProblem, Remote
 from egress.git.errors import GitErrorKind, GitFailure
 
@@ -18,7 +18,12 @@ SECRET = "the Secret of spec.source.git.secretRef"
 @pytest.mark.parametrize(
     ("trouble", "remote", "reason", "words"),
     [
-        (GitFailure(GitErrorKind.AUTH), HTTPS, "GitAuthFailed", ["git.example.org refused access", f"check {SECRET}"]),
+        (
+            GitFailure(GitErrorKind.AUTH),
+            HTTPS,
+            "GitAuthFailed",
+            ["git.example.org refused access", f"check {SECRET}"],
+        ),
         (
             GitFailure(GitErrorKind.AUTH),
             Remote(HTTPS.url),
@@ -33,8 +38,18 @@ SECRET = "the Secret of spec.source.git.secretRef"
             ["refused access", "private key into identity"],
         ),
         (GitFailure(GitErrorKind.IDENTITY), SSH, "GitAuthFailed", ["cannot be read", "without a passphrase"]),
-        (GitFailure(GitErrorKind.REPOSITORY_NOT_FOUND), SSH, "GitNotFound", ["no repository at ssh://git.example.org:2222/x.git"]),
-        (GitFailure(GitErrorKind.NOT_GIT), HTTPS, "GitNotFound", ["is no git repository", "spec.source.git.url"]),
+        (
+            GitFailure(GitErrorKind.REPOSITORY_NOT_FOUND),
+            SSH,
+            "GitNotFound",
+            ["no repository at ssh://git.example.org:2222/x.git"],
+        ),
+        (
+            GitFailure(GitErrorKind.NOT_GIT),
+            HTTPS,
+            "GitNotFound",
+            ["is not a git repository", "spec.source.git.url"],
+        ),
         (GitFailure(GitErrorKind.HOST_NOT_FOUND), HTTPS, "GitNotFound", ["no host git.example.org"]),
         (GitFailure(GitErrorKind.SHA256), HTTPS, "UnsupportedRepository", ["sha256", "40 digits"]),
         (
@@ -43,28 +58,38 @@ SECRET = "the Secret of spec.source.git.secretRef"
             "AddressRefused",
             ["x is at", "CREWYARD_NET_ALLOW"],
         ),
-        (GitFailure(GitErrorKind.CERTIFICATE, "x: expired"), HTTPS, "CertificateInvalid", ["x: expired", "ca.crt"]),
+        (
+            GitFailure(GitErrorKind.CERTIFICATE, "x: expired"),
+            HTTPS,
+            "CertificateInvalid",
+            ["x: expired", "ca.crt"],
+        ),
         (
             GitFailure(GitErrorKind.HOST_KEY_UNKNOWN, KEY),
             SSH,
             "HostKeyUnknown",
             [KEY, "ssh-keyscan -p 2222 git.example.org"],
         ),
-        (GitFailure(GitErrorKind.HOST_KEY_CHANGED, KEY), SSH, "HostKeyMismatch", [KEY, "not the one in known_hosts"]),
+        (
+            GitFailure(GitErrorKind.HOST_KEY_CHANGED, KEY),
+            SSH,
+            "HostKeyMismatch",
+            [KEY, "not the one in known_hosts"],
+        ),
         (GitFailure(GitErrorKind.TIMEOUT), HTTPS, "Unreachable", ["within 60 s"]),
-        (GitFailure(GitErrorKind.UNAVAILABLE), HTTPS, "Unreachable", ["tried again"]),
-        (GitFailure(GitErrorKind.COMMIT_NOT_FOUND), HTTPS, "Unreachable", ["tried again"]),
+        (GitFailure(GitErrorKind.UNAVAILABLE), HTTPS, "Unreachable", ["will retry"]),
+        (GitFailure(GitErrorKind.COMMIT_NOT_FOUND), HTTPS, "Unreachable", ["will retry"]),
     ],
 )
 def test_trouble_is_told_with_the_next_step(trouble, remote, reason, words):
-    problem = meaning(trouble, remote, 60)
+    problem = problem_of(trouble, remote, 60)
     assert (problem.reason, problem.passing) == (reason, reason == "Unreachable")
     assert [word for word in words if word not in problem.message] == []
     assert "hunter2" not in problem.message and len(problem.message) < 800
 
 
 def test_every_kind_of_trouble_is_told():
-    assert all(meaning(GitFailure(kind, KEY), SSH, 60).message for kind in GitErrorKind)
+    assert all(problem_of(GitFailure(kind, KEY), SSH, 60).message for kind in GitErrorKind)
 
 
 @pytest.mark.parametrize(

@@ -15,18 +15,18 @@ from pathlib import Path
 import pytest
 
 from controller.git import fetch_pool
-from controller.git.fetch_pool import Fetches
-from controller.git.process import Child, death
-from controller.git.repository import GitProblem, Head, Remote
-from crds.installation_limits import Limits
+from controller.git.fetch_pool import FetchPool
+from controller.git.process import GitChild, exit_problem
+from controller.git.repository import GitProblem, Remote, RemoteHead
+from crds.installation_limits import InstallationLimits
 from tests.testbed.git_server import GitServer
 
 LOOPBACK = ("127.0.0.0/8",)
 
 
 @pytest.fixture
-async def fetches() -> AsyncIterator[Fetches]:
-    made = Fetches(LOOPBACK, (), Limits.context_bytes)
+async def fetches() -> AsyncIterator[FetchPool]:
+    made = FetchPool(LOOPBACK, (), InstallationLimits.context_bytes)
     yield made
     await made.close()
 
@@ -37,7 +37,7 @@ async def test_a_commit_is_read_with_its_subject_and_the_tree_below_a_path(fetch
         sha = repository.commit({"a/main.py": "1", "b": "2"}, "A subject\n\nand more")
         tree = repository._git("rev-parse", f"{sha}:a")
         remote = Remote(server.url("crew"), "me", "word")
-        head = Head("refs/heads/main", sha)
+        head = RemoteHead("refs/heads/main", sha)
         for _ in range(2):
             found = await fetches.commit(remote, head, "a", 90)
             assert (found.subject, found.tree) == ("A subject", tree)
@@ -51,7 +51,7 @@ async def test_a_commit_is_read_with_its_subject_and_the_tree_below_a_path(fetch
 
 async def test_nothing_secret_is_in_a_childs_arguments_or_environment(fetches, tmp_path, monkeypatch):
     monkeypatch.setenv("CREWYARD_TOKEN_KEY", "a word for the controller alone")
-    child = await Child.start()
+    child = await GitChild.start()
     try:
         there = Path(f"/proc/{child.process.pid}")
         async with asyncio.timeout(60):
@@ -138,12 +138,12 @@ class Bomber(http.server.BaseHTTPRequestHandler):
 
 
 async def test_a_commit_may_have_what_the_installation_says(fetches, tmp_path):
-    small = Fetches(LOOPBACK, (), 1 << 20)
+    small = FetchPool(LOOPBACK, (), 1 << 20)
     with GitServer(tmp_path) as server:
         repository = server.create("crew")
         # The list of branches and tags, 16 MiB, may come with it.
         sha = repository.commit({"data": random.Random(1).randbytes(20 << 20)}, "Much")
-        remote, head = Remote(server.url("crew")), Head("refs/heads/main", sha)
+        remote, head = Remote(server.url("crew")), RemoteHead("refs/heads/main", sha)
         try:
             with pytest.raises(GitProblem) as error:
                 await small.commit(remote, head, "", 120)
@@ -159,7 +159,7 @@ async def test_a_delta_bomb_ends_with_its_process(fetches):
     try:
         remote = Remote(f"http://127.0.0.1:{server.server_address[1]}/x.git")
         with pytest.raises(GitProblem) as error:
-            await fetches.commit(remote, Head("refs/heads/main", Bomber.commit), "", 90)
+            await fetches.commit(remote, RemoteHead("refs/heads/main", Bomber.commit), "", 90)
         assert (error.value.reason, error.value.passing) == ("RepositoryTooLarge", False)
     finally:
         server.shutdown()
@@ -183,7 +183,7 @@ async def test_a_child_is_killed_when_the_time_is_over(fetches, tmp_path, monkey
     try:
         remote = Remote(f"http://127.0.0.1:{server.server_address[1]}/x.git")
         with pytest.raises(GitProblem) as error:
-            await fetches.commit(remote, Head("refs/heads/main", "1" * 40), "", 0.5)
+            await fetches.commit(remote, RemoteHead("refs/heads/main", "1" * 40), "", 0.5)
         assert (error.value.reason, error.value.passing) == ("Unreachable", True)
         assert list(tmp_path.glob("git-*")) == []
     finally:
@@ -195,7 +195,7 @@ async def test_a_child_is_killed_when_the_time_is_over(fetches, tmp_path, monkey
 async def test_a_waiting_child_that_died_is_replaced(fetches, tmp_path):
     with GitServer(tmp_path) as server:
         sha = server.create("crew").commit({"main.py": "1"}, "A commit")
-        remote, head = Remote(server.url("crew")), Head("HEAD", sha)
+        remote, head = Remote(server.url("crew")), RemoteHead("HEAD", sha)
         await fetches.commit(remote, head, "", 90)
         spare = await fetches._spare
         os.kill(spare.process.pid, signal.SIGKILL)
@@ -214,16 +214,16 @@ async def test_a_waiting_child_that_died_is_replaced(fetches, tmp_path):
     ],
 )
 def test_what_a_death_means(code, reason, passing):
-    problem = death(code, Remote("https://git.example.org/x"), 150 << 20)
+    problem = exit_problem(code, Remote("https://git.example.org/x"), 150 << 20)
     assert (problem.reason, problem.passing) == (reason, passing)
     assert ("150 MiB" in problem.message) is not passing
 
 
 async def test_a_waiting_child_is_let_go_after_a_while(fetches, tmp_path, monkeypatch):
-    monkeypatch.setattr(fetch_pool, "SPARE_SECONDS", 1.0)
+    monkeypatch.setattr(fetch_pool, "SPARE_TTL_SECONDS", 1.0)
     with GitServer(tmp_path) as server:
         sha = server.create("crew").commit({"main.py": "1"}, "A commit")
-        await fetches.commit(Remote(server.url("crew")), Head("HEAD", sha), "", 90)
+        await fetches.commit(Remote(server.url("crew")), RemoteHead("HEAD", sha), "", 90)
         spare = fetches._spare
         assert spare is not None
         await (await spare).process.wait()

@@ -5,9 +5,9 @@ import socket
 from functools import partial
 from pathlib import Path
 
-from controller.git.remote import fetched
-from controller.git.repository import GitProblem, Head, Remote
-from egress.addresses import Rules
+from controller.git.remote import fetch_commit
+from controller.git.repository import GitProblem, Remote, RemoteHead
+from egress.addresses import AddressRules
 from tests.testbed.listeners import listening
 from tests.unit.controller.source.polling import Config, problem
 
@@ -86,11 +86,11 @@ def test_no_message_of_a_commit_does_anything_or_looks_like_more_than_it_is(serv
         repository._git("rev-parse", repository.commit({"a": "1"}, "one") + ":"),
         tmp_path / "touched",
     )
-    rules, remote = Rules.parse(Config.net_allow, ()), Remote(server.url("messages"))
+    rules, remote = AddressRules.parse(Config.net_allow, ()), Remote(server.url("messages"))
     for number, message in enumerate(MESSAGES):
         data = message.replace("{0}", str(marks)).encode()
         sha = repository._git("commit-tree", tree, data=data)
-        found = fetched(remote, Head(sha, sha), "", rules, 20, 1 << 24, tmp_path / str(number))
+        found = fetch_commit(remote, RemoteHead(sha, sha), "", rules, 20, 1 << 24, tmp_path / str(number))
         assert found.subject.isprintable() and len(found.subject) <= 500, message[:40]
     assert not marks.exists()
 
@@ -109,7 +109,7 @@ async def test_messages_in_other_letters_are_read(git, server):
         data = text % (tree, name.encode(), "Grüße".encode(codec))
         sha = repository._git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", data=data)
         repository.reset(sha)
-        found = await git.commit(Remote(server.url("letters")), Head("refs/heads/main", sha), "")
+        found = await git.commit(Remote(server.url("letters")), RemoteHead("refs/heads/main", sha), "")
         assert found.subject.startswith("Gr") and (found.subject == "Grüße") is (
             name in ("ISO-8859-1", "idna")
         )
@@ -161,10 +161,10 @@ async def test_branches_of_every_name_that_git_takes(git, server):
     repository._git("update-ref", "--stdin", "-z", data=lines.encode())
     remote = Remote(server.url("names"))
     for name in REFS[::4]:
-        assert await git.head(remote, {"branch": name}) == Head(f"refs/heads/{name}", sha)
+        assert await git.head(remote, {"branch": name}) == RemoteHead(f"refs/heads/{name}", sha)
     repository.configure("uploadpack.allowReachableSHA1InWant", "false")
     for name in REFS[::6]:
-        assert (await git.commit(remote, Head(f"refs/heads/{name}", sha), "")).subject == "one"
+        assert (await git.commit(remote, RemoteHead(f"refs/heads/{name}", sha), "")).subject == "one"
     missing = await problem(git, remote.url, {"branch": "not\x1b[31mthere\u202e\n"})
     assert (
         missing.reason == "BranchNotFound" and missing.message.isprintable() and len(missing.message) < 1200

@@ -9,15 +9,20 @@ import pytest
 
 from controller.config import Timing
 from controller.git.client import Git
-from controller.git.repository import GitProblem, Head, Remote
-from crds.installation_limits import Limits
+from controller.git.repository import GitProblem, Remote, RemoteHead
+from crds.installation_limits import InstallationLimits
 from tests.testbed.git_server import GitServer
 
 
 class Config:
     """What of the settings Git reads."""
 
-    net_allow, net_deny, timing, limits = ("127.0.0.0/8", "::1/128"), (), Timing(git_timeout=120), Limits()
+    net_allow, net_deny, timing, limits = (
+        ("127.0.0.0/8", "::1/128"),
+        (),
+        Timing(git_timeout=120),
+        InstallationLimits(),
+    )
 
 
 @pytest.fixture
@@ -103,7 +108,7 @@ async def test_names_passwords_and_tokens(git, server, authority, monkeypatch, w
     for access in ({}, wrong):
         told = await refused(git, server, ca=ca, **access)
         assert told.reason == "GitAuthFailed" and "not-this-one" not in told.message
-    head = Head("refs/heads/main", server.create("crew").head())
+    head = RemoteHead("refs/heads/main", server.create("crew").head())
     with pytest.raises(GitProblem) as raised:
         await git.commit(Remote(server.url("crew", "localhost"), ca=ca, **wrong), head, "")
     assert raised.value.reason == "GitAuthFailed"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.git.repository import GitProblem, Head, choose, subject
+from controller.git.repository import GitProblem, RemoteHead, choose_head, subject
 
 HEADS = {
     "HEAD": "1" * 40,
@@ -16,13 +16,13 @@ HEADS = {
 @pytest.mark.parametrize(
     ("ref", "head"),
     [
-        ({}, Head("HEAD", "1" * 40)),
-        ({"branch": "next"}, Head("refs/heads/next", "2" * 40)),
-        ({"tag": "v1"}, Head("refs/tags/v1", "4" * 40)),
+        ({}, RemoteHead("HEAD", "1" * 40)),
+        ({"branch": "next"}, RemoteHead("refs/heads/next", "2" * 40)),
+        ({"tag": "v1"}, RemoteHead("refs/tags/v1", "4" * 40)),
     ],
 )
 def test_a_reference_is_found_and_a_tag_means_its_commit(ref, head):
-    assert choose(HEADS, ref) == head
+    assert choose_head(HEADS, ref) == head
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_reference_is_found_and_a_tag_means_its_commit(ref, head):
 )
 def test_what_is_not_there_is_named_with_what_is(heads, ref, reason, words):
     with pytest.raises(GitProblem) as problem:
-        choose(heads, ref)
+        choose_head(heads, ref)
     assert problem.value.reason == reason
     assert words in problem.value.message
     assert not problem.value.passing

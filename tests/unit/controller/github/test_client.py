@@ -9,12 +9,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from controller.github import client
 from controller.github.client import GitHub, GitHubProblem
-from controller.github.credentials import App, Token
-from controller.github.reconcile import Memory
-from controller.github.report import Report
+from controller.github.credentials import GitHubApp, GitHubToken
+from controller.github.reconcile import ReportMemory
+from controller.github.report import DeploymentReport
 from tests.testbed.github_server import APP, INSTALLATION, REPOSITORY, TOKEN, github_server
 
-REPORT = Report(REPOSITORY, "a" * 40, "dep-a", "demo", "demo", False, "success", "Active", None)
+REPORT = DeploymentReport(REPOSITORY, "a" * 40, "dep-a", "demo", "demo", False, "success", "Active", None)
 SECONDARY = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
 
 
@@ -36,8 +36,8 @@ async def hub(github):
     [
         (403, {}, "Resource not accessible by integration", False, 0),
         (403, {"Retry-After": "7"}, SECONDARY, True, 7),
-        (403, {}, SECONDARY, True, client.QUIET),
-        (429, {}, "too many", True, client.QUIET),
+        (403, {}, SECONDARY, True, client.RATE_LIMIT_SECONDS),
+        (429, {}, "too many", True, client.RATE_LIMIT_SECONDS),
         (429, {"Retry-After": "3"}, "too many", True, 3),
         (502, {}, "no", True, 0),
     ],
@@ -45,8 +45,8 @@ async def hub(github):
 async def test_what_passes_and_when_to_come_again(github, hub, status, headers, message, passing, after):
     github.failing, github.headers, github.message = [status], headers, message
     with pytest.raises(GitHubProblem) as found:
-        await hub.tell_commit(Token(TOKEN), REPORT)
-    assert (found.value.passing, found.value.after, found.value.status) == (passing, after, status)
+        await hub.set_commit_status(GitHubToken(TOKEN), REPORT)
+    assert (found.value.passing, found.value.retry_after, found.value.status) == (passing, after, status)
 
 
 async def test_a_token_that_was_lent_and_holds_no_longer_is_asked_for_again(github, hub):
@@ -58,26 +58,26 @@ async def test_a_token_that_was_lent_and_holds_no_longer_is_asked_for_again(gith
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     github.public_key = public.decode()
-    app = App(APP, INSTALLATION, pem.decode())
-    await hub.tell_commit(app, REPORT)
+    app = GitHubApp(APP, INSTALLATION, pem.decode())
+    await hub.set_commit_status(app, REPORT)
     github.outdated.add("token lent 1")
     with pytest.raises(GitHubProblem, match="401"):
-        await hub.tell_commit(app, REPORT)
-    await hub.tell_commit(app, REPORT)
+        await hub.set_commit_status(app, REPORT)
+    await hub.set_commit_status(app, REPORT)
     assert (github.lent, len(github.statuses)) == (2, 2)
 
 
 async def test_a_payload_that_comes_back_as_text_is_found_again(github, hub):
-    made = await hub.deployment(Token(TOKEN), REPORT)
+    made = await hub.ensure_deployment(GitHubToken(TOKEN), REPORT)
     github.deployments[0]["payload"] = json.dumps(github.deployments[0]["payload"])
-    assert await hub.deployment(Token(TOKEN), REPORT) == made
+    assert await hub.ensure_deployment(GitHubToken(TOKEN), REPORT) == made
     assert len(github.deployments) == 1
 
 
 def test_silence_ends():
-    memory, now = Memory(), datetime.now(UTC)
-    memory.hush("demo", now + timedelta(seconds=60))
-    memory.hush("demo", now + timedelta(seconds=5))
-    assert (memory.silence("demo", now), memory.silence("other", now)) == (60, 0)
-    assert memory.silence("demo", now + timedelta(seconds=60)) == 0
-    assert not memory.quiet
+    memory, now = ReportMemory(), datetime.now(UTC)
+    memory.pause("demo", now + timedelta(seconds=60))
+    memory.pause("demo", now + timedelta(seconds=5))
+    assert (memory.pause_left("demo", now), memory.pause_left("other", now)) == (60, 0)
+    assert memory.pause_left("demo", now + timedelta(seconds=60)) == 0
+    assert not memory.paused_until

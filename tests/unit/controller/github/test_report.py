@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from controller.github.credentials import App, CredentialsProblem, Token, of_secret
-from controller.github.report import Told, annotation, report, told
+from controller.github.credentials import CredentialsProblem, GitHubApp, GitHubToken, of_secret
+from controller.github.report import LastReport, annotation, last_report, report
 from crds.names import ANNOTATION_CLOSED, ANNOTATION_GITHUB
 
 SHA = "a" * 40
@@ -88,25 +88,27 @@ def test_what_happened_long_before_is_no_news(make):
     old = {"creationTimestamp": make.ago(3 * 86400)}
     assert of(make, metadata=old) is None
     known = {**old, "annotations": {ANNOTATION_GITHUB: "success 12"}}
-    assert of(make, metadata=known, phase="Superseded").news(Told("success", 12))
+    assert of(make, metadata=known, phase="Superseded").state_changed(LastReport("success", 12))
 
 
 def test_the_annotation_is_read_back(make):
     found = of(make, phase="Active")
     text = annotation(found, 42)
-    assert told(make.deployment(metadata={"annotations": {ANNOTATION_GITHUB: text}})) == Told("success", 42)
-    assert not found.news(Told("success", 42))
+    assert last_report(make.deployment(metadata={"annotations": {ANNOTATION_GITHUB: text}})) == LastReport(
+        "success", 42
+    )
+    assert not found.state_changed(LastReport("success", 42))
 
 
 @pytest.mark.parametrize("text", ["", "success", "success x", "42", "success 4 2", "SUCCESS 4"])
 def test_an_annotation_of_others_counts_as_none(make, text):
-    assert told(make.deployment(metadata={"annotations": {ANNOTATION_GITHUB: text}})) is None
+    assert last_report(make.deployment(metadata={"annotations": {ANNOTATION_GITHUB: text}})) is None
 
 
 def test_a_rollback_changes_no_commit_status(make):
     again = of(make, phase="Active")
-    assert again.news(Told("inactive", 1))
-    assert not again.commit_news(Told("inactive", 1))
+    assert again.state_changed(LastReport("inactive", 1))
+    assert not again.commit_state_changed(LastReport("inactive", 1))
 
 
 def secret(**data):
@@ -114,22 +116,22 @@ def secret(**data):
 
 
 def test_a_secret_holds_a_token_or_an_app():
-    assert of_secret(secret(token=" t \n"), "s") == Token("t")
+    assert of_secret(secret(token=" t \n"), "s") == GitHubToken("t")
     app = secret(githubAppID="1", githubAppInstallationID="2", githubAppPrivateKey="PEM")
-    assert of_secret(app, "s") == App("1", "2", "PEM")
+    assert of_secret(app, "s") == GitHubApp("1", "2", "PEM")
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (None, "there is no Secret s"),
-        (secret(), "neither token nor a whole App"),
+        (None, "Secret s does not exist"),
+        (secret(), "neither token nor a complete App"),
         (secret(githubAppID="1"), "githubAppInstallationID, githubAppPrivateKey are missing"),
         (
             secret(githubAppID="1/..", githubAppInstallationID="2", githubAppPrivateKey="canary"),
             "githubAppID of the Secret s must be a number",
         ),
-        ({"data": {"token": "/w=="}}, "token of the Secret s is no text"),
+        ({"data": {"token": "/w=="}}, "token of the Secret s is not UTF-8 text"),
     ],
 )
 def test_another_secret_is_refused_by_the_name_of_its_key(given, said):

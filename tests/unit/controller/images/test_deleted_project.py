@@ -7,7 +7,7 @@ import pytest
 
 from controller.images import deleted_project
 from controller.images import pod as prune_pod
-from controller.images.decide import ATTEMPTS
+from controller.images.decide import MAX_PRUNE_PODS
 from crds.objects import Pod
 from crds.times import format_second
 
@@ -22,7 +22,7 @@ def left(make, config):
     elsewhere = make.deployment("dep-b")
     elsewhere.raw["status"]["image"] = "registry:5000/team/crews/other@sha256:bb"
     project = make.project(status={"dependencies": [{"key": KEY, "usedAt": "2026-11-21T00:00:00Z"}]})
-    return deleted_project.remains(project, [built, elsewhere, built], config)
+    return deleted_project.remaining_images(project, [built, elsewhere, built], config)
 
 
 def pod(body, now, works=None, uid="uid-1"):
@@ -54,7 +54,9 @@ def test_a_pod_that_nobody_owns_removes_the_images_and_goes(left, make, config):
 
 
 def test_a_project_that_was_never_built_leaves_nothing(make, config):
-    nothing = deleted_project.remains(make.project(), [make.deployment("dep-a", built=False)], config)
+    nothing = deleted_project.remaining_images(
+        make.project(), [make.deployment("dep-a", built=False)], config
+    )
     assert deleted_project.decide(nothing, [], make.now, config) == deleted_project.Decision()
     assert deleted_project.decide(None, [], make.now, config) == deleted_project.Decision()
 
@@ -62,10 +64,10 @@ def test_a_project_that_was_never_built_leaves_nothing(make, config):
 def test_what_fails_is_tried_three_times_ever_later_and_then_given_up(left, make, config):
     now, pods, pauses = make.now, [], []
     (child,) = deleted_project.decide(left, [], now, config).create
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, MAX_PRUNE_PODS + 1):
         pods.append(pod(child.body, now, works=False, uid=f"uid-{attempt}"))
         decision = deleted_project.decide(None, pods, now, config)
-        if attempt == ATTEMPTS:
+        if attempt == MAX_PRUNE_PODS:
             break
         pauses.append(decision.requeue_after)
         now += timedelta(seconds=decision.requeue_after)
@@ -74,7 +76,7 @@ def test_what_fails_is_tried_three_times_ever_later_and_then_given_up(left, make
         assert "nodeName" not in child.body["spec"]
         assert prune_pod.images_of(pod(child.body, now)) == [f"{DIGEST}aa"]
     assert pauses == [60.0, 120.0]
-    assert len(decision.delete) == ATTEMPTS and not decision.create
+    assert len(decision.delete) == MAX_PRUNE_PODS and not decision.create
 
 
 def test_pods_that_go_with_the_project_are_left_alone(left, make, config):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from build.registry.prune_settings import read_prune_settings
 from controller.images import decide, policy
 from controller.images import pod as prune_pod
-from controller.images.decide import Kept
+from controller.images.decide import ObservedImages
 from crds.names import ANNOTATION_CLOSED
 from crds.objects import Pod
 from crds.times import format_second
@@ -46,7 +46,7 @@ def test_only_what_is_over_and_too_old_and_needed_by_nobody_goes(make, kinds, ke
     needed = {name for name, kind in kind_of.items() if kind == "needed"}
     status = {"activeDeployment": active, "source": {"commit": "c" * 40}}
     project = make.project(retention={"deployments": kept}, status=status)
-    gone = policy.beyond(project, all_of_them, needed)
+    gone = policy.expired_deployments(project, all_of_them, needed)
     assert {kind_of[d.name] for d in gone} <= {"superseded", "failed", "preview"}
     for previews, most in ((False, kept), (True, 20)):
         group = [d for d in all_of_them if d.preview is previews]
@@ -63,7 +63,7 @@ def test_what_was_rolled_back_to_is_younger_than_its_creation(make):
     others = [one(make, f"dep-{i}", "superseded", 800 - i, order=i) for i in (1, 2)]
     unordered = one(make, "dep-3", "failed", 850)
     project = make.project(retention={"deployments": 2})
-    gone = policy.beyond(project, [old, *others, unordered], ())
+    gone = policy.expired_deployments(project, [old, *others, unordered], ())
     assert [d.name for d in gone] == ["dep-1", "dep-2"] or [d.name for d in gone] == ["dep-3", "dep-1"]
     assert old not in gone
 
@@ -84,7 +84,7 @@ class World:
     def kept(self):
         status = {"activeDeployment": "dep-5", "dependencies": self.dependencies}
         project = self.make.project(retention={"deployments": 3}, status=status)
-        return Kept(project, list(self.deployments.values()), self.needed, list(self.pods.values()))
+        return ObservedImages(project, list(self.deployments.values()), self.needed, list(self.pods.values()))
 
     def step(self):
         """One Decision; after an announcement the one that follows it too."""
@@ -113,7 +113,7 @@ class World:
 
     def end(self, works=True):
         for name, pod in list(self.pods.items()):
-            if not pod.finished and not prune_pod.announces(pod):
+            if not pod.finished and not prune_pod.is_announcement(pod):
                 words = {"outcome": "pruned", "removed": 1} if works else {"outcome": "trouble"}
                 ended = {"exitCode": 0 if works else 75, "message": json.dumps(words)}
                 status = {
@@ -124,7 +124,7 @@ class World:
 
     @property
     def at_work(self):
-        return [pod for pod in self.pods.values() if not pod.finished and not prune_pod.announces(pod)]
+        return [pod for pod in self.pods.values() if not pod.finished and not prune_pod.is_announcement(pod)]
 
     @property
     def asked(self):
@@ -143,8 +143,8 @@ def test_the_registry_is_cleaned_before_the_objects_go(world):
     assert len(world.deployments) == 6
     assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
     assert world.asked["registry"] == {"prefix": "registry:5000/team", "insecure": True}
-    assert prune_pod.going(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
-    assert prune_pod.going(world.pods.values()).images == set(world.asked["images"])
+    assert prune_pod.deleting(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.deleting(world.pods.values()).images == set(world.asked["images"])
     assert not world.step().create and len(world.deployments) == 6
     world.end()
     world.step()
@@ -157,7 +157,7 @@ def test_what_is_to_go_is_announced_and_looked_at_again_before_it_goes(world):
     world.decided()
     assert not world.at_work
     # Who knows of the announcement takes none of these over.
-    assert prune_pod.going(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.deleting(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
     world.now += timedelta(seconds=20)
     assert world.decided().requeue_after > 5 and not world.at_work
     # Another controller, which did not know yet, has given the image of dep-0 to a newer one meanwhile.
@@ -212,7 +212,7 @@ def test_what_a_failed_removal_may_have_removed_comes_back_by_no_rollback(world)
     world.now += timedelta(seconds=300)
     world.step()
     assert world.asked["images"] == [f"r/crews/demo@sha256:dep-{i}" for i in range(3)]
-    assert prune_pod.going(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
+    assert prune_pod.deleting(world.pods.values()).deployments == {"dep-0", "dep-1", "dep-2"}
 
 
 def test_dependency_images_go_after_14_days_and_not_during_a_build(world, make):
@@ -243,12 +243,12 @@ def test_the_use_of_a_dependency_image_is_written_once_a_day(make):
         deployment, when = built(name, key, ago)
         deployment.raw["status"]["conditions"] = [when]
         found.append(deployment)
-    listed = policy.used(make.project(), found, make.now)
+    listed = policy.updated_dependencies(make.project(), found, make.now)
     assert [entry["key"] for entry in listed] == ["one", "two"]
     assert listed[0]["usedAt"] == "2026-11-21T00:00:00Z"
     again = make.project(status={"dependencies": listed})
-    assert policy.used(again, found, make.now) is None
-    assert policy.used(again, [], make.now) is None
+    assert policy.updated_dependencies(again, found, make.now) is None
+    assert policy.updated_dependencies(again, [], make.now) is None
 
 
 def _with_key(make, number, ago):
@@ -262,24 +262,28 @@ def _with_key(make, number, ago):
 @given(ages=st.lists(st.integers(0, 20 * DAY), max_size=80))
 def test_what_was_removed_is_not_noted_again(make, ages):
     deployments = [_with_key(make, number, ago) for number, ago in enumerate(ages)]
-    project = make.project(status={"dependencies": policy.used(make.project(), deployments, make.now) or []})
-    gone = policy.unused(project, deployments, make.now)
-    left = policy.without(project, gone)
+    project = make.project(
+        status={"dependencies": policy.updated_dependencies(make.project(), deployments, make.now) or []}
+    )
+    gone = policy.unused_dependencies(project, deployments, make.now)
+    left = policy.remaining_dependencies(project, gone)
     after = make.project(status={"dependencies": left})
-    noted = policy.used(after, deployments, make.now) or left
+    noted = policy.updated_dependencies(after, deployments, make.now) or left
     assert not {entry["key"] for entry in noted} & set(gone)
-    assert policy.unused(make.project(status={"dependencies": noted}), deployments, make.now) == []
+    assert (
+        policy.unused_dependencies(make.project(status={"dependencies": noted}), deployments, make.now) == []
+    )
 
 
 def test_no_more_dependency_images_are_remembered_than_there_is_room_for(make):
     full = [{"key": f"{i:03d}", "usedAt": make.ago(i * 60)} for i in range(64)]
     project = make.project(status={"dependencies": full})
-    assert len(policy.unused(project, [], make.now)) == 4
-    assert len(policy.without(project, {"000"})) == 63
+    assert len(policy.unused_dependencies(project, [], make.now)) == 4
+    assert len(policy.remaining_dependencies(project, {"000"})) == 63
 
 
 def test_the_pod_is_restricted_and_has_no_more_than_it_needs(make, secured):
-    removal = prune_pod.Removal({"dep-a": "uid"}, ("image",), ("key",))
+    removal = prune_pod.ImageRemoval({"dep-a": "uid"}, ("image",), ("key",))
     body = prune_pod.build(make.project(), removal, 1, secured)
     (container,) = body["spec"]["containers"]
     names = {entry["name"] for entry in container["env"]}
@@ -295,7 +299,7 @@ def test_the_pod_is_restricted_and_has_no_more_than_it_needs(make, secured):
 
 
 def test_the_pod_is_told_what_its_program_reads(make, secured):
-    removal = prune_pod.Removal({"dep-a": "uid"}, (f"r/crews/demo@sha256:{'0' * 64}",), ("ab" * 32,))
+    removal = prune_pod.ImageRemoval({"dep-a": "uid"}, (f"r/crews/demo@sha256:{'0' * 64}",), ("ab" * 32,))
     (container,) = prune_pod.build(make.project(), removal, 1, secured)["spec"]["containers"]
     told = read_prune_settings({e["name"]: e["value"] for e in container["env"] if "value" in e})
     assert told.repository == "registry:5000/team/crews/demo"
@@ -305,12 +309,12 @@ def test_the_pod_is_told_what_its_program_reads(make, secured):
 def test_previews_of_closed_pull_requests_go_whatever_their_number(make):
     previews = [one(make, f"dep-{i}", "preview", 100 - i, i + 1) for i in range(3)]
     previews[2].raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
-    gone = policy.beyond(make.project(), previews, set())
+    gone = policy.expired_deployments(make.project(), previews, set())
     assert [d.name for d in gone] == ["dep-2"]
-    assert policy.beyond(make.project(), previews, {"dep-2"}) == []
+    assert policy.expired_deployments(make.project(), previews, {"dep-2"}) == []
 
 
 def test_the_mark_of_a_closed_pull_request_on_another_deployment_means_nothing(make):
     plain = one(make, "dep-0", "superseded", 100, 1)
     plain.raw["metadata"]["annotations"] = {ANNOTATION_CLOSED: "pull request 7"}
-    assert policy.beyond(make.project(), [plain], set()) == []
+    assert policy.expired_deployments(make.project(), [plain], set()) == []

@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 from controller.observability.gauges import add_gauges
 from controller.observability.health import Vitals
 from controller.observability.metrics import Gauges
-from controller.runtime.cache import Known
-from controller.runtime.queues import Lanes
-from controller.runtime.workqueue import Key
+from controller.runtime.cache import ObjectCache
+from controller.runtime.queues import Queues
+from controller.runtime.workqueue import ReconcileKey
 from crds import kinds
 from crds.times import format_second
 
@@ -19,7 +19,7 @@ CALM = Vitals(resync_age=3.0, resync_problem="", oldest_ready=0.0, missing_watch
 
 @pytest.fixture
 def known():
-    return Known()
+    return ObjectCache()
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def clock():
 def shown(known, clock, vitals=CALM, lanes=None):
     gauges, registry = Gauges(), CollectorRegistry()
     registry.register(gauges)
-    add_gauges(gauges, known, lanes or Lanes(lambda: clock[0]), lambda: vitals)
+    add_gauges(gauges, known, lanes or Queues(lambda: clock[0]), lambda: vitals)
     return registry.get_sample_value
 
 
@@ -96,8 +96,8 @@ def project(known, name, git, found):
 
 
 def test_a_key_that_nobody_takes_grows_old(known, clock):
-    lanes = Lanes(lambda: clock[0])
-    lanes.add(Key(kinds.RUN.plural, "run-a"))
+    lanes = Queues(lambda: clock[0])
+    lanes.add(ReconcileKey(kinds.RUN.plural, "run-a"))
     clock[0] += 90
     value = shown(known, clock, lanes=lanes)
     assert value("crewyard_queue_depth", {"queue": "main"}) == 1

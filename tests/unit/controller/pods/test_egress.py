@@ -8,7 +8,7 @@ import pytest
 from controller.config import ConfigError, parse
 from controller.deployment import pod
 from controller.images import pod as prune_pod
-from controller.pods.egress import WayOut, parse_proxies
+from controller.pods.egress import PodEgress, parse_proxies
 from controller.run import pod as run_pod
 from tests.unit.controller.test_config import GOOD
 
@@ -19,7 +19,7 @@ NOW = 1_800_000_000
 
 @pytest.fixture
 def behind(config):
-    return replace(config, way_out=WayOut(parse_proxies(json.dumps(PROXIES)), PEM))
+    return replace(config, egress=PodEgress(parse_proxies(json.dumps(PROXIES)), PEM))
 
 
 def env(container):
@@ -30,7 +30,7 @@ def test_all_of_a_build_gets_out_and_no_run_does(make, behind):
     project, deployment = make.project(), make.deployment(built=False)
     assemble = pod.assemble(deployment, project, "a", 1, behind, NOW)["spec"]
     dependencies = pod.dependencies(deployment, project, "d", 2, "key", "image", behind, NOW)["spec"]
-    removal = prune_pod.build(project, prune_pod.Removal({}, ("image",), ()), 1, behind)["spec"]
+    removal = prune_pod.build(project, prune_pod.ImageRemoval({}, ("image",), ()), 1, behind)["spec"]
     source, kaniko = dependencies["initContainers"]
     for ours in (*assemble["containers"], source, *dependencies["containers"], *removal["containers"]):
         assert ours["command"][:5] == ["python3", "-m", "egress.ca_bundle", "python3", "-m"]
@@ -59,7 +59,7 @@ def test_without_them_nothing_is_added(make, config):
         ("CREWYARD_BUILD_PROXIES", "[]", "JSON object"),
         ("CREWYARD_BUILD_PROXIES", '{"https": 1}', "JSON object"),
         ("CREWYARD_BUILD_PROXIES", '{"ftp": "http://proxy"}', "'ftp'"),
-        ("CREWYARD_BUILD_PROXIES", '{"https": "proxy:3128"}', "no http address"),
+        ("CREWYARD_BUILD_PROXIES", '{"https": "proxy:3128"}', "not an http URL"),
         ("CREWYARD_CA", "nonsense", "no certificate"),
     ],
 )

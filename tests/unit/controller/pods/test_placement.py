@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from controller.config import ConfigError, parse
-from controller.pods.placement import Place, Places, merged, parse_places
+from controller.pods.placement import NodePlacement, NodePlacements, merge_resources, parse_placements
 from controller.run import pod
 from tests.unit.controller.test_config import GOOD
 
@@ -36,12 +36,12 @@ def built(make, config, places=GPU, **spec):
 
 
 def config_with(config, places):
-    return replace(config, pods=parse_places(json.dumps(places)))
+    return replace(config, placements=parse_placements(json.dumps(places)))
 
 
 def test_nothing_said_adds_nothing(make, config):
-    assert parse_places("") == parse_places("{}") == Places()
-    assert Place().spec() == {}
+    assert parse_placements("") == parse_placements("{}") == NodePlacements()
+    assert NodePlacement().spec() == {}
     assert not {"nodeSelector", "tolerations", "runtimeClassName", "imagePullSecrets"} & set(
         built(make, config, {})
     )
@@ -110,9 +110,9 @@ def test_what_is_wrong_is_named(given, words):
 
 def test_a_request_from_below_is_left_out_where_a_limit_above_may_be_less():
     below = {"requests": {"memory": "2Gi", "cpu": "1"}, "limits": {"memory": "4Gi"}}
-    assert merged(below, {"limits": {"memory": "512Mi"}}) == {
+    assert merge_resources(below, {"limits": {"memory": "512Mi"}}) == {
         "requests": {"cpu": "1"},
         "limits": {"memory": "512Mi"},
     }
     own = {"requests": {"memory": "256Mi"}, "limits": {"memory": "512Mi"}}
-    assert merged(below, own)["requests"] == {"memory": "256Mi", "cpu": "1"}
+    assert merge_resources(below, own)["requests"] == {"memory": "256Mi", "cpu": "1"}

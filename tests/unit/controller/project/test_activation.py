@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from controller.project.decide import decide
 from controller.runtime.decision import Decision, Patch
-from controller.source.observed import begin
+from controller.source.observed import unobserved
 from crds import kinds
 from crds.deployment_name import git_name
 from crds.objects import Deployment, Project
@@ -75,7 +75,7 @@ class World:
         """What one look decides."""
         look = None
         if self.git and self.head:
-            found = begin(self.project)
+            found = unobserved(self.project)
             look = type(found)(found.source, "", "main", self.head, f"tree-{self.head}", "subject")
         return decide(self.project, self.deployments, look, NOW)
 
@@ -234,7 +234,7 @@ def test_the_event_says_in_whose_place_and_why():
     one, two = deploy(world, "1" * 40), deploy(world, "2" * 40)
     world.objects[one]["spec"]["activation"] = 1
     [note] = [note for note in world.decided().events if note.reason == "Activated"]
-    assert note.message == f"{one} is the active deployment, in the place of {two}; it was rolled back to."
+    assert note.message == f"{one} is the active deployment, replacing {two} (rollback)."
     first = World(git=True)
     first.head = "1" * 40
     first.settle()

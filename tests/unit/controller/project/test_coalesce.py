@@ -6,24 +6,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.project.coalesce import Pace
+from controller.project.coalesce import CoalescingWindow
 from controller.project.decide import decide
-from controller.source.observed import Look, Looks, Problem
+from controller.source.observed import ObservedSource, ObservedSources, SourceProblem
 from crds import conditions
 from crds.deployment_name import git_name
 from tests.unit.controller.conftest import NOW, Make
 
 URL = "https://example.org/x.git"
 GIT = {"url": URL}
-TEN = Pace(10.0)
+TEN = CoalescingWindow(10.0)
 
 
 def sha(number: int) -> str:
     return f"{number:040x}"
 
 
-def look_at(number: int, skipped: tuple[str, ...] = ()) -> Look:
-    return Look(GIT, "", "HEAD", sha(number), f"tree-{number}", "Subject", skipped=skipped)
+def look_at(number: int, skipped: tuple[str, ...] = ()) -> ObservedSource:
+    return ObservedSource(GIT, "", "HEAD", sha(number), f"tree-{number}", "Subject", skipped=skipped)
 
 
 def made(make, number, seconds, order=1, built=True, **more):
@@ -50,14 +50,14 @@ def test_a_head_waits_while_the_last_deployment_is_new(make, age, waits):
     decision = decide(project, deployments, look_at(2), NOW, TEN)
     assert bool(decision.create) is not waits
     assert (decision.requeue_after is not None) is waits
-    assert ("deployed in some seconds" in ready(decision)) is waits
+    assert ("coalescing window" in ready(decision)) is waits
     # It is not acted upon, so that the next look finds it as new as this one.
     assert not any("source" in patch.body["status"] for patch in decision.before)
 
 
 def test_a_head_whose_image_is_there_waits_for_nothing(make):
     decision = decide(
-        project_at(make, 1), [made(make, 1, 0)], look_at(2), NOW, Pace(10.0, lambda create: True)
+        project_at(make, 1), [made(make, 1, 0)], look_at(2), NOW, CoalescingWindow(10.0, lambda create: True)
     )
     assert decision.create
 
@@ -73,9 +73,9 @@ def test_uploads_previews_and_what_was_taken_over_hold_up_no_head(make):
 
 
 def test_the_skipped_are_named_by_an_event_and_by_the_condition_until_the_head_moves(make):
-    looks = Looks()
+    looks = ObservedSources()
     looks.put("demo", look_at(1))
-    looks.took("demo", sha(1))
+    looks.mark_deployed("demo", sha(1))
     # Nobody needs to have come by between them.
     for number in (2, 3, 4):
         looks.put("demo", look_at(number))
@@ -86,7 +86,7 @@ def test_the_skipped_are_named_by_an_event_and_by_the_condition_until_the_head_m
     assert decision.create
     (note,) = [note for note in decision.create[0].events if note.reason == "CommitsSkipped"]
     assert sha(2)[:12] in note.message and sha(3)[:12] in note.message and sha(4)[:12] in note.message
-    looks.took("demo", sha(4))
+    looks.mark_deployed("demo", sha(4))
     after = project_at(make, 4, 2, conditions=decision.status["conditions"], observedGeneration=1)
     deployments = [made(make, 4, 5, order=2)]
     assert "Not built, since newer ones followed: " in ready(decision)
@@ -100,24 +100,24 @@ def test_the_skipped_are_named_by_an_event_and_by_the_condition_until_the_head_m
 
 
 def test_a_push_back_to_a_skipped_commit_is_skipped_no_longer():
-    looks = Looks()
+    looks = ObservedSources()
     for number in (2, 3, 2):
         looks.put("demo", look_at(number))
     assert looks.get("demo").skipped == (sha(3),)
 
 
 def test_a_problem_in_between_forgets_nothing_that_waits():
-    looks = Looks()
+    looks = ObservedSources()
     looks.put("demo", look_at(1))
-    looks.took("demo", sha(1))
+    looks.mark_deployed("demo", sha(1))
     looks.put("demo", look_at(2))
-    away = Look(GIT, "", problem=Problem("Unreachable", "away", True))
+    away = ObservedSource(GIT, "", problem=SourceProblem("Unreachable", "away", True))
     looks.put("demo", away)
     looks.put("demo", look_at(3))
     assert looks.get("demo").skipped == (sha(2),)
     looks.put("demo", look_at(1))
     assert looks.get("demo").skipped == (sha(2), sha(3))
-    looks.took("demo", sha(1))
+    looks.mark_deployed("demo", sha(1))
     looks.put("demo", look_at(4))
     assert looks.get("demo").skipped == ()
 
@@ -159,7 +159,7 @@ def test_what_somebody_asked_for_an_upload_and_what_waits_for_an_image_are_not_o
 def test_of_twenty_pushes_in_ten_seconds_at_most_two_are_built(moments, offset):
     """Whatever the builds take: even one that takes no time begins at most twice."""
     make, pushes, clock = Make(), sorted(moments), 0.0
-    project, looks, created = project_at(make, 1000), Looks(), []
+    project, looks, created = project_at(make, 1000), ObservedSources(), []
     while clock < 40.0:
         number = sum(at <= clock for at in pushes)
         if number:
@@ -169,7 +169,7 @@ def test_of_twenty_pushes_in_ten_seconds_at_most_two_are_built(moments, offset):
             now = NOW.replace(microsecond=int((clock + offset) % 1 * 1e6))
             decision = decide(project, ages, looks.get("demo"), now, TEN)
             if not decision.requeue_after:
-                looks.took("demo", sha(number))
+                looks.mark_deployed("demo", sha(number))
             if decision.create:
                 created.append((number, int(clock + offset)))
                 project = project_at(make, number, number)

@@ -1,7 +1,7 @@
 """What a head asks for, at its limits."""
 
-from controller.project.revision import MAX_ATTEMPTS, judge, wanted_spec
-from controller.source.observed import Look
+from controller.project.revision import MAX_ATTEMPTS, desired_spec, resolve_revision
+from controller.source.observed import ObservedSource
 from crds.deployment_name import git_name
 
 GIT = {"url": "https://example.org/x.git"}
@@ -10,26 +10,26 @@ COMMIT = "c" * 40
 
 def test_a_commit_is_not_tried_for_ever_however_late_its_request(make):
     project = make.project(source={"git": GIT}, status={"source": {"commit": COMMIT, "tree": "t"}})
-    look = Look(GIT, "2099-01-01T00:00:00Z", "main", COMMIT, "t", "subject")
-    spec = wanted_spec(project, look)
+    look = ObservedSource(GIT, "2099-01-01T00:00:00Z", "main", COMMIT, "t", "subject")
+    spec = desired_spec(project, look)
     more = {key: value for key, value in spec.items() if key != "project"}
     tried = [
         make.deployment(git_name(project.uid, spec, attempt), built=False, phase="Failed", **more)
         for attempt in range(1, MAX_ATTEMPTS + 1)
     ]
-    assert judge(project, tried[:-1], look).create is not None
-    last = judge(project, tried, look)
+    assert resolve_revision(project, tried[:-1], look).create is not None
+    last = resolve_revision(project, tried, look)
     assert last.create is None and last.deployment == tried[-1]
 
 
 def at(project, crew):
     """A deployment of the head's commit for a crew."""
     git = {**GIT, "crew": crew}
-    spec = wanted_spec(type(project)({**project.raw, "spec": {"source": {"git": git}}}), LOOK)
+    spec = desired_spec(type(project)({**project.raw, "spec": {"source": {"git": git}}}), LOOK)
     return git_name(project.uid, spec, 1), {key: value for key, value in spec.items() if key != "project"}
 
 
-LOOK = Look(GIT, "", "main", COMMIT, "t", "subject")
+LOOK = ObservedSource(GIT, "", "main", COMMIT, "t", "subject")
 
 
 def test_another_crew_is_a_move_and_any_other_change_of_the_project_is_none(make):
@@ -40,22 +40,22 @@ def test_another_crew_is_a_move_and_any_other_change_of_the_project_is_none(make
     (first, spec_a), (second, spec_b) = at(project, "a"), at(project, "b")
     # Crew a was rolled back to after crew b had been deployed from the same commit.
     deployments = [make.deployment(first, order=3, **spec_a), make.deployment(second, order=2, **spec_b)]
-    assert not judge(project, deployments, LOOK).moved
+    assert not resolve_revision(project, deployments, LOOK).moved
     back = make.project(source={"git": {**GIT, "crew": "a"}}, status={"source": seen})
-    assert judge(back, deployments, LOOK).moved
+    assert resolve_revision(back, deployments, LOOK).moved
 
 
 def test_a_request_of_the_future_is_answered_once(make):
     asked = "2099-01-01T00:00:00Z"
     project = make.project(source={"git": GIT}, status={"source": {"commit": COMMIT, "tree": "t"}})
-    look = Look(GIT, asked, "main", COMMIT, "t", "subject")
-    spec = wanted_spec(project, look)
+    look = ObservedSource(GIT, asked, "main", COMMIT, "t", "subject")
+    spec = desired_spec(project, look)
     more = {key: value for key, value in spec.items() if key != "project"}
     first = make.deployment(git_name(project.uid, spec, 1), built=False, phase="Failed", **more)
-    again = judge(project, [first], look).create
+    again = resolve_revision(project, [first], look).create
     assert again.body["spec"]["attempt"] == 2
     metadata = {"annotations": again.body["metadata"]["annotations"]}
     second = make.deployment(again.name, built=False, phase="Failed", metadata=metadata, **more, attempt=2)
-    assert judge(project, [first, second], look).create is None
-    later = Look(GIT, "2100-01-01T00:00:00Z", "main", COMMIT, "t", "subject")
-    assert judge(project, [first, second], later).create is not None
+    assert resolve_revision(project, [first, second], look).create is None
+    later = ObservedSource(GIT, "2100-01-01T00:00:00Z", "main", COMMIT, "t", "subject")
+    assert resolve_revision(project, [first, second], later).create is not None

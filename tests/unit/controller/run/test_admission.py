@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from controller.observability.metrics import Metrics
+from controller.observability.metrics import ControllerMetrics
 from controller.run.admission import AdmissionReconciler
 from controller.runtime import event_map
-from controller.runtime.apply import Actor
-from controller.runtime.cache import Known
-from controller.runtime.event_handlers import Observer
-from controller.runtime.queues import Lanes
+from controller.runtime.apply import Applier
+from controller.runtime.cache import ObjectCache
+from controller.runtime.event_handlers import EventHandlers
+from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
 from crds import kinds
 from crds.times import format_second
@@ -112,19 +112,19 @@ def ahead() -> list[float]:
 
 
 @pytest.fixture
-def actor(make, kube, ahead) -> Actor:
-    known, lanes, metrics = Known(), Lanes(lambda: time.monotonic() + ahead[0]), Metrics()
+def actor(make, kube, ahead) -> Applier:
+    known, lanes, metrics = ObjectCache(), Queues(lambda: time.monotonic() + ahead[0]), ControllerMetrics()
     known.put(kinds.PROJECT, make.project(status={"activeDeployment": "dep-a"}).raw)
     known.put(kinds.DEPLOYMENT, make.deployment().raw)
     known.put(kinds.RUN, make.run(project="demo").raw)
-    return Actor(kube, known, Observer(known, lanes), lanes, Recorder(kube, metrics), metrics)
+    return Applier(kube, known, EventHandlers(known, lanes), lanes, Recorder(kube, metrics), metrics)
 
 
 async def test_a_pod_is_made_and_its_run_looked_at_without_a_write(actor, config, cluster):
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert (cluster.made, cluster.patches) == (["run-a"], [])
     async with asyncio.timeout(2):
-        assert await actor.queue.main.take() == event_map.run("run-a")
+        assert await actor.queues.main.get() == event_map.run("run-a")
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert cluster.made == ["run-a"]
 
@@ -133,9 +133,9 @@ async def test_a_pod_made_before_a_restart_is_found_and_shown_to_its_run(actor, 
     cluster.pods = [make.pod().raw]
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert (cluster.made, cluster.patches) == ([], [])
-    assert actor.known.get(kinds.POD, "run-a") is not None
+    assert actor.cache.get(kinds.POD, "run-a") is not None
     async with asyncio.timeout(2):
-        assert await actor.queue.main.take() == event_map.run("run-a")
+        assert await actor.queues.main.get() == event_map.run("run-a")
 
 
 async def test_a_run_that_changed_while_it_was_queued_is_looked_at_again_soon(
@@ -143,15 +143,15 @@ async def test_a_run_that_changed_while_it_was_queued_is_looked_at_again_soon(
 ):
     cluster.pods = [make.pod(name, owner=f"uid-{name}").raw for name in ("run-x", "run-y")]
     cluster.conflict = True
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(errors.KubeConflict):
         await AdmissionReconciler(actor, config).reconcile("demo")
     # What was believed of it is forgotten, so that only a look at the Run itself brings it back.
-    assert actor.known.get(kinds.RUN, "run-a") is None
+    assert actor.cache.get(kinds.RUN, "run-a") is None
     ahead[0] = 5.0
     taken = []
     async with asyncio.timeout(2):
         while event_map.run("run-a") not in taken:
-            taken.append(await actor.queue.main.take())
+            taken.append(await actor.queues.main.get())
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ async def test_a_pod_that_cannot_be_made_is_waited_for_within_limits(
 
     def refused_for(seconds: float) -> None:
         since = datetime.now(UTC) - timedelta(seconds=seconds)
-        actor.known.remove(kinds.RUN, "run-a")
+        actor.cache.remove(kinds.RUN, "run-a")
         conditions = [{**admitted, "lastTransitionTime": format_second(since)}]
-        actor.known.put(kinds.RUN, make.run(project="demo", status={"conditions": conditions}).raw)
+        actor.cache.put(kinds.RUN, make.run(project="demo", status={"conditions": conditions}).raw)
 
     refused_for(limit - 30)
     await reconciler.reconcile("demo")
@@ -188,7 +188,7 @@ async def test_pods_of_others_are_counted_by_their_names_alone(actor, config, cl
     cluster.pods = [make.pod("run-x", owner="uid-run-x").raw]
     await AdmissionReconciler(actor, config).reconcile("demo")
     assert (cluster.made, cluster.lists) == (["run-a"], 1)
-    assert actor.known.get(kinds.POD, "run-x") is None
+    assert actor.cache.get(kinds.POD, "run-x") is None
 
 
 async def test_who_waits_as_before_is_not_written_again(actor, config, cluster, make):

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from controller.config import Timing
-from controller.run.decide import Observed, decide
+from controller.run.decide import ObservedRun, decide
 from controller.runtime import event_map
 from controller.runtime.decision import NOTHING
 from crds.times import format_time
@@ -32,7 +32,7 @@ def look(make, config):
             ),
             None: None,
         }
-        seen = Observed(
+        seen = ObservedRun(
             run,
             projects[project] if project in ("there", None) else project,
             deployments[deployment] if isinstance(deployment, str | None) else deployment,

@@ -6,8 +6,8 @@ import pytest
 
 from controller.config import Timing
 from controller.run.outcome import failed, of_pod, of_result
-from controller.run.resolve import Ready, missing_variable
-from controller.run.startup import look
+from controller.run.resolve import RunReady, missing_variable
+from controller.run.startup import check
 
 DISRUPTED = {"type": "DisruptionTarget", "status": "True", "message": "said so"}
 
@@ -111,7 +111,7 @@ def test_a_message_fits_and_prints_whatever_was_said(make):
 
 def test_every_missing_variable_cannot_push_out_the_next_step(make):
     names = [f"{'V' * 240}_{number}" for number in range(128)]
-    ready = Ready(make.project(), make.deployment(status={"plan": {"envRequired": names}}))
+    ready = RunReady(make.project(), make.deployment(status={"plan": {"envRequired": names}}))
     refused = missing_variable(ready, frozenset())
     end = failed(refused.reason, refused.message)
     assert end.message.endswith("then create a new Run") and "and 120 more" in end.message
@@ -121,7 +121,7 @@ def test_every_missing_variable_cannot_push_out_the_next_step(make):
 def test_a_word_of_the_kubelet_that_is_none_is_not_repeated(make, reason):
     waiting = [{"name": "crew", "state": {"waiting": {"reason": reason, "message": "m"}}}]
     pod = make.pod(phase="Pending", conditions=make.scheduled(), containerStatuses=waiting)
-    assert look(pod, make.now, Timing()).reason == "Starting"
+    assert check(pod, make.now, Timing()).reason == "Starting"
 
 
 def test_a_claimed_runner_that_lost_the_facade_is_lost_rather_than_late(make):
@@ -157,17 +157,17 @@ def test_a_start_is_waited_for_within_limits(make, since, state, reason, end):
         conditions=make.scheduled(since),
         containerStatuses=[{"name": "crew", "state": state}],
     )
-    found = look(pod, make.now, Timing())
+    found = check(pod, make.now, Timing())
     assert reason is None or found.reason == reason
-    assert (found.end.reason if found.end else None) == end
-    assert found.again > 0
+    assert (found.outcome.reason if found.outcome else None) == end
+    assert found.retry_seconds > 0
 
 
 @pytest.mark.parametrize(("age", "end"), [(60, None), (3601, "StartTimeout")])
 def test_an_unschedulable_pod_waits_with_the_schedulers_reason(make, age, end):
     waiting = {"type": "PodScheduled", "status": "False", "message": "Insufficient memory"}
     made = {"creationTimestamp": make.ago(age)}
-    found = look(make.pod(phase="Pending", metadata=made, conditions=[waiting]), make.now, Timing())
+    found = check(make.pod(phase="Pending", metadata=made, conditions=[waiting]), make.now, Timing())
     assert found.reason == "Unschedulable"
     assert "Insufficient memory" in found.message
-    assert (found.end.reason if found.end else None) == end
+    assert (found.outcome.reason if found.outcome else None) == end

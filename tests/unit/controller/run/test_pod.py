@@ -8,9 +8,9 @@ import pytest
 from controller.config import Timing
 from controller.run import pod
 from crds import pod_tokens
-from crds.installation_limits import Limits
-from crds.limits import FLUSH, GRACE
-from runner.pid1.settings import Settings
+from crds.installation_limits import InstallationLimits
+from crds.limits import FLUSH_SECONDS, GRACE_SECONDS
+from runner.pid1.settings import RunnerSettings
 
 NOW = 1_800_000_000
 
@@ -52,12 +52,14 @@ def test_the_token_is_for_this_run_and_outlives_it(make, config):
 
 
 def test_the_installations_own_times_reach_the_pod_and_its_deadlines(make, config):
-    limits = Limits(run_seconds=100, run_max_seconds=200, start_seconds=7, unschedulable_seconds=11)
-    config = replace(config, limits=limits, timing=Timing.of(limits))
+    limits = InstallationLimits(
+        run_seconds=100, run_max_seconds=200, start_seconds=7, unschedulable_seconds=11
+    )
+    config = replace(config, limits=limits, timing=Timing.from_limits(limits))
     for timeout, seconds in (({}, 100), ({"timeout": "150s"}, 150), ({"timeout": "9h"}, 200)):
         body = built(make, config, **timeout)
         assert env_of(body)["CREWYARD_START_TIMEOUT"] == "7"
-        assert body["spec"]["activeDeadlineSeconds"] == 7 + seconds + GRACE + FLUSH
+        assert body["spec"]["activeDeadlineSeconds"] == 7 + seconds + GRACE_SECONDS + FLUSH_SECONDS
         token = pod_tokens.verify(config.token_key, env_of(body)["CREWYARD_TOKEN"], NOW)
         assert token.expires >= NOW + 11 + body["spec"]["activeDeadlineSeconds"]
 
@@ -136,7 +138,7 @@ def test_the_same_arguments_give_the_same_pod(make, config):
 def test_the_runner_has_nearly_all_of_the_pods_grace(make, config):
     spec = built(make, config)["spec"]
     given = {**env_of({"spec": spec}), "CREWYARD_POD_UID": "u"}
-    settings = Settings({name: value for name, value in given.items() if value})
-    assert settings.stop_grace == GRACE
+    settings = RunnerSettings({name: value for name, value in given.items() if value})
+    assert settings.stop_grace == GRACE_SECONDS
     left = spec["terminationGracePeriodSeconds"] - settings.stop_grace - settings.flush_grace
     assert 2 <= left <= 10, "to say how it ended, before the kubelet kills it"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.run.quota import Live, admit, live, place
+from controller.run.quota import LivePods, admit, count_live, queue_order
 from crds.objects import Run
 
 
@@ -26,16 +26,16 @@ def test_the_first_in_get_the_free_places(seconds, running, limit, chance):
     candidates = [run(index, second) for index, second in enumerate(seconds)]
     chance.shuffle(candidates)
     taken = {f"uid-{index}" for index in running}
-    decided = admit(candidates, Live(len(running), frozenset(taken)), limit)
+    decided = admit(candidates, LivePods(len(running), frozenset(taken)), limit)
     assert sorted(r.name for r in (*decided.admitted, *decided.queued)) == sorted(
         r.name for r in candidates if r.uid not in taken
     )
     assert len(decided.admitted) <= max(0, limit - len(running))
     if decided.queued:
         assert len(running) + len(decided.admitted) >= limit
-    assert all(place(a) < place(b) for a in decided.admitted for b in decided.queued)
+    assert all(queue_order(a) < queue_order(b) for a in decided.admitted for b in decided.queued)
 
 
 def test_a_pod_takes_its_place_until_its_run_reports_or_ends():
-    found = live(["run-1", "run-4", "run-5"], lambda name: name == "run-5", ["uid-4"])
-    assert found == Live(2, frozenset({"uid-4"}))
+    found = count_live(["run-1", "run-4", "run-5"], lambda name: name == "run-5", ["uid-4"])
+    assert found == LivePods(2, frozenset({"uid-4"}))

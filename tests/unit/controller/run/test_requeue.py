@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from controller.run.decide import Observed, decide
-from controller.run.requeue import WAITED, in_vain
-from controller.run.startup import look
+from controller.run.decide import ObservedRun, decide
+from controller.run.requeue import WAITED, gave_up_waiting
+from controller.run.startup import check
 from controller.runtime import event_map
 from runner.pid1 import claim
 
@@ -24,7 +24,7 @@ def test_runner_and_controller_mean_the_same_words():
 
 def test_the_pod_is_forgotten_before_it_is_removed(make, config):
     def look_at(run):
-        return decide(Observed(run, make.project(), make.deployment(), finished(make)), make.now, config)
+        return decide(ObservedRun(run, make.project(), make.deployment(), finished(make)), make.now, config)
 
     first = look_at(make.run(project="demo", status=RECORDED))
     assert (first.delete, first.create, first.enqueue) == ((), (), (event_map.run("run-a"),))
@@ -55,19 +55,19 @@ def test_the_pod_is_forgotten_before_it_is_removed(make, config):
     ],
 )
 def test_whatever_else_ended_it_ends_the_run(make, config, run, pod, phase):
-    seen = Observed(
+    seen = ObservedRun(
         make.run(project="demo", **{"status": RECORDED, **run}),
         make.project(),
         make.deployment(),
         finished(make, **pod),
     )
-    assert not in_vain(seen.run, seen.pod)
+    assert not gave_up_waiting(seen.run, seen.pod)
     assert decide(seen, make.now, config).status["phase"] == phase
 
 
 def test_a_running_pod_has_its_start_timeout_from_its_own_start_on(make, config):
     def at(seconds):
-        return look(
+        return check(
             make.pod(
                 conditions=make.scheduled(380),
                 containerStatuses=[{"name": "crew", "state": {"running": {"startedAt": make.ago(seconds)}}}],
@@ -76,5 +76,5 @@ def test_a_running_pod_has_its_start_timeout_from_its_own_start_on(make, config)
             config.timing,
         )
 
-    assert at(300).end is None
-    assert at(331).end is not None
+    assert at(300).outcome is None
+    assert at(331).outcome is not None

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from controller.observability.metrics import Metrics
+from controller.observability.metrics import ControllerMetrics
 from controller.runtime import event_map
-from controller.runtime.apply import Actor
-from controller.runtime.cache import Known
+from controller.runtime.apply import Applier
+from controller.runtime.cache import ObjectCache
 from controller.runtime.decision import Create, Decision, Note, Patch
-from controller.runtime.event_handlers import Observer
-from controller.runtime.queues import Lanes
+from controller.runtime.event_handlers import EventHandlers
+from controller.runtime.queues import Queues
 from controller.runtime.recorder import Recorder
 from crds import kinds
 from kube import errors
@@ -80,8 +80,8 @@ async def kube(cluster):
 )
 async def test_an_event_is_told_of_what_was_written_and_of_nothing_else(make, kube, cluster, changed, told):
     cluster.changed = changed
-    known, lanes, metrics = Known(), Lanes(time.monotonic), Metrics()
-    actor = Actor(kube, known, Observer(known, lanes), lanes, Recorder(kube, metrics), metrics)
+    known, lanes, metrics = ObjectCache(), Queues(time.monotonic), ControllerMetrics()
+    actor = Applier(kube, known, EventHandlers(known, lanes), lanes, Recorder(kube, metrics), metrics)
     body = make.deployment("dep-new").raw
     decision = Decision(
         create=(Create(kinds.DEPLOYMENT, body, (Note("NewCommit", "It is deployed."),)),),
@@ -97,9 +97,9 @@ async def test_an_event_is_told_of_what_was_written_and_of_nothing_else(make, ku
         ),
     )
     telling = asyncio.create_task(actor.recorder.run())
-    with pytest.raises(errors.Conflict) if changed else contextlib.nullcontext():
-        await actor.perform(kinds.PROJECT, make.project().raw, event_map.project("demo"), decision)
-    actor.recorder.note(kinds.PROJECT, make.project().raw, Note("Last", ""), make.now)
+    with pytest.raises(errors.KubeConflict) if changed else contextlib.nullcontext():
+        await actor.apply(kinds.PROJECT, make.project().raw, event_map.project("demo"), decision)
+    actor.recorder.record(kinds.PROJECT, make.project().raw, Note("Last", ""), make.now)
     async with asyncio.timeout(60):
         # They are told one after the other.
         while "Last" not in cluster.told:

@@ -1,14 +1,14 @@
 """What is looked at again after a change."""
 
 from controller.runtime import event_map
-from controller.runtime.cache import Known
-from controller.runtime.event_handlers import Observer
-from controller.runtime.queues import Lanes
+from controller.runtime.cache import ObjectCache
+from controller.runtime.event_handlers import EventHandlers
+from controller.runtime.queues import Queues
 from crds import kinds
 
 
 def test_a_project_that_appears_wakes_what_waits_for_it(make):
-    known = Known()
+    known = ObjectCache()
     for deployment in (
         make.deployment("dep-a", built=False),
         make.deployment("dep-b"),
@@ -23,20 +23,20 @@ def test_a_project_that_appears_wakes_what_waits_for_it(make):
 
 
 def test_what_a_reconcile_is_the_first_to_see_is_news_to_all_others(make):
-    lanes = Lanes(lambda: 0.0)
-    observer = Observer(Known(), lanes)
+    lanes = Queues(lambda: 0.0)
+    observer = EventHandlers(ObjectCache(), lanes)
     deployment = make.deployment("dep-a")
-    observer.saw(kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"))
+    observer.on_change(kinds.DEPLOYMENT, deployment.raw, event_map.deployment("dep-a"))
     assert set(lanes.main._ready) == {event_map.project("demo")}
-    observer.saw(kinds.DEPLOYMENT, deployment.raw)
+    observer.on_change(kinds.DEPLOYMENT, deployment.raw)
     assert set(lanes.main._ready) == {event_map.project("demo")}
 
 
 def test_a_pod_that_is_gone_frees_its_place_although_its_run_is_gone_too(make):
-    lanes, known = Lanes(lambda: 0.0), Known()
-    observer, pod = Observer(known, lanes), make.pod()
-    observer.saw(kinds.POD, pod.raw)
+    lanes, known = Queues(lambda: 0.0), ObjectCache()
+    observer, pod = EventHandlers(known, lanes), make.pod()
+    observer.on_change(kinds.POD, pod.raw)
     assert set(lanes.main._ready) == {event_map.run("run-a")}
     # A list that shows it no more gives its last version, which was alive.
-    observer.gone(kinds.POD, pod.raw)
+    observer.on_delete(kinds.POD, pod.raw)
     assert set(lanes.main._ready) == {event_map.run("run-a"), event_map.admission("demo")}

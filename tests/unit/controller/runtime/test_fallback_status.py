@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.runtime.fallback_status import minimal_end, plain, word
+from controller.runtime.fallback_status import minimal_status, printable, reason_word
 from crds import kinds
 from crds.schema import openapi, validator
 
@@ -30,18 +30,18 @@ def test_the_least_form_of_an_end_is_always_valid(reason, message, duration, kin
         "plan": {"framework": message},
     }
     schema = openapi(kind)["properties"]["status"]
-    least = minimal_end(wanted)
+    least = minimal_status(wanted)
     assert list(validator(kind).evolve(schema=schema).iter_errors(least)) == []
     assert least["phase"] == "Failed" and least["completionTime"]
 
 
 def test_only_ends_have_a_least_form():
-    assert minimal_end({"phase": "Building", "conditions": []}) is None
-    assert minimal_end({}) is None
+    assert minimal_status({"phase": "Building", "conditions": []}) is None
+    assert minimal_status({}) is None
 
 
 def test_words_and_texts():
-    assert word("No Such Word!") == "NoSuchWord"
-    assert word("77") == "Reason77"
-    assert word(None) == "Reason"
-    assert plain("a\x00b\nc") == "a b c"
+    assert reason_word("No Such Word!") == "NoSuchWord"
+    assert reason_word("77") == "Reason77"
+    assert reason_word(None) == "Reason"
+    assert printable("a\x00b\nc") == "a b c"

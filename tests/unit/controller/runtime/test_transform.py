@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from controller.runtime.transform import slim
+from controller.runtime.transform import transform
 from crds.kinds import DEPLOYMENT, POD, RUN
 
 RUN_BYTES = 8 * 1024
@@ -90,12 +90,12 @@ def size(value, seen):
 
 def test_thousands_of_live_runs_take_little_room():
     count, seen = 500, set()
-    kept = [(slim(RUN, decoded(run(at))), slim(POD, decoded(pod(at)))) for at in range(count)]
+    kept = [(transform(RUN, decoded(run(at))), transform(POD, decoded(pod(at)))) for at in range(count)]
     assert sum(size(part, seen) for pair in kept for part in pair) / count < RUN_BYTES
 
 
 def test_of_a_pod_is_kept_how_it_stands_with_it():
-    kept = slim(POD, pod(1))
+    kept = transform(POD, pod(1))
     assert kept["spec"] == {"activeDeadlineSeconds": 3960}
     assert {key: kept["status"][key] for key in ("phase", "reason", "message")} == {
         "phase": "Running",
@@ -117,14 +117,14 @@ def test_of_a_pod_is_kept_how_it_stands_with_it():
 
 
 def test_inputs_and_outputs_of_runs_are_not_kept():
-    kept = slim(RUN, run(1))
+    kept = transform(RUN, run(1))
     assert "input" not in kept["spec"] and kept["spec"]["timeout"] == "5m"
     assert kept["status"]["result"] == {"outcome": "succeeded"}
     assert kept["status"]["claim"]["nonce"] == 32 * "b"
 
 
 def test_of_an_ended_run_little_is_kept():
-    kept = slim(RUN, run(1, "Succeeded"))
+    kept = transform(RUN, run(1, "Succeeded"))
     assert set(kept["status"]) == {"phase", "project", "deployment", "pod", "claim", "result"}
 
 
@@ -132,7 +132,7 @@ def test_of_an_ended_run_little_is_kept():
 def test_what_kubectl_wrote_down_is_not_kept(kind):
     applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}", "crewyard.dev/requested-at": "now"}
     found = {"metadata": metadata("x", 1, annotations=applied), "status": {}}
-    kept = slim(kind, found)
+    kept = transform(kind, found)
     assert kept["metadata"]["annotations"] == {"crewyard.dev/requested-at": "now"}
     assert "managedFields" not in kept["metadata"]
     assert len(found["metadata"]["annotations"]) == 2
@@ -140,4 +140,4 @@ def test_what_kubectl_wrote_down_is_not_kept(kind):
 
 def test_without_annotations_of_anybody_else_there_are_none():
     found = {"metadata": metadata("x", 1, annotations={"kubectl.kubernetes.io/default-container": "crew"})}
-    assert "annotations" not in slim(POD, found)["metadata"]
+    assert "annotations" not in transform(POD, found)["metadata"]

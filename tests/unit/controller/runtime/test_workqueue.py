@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controller.runtime.queues import Lanes
-from controller.runtime.workqueue import BACKOFF_MAX, SLACK, Key, WorkQueue, backoff
+from controller.runtime.queues import Queues
+from controller.runtime.workqueue import (
+    BACKOFF_MAX_SECONDS,
+    MAX_STALE_ENTRIES,
+    ReconcileKey,
+    WorkQueue,
+    backoff,
+)
 
 
 class Clock:
@@ -20,13 +26,13 @@ class Clock:
         return self.now
 
 
-KEY = Key("runs", "run-a")
-OTHER = Key("runs", "run-b")
+KEY = ReconcileKey("runs", "run-a")
+OTHER = ReconcileKey("runs", "run-b")
 
 
-async def taken(queue: WorkQueue) -> Key | None:
+async def taken(queue: WorkQueue) -> ReconcileKey | None:
     try:
-        return await asyncio.wait_for(queue.take(), 0.01)
+        return await asyncio.wait_for(queue.get(), 0.01)
     except TimeoutError:
         return None
 
@@ -69,7 +75,7 @@ async def test_of_several_delays_the_earliest_counts_and_forgotten_ones_never_co
     clock.now += 100
     assert await taken(queue) is None
     queue.add(KEY, after=1)
-    queue.forget(KEY)
+    queue.remove(KEY)
     clock.now += 5
     assert await taken(queue) is None
 
@@ -77,25 +83,25 @@ async def test_of_several_delays_the_earliest_counts_and_forgotten_ones_never_co
 def test_what_was_planned_for_later_and_forgotten_takes_no_room():
     queue = WorkQueue(Clock())
     for number in range(3000):
-        key = Key("runs", f"run-{number}")
+        key = ReconcileKey("runs", f"run-{number}")
         queue.add(key, 4000)
         queue.add(key, 3600)
         if number % 10:
-            queue.forget(key)
-    assert 300 <= queue.planned <= 1000
+            queue.remove(key)
+    assert 300 <= queue.scheduled <= 1000
     for number in range(3000):
-        queue.forget(Key("runs", f"run-{number}"))
-    assert queue.planned <= SLACK
+        queue.remove(ReconcileKey("runs", f"run-{number}"))
+    assert queue.scheduled <= MAX_STALE_ENTRIES
 
 
 async def test_what_is_still_planned_comes_when_the_forgotten_has_been_swept_out():
     queue = WorkQueue(clock := Clock())
-    wanted = [Key("runs", f"run-{number}") for number in range(0, 3000, 100)]
+    wanted = [ReconcileKey("runs", f"run-{number}") for number in range(0, 3000, 100)]
     for number in range(3000):
-        key = Key("runs", f"run-{number}")
+        key = ReconcileKey("runs", f"run-{number}")
         queue.add(key, 10 + number)
         if key not in wanted:
-            queue.forget(key)
+            queue.remove(key)
     clock.now += 4000
     came = []
     while (key := await taken(queue)) is not None:
@@ -109,12 +115,12 @@ async def test_a_failed_key_comes_again_after_growing_pauses_and_a_success_reset
     queue = WorkQueue(clock)
     queue.add(KEY)
     for _ in range(20):
-        clock.now += BACKOFF_MAX
+        clock.now += BACKOFF_MAX_SECONDS
         assert await taken(queue) == KEY
         queue.done(KEY, failed=True)
-    clock.now += BACKOFF_MAX / 2 - 1
+    clock.now += BACKOFF_MAX_SECONDS / 2 - 1
     assert await taken(queue) is None
-    clock.now += BACKOFF_MAX
+    clock.now += BACKOFF_MAX_SECONDS
     assert await taken(queue) == KEY
     queue.done(KEY)
     queue.add(KEY)
@@ -126,7 +132,7 @@ async def test_a_failed_key_comes_again_after_growing_pauses_and_a_success_reset
 
 @given(st.integers(1, 10_000), st.floats(0, 1))
 def test_backoff_is_bounded_and_never_zero(failures, draw):
-    assert 0 < backoff(failures, lambda: draw) <= BACKOFF_MAX
+    assert 0 < backoff(failures, lambda: draw) <= BACKOFF_MAX_SECONDS
 
 
 async def test_the_age_of_the_oldest_ready_key_counts_waiting_not_working():
@@ -144,7 +150,7 @@ async def test_the_age_of_the_oldest_ready_key_counts_waiting_not_working():
 
 async def test_a_delayed_key_wakes_a_waiting_worker():
     queue = WorkQueue(asyncio.get_running_loop().time)
-    waiting = asyncio.create_task(queue.take())
+    waiting = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
     queue.add(KEY, after=60)
     queue.add(OTHER, after=0.01)
@@ -159,11 +165,11 @@ async def test_a_delayed_key_is_looked_at_by_one_of_many_waiting_workers():
         return loop.time()
 
     queue = WorkQueue(clock)
-    waiting = {asyncio.create_task(queue.take()) for _ in range(50)}
+    waiting = {asyncio.create_task(queue.get()) for _ in range(50)}
     await asyncio.sleep(0)
     looked[0] = 0
     for number in range(10):
-        queue.add(Key("runs", f"run-{number}"), after=0.01 + number / 1000)
+        queue.add(ReconcileKey("runs", f"run-{number}"), after=0.01 + number / 1000)
     async with asyncio.timeout(30):
         while len(done := {task for task in waiting if task.done()}) < 10:
             await asyncio.sleep(0.01)
@@ -175,7 +181,7 @@ async def test_a_delayed_key_is_looked_at_by_one_of_many_waiting_workers():
 
 async def test_a_worker_that_is_cancelled_leaves_what_woke_it_to_another():
     queue = WorkQueue(asyncio.get_running_loop().time)
-    first, second = (asyncio.create_task(queue.take()) for _ in range(2))
+    first, second = (asyncio.create_task(queue.get()) for _ in range(2))
     await asyncio.sleep(0)
     queue.add(KEY)
     first.cancel()
@@ -187,15 +193,15 @@ async def test_a_worker_that_is_cancelled_leaves_what_woke_it_to_another():
 def test_never_two_at_once_of_one_key_and_nothing_added_is_lost(seed, workers):
     """Each addition is followed by a look that began after it."""
     chance = random.Random(seed)
-    keys = [Key("runs", f"run-{index}") for index in range(4)]
+    keys = [ReconcileKey("runs", f"run-{index}") for index in range(4)]
 
     async def play() -> None:
         queue = WorkQueue(asyncio.get_running_loop().time)
-        active: set[Key] = set()
+        active: set[ReconcileKey] = set()
         added = dict.fromkeys(keys, 0)
         seen = dict.fromkeys(keys, 0)
 
-        async def handle(key: Key) -> bool:
+        async def handle(key: ReconcileKey) -> bool:
             assert key not in active
             active.add(key)
             seen[key] = added[key]
@@ -204,7 +210,7 @@ def test_never_two_at_once_of_one_key_and_nothing_added_is_lost(seed, workers):
             active.discard(key)
             return True
 
-        tasks = [asyncio.create_task(queue.work(handle)) for _ in range(workers)]
+        tasks = [asyncio.create_task(queue.run_worker(handle)) for _ in range(workers)]
         for _ in range(40):
             key = chance.choice(keys)
             added[key] += 1
@@ -224,9 +230,11 @@ def test_never_two_at_once_of_one_key_and_nothing_added_is_lost(seed, workers):
     asyncio.run(play())
 
 
-@pytest.mark.parametrize(("key", "lane"), [(Key("runs", "a"), "main"), (Key("sources", "a"), "sources")])
+@pytest.mark.parametrize(
+    ("key", "lane"), [(ReconcileKey("runs", "a"), "main"), (ReconcileKey("sources", "a"), "sources")]
+)
 def test_slow_sources_have_a_queue_of_their_own(key, lane):
-    lanes = Lanes(Clock())
+    lanes = Queues(Clock())
     lanes.add(key)
     assert getattr(lanes, lane).depth == 1
     assert lanes.main.depth + lanes.sources.depth == 1

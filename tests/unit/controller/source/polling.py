@@ -5,13 +5,13 @@ import pytest
 from controller.config import Timing
 from controller.git.client import Git
 from controller.git.repository import GitProblem, Remote
-from crds.installation_limits import Limits
+from crds.installation_limits import InstallationLimits
 
 
 class Config:
     """What of the settings Git reads."""
 
-    net_allow, net_deny, timing, limits = ("127.0.0.1/32",), (), Timing(git_timeout=120), Limits()
+    net_allow, net_deny, timing, limits = ("127.0.0.1/32",), (), Timing(git_timeout=120), InstallationLimits()
 
 
 async def problem(git: Git, url: str, ref: dict[str, str], **more: str) -> GitProblem:

@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 from controller.config import Timing
 from controller.git.client import Git
 from controller.git.repository import GitProblem
-from controller.observability.metrics import Metrics
+from controller.observability.metrics import ControllerMetrics
 from controller.process import SOURCE_WORKERS
 from controller.runtime import event_map
-from controller.runtime.apply import Actor
-from controller.runtime.cache import Known
-from controller.runtime.event_handlers import Observer
-from controller.runtime.queues import Lanes
-from controller.runtime.worker import Reconciler
-from controller.source.host_backoff import SLOW, Patience
-from controller.source.host_limits import DOUBTFUL, DOUBTFUL_OF_ONE_HOST, OF_ONE_HOST, Places
-from controller.source.observed import Looks
+from controller.runtime.apply import Applier
+from controller.runtime.cache import ObjectCache
+from controller.runtime.event_handlers import EventHandlers
+from controller.runtime.queues import Queues
+from controller.runtime.worker import Worker
+from controller.source.host_backoff import SLOW_SECONDS, HostBackoff
+from controller.source.host_limits import MAX_PER_HOST, MAX_SLOW, MAX_SLOW_PER_HOST, HostSlots
+from controller.source.observed import ObservedSources
 from controller.source.poller import SourceReconciler
-from controller.source.schedule import Schedule
-from controller.source.singleflight import Shared
+from controller.source.schedule import PollSchedule
+from controller.source.singleflight import SingleFlight
 from crds import kinds
 from tests.testbed.git_server import GitServer
 
@@ -46,7 +46,7 @@ class Search:
 
 async def test_those_who_ask_at_the_same_time_share_one_search():
     search = Search()
-    shared = Shared(lambda: search.now, 10)
+    shared = SingleFlight(lambda: search.now, 10)
     asking = [asyncio.create_task(shared.get("a", 0.0, search.make)) for _ in range(5)]
     await asyncio.sleep(0)
     search.ready.set()
@@ -57,7 +57,7 @@ async def test_those_who_ask_at_the_same_time_share_one_search():
 
 async def test_who_needs_what_is_true_now_waits_for_the_next_search_together():
     search = Search()
-    shared = Shared(lambda: search.now, 10)
+    shared = SingleFlight(lambda: search.now, 10)
     early = asyncio.create_task(shared.get("a", 0.0, search.make))
     await asyncio.sleep(0)
     late = [asyncio.create_task(shared.get("a", 0.5, search.make)) for _ in range(5)]
@@ -69,7 +69,7 @@ async def test_who_needs_what_is_true_now_waits_for_the_next_search_together():
 
 async def test_one_who_gives_up_takes_nothing_from_the_others():
     search = Search()
-    shared = Shared(lambda: search.now, 10)
+    shared = SingleFlight(lambda: search.now, 10)
     first, second = (asyncio.create_task(shared.get("a", 0.0, search.make)) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
@@ -88,7 +88,7 @@ async def test_a_problem_is_told_to_those_who_waited_for_it_and_kept_for_nobody(
         return found
 
     clock = iter(range(100))
-    shared = Shared(lambda: float(next(clock)), 10)
+    shared = SingleFlight(lambda: float(next(clock)), 10)
     waiting = [asyncio.create_task(shared.get("a", 0.0, make)) for _ in range(3)]
     told = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(one) for one in told] == [GitProblem] * 3
@@ -100,15 +100,15 @@ def key(number):
 
 
 def test_a_host_has_few_places_and_a_doubtful_remote_fewer():
-    places = Places()
-    assert [places.take(key(n), "a", False) for n in range(OF_ONE_HOST + 2)] == [True] * OF_ONE_HOST + [
+    places = HostSlots()
+    assert [places.acquire(key(n), "a", False) for n in range(MAX_PER_HOST + 2)] == [True] * MAX_PER_HOST + [
         False
     ] * 2
-    assert places.take(key(9), "b", True) and not places.take(key(10), "b", True)
-    assert places.take(key(11), "b", False)
+    assert places.acquire(key(9), "b", True) and not places.acquire(key(10), "b", True)
+    assert places.acquire(key(11), "b", False)
     assert places.waiting == 3
-    assert places.free("a", False) == [key(OF_ONE_HOST), key(OF_ONE_HOST + 1)]
-    assert places.free("b", True) == [key(10)]
+    assert places.release("a", False) == [key(MAX_PER_HOST), key(MAX_PER_HOST + 1)]
+    assert places.release("b", True) == [key(10)]
     assert places.waiting == 0
 
 
@@ -118,69 +118,71 @@ moves = st.lists(
 
 
 def test_however_many_hosts_are_slow_a_worker_is_left():
-    places = Places()
-    taken = [n for n in range(2 * SOURCE_WORKERS) if places.take(key(n), f"host-{n // 2}", False)]
+    places = HostSlots()
+    taken = [n for n in range(2 * SOURCE_WORKERS) if places.acquire(key(n), f"host-{n // 2}", False)]
     assert len(taken) < SOURCE_WORKERS
-    assert places.free("host-0", False) == [key(len(taken)), key(len(taken) + 1)]
-    assert places.take(key(len(taken)), f"host-{len(taken) // 2}", False)
+    assert places.release("host-0", False) == [key(len(taken)), key(len(taken) + 1)]
+    assert places.acquire(key(len(taken)), f"host-{len(taken) // 2}", False)
 
 
 @given(moves, st.sampled_from([5, 120]))
 def test_places_are_never_too_many_and_whoever_waits_is_asked_again(drawn, most):
-    places, held = Places(most), []
+    places, held = HostSlots(most), []
     for number, host, doubtful, gives_back in drawn:
         if gives_back and held:
-            places.free(*held.pop(number % len(held))[1:])
-        elif places.take(key(number), host, doubtful):
+            places.release(*held.pop(number % len(held))[1:])
+        elif places.acquire(key(number), host, doubtful):
             held.append((key(number), host, doubtful))
         for one in {h for _, h, _ in held}:
             mine = [d for _, h, d in held if h == one]
-            assert len(mine) <= OF_ONE_HOST and sum(mine) <= DOUBTFUL_OF_ONE_HOST
-        assert sum(d for _, _, d in held) <= DOUBTFUL and len(held) <= most
+            assert len(mine) <= MAX_PER_HOST and sum(mine) <= MAX_SLOW_PER_HOST
+        assert sum(d for _, _, d in held) <= MAX_SLOW and len(held) <= most
     woken = True
     while held or woken:
-        woken = places.free(*held.pop()[1:]) if held else []
+        woken = places.release(*held.pop()[1:]) if held else []
     assert places.waiting == 0 or not drawn or held == []
 
 
 def test_one_remote_rests_alone_and_the_host_once_a_second_one_fails():
-    patience = Patience(600.0, lambda failures: 2.0 ** (failures - 1) / 20)
-    patience.failed("a/1", "a", 0.0)
-    assert patience.until("a/1", "a") == 1.0 and patience.until("a/2", "a") == 0.0
-    patience.failed("a/1", "a", 10.0)
-    assert patience.until("a/1", "a") == 12.0
-    patience.failed("a/2", "a", 20.0)
-    assert patience.until("a/3", "a") == 21.0 and patience.doubts("a/3", "a")
+    patience = HostBackoff(600.0, lambda failures: 2.0 ** (failures - 1) / 20)
+    patience.record_failure("a/1", "a", 0.0)
+    assert patience.retry_at("a/1", "a") == 1.0 and patience.retry_at("a/2", "a") == 0.0
+    patience.record_failure("a/1", "a", 10.0)
+    assert patience.retry_at("a/1", "a") == 12.0
+    patience.record_failure("a/2", "a", 20.0)
+    assert patience.retry_at("a/3", "a") == 21.0 and patience.is_slow("a/3", "a")
     for _ in range(20):
-        patience.failed("a/1", "a", 100.0)
-    assert patience.until("a/3", "a") == 700.0
-    patience.answered("a/3", "a", 0.1)
-    assert patience.until("a/3", "a") == 0.0 and not patience.doubts("a/3", "a")
-    assert patience.until("a/1", "a") == 700.0
-    patience.answered("a/1", "a", SLOW + 1)
-    assert patience.until("a/1", "a") == 0.0 and patience.doubts("a/1", "a")
+        patience.record_failure("a/1", "a", 100.0)
+    assert patience.retry_at("a/3", "a") == 700.0
+    patience.record_success("a/3", "a", 0.1)
+    assert patience.retry_at("a/3", "a") == 0.0 and not patience.is_slow("a/3", "a")
+    assert patience.retry_at("a/1", "a") == 700.0
+    patience.record_success("a/1", "a", SLOW_SECONDS + 1)
+    assert patience.retry_at("a/1", "a") == 0.0 and patience.is_slow("a/1", "a")
 
 
 def test_looks_of_one_remote_fall_together():
-    schedule = Schedule(draw=lambda low, high: 1.0)
-    schedule.looked("p", 0.0, 60.0, None)
-    schedule.looked("q", 36.0, 60.0, None)
+    schedule = PollSchedule(draw=lambda low, high: 1.0)
+    schedule.polled("p", 0.0, 60.0, None)
+    schedule.polled("q", 36.0, 60.0, None)
     # q's listing is young enough for p at its time, and then both are due at once.
-    assert schedule.since("p", 60.0, 60.0) <= 36.0
-    schedule.looked("p", 36.0, 60.0, None)
+    assert schedule.listed_since("p", 60.0, 60.0) <= 36.0
+    schedule.polled("p", 36.0, 60.0, None)
     assert schedule.due == {"p": 96.0, "q": 96.0}
-    assert schedule.since("p", 96.0, 60.0) > 36.0
+    assert schedule.listed_since("p", 96.0, 60.0) > 36.0
 
 
 def test_what_is_wanted_during_a_look_is_wanted_after_it():
-    schedule = Schedule()
-    schedule.want("p", 1.0)
-    schedule.want("p", 2.0)
-    schedule.looked("p", 1.5, 60.0, 1.0)
-    assert schedule.since("p", 9.0, 60.0) == 2.0
-    schedule.looked("p", 2.5, 60.0, 2.0)
-    assert not schedule.wanted
-    assert not schedule.tell("p", "") and schedule.tell("p", "t") and not schedule.tell("p", "t")
+    schedule = PollSchedule()
+    schedule.request("p", 1.0)
+    schedule.request("p", 2.0)
+    schedule.polled("p", 1.5, 60.0, 1.0)
+    assert schedule.listed_since("p", 9.0, 60.0) == 2.0
+    schedule.polled("p", 2.5, 60.0, 2.0)
+    assert not schedule.requested
+    assert (
+        not schedule.note_push("p", "") and schedule.note_push("p", "t") and not schedule.note_push("p", "t")
+    )
 
 
 @contextlib.contextmanager
@@ -195,12 +197,12 @@ async def sources(config, make):
     """The looks of a controller on Projects that are known, without an apiserver: no Secret is named."""
     timing = Timing(git_timeout=120.0)
     settings = replace(config, net_allow=("127.0.0.0/8",), timing=timing)
-    known, lanes, metrics = Known(), Lanes(asyncio.get_running_loop().time), Metrics()
-    actor = Actor(None, known, Observer(known, lanes), lanes, None, metrics)
+    known, lanes, metrics = ObjectCache(), Queues(asyncio.get_running_loop().time), ControllerMetrics()
+    actor = Applier(None, known, EventHandlers(known, lanes), lanes, None, metrics)
     git = Git(settings)
-    reconciler = SourceReconciler(actor, settings, git, Looks())
-    handle = Reconciler({event_map.SOURCE: reconciler.reconcile}, metrics).handle
-    workers = [asyncio.create_task(lanes.sources.work(handle)) for _ in range(32)]
+    reconciler = SourceReconciler(actor, settings, git, ObservedSources())
+    handle = Worker({event_map.SOURCE: reconciler.reconcile}, metrics).handle
+    workers = [asyncio.create_task(lanes.sources.run_worker(handle)) for _ in range(32)]
 
     def follow(name, url, **git):
         known.put(kinds.PROJECT, make.project(name, source={"git": {"url": url, **git}}).raw)
@@ -208,7 +210,7 @@ async def sources(config, make):
 
     async def seen(name):
         async with asyncio.timeout(100):
-            while (look := reconciler.looks.get(name)) is None:
+            while (look := reconciler.observed_sources.get(name)) is None:
                 await asyncio.sleep(0.01)
         return look
 
@@ -229,7 +231,7 @@ async def test_remotes_that_never_answer_hold_up_no_other(sources, tmp_path):
         await asyncio.sleep(0.2)
         sources.follow("alive", server.url("crew"))
         assert (await sources.seen("alive")).commit == commit
-        assert not any(sources.looks.get(f"dead-{number}") for number in range(200))
+        assert not any(sources.observed_sources.get(f"dead-{number}") for number in range(200))
 
 
 async def test_projects_of_one_remote_share_a_listing(sources, tmp_path):
@@ -256,13 +258,13 @@ async def test_a_commit_that_is_no_use_is_not_fetched_at_every_look(sources, tmp
         async def again():
             sources.schedule.due.clear()
             await sources.reconcile("p")
-            return sources.looks.get("p")
+            return sources.observed_sources.get("p")
 
         first = fetches()
         assert [(await again()).problem.reason for _ in range(3)] == ["PathNotFound"] * 3
         assert fetches() == first > 0
         # Somebody who asks for a look, and another commit, are fetched for.
-        sources.schedule.want("p", 0.0)
+        sources.schedule.request("p", 0.0)
         assert (await again()).problem and fetches() > first
         repository.commit({"none/main.py": "1"}, "Another commit")
         assert (await again()).problem is None
@@ -283,8 +285,8 @@ async def test_what_a_conflict_made_us_forget_keeps_its_looks(sources, make, tmp
         commit = server.create("crew").commit({"main.py": "1"}, "A commit")
         sources.follow("p", server.url("crew"))
         assert (await sources.seen("p")).commit == commit
-        for raw, kept in ((sources.actor.known.get(kinds.PROJECT, "p"), True), (None, False)):
-            sources.actor.known.remove(kinds.PROJECT, "p")
-            sources.__dict__["actor"] = replace(sources.actor, kube=There(raw))
+        for raw, kept in ((sources.applier.cache.get(kinds.PROJECT, "p"), True), (None, False)):
+            sources.applier.cache.remove(kinds.PROJECT, "p")
+            sources.__dict__["applier"] = replace(sources.applier, kube=There(raw))
             await sources.reconcile("p")
-            assert (sources.looks.get("p") is not None) is kept
+            assert (sources.observed_sources.get("p") is not None) is kept
