@@ -1,1 +1,1 @@
-"""Clients in other languages, made from the API's description by `make clients`."""
+"""Clients in other languages, generated from the OpenAPI document by `make clients`."""

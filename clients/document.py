@@ -1,15 +1,15 @@
-"""What of the API's description the clients are made of. Pure. Called by `clients.generate` and tests.
+"""Reduces the OpenAPI document to the input of the client generators. Pure.
 
-Left out: HEAD, which says what GET says; webhooks, which git hosts send; what is no part
-of /v1; headers and examples; and event streams, which hand-written code reads. All
-failures look alike and become one answer, so that what is made is a tenth as long.
+Called by `clients.generate` and tests. Omits HEAD, webhooks (which git hosts call), paths outside /v1,
+headers, examples, and event streams (hand-written code reads these). All error responses have one schema and
+become one response, which makes the generated code ten times shorter.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 URL = "https://crewyard.example.com"
-"""Stands where an installation has its own address."""
+"""Placeholder for the URL of an installation."""
 _STREAM = "text/event-stream"
 _METHODS = ("get", "post", "put", "patch", "delete")
 _NOT_CALLED = ("/v1/hooks/", "/v1/uploads/")
@@ -20,7 +20,7 @@ _NAMES = {
     "get_project_s_usage": "get_usage",
     "roll_back_to_deployment": "roll_back",
 }
-"""Operations whose names are for people, as functions are called."""
+"""Operation ids to function names, where the id is a phrase."""
 _FAILURE = {
     "description": "A failure.",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
@@ -28,84 +28,92 @@ _FAILURE = {
 
 
 def for_clients(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The description without what a client does not call, and without schemas that nothing uses then."""
+    """Return the document without operations that clients do not call, and without unused schemas."""
     paths: dict[str, Any] = {}
     for path, item in document["paths"].items():
         if path.startswith("/v1/") and not path.startswith(_NOT_CALLED):
             operations = {method: _operation(item[method]) for method in _METHODS if method in item}
             paths[path] = {**{key: item[key] for key in ("parameters",) if key in item}, **operations}
-    kept = {**document, "paths": paths, "servers": [{"url": URL}]}
-    kept.pop("tags", None)
-    found: dict[str, Any] = _typed({**kept, "components": _used(kept)})
-    return found
+    reduced = {**document, "paths": paths, "servers": [{"url": URL}]}
+    reduced.pop("tags", None)
+    typed: dict[str, Any] = _typed({**reduced, "components": _used(reduced)})
+    return typed
 
 
 def _operation(operation: Mapping[str, Any]) -> dict[str, Any]:
-    told = operation["operationId"]
-    good = {code: _answer(answer) for code, answer in operation["responses"].items() if code.startswith("2")}
-    found = {**operation, "operationId": _NAMES.get(told, told), "responses": {**good, "default": _FAILURE}}
-    asked = [one for one in operation.get("parameters") or () if one.get("name") != "Last-Event-ID"]
-    return {**found, "parameters": asked} if asked else {k: v for k, v in found.items() if k != "parameters"}
+    name = operation["operationId"]
+    success = {
+        code: _response(response) for code, response in operation["responses"].items() if code.startswith("2")
+    }
+    reduced = {
+        **operation, "operationId": _NAMES.get(name, name), "responses": {**success, "default": _FAILURE},
+    }  # fmt: skip
+    parameters = [item for item in operation.get("parameters") or () if item.get("name") != "Last-Event-ID"]
+    return (
+        {**reduced, "parameters": parameters}
+        if parameters
+        else {k: v for k, v in reduced.items() if k != "parameters"}
+    )
 
 
-def _answer(told: Mapping[str, Any]) -> dict[str, Any]:
+def _response(response: Mapping[str, Any]) -> dict[str, Any]:
     content = {
         media: {"schema": body["schema"]}
-        for media, body in (told.get("content") or {}).items()
+        for media, body in (response.get("content") or {}).items()
         if media != _STREAM
     }
-    return {"description": told["description"], **({"content": content} if content else {})}
+    return {"description": response["description"], **({"content": content} if content else {})}
 
 
 def _typed(node: Any) -> Any:
-    """The same with a type beside each constant text: generators take the type from there."""
+    """Return the document with a type next to each string constant, which the generators need."""
     if isinstance(node, list):
         return [_typed(value) for value in node]
     if not isinstance(node, Mapping):
         return node
-    found = {key: _typed(value) for key, value in node.items()}
-    if isinstance(found.get("const"), str) and "type" not in found:
-        found["type"] = "string"
-    return found
+    typed = {key: _typed(value) for key, value in node.items()}
+    if isinstance(typed.get("const"), str) and "type" not in typed:
+        typed["type"] = "string"
+    return typed
 
 
 def _used(document: Mapping[str, Any]) -> dict[str, Any]:
     parts: Mapping[str, Mapping[str, Any]] = document["components"]
-    wanted, queue = set[str](), [document["paths"]]
+    used, queue = set[str](), [document["paths"]]
     while queue:
         for reference in _references(queue.pop()):
-            if reference not in wanted:
-                wanted.add(reference)
+            if reference not in used:
+                used.add(reference)
                 _, _, section, name = reference.split("/")
                 queue.append(parts[section][name])
-    found = {
-        section: {name: one for name, one in entries.items() if f"#/components/{section}/{name}" in wanted}
+    components = {
+        section: {name: item for name, item in entries.items() if f"#/components/{section}/{name}" in used}
         for section, entries in parts.items()
         if section != "securitySchemes"
     }
-    return {**found, "securitySchemes": dict(parts["securitySchemes"])}
+    return {**components, "securitySchemes": dict(parts["securitySchemes"])}
 
 
 def for_go(document: Any) -> Any:
-    """The same as Go holds it without loss.
+    """Return the document adapted to Go without loss.
 
-    No type where a number or a text may stand: a union of two is a page of code in Go. Numbers as double; and
-    a crew's output as the bytes it came as, since what has no type becomes floating-point numbers there.
+    A union of integer and string gets no type, since oapi-codegen writes a page of code for it. Numbers
+    become double, and a crew's output stays raw JSON, since untyped numbers become floating-point in Go.
     """
     if isinstance(document, list):
         return [for_go(value) for value in document]
     if not isinstance(document, Mapping):
         return document
-    if [one.get("type") for one in document.get("anyOf") or ()] == ["integer", "string"]:
+    if [option.get("type") for option in document.get("anyOf") or ()] == ["integer", "string"]:
         return {key: value for key, value in document.items() if key == "description"}
-    found = {key: for_go(value) for key, value in document.items()}
-    kinds = found.get("type")
+    adapted = {key: for_go(value) for key, value in document.items()}
+    kinds = adapted.get("type")
     if kinds == "number" or (isinstance(kinds, list) and "number" in kinds):
-        found.setdefault("format", "double")
-    output = (found.get("properties") or {}).get("output")
+        adapted.setdefault("format", "double")
+    output = (adapted.get("properties") or {}).get("output")
     if isinstance(output, dict) and not output.keys() & {"type", "$ref", "anyOf", "oneOf", "allOf"}:
         output["x-go-type"] = "json.RawMessage"
-    return found
+    return adapted
 
 
 def _references(node: Any) -> set[str]:

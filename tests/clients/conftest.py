@@ -1,4 +1,4 @@
-"""What the tests of the clients share: each client as its users get it, in a place of its own."""
+"""Fixtures of the client tests: each client installed as its users do, in a separate directory."""
 
 import os
 import shutil
@@ -14,9 +14,9 @@ NPM = ("--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
 
 
 def run(*argv: object, cwd: Path, seconds: float = 300, **environment: str) -> str:
-    """What a program prints; an AssertionError with all of it where it fails."""
+    """Run a program and return its output; fail the test with all output if it fails."""
     done = subprocess.run(
-        [str(one) for one in argv],
+        [str(argument) for argument in argv],
         cwd=cwd,
         env={**os.environ, **environment},
         capture_output=True,
@@ -29,34 +29,34 @@ def run(*argv: object, cwd: Path, seconds: float = 300, **environment: str) -> s
 
 @pytest.fixture(scope="session")
 def sources(tmp_path_factory) -> Path:
-    """clients/typescript, compiled, with its tools."""
-    place = tmp_path_factory.mktemp("typescript") / "package"
+    """Return clients/typescript, compiled, with its tools."""
+    directory = tmp_path_factory.mktemp("typescript") / "package"
     origin = ROOT / "clients" / "typescript"
-    shutil.copytree(origin, place, ignore=shutil.ignore_patterns("node_modules", "dist"))
-    generate.install(place)
-    run("npm", "run", "build", "--silent", cwd=place)
-    return place
+    shutil.copytree(origin, directory, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    generate.install(directory)
+    run("npm", "run", "build", "--silent", cwd=directory)
+    return directory
 
 
 @pytest.fixture(scope="session")
 def npm_project(sources, tmp_path_factory) -> Path:
-    """A project that has installed the package `crewyard`, as `npm pack` makes it."""
-    place = tmp_path_factory.mktemp("npm")
-    packed = run("npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", place, cwd=sources)
-    (place / "package.json").write_text('{"type": "module", "private": true}')
-    run("npm", "install", *NPM, f"./{packed.strip().splitlines()[-1]}", cwd=place)
-    return place
+    """Return a project with the package `crewyard` installed from `npm pack`."""
+    directory = tmp_path_factory.mktemp("npm")
+    packed = run("npm", "pack", "--ignore-scripts", "--silent", "--pack-destination", directory, cwd=sources)
+    (directory / "package.json").write_text('{"type": "module", "private": true}')
+    run("npm", "install", *NPM, f"./{packed.strip().splitlines()[-1]}", cwd=directory)
+    return directory
 
 
 @pytest.fixture(scope="session")
 def go_project(tmp_path_factory) -> Path:
-    """A module that requires crewyard.dev/client, from this repository."""
-    place, client = tmp_path_factory.mktemp("go"), ROOT / "clients" / "go"
+    """Return a module that requires crewyard.dev/client from this repository."""
+    directory, client = tmp_path_factory.mktemp("go"), ROOT / "clients" / "go"
     text = (client / "go.mod").read_text()
     required = text[text.index("require") :]
-    (place / "go.mod").write_text(
+    (directory / "go.mod").write_text(
         "module example.com/try\n\ngo 1.24.0\n\nrequire crewyard.dev/client v0.0.0\n\n"
         f"replace crewyard.dev/client => {client}\n\n{required}"
     )
-    shutil.copy(client / "go.sum", place)
-    return place
+    shutil.copy(client / "go.sum", directory)
+    return directory

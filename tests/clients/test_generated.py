@@ -1,4 +1,4 @@
-"""The generated files are those of the API as it is, and what is written by hand fits them."""
+"""The generated files match the API, and the hand-written code matches the generated files."""
 
 import json
 import re
@@ -13,10 +13,12 @@ from tests.clients.conftest import ROOT, run
 CLIENTS = ROOT / "clients"
 
 
-def test_what_is_committed_is_what_make_clients_makes(sources, tmp_path):
+def test_the_committed_files_are_up_to_date(sources, tmp_path):
     generate.generate(tmp_path, sources)
     stale = [
-        name for name in generate.MADE if (tmp_path / name).read_bytes() != (CLIENTS / name).read_bytes()
+        name
+        for name in generate.GENERATED_FILES
+        if (tmp_path / name).read_bytes() != (CLIENTS / name).read_bytes()
     ]
     assert stale == [], "run `make clients` and commit what it changes"
 
@@ -40,25 +42,25 @@ def test_the_clients_have_the_version_of_the_service():
     assert f'const Version = "{version}"' in (CLIENTS / "go" / "crewyard.go").read_text()
 
 
-def test_the_lock_file_names_hashes_and_no_addresses():
+def test_the_lock_file_has_hashes_and_no_urls():
     packages = json.loads((CLIENTS / "typescript" / "package-lock.json").read_text())["packages"]
-    assert all("resolved" not in one for one in packages.values())
-    assert all("integrity" in one for name, one in packages.items() if name)
+    assert all("resolved" not in package_ for package_ in packages.values())
+    assert all("integrity" in package_ for name, package_ in packages.items() if name)
 
 
 @pytest.mark.parametrize(
     ("file", "pattern"),
     [("typescript/src/events.ts", r'^  "?([a-z.]+)"?: (?:\{|Ended)'), ("go/events.go", r' = "([a-z.]+)"$')],
 )
-def test_each_client_knows_every_type_of_event(file, pattern):
+def test_each_client_supports_every_event_type(file, pattern):
     page = (ROOT / "docs" / "crew.md").read_text()
-    said = re.findall(r"^\| `((?:agent|tool)\.[a-z]+|usage)`", page, re.MULTILINE)
-    known = set(re.findall(pattern, (CLIENTS / file).read_text(), re.MULTILINE))
-    assert len(said) == 7 and known == {*said, *LIFE}
+    documented = re.findall(r"^\| `((?:agent|tool)\.[a-z]+|usage)`", page, re.MULTILINE)
+    supported = set(re.findall(pattern, (CLIENTS / file).read_text(), re.MULTILINE))
+    assert len(documented) == 7 and supported == {*documented, *LIFE}
 
 
 LIFE = {"run.started", "run.completed", "run.failed", "run.canceled", "log", "artifact"}
-"""What every run can say, whatever its crew is."""
+"""Event types of every run."""
 
 
 _EVENT, _SIZE = {"$ref": "#/components/schemas/Event"}, {"$ref": "#/components/schemas/Size"}
@@ -100,26 +102,26 @@ DOCUMENT = {
 }  # fmt: skip
 
 
-def test_the_clients_are_made_of_what_clients_call():
-    found = for_clients(DOCUMENT)
-    assert list(found["paths"]) == ["/v1/runs/{id}/events"]
-    item = found["paths"]["/v1/runs/{id}/events"]
+def test_the_reduced_document_has_only_what_clients_call():
+    reduced = for_clients(DOCUMENT)
+    assert list(reduced["paths"]) == ["/v1/runs/{id}/events"]
+    item = reduced["paths"]["/v1/runs/{id}/events"]
     assert set(item) == {"parameters", "get"}
     assert item["get"]["operationId"] == "list_events" and "parameters" not in item["get"]
-    answers = item["get"]["responses"]
-    assert set(answers) == {"200", "default"}
-    assert answers["200"] == {
+    responses = item["get"]["responses"]
+    assert set(responses) == {"200", "default"}
+    assert responses["200"] == {
         "description": "Events.",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Event"}}},
     }
-    assert set(found["components"]["schemas"]) == {"Event", "Size", "Error"}
-    assert found["components"]["schemas"]["Event"]["properties"]["method"] == {
+    assert set(reduced["components"]["schemas"]) == {"Event", "Size", "Error"}
+    assert reduced["components"]["schemas"]["Event"]["properties"]["method"] == {
         "const": "PUT",
         "type": "string",
     }
 
 
-def test_go_takes_a_number_or_a_text_as_it_comes():
+def test_a_union_of_number_and_text_has_no_type_in_go():
     assert for_go(DOCUMENT)["components"]["schemas"]["Size"] == {"description": "Much."}
 
 

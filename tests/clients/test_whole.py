@@ -1,4 +1,4 @@
-"""Each client against the installed service: from an archive to an artifact, and the examples of its page."""
+"""Each client against an installed service: from archive to artifact, and the examples of its README."""
 
 import contextlib
 import json
@@ -20,9 +20,9 @@ CREW = ROOT / "tests" / "e2e" / "crew"
 
 @pytest.fixture
 def name():
-    """A project's name; what was made of it is deleted at the end."""
+    """Yield a project name; delete the project at the end."""
     if not os.environ.get("CREWYARD_URL"):
-        pytest.fail('no Crewyard is named: run `make up` and `eval "$(make -s env)"` first')
+        pytest.fail('CREWYARD_URL is not set: run `make up` and `eval "$(make -s env)"` first')
     drawn = f"cli-{secrets.token_hex(4)}"
     yield drawn
     with Client() as client, contextlib.suppress(NotFound):
@@ -42,19 +42,21 @@ def typescript(npm_project, *arguments):
 
 
 def go(go_project, *arguments):
-    place = go_project / "whole"
-    place.mkdir(exist_ok=True)
-    shutil.copy(HERE / "main.go", place)
+    directory = go_project / "whole"
+    directory.mkdir(exist_ok=True)
+    shutil.copy(HERE / "main.go", directory)
     run("go", "build", "-o", "whole.bin", "./whole", cwd=go_project, seconds=540)
     return run("./whole.bin", *arguments, cwd=go_project)
 
 
 @pytest.mark.parametrize(("project", "client"), [("npm_project", typescript), ("go_project", go)])
 def test_from_an_archive_to_an_artifact(request, name, packed, project, client):
-    told = [json.loads(line) for line in client(request.getfixturevalue(project), name, packed).splitlines()]
-    lines = [value for what, value in told if what == "line"]
-    refused = [value for what, value in told if what == "refused"]
-    found = {what: value for what, value in told if what not in ("line", "refused")}
+    output = [
+        json.loads(line) for line in client(request.getfixturevalue(project), name, packed).splitlines()
+    ]
+    lines = [value for kind, value in output if kind == "line"]
+    refused = [value for kind, value in output if kind == "refused"]
+    results = {kind: value for kind, value in output if kind not in ("line", "refused")}
     assert "hello Ada" in lines
     assert refused == [
         [409, "conflict", "name"],
@@ -63,9 +65,9 @@ def test_from_an_archive_to_an_artifact(request, name, packed, project, client):
         [401, "unauthorized", None],
         [409, "conflict", None],
     ]
-    assert found.pop("output")["greeting"] == "hello Ada"
-    assert sorted(found.pop("artifacts")) == [["data.json", 8], ["nested/report.md", 9]]
-    assert found == {
+    assert results.pop("output")["greeting"] == "hello Ada"
+    assert sorted(results.pop("artifacts")) == [["data.json", 8], ["nested/report.md", 9]]
+    assert results == {
         "log": True,
         "build": "active",
         "deployments": [["active", "By a client"]],
@@ -79,15 +81,15 @@ def test_from_an_archive_to_an_artifact(request, name, packed, project, client):
 
 @pytest.fixture
 def research(name, packed):
-    """A project with an active deployment."""
+    """Return a project with an active deployment."""
     with Client() as client:
         client.create_project(name)
-        ticket = client.announce_upload(name, packed.stat().st_size)
-        client.send_upload(ticket, lambda: [packed.read_bytes()])
-        made = client.create_deployment(name, build_context_url=ticket["build_context_url"])
-        for _ in client.follow_build_log(made["id"]):
+        upload = client.announce_upload(name, packed.stat().st_size)
+        client.send_upload(upload, lambda: [packed.read_bytes()])
+        deployment = client.create_deployment(name, build_context_url=upload["build_context_url"])
+        for _ in client.follow_build_log(deployment["id"]):
             pass
-        assert client.get_deployment(made["id"])["status"] == "active"
+        assert client.get_deployment(deployment["id"])["status"] == "active"
     return name
 
 
@@ -98,16 +100,16 @@ def example(client: str, project: str) -> str:
     return code.replace('"research"', f'"{project}"')
 
 
-def test_the_examples_of_the_pages_work(npm_project, go_project, research):
+def test_the_examples_of_the_readmes_work(npm_project, go_project, research):
     (npm_project / "example.mjs").write_text(example("typescript", research))
     lines = run("node", "example.mjs", cwd=npm_project).splitlines()
     assert "hello Ada" in lines and set(lines[-1].split()) == {"data.json", "nested/report.md"}
 
-    place = go_project / "example"
-    place.mkdir(exist_ok=True)
+    directory = go_project / "example"
+    directory.mkdir(exist_ok=True)
     frame = 'package main\n\nimport (\n\t"context"\n\t"fmt"\n\t"os"\n\n\tcrewyard "crewyard.dev/client"\n)\n'
     stop = "\nfunc check(err error) {\n\tif err != nil {\n\t\tpanic(err)\n\t}\n}\n"
     whole = f"{frame}{stop}\nfunc main() {{\n\tctx := context.Background()\n{example('go', research)}}}\n"
-    (place / "main.go").write_text(whole)
-    told = run("go", "run", "./example", cwd=go_project, seconds=540).splitlines()
-    assert told[0] == "1 run.started" and told[-1] == "2" and told[-2].endswith(" run.completed")
+    (directory / "main.go").write_text(whole)
+    output = run("go", "run", "./example", cwd=go_project, seconds=540).splitlines()
+    assert output[0] == "1 run.started" and output[-1] == "2" and output[-2].endswith(" run.completed")

@@ -1,1 +1,1 @@
-"""A crew that plans questions about a text, looks the answers up and writes a report."""
+"""A crew that plans questions on a topic, looks up the answers and writes a report."""

@@ -1,4 +1,4 @@
-"""Runs the graph on a laptop: `python -m agent harbours`."""
+"""Runs the graph locally: `python -m agent harbours`."""
 
 import sys
 

@@ -1,7 +1,7 @@
-"""The graph: plan → look up, question by question → write the report.
+"""The graph: plan → look up each question → write the report.
 
-Everything here is ordinary LangGraph: the run's agent, tool and usage events come from nodes, tool and model by
-themselves. `emit` adds one that only this crew knows of.
+Everything here is ordinary LangGraph: nodes, tool and model emit the run's agent, tool and usage events
+automatically. `emit` adds a custom event.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""The tool of the example: a small library that knows a little about a few things."""
+"""The tool of the example: a small library of answers."""
 
 from langchain_core.tools import tool
 

@@ -1,7 +1,7 @@
-"""A chat model that follows a script, so that the example needs no key and no network.
+"""A scripted chat model, so the example needs no key and no network.
 
-It counts words where a model would count tokens. Put `init_chat_model("openai:…")` in its place, and its key among
-the project's variables, and nothing else changes.
+It counts words instead of tokens. For a real model, use `init_chat_model("openai:…")` instead and put its key into
+the project's variables; nothing else changes.
 """
 
 from langchain_core.language_models import BaseChatModel

@@ -1,1 +1,1 @@
-"""A flow of two steps: a crew of one finds the tide out, then plain code makes a plan of it."""
+"""A flow of two steps: a crew of one agent finds the tide, then plain code writes a plan."""

@@ -1,6 +1,6 @@
-"""The flow, where `crewai create flow` puts it: survey → plan, with a state that both steps write.
+"""The flow, where `crewai create flow` puts it: survey → plan, with a state that both steps use.
 
-On a laptop: `python -m passage.main Hamburg`.
+Run it locally: `python -m passage.main Hamburg`.
 """
 
 import sys
@@ -13,7 +13,7 @@ from passage.pilot import crew
 
 
 class Passage(BaseModel):
-    """The flow's state. The run's input is put into it, so these are the names that an input may have."""
+    """The state of the flow. CrewAI fills it with the run's input, so these are the allowed input fields."""
 
     harbour: str = "Bristol"
     draught: float = 4.0
@@ -22,17 +22,17 @@ class Passage(BaseModel):
 
 
 class PassageFlow(Flow[Passage]):
-    suppress_flow_events = True  # else CrewAI prints boxes about every step
+    suppress_flow_events = True  # otherwise CrewAI prints a box for every step
 
     @start()
     def survey(self):
-        """A crew within the flow: what its agent and tool do is told as of any crew."""
+        """Run a crew inside the flow; its agent and tool emit events as in any crew."""
         tide = crew.kickoff(inputs={"harbour": self.state.harbour}).pydantic
         self.state.depth, self.state.high_water = tide.depth, tide.high_water
 
     @listen(survey)
     def plan(self):
-        """Plain code that goes on with the state."""
+        """Continue with the state in plain code."""
         spare = round(self.state.depth - self.state.draught, 1)
         advice = f"enter at {self.state.high_water}" if spare > 0 else "wait outside"
         plan = Path("artifacts/plan.md")

@@ -1,7 +1,7 @@
-"""A model that follows a script, so that the example needs no key and no network.
+"""A scripted model, so the example needs no key and no network.
 
-It answers as a model does that CrewAI talks to in words: with the tool to use, then with what the tool said. It
-counts words where a model would count tokens.
+It responds like a model without function calling: first with the tool to use, then with the tool's result. It
+counts words instead of tokens.
 """
 
 import re
@@ -31,7 +31,7 @@ class ScriptedModel(BaseLLM):
 
 
 def _answer(said: str) -> str:
-    """Looks the harbour up; where the table does not have it, the port that every ship may enter."""
+    """Look up the harbour; if the table does not have it, look up Bristol."""
     asked = re.search(r"tide of (.+?)\.", said)
     observed = re.findall(r"Observation: *(.+)", said[asked.end() :] if asked else "")
     if observed and observed[-1].startswith("{"):

@@ -1,4 +1,4 @@
-"""The crew within the flow. It can be run without the flow too, as the entrypoint `passage.pilot:crew`."""
+"""The crew inside the flow. It also runs without the flow, with the entrypoint `passage.pilot:crew`."""
 
 from crewai import Agent, Crew, Task
 from pydantic import BaseModel
@@ -8,7 +8,7 @@ from passage.tide_table import tide_table
 
 
 class Tide(BaseModel):
-    """What the crew is asked to produce."""
+    """The output of the crew."""
 
     depth: float
     high_water: str

@@ -1,1 +1,1 @@
-"""A crew of two: one looks things up in a tide table, the other writes the report."""
+"""A crew of two agents: one looks things up in a tide table, the other writes the report."""

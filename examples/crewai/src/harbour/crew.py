@@ -1,7 +1,7 @@
-"""The crew, as `crewai create crew` lays it out: agents and tasks from YAML, put together by @CrewBase.
+"""The crew, in the layout of `crewai create crew`: agents and tasks from YAML, assembled by @CrewBase.
 
-Give the agents a model of yours (`llm="openai/…"`, and its key among the project's variables) and it is a real
-crew; nothing else changes.
+For a real crew, give the agents your model (`llm="openai/…"`, with its key in the project's variables); nothing
+else changes.
 """
 
 from crewai import Agent, Crew, Process, Task
@@ -20,7 +20,7 @@ class Harbour:
 
     @before_kickoff
     def choose_harbour(self, inputs):
-        """A run without an input is about Bristol."""
+        """Use Bristol if the run has no input."""
         return {"harbour": "Bristol", **(inputs or {})}
 
     @agent

@@ -1,4 +1,4 @@
-"""Runs the crew on a laptop: `python -m harbour.main Hamburg`."""
+"""Runs the crew locally: `python -m harbour.main Hamburg`."""
 
 import sys
 
@@ -6,7 +6,7 @@ from harbour.crew import Harbour
 
 
 def run() -> None:
-    """Prints the report, which is in artifacts/report.md too."""
+    """Print the report, which is also in artifacts/report.md."""
     inputs = {"harbour": sys.argv[1]} if len(sys.argv) > 1 else {}
     print(Harbour().crew().kickoff(inputs=inputs))
 

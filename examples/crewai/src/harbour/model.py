@@ -1,7 +1,7 @@
-"""A model that follows a script, so that the example needs no key and no network.
+"""A scripted model, so the example needs no key and no network.
 
-It answers as a model does that CrewAI talks to in words: with the tool to use, then with the final answer. It
-counts words where a model would count tokens.
+It responds like a model without function calling: first with the tool to use, then with the final answer. It
+counts words instead of tokens.
 """
 
 import re
