@@ -13,7 +13,7 @@ RUN_COUNT = 500
 ROUND_COUNT = 2
 
 
-async def measure(_ground: object, count: int = RUN_COUNT, rounds: int = ROUND_COUNT) -> list[Finding]:
+async def measure(_installation: object, count: int = RUN_COUNT, rounds: int = ROUND_COUNT) -> list[Finding]:
     """Measure `rounds` of each kind in turn, after a discarded warm-up."""
     with plane_directory() as directory:
         async with control_plane(directory) as hollow, service(directory, hollow) as hollow_service:

@@ -36,7 +36,7 @@ async def _start_live_runs(hollow_service: HollowService, count: int, expected_r
             await asyncio.sleep(1)
 
 
-async def measure(_ground: object, live: int = LIVE_RUNS) -> list[Finding]:
+async def measure(_installation: object, live: int = LIVE_RUNS) -> list[Finding]:
     """Measure idle, idle after `live` Runs were created and deleted, with `live`, and with twice as many."""
     with plane_directory() as directory:
         async with control_plane(directory) as hollow, service(directory, hollow) as hollow_service:

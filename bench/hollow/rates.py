@@ -55,7 +55,7 @@ async def workloads(hollow_service: HollowService) -> tuple[KindWorkload, KindWo
     return load.jobs(pod["spec"]), runs, pod["spec"]
 
 
-async def measure(_ground: object, rounds: int = ROUND_COUNT) -> list[Finding]:
+async def measure(_installation: object, rounds: int = ROUND_COUNT) -> list[Finding]:
     """Measure T4 and T3 in `rounds` pairs, after a discarded warm-up."""
     with plane_directory() as directory:
         async with control_plane(directory) as hollow, service(directory, hollow) as hollow_service:

@@ -110,7 +110,7 @@ class HttpKubeApi(KubeApi):
                 response = connection.getresponse()
             except (OSError, http.client.HTTPException) as error:
                 raise KubeApiError(
-                    0, f"the Kubernetes API does not answer: {error}. `make up` starts it."
+                    0, f"the Kubernetes API does not respond: {error}. Run `make up` to start it."
                 ) from error
             if response.status >= 400:
                 raise KubeApiError(response.status, _message(method, path, response))

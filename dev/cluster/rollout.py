@@ -52,13 +52,16 @@ def current_pods(
         return None if annotation is None else str(annotation)
 
     newest_revisions = {
-        one["metadata"]["uid"]: revision(one) for one in deployments if pending_state(one) != _NOT_OBSERVED
+        owner_object["metadata"]["uid"]: revision(owner_object)
+        for owner_object in deployments
+        if pending_state(owner_object) != _NOT_OBSERVED
     }
     live_replica_sets = {
-        one["metadata"]["uid"]
-        for one in replica_sets
+        owner_object["metadata"]["uid"]
+        for owner_object in replica_sets
         if any(
-            owner in newest_revisions and newest_revisions[owner] == revision(one) for owner in _owners(one)
+            owner in newest_revisions and newest_revisions[owner] == revision(owner_object)
+            for owner in _owners(owner_object)
         )
     }
     return [pod for pod in pods if _owners(pod) & live_replica_sets]

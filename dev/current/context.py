@@ -79,7 +79,7 @@ def read_context(kubectl: KubectlApi) -> ClusterContext:
     try:
         version = json.loads(kubectl.run("get", "--raw", "/version"))
     except KubeApiError as error:
-        raise DevClusterError(f"The cluster at {server} does not answer: {error}") from error
+        raise DevClusterError(f"The cluster at {server} does not respond: {error}") from error
     return ClusterContext(name, server, version["gitVersion"], identity.read_uid(kubectl))
 
 

@@ -130,4 +130,4 @@ def recorded(settings: Settings) -> ImageReferences:
     try:
         return ImageReferences(**json.loads((settings.data / "images.json").read_text()))
     except FileNotFoundError as error:
-        raise DevClusterError("The images have not been made yet. Run `make up`.") from error
+        raise DevClusterError("The images have not been built yet. Run `make up`.") from error

@@ -121,5 +121,5 @@ def gateway(network: list[dict[str, Any]]) -> str | None:
 
 def subnets(network: list[dict[str, Any]]) -> list[str]:
     """Return the IPv4 subnets of Docker's network, which the nodes and the registry use."""
-    subnets = [str(one.get("Subnet", "")) for one in network[0].get("IPAM", {}).get("Config") or []]
-    return [one for one in subnets if re.fullmatch(r"[\d.]+/\d+", one)]
+    addresses = [str(config.get("Subnet", "")) for config in network[0].get("IPAM", {}).get("Config") or []]
+    return [address for address in addresses if re.fullmatch(r"[\d.]+/\d+", address)]

@@ -148,4 +148,4 @@ def _labels(item: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
 
 def log(text: str) -> None:
     """Write a line to the process's log."""
-    print(f"fences: {text}", file=sys.stderr, flush=True)
+    print(f"network policy enforcer: {text}", file=sys.stderr, flush=True)

@@ -186,7 +186,7 @@ def test_what_others_made_is_left_alone(person):
     cluster = person.cluster
     cluster.kubectl("create", "namespace", "crews")
     before = everything(cluster)
-    assert "namespaces crews are there already" in person.types("up").stderr
+    assert "namespaces crews exist already" in person.types("up").stderr
     person.does("up")
     assert everything(cluster)["/registry/namespaces/crews"] == before["/registry/namespaces/crews"]
     person.does("down --purge")

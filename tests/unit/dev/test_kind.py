@@ -111,7 +111,7 @@ def machine(tmp_path, monkeypatch) -> Recorded:
 
 
 @pytest.fixture
-def ground(tmp_path, machine) -> KindCluster:
+def kind_cluster(tmp_path, machine) -> KindCluster:
     return KindCluster(Settings(tmp_path / "state"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
 
 
@@ -119,8 +119,8 @@ def first(calls: list[list[str]], *words: str) -> int:
     return next(position for position, call in enumerate(calls) if call[: len(words)] == list(words))
 
 
-def test_up_creates_cluster_registry_names_and_images(ground, machine, tmp_path):
-    ground.up()
+def test_up_creates_cluster_registry_names_and_images(kind_cluster, machine, tmp_path):
+    kind_cluster.up()
     docker = machine.calls("docker")
     registry = docker[first(docker, "run", "--detach")]
     assert "--publish=127.0.0.1:5001:5000" in registry and "--publish=172.18.0.1:5000:5000" in registry
@@ -134,35 +134,35 @@ def test_up_creates_cluster_registry_names_and_images(ground, machine, tmp_path)
     assert f"CREWYARD_SERVICE_IMAGE={registry_name}/crewyard/service@{DIGEST}" in literals
     assert f"CREWYARD_KANIKO_IMAGE={registry_name}/crewyard/kaniko@{DIGEST}" in literals
     assert made["images"][0]["newName"] == f"{registry_name}/crewyard/service"
-    assert ground.problems() == []
-    assert ground.env()["CREWYARD_HOST_ADDRESS"] == "172.18.0.1"
+    assert kind_cluster.problems() == []
+    assert kind_cluster.env()["CREWYARD_HOST_ADDRESS"] == "172.18.0.1"
     assert (tmp_path / "state/cluster").read_text() == "kind\n"
 
 
-def test_a_second_up_creates_nothing(ground, machine):
-    ground.up()
+def test_a_second_up_creates_nothing(kind_cluster, machine):
+    kind_cluster.up()
     before = len(machine.calls("docker"))
-    ground.up()
+    kind_cluster.up()
     again = machine.calls("docker")[before:]
     assert not [call for call in again if call[0] == "build" or call[:2] == ["run", "--detach"]]
     assert len([call for call in machine.calls("kubectl") if "restart" in call]) == 1
 
 
-def test_down_stops_and_up_starts_again(ground, machine):
-    ground.up()
+def test_down_stops_and_up_starts_again(kind_cluster, machine):
+    kind_cluster.up()
     machine.mark("node is there")
     machine.mark("registry is there")
-    ground.down(purge=False)
-    assert len(ground.problems()) == 2 and "stopped" in ground.status()
-    ground.up()
+    kind_cluster.down(purge=False)
+    assert len(kind_cluster.problems()) == 2 and "stopped" in kind_cluster.status()
+    kind_cluster.up()
     assert ["start", configuration.NODE] in machine.calls("docker")
     assert ["start", configuration.REGISTRY_CONTAINER] in machine.calls("docker")
     assert len([call for call in machine.calls("kind") if call[0] == "create"]) == 1
 
 
-def test_purge_removes_everything(ground, machine, tmp_path):
-    ground.up()
-    ground.down(purge=True)
+def test_purge_removes_everything(kind_cluster, machine, tmp_path):
+    kind_cluster.up()
+    kind_cluster.down(purge=True)
     assert ["delete", "cluster", "--name=crewyard"] in machine.calls("kind")
     assert ["rm", "--force", "--volumes", configuration.REGISTRY_CONTAINER] in machine.calls("docker")
     assert ["volume", "rm", configuration.VOLUME] in machine.calls("docker")
@@ -177,8 +177,8 @@ def changes(machine: Recorded) -> list[list[str]]:
     return [call for call in calls if call[0] not in asked and call[:2] != trial]
 
 
-def test_another_state_directory_cannot_change_the_cluster(ground, machine, tmp_path):
-    ground.up()
+def test_another_state_directory_cannot_change_the_cluster(kind_cluster, machine, tmp_path):
+    kind_cluster.up()
     before = changes(machine)
     other = KindCluster(Settings(tmp_path / "elsewhere"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
     for act in (other.up, other.deploy, lambda: other.down(purge=True), other.status):
@@ -186,46 +186,51 @@ def test_another_state_directory_cannot_change_the_cluster(ground, machine, tmp_
             act()
     assert "belongs to" in other.problems()[0]
     assert changes(machine) == before
-    ground.down(purge=True)
+    kind_cluster.down(purge=True)
 
 
-def test_a_cluster_without_a_known_owner_stays_unchanged(ground, machine):
+def test_a_cluster_without_a_known_owner_stays_unchanged(kind_cluster, machine):
     machine.mark("node is there")
     with pytest.raises(DevClusterError, match="container crewyard-control-plane without a known owner"):
-        ground.up()
+        kind_cluster.up()
     assert changes(machine) == []
 
 
-def test_a_cluster_without_an_owner_label_is_adopted(ground, machine, tmp_path):
+def test_a_cluster_without_an_owner_label_is_adopted(kind_cluster, machine, tmp_path):
     machine.mark("node is there")
     (tmp_path / "state/kind").mkdir(parents=True)
     (tmp_path / "state/kind/kubeconfig").touch()
-    ground.up()
+    kind_cluster.up()
     label = f"--label={configuration.OWNER}={tmp_path}/state"
     assert ["volume", "create", label, configuration.VOLUME] in machine.calls("docker")
     assert ["start", configuration.NODE] in machine.calls("docker")
 
 
-def test_an_incomplete_cluster_reports_how_to_start_again(ground, machine):
+def test_an_incomplete_cluster_reports_how_to_start_again(kind_cluster, machine):
     machine.mark("cut")
     with pytest.raises(DevClusterError, match="kind failed with exit code 130"):
-        ground.up()
+        kind_cluster.up()
     for _ in range(2):
         with pytest.raises(DevClusterError, match=r"is incomplete.*make down PURGE=1 CREWYARD_CLUSTER=kind"):
-            ground.up()
-    ground.down(purge=True)
+            kind_cluster.up()
+    kind_cluster.down(purge=True)
     assert ["delete", "cluster", "--name=crewyard"] in machine.calls("kind")
 
 
-def test_an_unknown_docker_state_does_not_count_as_absent(ground, machine):
-    ground.up()
+def test_an_unknown_docker_state_does_not_count_as_absent(kind_cluster, machine):
+    kind_cluster.up()
     denied = "permission denied while trying to connect to the Docker daemon socket"
     machine.add("docker", Answer(("info",), "linux 28.1.0\n"), Answer((), complains=denied, code=1))
-    for act in (ground.up, lambda: ground.down(purge=False), lambda: ground.down(purge=True), ground.status):
+    for act in (
+        kind_cluster.up,
+        lambda: kind_cluster.down(purge=False),
+        lambda: kind_cluster.down(purge=True),
+        kind_cluster.status,
+    ):
         with pytest.raises(DevClusterError, match="permission denied"):
             act()
-    assert denied in ground.problems()[0]
-    assert "CREWYARD_HOST_ADDRESS" not in ground.env() and "CREWYARD_URL" in ground.env()
+    assert denied in kind_cluster.problems()[0]
+    assert "CREWYARD_HOST_ADDRESS" not in kind_cluster.env() and "CREWYARD_URL" in kind_cluster.env()
 
 
 @pytest.mark.parametrize(
@@ -249,7 +254,7 @@ def test_not_found_messages_of_engines(machine, message, absent):
             docker.inspect("container", "crewyard-registry")
 
 
-def test_an_engine_without_privileged_containers_is_rejected(ground, machine):
+def test_an_engine_without_privileged_containers_is_rejected(kind_cluster, machine):
     refused = Answer(
         ("run", "--rm", "--privileged"), complains="docker: Error response: operation not permitted", code=125
     )
@@ -258,7 +263,7 @@ def test_an_engine_without_privileged_containers_is_rejected(ground, machine):
         "the Docker engine cannot run privileged containers: docker: Error response: operation not permitted"
     )
     with pytest.raises(DevClusterError, match="CREWYARD_CLUSTER=embedded"):
-        ground.up()
+        kind_cluster.up()
     assert machine.calls("kind") == []
 
 

@@ -33,7 +33,10 @@ def test_a_malformed_version_is_rejected_and_writes_nothing(
 
 
 def test_release_notes_are_the_section_of_the_version() -> None:
-    text = "# Changes\n\n## [Unreleased]\n\n- c\n\n## [0.2.0] - 2026-12-01\n\n### Added\n\n- b\n\n## [0.1.0]\n\n- a\n"
+    text = (
+        "# Changes\n\n## [Unreleased]\n\n- c\n\n## [0.2.0] - 2026-12-01\n\n"
+        "### Added\n\n- b\n\n## [0.1.0]\n\n- a\n"
+    )
     assert changelog.section(text, "0.2.0") == "### Added\n\n- b"
     assert changelog.section(text, "0.1.0") == "- a"
 
