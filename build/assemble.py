@@ -15,7 +15,7 @@ from build.logs import BuildLog
 from build.planned_source import PlannedSource, fetch_and_plan
 from build.registry.repository import ImageRepository
 from build.settings import BuildSettings, GitSource
-from build.source.tree import SourceTree
+from build.source.tree import CheckedSourceTree
 from egress.git.repository_url import display_url
 from plan.keys import build_key
 
@@ -103,7 +103,7 @@ def _push(repository: ImageRepository, layer: ImageLayer, name: str, log: BuildL
     log.line(f"{name} layer: {layer.size} bytes{'' if uploaded else ', already in the registry'}")
 
 
-def _labels(settings: BuildSettings, tree: SourceTree, build: str) -> dict[str, str]:
+def _labels(settings: BuildSettings, tree: CheckedSourceTree, build: str) -> dict[str, str]:
     labels = {
         "crewyard.dev/project": settings.project,
         "crewyard.dev/tree": tree.hash,

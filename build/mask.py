@@ -22,13 +22,15 @@ class PipOutputMask:
             secrets |= {password_part, user if not password_part else ""}
             parts_to_hide |= {address, parts.path.rstrip("/"), parts.hostname or ""}
             username = username or unquote(user)
-        pairs = [f"{username}:{word}" for word in secrets if word]
+        pairs = [f"{username}:{secret}" for secret in secrets if secret]
         secrets |= {base64.b64encode(pair.encode()).decode() for pair in pairs}
-        secrets |= {changed for word in set(secrets) for changed in (quote(word, safe=""), unquote(word))}
-        hidden = {word for word in secrets if word} | {part for part in parts_to_hide if len(part) > 1}
+        secrets |= {
+            variant for secret in set(secrets) for variant in (quote(secret, safe=""), unquote(secret))
+        }
+        hidden = {secret for secret in secrets if secret} | {part for part in parts_to_hide if len(part) > 1}
         # Longest first: a shorter match would leave the rest of a longer secret.
-        words = sorted(hidden, key=lambda word: (-len(word), word))
-        self._pattern = re.compile("|".join(re.escape(word) for word in words)) if words else None
+        ordered = sorted(hidden, key=lambda text: (-len(text), text))
+        self._pattern = re.compile("|".join(re.escape(text) for text in ordered)) if ordered else None
 
     def text(self, text: str) -> str:
         """Return `text` without credentials; of a URL only the last path segment remains."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from build.logs import BuildLog
 from build.settings import BuildSettings
 from build.source.fetch import fetch_source
-from build.source.tree import SourceTree
+from build.source.tree import CheckedSourceTree
 from plan.keys import dependencies_key
 from plan.make import Planned, make_plan
 
@@ -15,7 +15,7 @@ from plan.make import Planned, make_plan
 class PlannedSource:
     """`tree` without excluded files, its plan, and the key of its dependency image on `base_image`."""
 
-    tree: SourceTree
+    tree: CheckedSourceTree
     planned: Planned
     key: str
     base_image: str

@@ -8,7 +8,7 @@ from build.errors import InfrastructureError
 from build.logs import BuildLog
 from build.planned_source import PlannedSource, fetch_and_plan
 from build.settings import BuildSettings
-from build.source.tree import SourceTree
+from build.source.tree import CheckedSourceTree
 from egress import ca_bundle
 from plan.packages.dockerfile import dockerfile
 from plan.packages.own_project import lacks_build_file
@@ -57,7 +57,7 @@ def _write_ca_bundle(workspace: Path, environ: Mapping[str, str]) -> str:
 
 
 def _write_tree(source: PlannedSource, target: Path) -> None:
-    tree: SourceTree = source.tree
+    tree: CheckedSourceTree = source.tree
     for path in tree:
         _write(target / path, tree[path], 0o755 if tree.entry(path).executable else 0o644)
     for directory in source.planned.declaration.projects:

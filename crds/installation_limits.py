@@ -73,8 +73,8 @@ def read_limits(environ: Mapping[str, str], errors: list[str]) -> InstallationLi
         context_bytes = values.setdefault("context_bytes", upload)
         if context_bytes != upload:
             errors.append(
-                f"{MAX_UPLOAD_VARIABLE}: is {upload}, but {LIMITS_VARIABLE} has context_bytes {context_bytes}; "
-                "leave one of them out"
+                f"{MAX_UPLOAD_VARIABLE}: is {upload}, but {LIMITS_VARIABLE} has context_bytes "
+                f"{context_bytes}; omit one of them"
             )
     defaults = InstallationLimits()
     for lower, upper in _ORDERED_PAIRS:
@@ -101,13 +101,13 @@ def _parse_limits(text: str, errors: list[str]) -> Iterable[tuple[str, int]]:
             f'{LIMITS_VARIABLE}: must be a JSON object, such as {{"queue": 1000, "run_max_seconds": 86400}}'
         )
         return
-    seen: set[str] = set()
+    names_seen: set[str] = set()
     for name, value in pairs:
         if name not in RANGES:
             errors.append(
                 f"{LIMITS_VARIABLE}: unknown limit {name[:100]!r}; known are {', '.join(sorted(RANGES))}"
             )
-        elif name in seen:
+        elif name in names_seen:
             errors.append(f"{LIMITS_VARIABLE}: {name} is given twice")
         elif type(value) is not int or not RANGES[name][0] <= value <= RANGES[name][1]:
             minimum, maximum = RANGES[name]
@@ -117,7 +117,7 @@ def _parse_limits(text: str, errors: list[str]) -> Iterable[tuple[str, int]]:
             )
         else:
             yield name, value
-        seen.add(name)
+        names_seen.add(name)
 
 
 def _parse_max_upload(text: str, errors: list[str]) -> int | None:

@@ -14,7 +14,7 @@ from typing import IO, Any
 from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, BuildRefused
 from build.settings import SourceLimits
 from build.source.tar import TarInvalid, members
-from build.source.tree import Readable, SourceTree, TreeBuilder, checked_path
+from build.source.tree import CheckedSourceTree, Readable, TreeBuilder, checked_path
 
 _RATIO_GRACE_BYTES = 1 << 20
 _DIRECTORY_BYTES_PER_ENTRY = 256
@@ -37,7 +37,7 @@ _DAMAGED = (
 )
 
 
-def read_archive(packed: IO[bytes], size: int, limits: SourceLimits) -> SourceTree:
+def read_archive(packed: IO[bytes], size: int, limits: SourceLimits) -> CheckedSourceTree:
     """Return the tree in `packed`, a seekable file of `size` bytes. Raises BuildRefused."""
     start = packed.read(4)
     packed.seek(0)

@@ -4,10 +4,10 @@ from build.api_client import InternalApiClient
 from build.logs import BuildLog
 from build.settings import BuildSettings, GitSource
 from build.source.fetch_archive import fetch_archive
-from build.source.tree import SourceTree
+from build.source.tree import CheckedSourceTree
 
 
-def fetch_source(settings: BuildSettings, log: BuildLog) -> SourceTree:
+def fetch_source(settings: BuildSettings, log: BuildLog) -> CheckedSourceTree:
     """Return the checked tree of the configured source. Raises BuildRefused or InfrastructureError."""
     if isinstance(settings.source, GitSource):
         from build.source.fetch_git import fetch_git  # archives do not need libgit2

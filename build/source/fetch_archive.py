@@ -10,7 +10,7 @@ from build.errors import CONTEXT_INVALID, CONTEXT_TOO_LARGE, BuildRefused, Infra
 from build.logs import BuildLog
 from build.settings import ArchiveSource, SourceLimits
 from build.source.archive import read_archive
-from build.source.tree import SourceTree
+from build.source.tree import CheckedSourceTree
 
 _ATTEMPTS = 5
 _CHUNK_BYTES = 256 << 10
@@ -19,7 +19,7 @@ _IN_MEMORY_BYTES = 16 << 20
 
 def fetch_archive(
     source: ArchiveSource, api: InternalApiClient, limits: SourceLimits, log: BuildLog
-) -> SourceTree:
+) -> CheckedSourceTree:
     """Return the checked tree of the upload. Raises BuildRefused or InfrastructureError."""
     log.line(f"fetching upload {source.upload}")
     for attempt in range(_ATTEMPTS):

@@ -14,7 +14,7 @@ from build.errors import GIT_NOT_FOUND, BuildRefused
 from build.logs import BuildLog
 from build.settings import FetchNetworks, GitSource, SourceLimits
 from build.source.git_failure import GitFetchFailed, build_error
-from build.source.tree import SourceTree
+from build.source.tree import CheckedSourceTree
 from egress.addresses import AddressRules
 from egress.git.credentials import GitCredentials
 from egress.git.repository_url import display_url, parse, printable
@@ -31,7 +31,7 @@ def fetch_git(
     networks: FetchNetworks,
     limits: SourceLimits,
     log: BuildLog,
-) -> SourceTree:
+) -> CheckedSourceTree:
     """Return the files of `source.commit` below `source.path`. Raises BuildRefused or InfrastructureError."""
     from build.source.git_tree import read_tree
 

@@ -13,7 +13,7 @@ import pygit2
 from build.errors import CONTEXT_INVALID, GIT_NOT_FOUND, BuildRefused
 from build.logs import BuildLog
 from build.settings import GitSource, SourceLimits
-from build.source.tree import SourceTree, TreeBuilder, checked_path
+from build.source.tree import CheckedSourceTree, TreeBuilder, checked_path
 from egress.git.repository_url import printable
 
 # The maximum length of a path on Linux.
@@ -22,7 +22,7 @@ _MAX_LINK_BYTES = 4095
 
 def read_tree(
     repository: pygit2.Repository, source: GitSource, limits: SourceLimits, log: BuildLog
-) -> SourceTree:
+) -> CheckedSourceTree:
     """Return the files of the commit below `source.path`. Raises BuildRefused."""
     try:
         return _read(repository, source, limits, log)
@@ -37,7 +37,7 @@ def read_tree(
 
 def _read(
     repository: pygit2.Repository, source: GitSource, limits: SourceLimits, log: BuildLog
-) -> SourceTree:
+) -> CheckedSourceTree:
     tree: Any = repository[source.commit].peel(pygit2.Tree)
     subdirectory = posixpath.normpath(source.path.strip("/") or ".")
     if subdirectory != ".":

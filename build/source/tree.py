@@ -42,7 +42,7 @@ class TreeEntry:
     executable: bool
 
 
-class SourceTree(Mapping[str, bytes]):
+class CheckedSourceTree(Mapping[str, bytes]):
     """Sorted mapping from relative paths to bytes, which are read on access."""
 
     def __init__(self, entries: dict[str, TreeEntry], store: IO[bytes]) -> None:
@@ -65,11 +65,13 @@ class SourceTree(Mapping[str, bytes]):
     def __len__(self) -> int:
         return len(self._entries)
 
-    def without(self, excluded: Collection[str]) -> "SourceTree":
+    def without(self, excluded: Collection[str]) -> "CheckedSourceTree":
         """Return the tree without the paths in `excluded`."""
         if not excluded:
             return self
-        return SourceTree({p: entry for p, entry in self._entries.items() if p not in excluded}, self._store)
+        return CheckedSourceTree(
+            {p: entry for p, entry in self._entries.items() if p not in excluded}, self._store
+        )
 
     def entry(self, path: str) -> TreeEntry:
         """Return the metadata of the file at `path`. Raises KeyError."""
@@ -77,7 +79,7 @@ class SourceTree(Mapping[str, bytes]):
 
 
 class TreeBuilder:
-    """Builder of a SourceTree that enforces all limits at each step."""
+    """Builder of a CheckedSourceTree that enforces all limits at each step."""
 
     def __init__(self, limits: SourceLimits) -> None:
         self._limits = limits
@@ -148,11 +150,11 @@ class TreeBuilder:
         self._entries[path] = TreeEntry(offset, size, digest.hexdigest(), executable)
         return path
 
-    def finish(self) -> SourceTree:
+    def finish(self) -> CheckedSourceTree:
         """Return the tree. Raises BuildRefused(ContextInvalid) where it is empty."""
         if not self._entries:
             raise BuildRefused(CONTEXT_INVALID, "the source has no files", "Check the source's path.")
-        return SourceTree(self._entries, self._store)
+        return CheckedSourceTree(self._entries, self._store)
 
     def _count_name(self, path: str) -> None:
         self._name_bytes += len(path)

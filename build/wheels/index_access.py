@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 _TIMEOUT_SECONDS = 15.0
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
+class _NoIndexRedirect(urllib.request.HTTPRedirectHandler):
     """Follow no redirect: another host must not get the credential."""
 
     def redirect_request(self, *arguments: Any, **more: Any) -> None:
@@ -29,7 +29,7 @@ def is_denied(address: str) -> bool:
         pair = f"{unquote(name)}:{unquote(password)}".encode()
         request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair).decode()}")
     try:
-        with urllib.request.build_opener(_NoRedirect).open(request, timeout=_TIMEOUT_SECONDS):
+        with urllib.request.build_opener(_NoIndexRedirect).open(request, timeout=_TIMEOUT_SECONDS):
             return False
     except urllib.error.HTTPError as error:
         return error.code in (401, 403)

@@ -109,7 +109,7 @@ def classify_text(text: str) -> GitErrorKind:
     """Classify a libgit2 message."""
     lowered = text.lower()
     return next(
-        (kind for kind, words in _KIND_TEXTS if any(word in lowered for word in words)),
+        (kind for kind, fragments in _KIND_TEXTS if any(fragment in lowered for fragment in fragments)),
         GitErrorKind.UNAVAILABLE,
     )
 

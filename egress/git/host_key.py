@@ -63,8 +63,8 @@ class HostKeyReader:
             payload, self._buffer = self._buffer[5 : 4 + size - padding], self._buffer[4 + size :]
             if message in _KEY_EXCHANGE_REPLIES:
                 self._finish()
-                found = _read_string(payload[1:])
-                return HostKey(found[0]) if found else None
+                key_string = _read_string(payload[1:])
+                return HostKey(key_string[0]) if key_string else None
         else:
             return None
         self._finish()

@@ -35,15 +35,15 @@ def known_hosts_line(host: str, port: int, key: HostKey) -> str:
 
 def _parse_line(text: str) -> tuple[str, str, HostKey] | None:
     """Return marker, names and key of a line; None for a comment or a malformed line."""
-    words = text.split()
-    marker = words.pop(0) if words and words[0].startswith("@") else ""
-    if len(words) < 3 or words[0].startswith("#") or marker not in ("", "@revoked"):
+    fields = text.split()
+    marker = fields.pop(0) if fields and fields[0].startswith("@") else ""
+    if len(fields) < 3 or fields[0].startswith("#") or marker not in ("", "@revoked"):
         return None
     try:
-        key = HostKey(base64.b64decode(words[2], validate=True))
+        key = HostKey(base64.b64decode(fields[2], validate=True))
     except (binascii.Error, ValueError):
         return None
-    return (marker, words[0], key) if key.algorithm == words[1] else None
+    return (marker, fields[0], key) if key.algorithm == fields[1] else None
 
 
 def _matches_names(names: str, name: str) -> bool:

@@ -13,7 +13,7 @@ _MAX_LENGTH = 2048
 _URL_CHARACTERS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+")
 _HOST = re.compile(r"([A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]*")
-_SECRETS = "names and passwords belong into the Secret of source.git.secretRef"
+_SECRETS = "put user name and password into the Secret of source.git.secretRef"
 
 
 @dataclass(frozen=True)
@@ -33,26 +33,26 @@ def parse(url: str) -> RepositoryUrl:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError("the address has no valid host and port") from None
+        raise ValueError("the URL has no valid host and port") from None
     if parts.scheme not in PORTS or not url.startswith(f"{parts.scheme}://"):
-        raise ValueError("only https://, http:// and ssh:// addresses are read")
+        raise ValueError("only https://, http:// and ssh:// URLs are supported")
     if len(url) > _MAX_LENGTH:
-        raise ValueError(f"the address has more than {_MAX_LENGTH} characters")
+        raise ValueError(f"the URL has more than {_MAX_LENGTH} characters")
     if not _URL_CHARACTERS.fullmatch(url):
         raise ValueError(
-            "the address holds spaces, control characters or letters that are not percent-encoded"
+            "the URL contains spaces, control characters or characters that are not percent-encoded"
         )
     user, host = parts.username or "", parts.hostname or ""
     if parts.password is not None or (user and parts.scheme != "ssh"):
-        raise ValueError(f"the address holds a user or password; {_SECRETS}")
+        raise ValueError(f"the URL contains a user or password; {_SECRETS}")
     if "@" in parts.netloc and not _USER.fullmatch(user):
-        raise ValueError("the user in the address is no name")
+        raise ValueError("the user in the URL is invalid")
     if not _HOST.fullmatch(parts.netloc.rpartition("@")[2]) or not host or port == 0:
-        raise ValueError("the address has no valid host and port")
+        raise ValueError("the URL has no valid host and port")
     if parts.scheme == "ssh" and (not parts.path.strip("/") or parts.query):
-        raise ValueError("the address is not of the form ssh://git@host/path")
+        raise ValueError("the URL does not have the form ssh://git@host/path")
     if min(unquote_to_bytes(parts.path), default=32) < 32 or b"\x7f" in unquote_to_bytes(parts.path):
-        raise ValueError("the path of the address holds control characters")
+        raise ValueError("the path of the URL contains control characters")
     return RepositoryUrl(parts.scheme, user, host, port or PORTS[parts.scheme], parts.path)
 
 
@@ -62,13 +62,14 @@ def display_url(url: str) -> str:
         parts = urlsplit(url)
         clean = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
     except ValueError:
-        clean = "(no address)"
+        clean = "(invalid URL)"
     return printable(clean)
 
 
 def printable(text: str, max_length: int = 300) -> str:
     """Return untrusted `text` as one bounded line without control or bidirectional characters."""
     line = "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[: max_length + 1]
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for character in text[: max_length + 1]
     )
     return line if len(line) <= max_length else f"{line[: max_length - 1]}…"

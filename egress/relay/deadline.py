@@ -10,7 +10,7 @@ from egress.relay.timer import TimerThread
 _TIMERS = TimerThread()
 
 
-class Deadline:
+class RelayDeadline:
     """Expire `seconds` after `start`: set `expired` and shut down the added connections."""
 
     def __init__(self, seconds: float) -> None:

@@ -17,7 +17,7 @@ def parse_request_head(head: bytes) -> tuple[str, str, int, bytes]:
     """Return scheme, host and port of the upstream server, and the head to forward. Raises ValueError."""
     lines = head.decode("latin-1").split("\r\n")
     method, target, version = lines[0].split(" ")
-    empty, scheme, netloc, rest = target.split("/", 3)
+    empty, scheme, netloc, path = target.split("/", 3)
     if empty or scheme not in _PORTS:
         raise ValueError(target)
     parts = urlsplit(f"//{netloc}")
@@ -25,7 +25,7 @@ def parse_request_head(head: bytes) -> tuple[str, str, int, bytes]:
     headers = [line for line in lines[1:] if not line.lower().startswith(dropped_headers)]
     host_header = netloc.removesuffix(f":{_PORTS[scheme]}")
     text = "\r\n".join(
-        [f"{method} /{rest} {version}", f"Host: {host_header}", *headers, "Connection: close", "", ""]
+        [f"{method} /{path} {version}", f"Host: {host_header}", *headers, "Connection: close", "", ""]
     )
     return scheme, _host(parts.hostname), parts.port or _PORTS[scheme], text.encode("latin-1")
 

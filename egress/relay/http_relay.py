@@ -82,12 +82,12 @@ class HttpRelay(EgressRelay):
         client.settimeout(self.idle_timeout)
         with contextlib.suppress(OSError):
             self.deadline.add(client)
-            head, rest = _read_head(client)
+            head, body_start = _read_head(client)
             if head:
-                self._forward(client, head, rest)
+                self._forward(client, head, body_start)
         self.deadline.remove(client)
 
-    def _forward(self, client: socket.socket, head: bytes, rest: bytes) -> None:
+    def _forward(self, client: socket.socket, head: bytes, body_start: bytes) -> None:
         try:
             scheme, host, port, forwarded = parse_request_head(head)
             if self.repository_url and not same_server(self.repository_url, scheme, host, port):
@@ -107,7 +107,7 @@ class HttpRelay(EgressRelay):
             return
         try:
             with upstream:
-                upstream.sendall(forwarded + rest)
+                upstream.sendall(forwarded + body_start)
                 server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
                 _pipe(client, upstream, self, f"/{scheme}/{server}")
         finally:
@@ -121,8 +121,8 @@ def _read_head(stream: socket.socket) -> tuple[bytes, bytes]:
         if not more or len(data) > _MAX_HEAD_BYTES:
             return b"", b""
         data += more
-    head, _, rest = data.partition(b"\r\n\r\n")
-    return head, rest
+    head, _, body_start = data.partition(b"\r\n\r\n")
+    return head, body_start
 
 
 @functools.lru_cache(maxsize=64)
@@ -150,10 +150,10 @@ def _readable(*sockets: socket.socket, seconds: float) -> list[socket.socket]:
 
 def _pipe(client: socket.socket, upstream: socket.socket, relay: HttpRelay, prefix: str) -> None:
     """Copy in both directions until one side closes; rewrite the response head."""
-    head, rest = _relay_response_head(client, upstream, relay, prefix)
+    head, body_start = _relay_response_head(client, upstream, relay, prefix)
     if not head:
         return
-    client.sendall(head + rest)
+    client.sendall(head + body_start)
     others: dict[Any, socket.socket] = {client: upstream, upstream: client}
     while True:
         ready = _readable(client, upstream, seconds=relay.idle_timeout)
@@ -175,11 +175,11 @@ def _relay_response_head(
     """
     data = b""
     while True:
-        head, end, rest = data.partition(b"\r\n\r\n")
+        head, end, body_start = data.partition(b"\r\n\r\n")
         if end and not head.startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
-            return rewrite_response_head(head, prefix), rest
+            return rewrite_response_head(head, prefix), body_start
         if end:
-            data = rest
+            data = body_start
             continue
         ready = _readable(client, upstream, seconds=relay.idle_timeout)
         if not ready or len(data) > _MAX_HEAD_BYTES:

@@ -7,7 +7,7 @@ from typing import Self
 
 from egress.addresses import AddressRefused, AddressRules, Resolver, resolve_allowed, system_resolver
 from egress.git.host_key import HostKey
-from egress.relay.deadline import Deadline
+from egress.relay.deadline import RelayDeadline
 
 _MAX_ADDRESSES_TRIED = 8
 """Addresses of one name, tried in order."""
@@ -34,7 +34,7 @@ class EgressRelay(ABC):
     ) -> None:
         self.rules, self.resolve = rules, resolve
         self.connect_timeout, self.idle_timeout = connect_timeout, idle_timeout
-        self.deadline = Deadline(total_timeout)
+        self.deadline = RelayDeadline(total_timeout)
         self.size_exceeded = False
         self.refused_addresses: list[str] = []
         self.unresolved_hosts: list[str] = []

@@ -63,9 +63,9 @@ def _install(declaration: DependencyDeclaration, ca_bundle: str) -> Iterator[str
         arguments = f"-r /tmp/crewyard/requirements.txt{constraints}"
         commands.append(_PIP.format(more=extra_env, arguments=arguments))
     for directory in declaration.projects:
-        place = f"{TREE}/{directory}".rstrip("/")
+        path = f"{TREE}/{directory}".rstrip("/")
         # A separate command: pip does not combine pins with hashes and a directory.
-        commands.append(_PIP.format(more=extra_env + _VERSIONS, arguments=f"{place}{constraints}"))
+        commands.append(_PIP.format(more=extra_env + _VERSIONS, arguments=f"{path}{constraints}"))
     if commands and names:
         yield f"COPY {' '.join(names)} /tmp/crewyard/\n"
         commands.append("rm -rf /tmp/crewyard")

@@ -19,7 +19,7 @@ from build.logs import BuildLog
 from build.settings import ArchiveSource, FetchNetworks, GitSource, SourceLimits
 from build.source.fetch_archive import fetch_archive
 from build.source.fetch_git import fetch_git
-from build.source.tree import SourceTree
+from build.source.tree import CheckedSourceTree
 from egress.git.credentials import GitCredentials
 from tests.testbed.git_server import GitServer
 from tests.testbed.git_server import Repository as GitRepository
@@ -33,7 +33,7 @@ def fetch(
     credentials: GitCredentials = ANONYMOUS,
     network: FetchNetworks = HERE,
     limits: SourceLimits | None = None,
-) -> SourceTree:
+) -> CheckedSourceTree:
     return fetch_git(source, credentials, network, limits or SourceLimits(), BuildLog(out=io.StringIO()))
 
 

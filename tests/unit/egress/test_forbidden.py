@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from build.settings import GitSource
-from build.source.git_failure import Failed
+from build.source.git_failure import GitFetchFailed
 from build.source.git_remote import fetch_commit
 from egress.addresses import AddressRules
 from egress.git.credentials import GitCredentials
@@ -41,9 +41,9 @@ def listener():
 
 def failure_kind(url: str, place: Path, rules: AddressRules = RULES, **limits: object) -> GitErrorKind:
     source = GitSource(url, "a" * 40)
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(GitFetchFailed) as failed:
         fetch_commit(source, GitCredentials(bearer="word", identity="x"), rules, 1 << 20, place, **limits)
-    return failed.value.trouble.kind
+    return failed.value.failure.kind
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "ssh"])
@@ -155,12 +155,12 @@ def test_credentials_are_not_sent_to_another_server(tmp_path, access):
     there = f"http://other.example.org:{other.port}/x/info/refs?service=git-upload-pack"
     home = recording_server([], f"HTTP/1.1 302 Moved\r\nLocation: {there}\r\n{end}".encode())
     try:
-        with pytest.raises(Failed) as failed:
+        with pytest.raises(GitFetchFailed) as failed:
             source = GitSource(f"http://git.example.org:{home.port}/x", "a" * 40)
             fetch_commit(
                 source, access, ONLY_LOCALHOST, 1 << 20, tmp_path, resolve=lambda host, port: ["127.0.0.1"]
             )
-        assert failed.value.trouble.kind is GitErrorKind.AUTH
+        assert failed.value.failure.kind is GitErrorKind.AUTH
         assert requests and not any(b"authorization" in head.lower() for head in requests)
     finally:
         home.close()
@@ -170,15 +170,15 @@ def test_credentials_are_not_sent_to_another_server(tmp_path, access):
 FETCH_SCRIPT = """
 import sys
 from pathlib import Path
-from build.source.git_remote import Failed, fetch_commit
+from build.source.git_remote import GitFetchFailed, fetch_commit
 from build.settings import GitSource
 from egress.git.credentials import GitCredentials
 from egress.addresses import AddressRules
 try:
     rules = AddressRules.parse(["127.0.0.1/32"], [])
     fetch_commit(GitSource(sys.argv[1], "a" * 40), GitCredentials(), rules, 1 << 20, Path(sys.argv[2]))
-except Failed as failed:
-    print(failed.trouble.kind.name)
+except GitFetchFailed as error:
+    print(error.failure.kind.name)
 """
 
 

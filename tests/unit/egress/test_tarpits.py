@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from build.settings import GitSource
-from build.source.git_failure import Failed
+from build.source.git_failure import GitFetchFailed
 from build.source.git_remote import fetch_commit
 from egress.addresses import AddressRules
 from egress.git.credentials import GitCredentials
@@ -27,9 +27,9 @@ def failure_kind(scheme: str, port: int, place: Path, **limits: float) -> GitErr
         "total_timeout": NEVER_SECONDS,
     }
     source = GitSource(f"{scheme}://127.0.0.1:{port}/x.git", "a" * 40)
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(GitFetchFailed) as failed:
         fetch_commit(source, GitCredentials(identity="x"), HERE, 1 << 20, place, **{**defaults, **limits})
-    return failed.value.trouble.kind
+    return failed.value.failure.kind
 
 
 def drip(first: bytes, drop: bytes) -> Treatment:

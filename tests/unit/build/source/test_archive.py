@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from build.errors import BuildRefused
 from build.settings import SourceLimits
 from build.source.archive import read_archive
-from build.source.tree import SourceTree
+from build.source.tree import CheckedSourceTree
 
 LIMITS = SourceLimits(context_bytes=1 << 20, unpacked_bytes=4 << 20, entries=50, ratio=100)
 
 
-def read(data: bytes, limits: SourceLimits = LIMITS) -> SourceTree:
+def read(data: bytes, limits: SourceLimits = LIMITS) -> CheckedSourceTree:
     return read_archive(io.BytesIO(data), len(data), limits)
 
 

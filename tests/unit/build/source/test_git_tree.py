@@ -10,7 +10,7 @@ from build.errors import BuildRefused
 from build.logs import BuildLog
 from build.settings import GitSource, SourceLimits
 from build.source.git_tree import read_tree
-from build.source.tree import SourceTree
+from build.source.tree import CheckedSourceTree
 from tests.testbed.git_server import GitServer, Repository
 
 
@@ -25,7 +25,7 @@ def raw_tree(repository: Repository, *entries: tuple[str, bytes, str]) -> str:
     return repository._git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", data=data)
 
 
-def read(repository: Repository, tree: str, out: io.StringIO | None = None, path: str = "") -> SourceTree:
+def read(repository: Repository, tree: str, out: io.StringIO | None = None, path: str = "") -> CheckedSourceTree:
     sha = repository._git("commit-tree", tree, data=b"odd")
     source = GitSource("https://git.example.org/x", sha, path)
     return read_tree(

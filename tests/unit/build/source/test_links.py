@@ -9,12 +9,12 @@ from build.errors import BuildRefused
 from build.logs import BuildLog
 from build.settings import GitSource, SourceLimits
 from build.source.git_tree import read_tree
-from build.source.tree import SourceTree
+from build.source.tree import CheckedSourceTree
 
 FILE, PROGRAM, LINK = b"100644", b"100755", b"120000"
 
 
-def read(directory: Path, *entries: tuple[bytes, bytes, bytes]) -> SourceTree:
+def read(directory: Path, *entries: tuple[bytes, bytes, bytes]) -> CheckedSourceTree:
     """Return the tree of a commit with these (name, mode, content) in its root."""
     repository = pygit2.init_repository(str(directory), bare=True)
     tree_bytes = b"".join(

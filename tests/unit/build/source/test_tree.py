@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from build.errors import BuildRefused
 from build.image.layers import LayerFile, code_files, excluded_files, make_layer
 from build.settings import SourceLimits
-from build.source.tree import SourceTree, TreeBuilder, checked_path
+from build.source.tree import CheckedSourceTree, TreeBuilder, checked_path
 
 PARTS = st.text(
     st.characters(min_codepoint=33, blacklist_characters="/\\:\x7f", blacklist_categories=["Cs"]),
@@ -23,7 +23,7 @@ PATHS = st.lists(
 ).map("/".join)
 
 
-def tree_of(files: dict[str, bytes]) -> SourceTree:
+def tree_of(files: dict[str, bytes]) -> CheckedSourceTree:
     builder = TreeBuilder(SourceLimits())
     for path, data in files.items():
         builder.add(path, io.BytesIO(data), False)

@@ -53,7 +53,7 @@ def test_accepted_url_is_plain(text):
 
 def test_display_url_hides_secrets():
     assert display_url("https://name:word@example.org:8443/a?token=b") == "https://example.org:8443/a"
-    assert display_url("https://[") == "(no address)"
+    assert display_url("https://[") == "(invalid URL)"
 
 
 @given(st.text())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from build.settings import GitSource
-from build.source.git_failure import Failed
+from build.source.git_failure import GitFetchFailed
 from build.source.git_remote import fetch_commit
 from egress.addresses import AddressRules
 from egress.git.credentials import GitCredentials
@@ -81,7 +81,7 @@ def test_no_spelling_of_a_redirect_bypasses_the_relay(
     allowed = {"git.example.org": "127.0.0.1", "127.0.0.1": "169.254.169.254"}
     rules = AddressRules.parse(["127.0.0.1/32"], [])
     source = GitSource(url, "a" * 40)
-    with pytest.raises(Failed):
+    with pytest.raises(GitFetchFailed):
         resolve = lambda host, port: [allowed[host]]  # noqa: E731
         fetch_commit(source, GitCredentials(bearer="word"), rules, 1 << 20, tmp_path, resolve=resolve)
     assert outer.requests
@@ -110,13 +110,13 @@ def test_deadline_ends_a_dripping_server(tmp_path: Path) -> None:
         server = DrippingServer(b"")
         source, directory = GitSource(f"http://127.0.0.1:{server.port}/x", "a" * 40), tmp_path / str(seconds)
         try:
-            with pytest.raises(Failed) as failed:
+            with pytest.raises(GitFetchFailed) as failed:
                 fetch_commit(source, GitCredentials(), rules, 1 << 20, directory, total_timeout=seconds)
         finally:
             server.close()
         if server.requests:
             break
-    assert failed.value.trouble.kind is GitErrorKind.TIMEOUT and len(server.requests) == 1
+    assert failed.value.failure.kind is GitErrorKind.TIMEOUT and len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
