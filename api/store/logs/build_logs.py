@@ -53,7 +53,7 @@ class BuildJournal:
         except JournalDamaged as error:
             lost = repair_files(directory, BuildLogRepair)
             logger.error(
-                "a damaged build log was mended", deployment=directory.name, lost=lost, error=str(error)
+                "a damaged build log was repaired", deployment=directory.name, lost=lost, error=str(error)
             )
             self._open(directory)
 

@@ -217,7 +217,7 @@ class RunWriter:
     async def _restore_claim(self, connection: AsyncConnection, run: Run) -> None:
         """Restore a claim that the object has but the index has lost: no other pod gets the run.
 
-        The nonce is lost with it: the pod that holds the run is told to stop on its next request.
+        The nonce is lost with it: the next request of the pod that holds the run stops it.
         """
         claim = run.claim or {}
         restored = insert(connection, claims).values(

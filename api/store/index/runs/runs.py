@@ -110,7 +110,7 @@ _NEW = (
             },
             "project_uid": select(projects_table.c.uid)
             .where(
-                # Separate parameter names: PostgreSQL gives a parameter one type, and the insert's have another.
+                # Separate names: PostgreSQL gives a parameter one type, and the insert's have another.
                 projects_table.c.namespace == bindparam("of_namespace"),
                 projects_table.c.name == bindparam("of_project"),
             )
@@ -178,8 +178,8 @@ class Runs:
     ) -> tuple[str, AcceptedRun | None]:
         """Insert the row of a new run, without a uid yet; return its name and the row.
 
-        The same idempotency key returns the name that it created, and None. Raises StoreConflict for another body.
-        `name` comes from `new_name`.
+        The same idempotency key returns the name that it created, and None. Raises StoreConflict for another
+        body. `name` comes from `new_name`.
         """
         name = name or new_name()
         async with self._database.brief_write() as connection:

@@ -1,4 +1,4 @@
-"""A real S3 server over a directory, for the tests of blobs. It ends with the test process."""
+"""A real S3 server over a directory, for the tests of blobs. It dies with the test process."""
 
 import os
 import shutil
@@ -12,18 +12,18 @@ from pathlib import Path
 from tests.testbed.ports import free_port, until_listening
 from tests.unit.api.store.postgres_server import die_with_parent
 
-MISSING = "no versitygw: `make tools` builds it; CREWYARD_TOOLS names its directory where it is not in PATH"
+MISSING = "no versitygw: `make tools` builds it; set CREWYARD_TOOLS to its directory if it is not in PATH"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "crewyard", "AWS_SECRET_ACCESS_KEY": "not-to-be-logged"}
 
 
 def program() -> str | None:
-    """Where versitygw is, or None."""
-    places = (os.environ.get("CREWYARD_TOOLS", ""), os.environ.get("PATH", ""))
-    return shutil.which("versitygw", path=os.pathsep.join(places))
+    """Return the path of versitygw, or None."""
+    paths = (os.environ.get("CREWYARD_TOOLS", ""), os.environ.get("PATH", ""))
+    return shutil.which("versitygw", path=os.pathsep.join(paths))
 
 
-class Server:
-    """The server. `environment` are the variables with which it is found."""
+class S3Server:
+    """An S3 server; `environment` are the variables that point clients to it."""
 
     def __init__(self, argv0: str) -> None:
         self._argv0 = argv0
@@ -41,7 +41,7 @@ class Server:
         self.start()
 
     def start(self, secret: str = CREDENTIALS["AWS_SECRET_ACCESS_KEY"]) -> None:
-        """Starts it; returns once it listens."""
+        """Start the server; return once it listens."""
         access = CREDENTIALS["AWS_ACCESS_KEY_ID"]
         listen, buckets = f"127.0.0.1:{self.port}", self.directory / "buckets"
         self._process = subprocess.Popen(
@@ -52,13 +52,13 @@ class Server:
         until_listening(self.port, 60)
 
     def new(self) -> Path:
-        """A new bucket: its directory, whose name is the bucket's."""
-        place = self.directory / "buckets" / f"b{uuid.uuid4().hex}"
-        place.mkdir()
-        return place
+        """Create a bucket; return its directory, which has the bucket's name."""
+        directory = self.directory / "buckets" / f"b{uuid.uuid4().hex}"
+        directory.mkdir()
+        return directory
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends the server a signal; once it is told to stop, it has."""
+        """Send the server a signal; after SIGSTOP, return once it has stopped."""
         assert self._process is not None
         self._process.send_signal(number)
         tasks = Path(f"/proc/{self._process.pid}/task")
@@ -68,13 +68,13 @@ class Server:
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """Ends it."""
+        """Stop the server."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(60)
             self._process = None
 
     def close(self) -> None:
-        """Ends it and removes all."""
+        """Stop the server and delete its directory."""
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,10 +1,10 @@
-"""Objects as the apiserver gives them, and rows, for tests of the store: only what matters is named."""
+"""Builders of objects and rows for tests of the store."""
 
 import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from api.store.index.claims.claims import Asked, Granted
+from api.store.index.claims.claims import ClaimGranted, ClaimRequest
 from api.store.index.runs.runs import RunRequest
 from api.store.store import Store
 from crds.objects import Deployment, Project, Run
@@ -14,7 +14,7 @@ _versions = itertools.count(1000)
 
 
 def later(seconds: float) -> datetime:
-    """Some seconds after NOW."""
+    """Return NOW plus some seconds."""
     return NOW + timedelta(seconds=seconds)
 
 
@@ -35,12 +35,12 @@ def _object(
 
 
 def owned(uid: str, name: str = "demo") -> list[dict[str, Any]]:
-    """An owner reference to a Project."""
+    """Return an owner reference to a Project."""
     return [{"apiVersion": "crewyard.dev/v1alpha1", "kind": "Project", "name": name, "uid": uid}]
 
 
 def project(name: str = "demo", uid: str = "project-1", active: str | None = None, **spec: Any) -> Project:
-    """A Project, its next version."""
+    """Return a Project with a new resourceVersion."""
     status = {"activeDeployment": active, "activatedAt": "2026-11-21T11:00:00Z"} if active else {}
     return Project(_object(name, uid, spec, status))
 
@@ -48,7 +48,7 @@ def project(name: str = "demo", uid: str = "project-1", active: str | None = Non
 def deployment(
     name: str = "dep-a", phase: str = "Superseded", owner: str | None = "project-1", **status: Any
 ) -> Deployment:
-    """A built Deployment of the project demo, its next version."""
+    """Return a built Deployment of the project demo, with a new resourceVersion."""
     plan = {"framework": "python", "entrypoint": "main:kickoff", "python": "3.11"}
     body = _object(
         name,
@@ -62,31 +62,31 @@ def deployment(
 
 
 def run(name: str, phase: str = "Pending", uid: str = "run-uid", spec: Any = None, **status: Any) -> Run:
-    """A Run of the project demo, its next version."""
-    wanted = {"project": "demo", "deployment": "dep-a"} if spec is None else spec
-    body = _object(name, uid, wanted, {"phase": phase, "deployment": "dep-a", "project": "demo", **status})
+    """Return a Run of the project demo, with a new resourceVersion."""
+    run_spec = {"project": "demo", "deployment": "dep-a"} if spec is None else spec
+    body = _object(name, uid, run_spec, {"phase": phase, "deployment": "dep-a", "project": "demo", **status})
     body["metadata"]["ownerReferences"] = owned("project-1")
     return Run(body)
 
 
-async def yard(store: Store) -> None:
-    """The project demo with the active deployment dep-a."""
+async def add_demo_project(store: Store) -> None:
+    """Add the project demo with the active deployment dep-a."""
     await store.projects.observe(project(active="dep-a"))
     await store.deployments.observe(deployment())
 
 
-async def accepted(store: Store, **request: Any) -> str:
-    """A run with a row and an object."""
+async def create_run(store: Store, **request: Any) -> str:
+    """Create a run with a row and an object; return its name."""
     wanted = {"project": "demo", "deployment": "dep-a", "input": {}, **request}
-    name, _ = await store.runs.accept(RunRequest(**wanted), NOW, None)
-    await store.record.observe(run(name), NOW)
+    name, _ = await store.runs.create(RunRequest(**wanted), NOW, None)
+    await store.run_writer.observe(run(name), NOW)
     return name
 
 
-async def claimed(store: Store, **request: Any) -> str:
-    """A run that the pod `pod` holds with the nonce `nonce`."""
-    name = await accepted(store, **request)
+async def claim_run(store: Store, **request: Any) -> str:
+    """Create a run that the pod `pod` holds with the nonce `nonce`; return its name."""
+    name = await create_run(store, **request)
     answer = {"deployment_id": "dep_a"}
-    found = await store.claims.ask(name, Asked("run-uid", "pod", "nonce"), answer, later(1))
-    assert isinstance(found, Granted)
+    found = await store.claims.grant(name, ClaimRequest("run-uid", "pod", "nonce"), answer, later(1))
+    assert isinstance(found, ClaimGranted)
     return name

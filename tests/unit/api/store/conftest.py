@@ -1,4 +1,4 @@
-"""A real store: in a directory of its own, and in a database of its own."""
+"""Fixtures of a real store, with SQLite in a temporary directory and with PostgreSQL."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -9,15 +9,15 @@ import pytest
 from api.store.sql.migrate import migrate_postgres
 from api.store.store import Store
 from tests.unit.api.store import bucket as s3
-from tests.unit.api.store.postgres_server import MISSING, PROGRAMS, Server
+from tests.unit.api.store.postgres_server import MISSING, PROGRAMS, PostgresServer
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """A PostgreSQL server with the database `filled`, which has the schema."""
+def postgres() -> Iterator[PostgresServer]:
+    """Run a PostgreSQL server with the database `filled`, which has the schema."""
     if not (PROGRAMS / "postgres").exists():
         pytest.skip(MISSING)
-    server = Server()
+    server = PostgresServer()
     try:
         server.sql("postgres", "create database filled template template0")
         asyncio.run(migrate_postgres(server.url("filled")))
@@ -28,16 +28,16 @@ def postgres() -> Iterator[Server]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest) -> str | None:
-    """A new, empty database; None for the one in the store's directory."""
+    """Return the URL of a new database with the schema; None for SQLite."""
     if request.param == "sqlite":
         return None
-    server: Server = request.getfixturevalue("postgres")
+    server: PostgresServer = request.getfixturevalue("postgres")
     return server.database("filled")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def empty_database(request: pytest.FixtureRequest) -> str | None:
-    """As `database_url`, without the schema."""
+    """Return the same as `database_url`, without the schema."""
     return None if request.param == "sqlite" else request.getfixturevalue("postgres").database()
 
 
@@ -49,19 +49,19 @@ async def store(tmp_path: Path, database_url: str | None) -> AsyncIterator[Store
 
 
 @pytest.fixture(scope="session")
-def s3_server() -> Iterator[s3.Server]:
-    """An S3 server without buckets."""
+def s3_server() -> Iterator[s3.S3Server]:
+    """Run an S3 server without buckets."""
     program = s3.program()
     if program is None:
         pytest.skip(s3.MISSING)
-    server = s3.Server(program)
+    server = s3.S3Server(program)
     yield server
     server.close()
 
 
 @pytest.fixture
-def bucket(s3_server: s3.Server, monkeypatch: pytest.MonkeyPatch) -> s3.Server:
-    """The S3 server, with the environment that leads there."""
+def bucket(s3_server: s3.S3Server, monkeypatch: pytest.MonkeyPatch) -> s3.S3Server:
+    """Return the S3 server, with the environment that points to it."""
     for name, value in s3_server.environment.items():
         monkeypatch.setenv(name, value)
     return s3_server

@@ -1,7 +1,7 @@
-"""A real PostgreSQL in a directory of its own, on a Unix socket, for the tests of the store.
+"""A real PostgreSQL server in a temporary directory, on a Unix socket, for the tests of the store.
 
-It ends with the test process, however that ends. Durability is left to the tests
-that ask for the sessions' settings: nothing here needs to survive.
+It dies with the test process. It runs without fsync: durability is tested by the sessions' settings
+only.
 """
 
 import contextlib
@@ -24,19 +24,19 @@ _PR_SET_PDEATHSIG = 1
 
 
 def die_with_parent() -> None:
-    """Called between fork and exec: the kernel ends the program when this process is gone."""
+    """Let the kernel kill the program when this process dies. Runs between fork and exec."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
 
 
-class Server:
-    """The server. `socket` is its directory; databases are made from the template `filled`, if it was.
+class PostgresServer:
+    """A PostgreSQL server; `directory` has its socket.
 
-    `more` are settings over the usual ones, `tls` a directory with server.key and server.crt for it.
+    `more` are additional settings, `tls` a directory with its server.key and server.crt.
     """
 
     def __init__(self, more: dict[str, str] | None = None, tls: Path | None = None) -> None:
         self._more = more or {}
-        # pytest's own directories are closed to the user that PostgreSQL runs as.
+        # The user that PostgreSQL runs as cannot read pytest's directories.
         self.directory = Path(tempfile.mkdtemp(prefix="crewyard-postgres-"))
         self._as = {"user": _USER, "group": _USER, "extra_groups": ()} if os.geteuid() == 0 else {}
         if self._as:
@@ -63,7 +63,7 @@ class Server:
         )  # fmt: skip
 
     def start(self) -> None:
-        """Starts it; returns once it answers."""
+        """Start the server; return once it answers."""
         settings = {
             "listen_addresses": "", "unix_socket_directories": str(self.directory), "fsync": "off",
             "full_page_writes": "off", "max_connections": "200", "shared_buffers": "32MB", **self._more,
@@ -86,7 +86,7 @@ class Server:
             time.sleep(0.05)
 
     def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
-        """Ends it: SIGQUIT as a crash would."""
+        """Stop the server; SIGQUIT simulates a crash."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(120)
@@ -94,42 +94,42 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The process that the others are children of."""
+        """The pid of the parent process."""
         assert self._process is not None
         return self._process.pid
 
     def children(self) -> list[int]:
-        """The processes of its connections, and its helpers."""
+        """Return the pids of its connections and helpers."""
         listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
         return [int(number) for number in listed.split()]
 
     def sql(self, database: str, text: str) -> str:
-        """What psql prints for a statement."""
-        place = ("-h", self.directory, "-p", self._more.get("port", "5432"))
+        """Return the output of psql for a statement."""
+        target = ("-h", self.directory, "-p", self._more.get("port", "5432"))
         return subprocess.run(
-            [PROGRAMS / "psql", *place, "-U", "crewyard", "-d", database, "-XAtqc", text],
+            [PROGRAMS / "psql", *target, "-U", "crewyard", "-d", database, "-XAtqc", text],
             env={"PGPASSWORD": PASSWORD}, check=True, capture_output=True, timeout=120, text=True,
         ).stdout.strip()  # fmt: skip
 
     def database(self, template: str = "template0") -> str:
-        """A new database; gives its URL."""
+        """Create a database; return its URL."""
         name = f"t{uuid.uuid4().hex}"
         self.sql("postgres", f"create database {name} template {template}")
         return self.url(name)
 
     def url(self, name: str, host: Path | None = None) -> str:
-        """The URL of a database, through this server's socket or another one's."""
+        """Return the URL of a database, through this server's socket or another one's."""
         return f"postgresql+asyncpg://crewyard:{PASSWORD}@/{name}?host={host or self.directory}"
 
     def close(self) -> None:
-        """Ends it and removes all."""
+        """Stop the server and delete its directory."""
         self.stop()
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
 @contextlib.asynccontextmanager
-async def halted(server: Server) -> AsyncIterator[None]:
-    """It neither answers nor goes away: connections stay."""
+async def halted(server: PostgresServer) -> AsyncIterator[None]:
+    """Halt all processes of the server: it does not answer, but connections stay open."""
     pids = [server.pid, *server.children()]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)

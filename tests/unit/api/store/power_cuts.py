@@ -1,4 +1,4 @@
-"""A process that is killed after its n-th effect: a commit, a blob written or deleted, a file deleted."""
+"""Simulated crash after the n-th effect: a commit, a blob written or deleted, a file deleted."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,26 +10,26 @@ import pytest
 from api.store.store import Store
 
 
-class Cut(BaseException):
-    """The process is gone."""
+class PowerCut(BaseException):
+    """The simulated crash of the process."""
 
 
 class Cutter:
-    """Counts the effects of a store, and ends the process after some number of them."""
+    """Counter of a store's effects that raises PowerCut after some number of them."""
 
     def __init__(self, after: int | None) -> None:
         self.seen = 0
         self._after = after
 
     def effect(self) -> None:
-        """Called after each of them."""
+        """Count one effect."""
         self.seen += 1
         if self.seen == self._after:
-            raise Cut
+            raise PowerCut
 
     def patch(self, store: Store, patched: pytest.MonkeyPatch) -> None:
-        """From now on the store's effects count."""
-        for database, name in ((store.database, "write"), (store.database, "alone")):
+        """Count the effects of a store from now on."""
+        for database, name in ((store.database, "write"), (store.database, "locked")):
             if hasattr(database, name):
                 patched.setattr(database, name, self._transaction(getattr(database, name)))
         for name in ("put", "delete"):
@@ -53,8 +53,8 @@ class Cutter:
 
     def _call(self, call: Callable[..., Any]) -> Callable[..., Any]:
         async def counted(*arguments: Any) -> Any:
-            found = await call(*arguments)
+            result = await call(*arguments)
             self.effect()
-            return found
+            return result
 
         return counted

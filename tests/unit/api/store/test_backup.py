@@ -1,4 +1,4 @@
-"""A backup that is made while the store is served is whole, and is restored by putting it back."""
+"""Tests of backups during service, and of their restoration."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from api.store.logs.build_logs import Chunk
 from api.store.logs.event_log import NewEvent
 from api.store.store import Store
 from tests.unit.api.store import builders
-from tests.unit.api.store.postgres_server import PASSWORD, PROGRAMS, Server
+from tests.unit.api.store.postgres_server import PASSWORD, PROGRAMS, PostgresServer
 
 ROOT = Path(__file__).parents[4]
 
@@ -27,8 +27,8 @@ async def bytes_of(text: str):
 
 
 async def work(store: Store, events: int = 30) -> str:
-    """A whole run: events, an artifact that is replaced, its end."""
-    run = await builders.claimed(store)
+    """Create a run with events, a replaced artifact, and its end."""
+    run = await builders.claim_run(store)
     for version in ("one", "two"):
         async with store.events.open_writer(run) as log:
             seq = log.seq
@@ -48,7 +48,7 @@ async def work(store: Store, events: int = 30) -> str:
 
 
 async def check(place: Path, at_least: set[str]) -> None:
-    """All that the restored index shows is there."""
+    """Check that everything in the restored index exists."""
     store = await Store.open(place, "crews")
     page = await store.runs.page(0, 1000)
     assert {row.name for row in page.items} >= at_least
@@ -65,10 +65,10 @@ async def check(place: Path, at_least: set[str]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "store.tar"])
-async def test_a_store_that_is_written_and_sealed_meanwhile(tmp_path: Path, kind: str) -> None:
+async def test_backup_during_writes_and_sealing(tmp_path: Path, kind: str) -> None:
     data, to = tmp_path / "data", tmp_path / kind
     store = await Store.open(data, "crews")
-    await builders.yard(store)
+    await builders.add_demo_project(store)
     await store.build_logs.append("dep-a", "pod", "assemble", [Chunk(1, "text\n")])
     first = {await work(store) for _ in range(5)}
     stop = asyncio.Event()
@@ -97,9 +97,9 @@ async def test_a_store_that_is_written_and_sealed_meanwhile(tmp_path: Path, kind
     await check(restored, first)
 
 
-async def test_the_command_writes_a_tar_while_another_process_serves(tmp_path: Path) -> None:
+async def test_command_during_service(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "data", "crews")
-    await builders.yard(store)
+    await builders.add_demo_project(store)
     await store.build_logs.append("dep-a", "pod", "assemble", [Chunk(1, "text\n")])
     run = await work(store)
     environ = {
@@ -126,9 +126,9 @@ async def test_the_command_writes_a_tar_while_another_process_serves(tmp_path: P
     await check(tmp_path / "restored", {run})
 
 
-async def test_what_the_index_names_and_is_not_there_is_no_backup(tmp_path: Path) -> None:
+async def test_missing_blob_fails_the_backup(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "data", "crews")
-    await builders.yard(store)
+    await builders.add_demo_project(store)
     run = await work(store)
     await store.close()
     with pytest.raises(FileExistsError):
@@ -136,7 +136,7 @@ async def test_what_the_index_names_and_is_not_there_is_no_backup(tmp_path: Path
     log = next((tmp_path / "data" / "events").rglob("*.log"))
     whole = log.read_bytes()
     log.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(BackupFailed, match=f"the log of {run} is not there"):
+    with pytest.raises(BackupFailed, match=f"the log of {run} is missing"):
         backup(tmp_path / "data", open_target(str(tmp_path / "one")))
     assert not (tmp_path / "one" / "index.sqlite3").exists()
     log.write_bytes(whole)
@@ -146,9 +146,7 @@ async def test_what_the_index_names_and_is_not_there_is_no_backup(tmp_path: Path
     backup(tmp_path / "data", open_target(str(tmp_path / "three")), blobs=False)
 
 
-def test_what_cannot_be_backed_up_this_way_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unsupported_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, url, code, words in (
         ([], None, 2, "usage"),
         ([str(tmp_path / "to")], "postgresql://x/y", 2, "pg_dump"),
@@ -158,9 +156,7 @@ def test_what_cannot_be_backed_up_this_way_is_said(
         assert words in capsys.readouterr().err
 
 
-async def test_a_dump_of_postgresql_is_restored_into_an_empty_database(
-    tmp_path: Path, postgres: Server
-) -> None:
+async def test_postgres_dump_and_restore(tmp_path: Path, postgres: PostgresServer) -> None:
     def run_program(program: str, *arguments: str) -> None:
         environ = {"PGPASSWORD": PASSWORD, "PGHOST": str(postgres.directory), "PGUSER": "crewyard"}
         argv = [str(PROGRAMS / program), *arguments]
@@ -169,7 +165,7 @@ async def test_a_dump_of_postgresql_is_restored_into_an_empty_database(
     url, empty = postgres.database("filled"), postgres.database()
     names = [one.split("@/")[1].split("?")[0] for one in (url, empty)]
     store = await Store.open(tmp_path, "crews", url)
-    await builders.yard(store)
+    await builders.add_demo_project(store)
     run = await work(store)
     dump = str(tmp_path / "dump")
     await asyncio.to_thread(run_program, "pg_dump", "--format=custom", f"--file={dump}", names[0])

@@ -1,4 +1,4 @@
-"""`python -m api key`: beside the service that has the store open, as an operator calls it in its pod."""
+"""Tests of `python -m api key` in the pod of the running service."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ def api(environment, *arguments):
     )  # fmt: skip
 
 
-async def test_each_call_makes_a_key_that_the_running_service_knows_at_once(store, tmp_path, database_url):
+async def test_running_service_accepts_new_keys(store, tmp_path, database_url):
     texts = []
     for name in ((), ("the second",)):
         done = call(tmp_path / "data", database_url, *name)
@@ -53,19 +53,19 @@ def test_no_key_for_a_wrong_call(tmp_path, arguments):
 
 
 @pytest.mark.parametrize("word", ["keys", "--help", "-h"])
-def test_an_unknown_word_starts_no_second_service(tmp_path, word):
+def test_unknown_command_starts_no_service(tmp_path, word):
     done = api({**os.environ, "CREWYARD_DATA": str(tmp_path), "CREWYARD_TOKEN_KEY": "0123456789abcdef"}, word)
     assert (done.returncode, done.stdout) == (2, "") and "backup" in done.stderr and "key" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_key_where_nothing_was_ever_served(tmp_path):
+def test_no_key_without_a_store(tmp_path):
     done = call(tmp_path, None)
     assert (done.returncode, done.stdout) == (1, "") and "start the service once" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_store_that_is_away_is_said(tmp_path):
+async def test_unavailable_store(tmp_path):
     opened = await Store.open(tmp_path, "crews")
     await opened.close()
     (tmp_path / "index.sqlite3").write_bytes(b"this is no database" * 100)

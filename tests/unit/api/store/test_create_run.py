@@ -1,4 +1,4 @@
-"""Accepting a run while the apiserver takes the object and its answer is lost."""
+"""Tests of run creation while the apiserver's response is lost."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,13 +14,13 @@ from crds.objects import Run
 from kube import errors
 from kube.client import KubeClient
 from tests.testbed.apiserver import serving
-from tests.unit.api.store import builders as some
+from tests.unit.api.store import builders
 
 REQUEST = RunRequest("demo", "dep-a", {"n": 1})
 
 
-class Breaking:
-    """An apiserver that keeps the first object and answers nobody; `watched` is told what it keeps."""
+class LostResponseApiserver:
+    """An apiserver that stores the first object and never responds; `watched` gets the stored object."""
 
     def __init__(self, store: Store, watched: bool) -> None:
         self.store, self.watched, self.kept = store, watched, 0
@@ -30,7 +30,7 @@ class Breaking:
         if not self.kept and self.watched:
             metadata = {**body["metadata"], "uid": "run-1", "resourceVersion": "7"}
             metadata["creationTimestamp"] = "2026-11-21T10:00:00Z"
-            await self.store.run_writer.observe(Run({**body, "metadata": metadata}), some.NOW)
+            await self.store.run_writer.observe(Run({**body, "metadata": metadata}), builders.NOW)
         self.kept += 1
         assert request.transport is not None
         request.transport.close()
@@ -40,35 +40,35 @@ class Breaking:
 @pytest.fixture(params=[True, False])
 async def breaking(
     store: Store, request: pytest.FixtureRequest
-) -> AsyncIterator[tuple[Breaking, KubeClient]]:
-    server = Breaking(store, request.param)
+) -> AsyncIterator[tuple[LostResponseApiserver, KubeClient]]:
+    server = LostResponseApiserver(store, request.param)
     async with serving(
         [web.post("/apis/crewyard.dev/v1alpha1/namespaces/crews/runs", server.create)]
     ) as kube:
         yield server, kube
 
 
-async def test_a_run_whose_object_was_seen_is_accepted_though_no_answer_came(
-    store: Store, breaking: tuple[Breaking, KubeClient], monkeypatch: pytest.MonkeyPatch
+async def test_observed_object_accepts_run_without_response(
+    store: Store, breaking: tuple[LostResponseApiserver, KubeClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(accept, "FIRST_BACKOFF_SECONDS", 0.01)
     server, kube = breaking
-    await store.projects.observe(some.project())
-    await store.deployments.observe(some.deployment())
+    await store.projects.observe(builders.project())
+    await store.deployments.observe(builders.deployment())
     if server.watched:
-        row = await create_run(store, kube, REQUEST, some.NOW)
+        row = await create_run(store, kube, REQUEST, builders.NOW)
         assert (row.uid, row.status) == ("run-1", "pending")
     else:
         with pytest.raises(errors.KubeUnavailable):
-            await create_run(store, kube, REQUEST, some.NOW)
+            await create_run(store, kube, REQUEST, builders.NOW)
     assert (await store.runs.page(0, 10)).total == int(server.watched)
 
 
-async def test_a_run_that_the_index_could_not_finish_accepting_is_taken_back(
-    store: Store, breaking: tuple[Breaking, KubeClient], monkeypatch: pytest.MonkeyPatch
+async def test_run_is_withdrawn_when_index_fails(
+    store: Store, breaking: tuple[LostResponseApiserver, KubeClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, kube = breaking
-    await store.projects.observe(some.project())
+    await store.projects.observe(builders.project())
 
     async def busy(*_: object) -> None:
         await asyncio.sleep(0)
@@ -76,5 +76,5 @@ async def test_a_run_that_the_index_could_not_finish_accepting_is_taken_back(
 
     monkeypatch.setattr(store.projects, "get", busy)
     with pytest.raises(StoreUnavailable):
-        await create_run(store, kube, REQUEST, some.NOW)
+        await create_run(store, kube, REQUEST, builders.NOW)
     assert (await store.runs.page(0, 10)).total == 0

@@ -1,4 +1,4 @@
-"""Streams opened at one replica give what runners say at the others: once, in order, to the end."""
+"""Tests of streams at one replica with events from the others: once, in order, to the end."""
 
 import asyncio
 from pathlib import Path
@@ -8,23 +8,23 @@ from typing import Any, cast
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from api.store.index.claims.claims import Asked
+from api.store.index.claims.claims import ClaimRequest
 from api.store.store import Store
 from api.streaming import connection
-from api.streaming.fanout import Feeds
+from api.streaming.fanout import RunFeeds
 from api.v1.runs import events_routes
 from tests.unit.api.store import builders
-from tests.unit.api.store.postgres_server import Server
-from tests.unit.api.store.test_replicas import say
+from tests.unit.api.store.postgres_server import PostgresServer
+from tests.unit.api.store.test_replicas import append_events
 from tests.unit.api.v1.test_events import messages
 
 
 def reader(store: Store) -> TestClient[Any, Any]:
-    """A server of this replica that does nothing but follow a run."""
-    services = SimpleNamespace(store=store, feeds=Feeds(store.events))
+    """Return a server of this replica that only follows a run."""
+    services = SimpleNamespace(store=store, feeds=RunFeeds(store.events))
 
     async def follow(request: web.Request) -> web.StreamResponse:
-        stream = connection.Stream(request)
+        stream = connection.EventStream(request)
         await stream.open()
         call = cast(Any, SimpleNamespace(services=services))
         await events_routes._send(call, request.match_info["run"], int(request.query["after"]), stream)
@@ -35,12 +35,12 @@ def reader(store: Store) -> TestClient[Any, Any]:
     return TestClient(TestServer(app))
 
 
-async def test_streams_at_every_replica_are_the_same(tmp_path: Path, postgres: Server) -> None:
+async def test_streams_are_equal_at_all_replicas(tmp_path: Path, postgres: PostgresServer) -> None:
     url = postgres.database()
     stores = await asyncio.gather(*(Store.open(tmp_path, "crews", url) for _ in range(2)))
     one, two = stores
-    await builders.yard(one)
-    run = await builders.accepted(one)
+    await builders.add_demo_project(one)
+    run = await builders.create_run(one)
 
     async def follow(client: TestClient[Any, Any], after: int) -> list[dict[str, Any]]:
         async with client.get(f"/{run}?after={after}") as answer:
@@ -49,13 +49,13 @@ async def test_streams_at_every_replica_are_the_same(tmp_path: Path, postgres: S
     async with reader(one) as here, reader(two) as there, asyncio.timeout(120):
         whole = [asyncio.create_task(follow(client, 0)) for client in (here, there, there)]
         await asyncio.sleep(0.05)
-        await two.claims.ask(run, Asked("run-uid", "pod", "nonce"), {}, builders.NOW)
-        two.events.turned(run)
+        await two.claims.grant(run, ClaimRequest("run-uid", "pod", "nonce"), {}, builders.NOW)
+        two.events.notify_state_changed(run)
         later = []
         for number in range(1, 21):
-            await say(stores[number % 2], run, number)
+            await append_events(stores[number % 2], run, number)
             later.append((number, asyncio.create_task(follow(there, number))))
-        await one.record.observe(builders.run(run, "Succeeded"), builders.NOW)
+        await one.run_writer.observe(builders.run(run, "Succeeded"), builders.NOW)
         found = [await task for task in whole]
         assert [message["id"] for message in found[0]] == [str(n) for n in range(1, 23)]
         assert found[1] == found[0] and found[2] == found[0]

@@ -16,18 +16,18 @@ from api.store.logs.postgres_event_logs import PostgresEventLogs
 from api.store.store import Store
 from crds.limits import PlanLimits, Plans
 from tests.unit.api.store import builders
-from tests.unit.api.store.postgres_server import Server
+from tests.unit.api.store.postgres_server import PostgresServer
 
 PLANS = Plans({"free": PlanLimits(60, 2)})
 REQUEST = RunRequest("demo", "dep-a", {})
 
 
 @pytest.fixture
-async def replicas(tmp_path: Path, postgres: Server) -> AsyncIterator[tuple[Store, Store, Store]]:
+async def replicas(tmp_path: Path, postgres: PostgresServer) -> AsyncIterator[tuple[Store, Store, Store]]:
     url = postgres.database()
     # All in parallel: the schema is created once.
     opened = await asyncio.gather(*(Store.open(tmp_path, "crews", url) for _ in range(3)))
-    await builders.yard(opened[0])
+    await builders.add_demo_project(opened[0])
     yield tuple(opened)  # type: ignore[misc]
     for store in opened:
         await store.close()
@@ -37,7 +37,7 @@ Replicas = tuple[Store, Store, Store]
 
 
 async def test_one_claim_is_granted(replicas: Replicas) -> None:
-    run = await builders.accepted(replicas[0])
+    run = await builders.create_run(replicas[0])
     answers = await asyncio.gather(
         *(
             replicas[number % 3].claims.grant(
@@ -52,7 +52,7 @@ async def test_one_claim_is_granted(replicas: Replicas) -> None:
 
 
 async def test_claims_respect_the_plan(replicas: Replicas) -> None:
-    runs = [await builders.accepted(replicas[0]) for _ in range(12)]
+    runs = [await builders.create_run(replicas[0]) for _ in range(12)]
     answers = await asyncio.gather(
         *(
             replicas[number % 3].claims.grant(
@@ -89,7 +89,7 @@ async def test_concurrent_observes_keep_newest(replicas: Replicas) -> None:
     assert (await replicas[2].runs.page(0, 100)).total == 8
 
 
-async def say(store: Store, run: str, *numbers: int) -> int:
+async def append_events(store: Store, run: str, *numbers: int) -> int:
     async with store.events.open_writer(run) as log:
         stored = await log.append([NewEvent(number, "log", {"message": str(number)}) for number in numbers])
     store.events.notify_appended(run)
@@ -98,7 +98,7 @@ async def say(store: Store, run: str, *numbers: int) -> int:
 
 async def test_stream_is_complete_at_any_replica(replicas: Replicas) -> None:
     one, two, three = replicas
-    run = await builders.accepted(one)
+    run = await builders.create_run(one)
     seen: list[int] = []
 
     async def follow() -> None:
@@ -115,19 +115,19 @@ async def test_stream_is_complete_at_any_replica(replicas: Replicas) -> None:
     await two.claims.grant(run, ClaimRequest("run-uid", "pod", "nonce"), {}, builders.NOW)
     two.events.notify_state_changed(run)
     for number in range(1, 11):
-        assert await say(replicas[number % 2], run, number) == number
+        assert await append_events(replicas[number % 2], run, number) == number
     # Repeating the call at another replica stores nothing.
-    assert await say(two, run, 9, 10) == 10
-    await one.record.observe(builders.run(run, "Succeeded"), builders.NOW)
+    assert await append_events(two, run, 9, 10) == 10
+    await one.run_writer.observe(builders.run(run, "Succeeded"), builders.NOW)
     await asyncio.wait_for(reader, 50)
     assert seen == list(range(1, 13))
 
 
 async def test_no_append_after_end_with_lost_lock(replicas: Replicas) -> None:
     one, two, _ = replicas
-    run = await builders.claimed(one)
-    await say(one, run, 1)
-    with pytest.raises(StoreUnavailable, match="ended"):
+    run = await builders.claim_run(one)
+    await append_events(one, run, 1)
+    with pytest.raises(StoreUnavailable, match="sealed"):
         async with one.events.open_writer(run) as log:
             # As after the loss of this replica's connection: the other replica does not wait for it.
             async with two.database.write() as connection:
@@ -161,7 +161,7 @@ async def test_waiter_sees_activation_at_other_replica(replicas: Replicas) -> No
 async def test_read_during_deletion_keeps_numbers(
     replicas: Replicas,
 ) -> None:
-    run = await builders.claimed(replicas[0])
+    run = await builders.claim_run(replicas[0])
     logs = [PostgresEventLogs(replica.database, "crews") for replica in replicas]  # type: ignore[arg-type]
     async with logs[0].open_writer(run) as log:
         await log.append([NewEvent(number, "log", {"message": str(number)}) for number in range(1, 1201)])

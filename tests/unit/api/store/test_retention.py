@@ -1,4 +1,4 @@
-"""Records end, archive first: killed between any two steps nothing is lost and nothing is left."""
+"""Tests of retention: a crash between any two steps loses nothing and leaves nothing behind."""
 
 import asyncio
 import os
@@ -41,8 +41,8 @@ from api.store.sql.schema import (
 )
 from api.store.store import Store
 from tests.unit.api.store import builders
-from tests.unit.api.store.postgres_server import Server
-from tests.unit.api.store.power_cuts import Cut, Cutter
+from tests.unit.api.store.postgres_server import PostgresServer
+from tests.unit.api.store.power_cuts import Cutter, PowerCut
 
 DAY = 24 * 3600.0
 MONTH = 30 * DAY
@@ -75,9 +75,9 @@ async def keys(store: Store) -> list[str]:
     return sorted([blob.key async for page in store.blobs.list_folder("crews") for blob in page])
 
 
-async def finished(store: Store, at: datetime, spec: Any = None) -> str:
-    """A run with events and two artifacts that ended at a moment; its object is gone."""
-    run = await builders.claimed(store)
+async def create_ended_run(store: Store, at: datetime, spec: Any = None) -> str:
+    """Create a run with events and two artifacts that ended at `at`; its object is deleted."""
+    run = await builders.claim_run(store)
     async with store.events.open_writer(run) as log:
         await log.append([NewEvent(n, "log", {"message": f"line {n}"}) for n in range(1, 41)])
         for version, name in enumerate(("a", "b"), 1):
@@ -92,10 +92,10 @@ async def finished(store: Store, at: datetime, spec: Any = None) -> str:
 
 
 async def scenario(store: Store) -> tuple[str, str]:
-    """What is to go and what is to stay; gives an old and a new run."""
-    await builders.yard(store)
-    old = await finished(store, builders.later(5))
-    new = await finished(store, builders.later(MONTH - 3600))
+    """Create data to delete and data to keep; return an old and a new run."""
+    await builders.add_demo_project(store)
+    old = await create_ended_run(store, builders.later(5))
+    new = await create_ended_run(store, builders.later(MONTH - 3600))
     taken_back, _ = await store.runs.create(RunRequest("demo", "dep-a", {}), builders.NOW, None)
     await store.runs.withdraw(taken_back, builders.NOW, object_absent=True)
     for late in (0, MONTH):
@@ -108,8 +108,8 @@ async def scenario(store: Store) -> tuple[str, str]:
     return old, new
 
 
-async def whole(store: Store, run: str) -> None:
-    """The run is there with all it had."""
+async def check_run(store: Store, run: str) -> None:
+    """Check that the run exists with all its data."""
     page = await store.events.read(run, 0, 99)
     assert [event.id for event in page.events] == list(range(1, 45)) and page.ended
     assert [event.data["message"] for event in page.events[1:41]] == [f"line {n}" for n in range(1, 41)]
@@ -123,10 +123,10 @@ async def work(store: Store, record_ttl: float = MONTH) -> None:
         pass
 
 
-class Copies:
-    """Copies of one filled store, so that each cut begins with the same."""
+class StoreCopies:
+    """StoreCopies of one filled store: each crash starts from the same state."""
 
-    def __init__(self, place: Path, server: Server | None, s3: Any) -> None:
+    def __init__(self, place: Path, server: PostgresServer | None, s3: Any) -> None:
         self._place = place
         self._server = server
         self._s3 = s3
@@ -143,7 +143,7 @@ class Copies:
             for key in await keys(store):
                 self._blobs[key] = b"".join([part async for part in store.blobs.read(key)])
         await store.close()
-        # The last connection takes these along, in a thread of its own.
+        # The last connection deletes these files, in its own thread.
         for _ in range(500):
             if not list((self._place / "first").glob("index.sqlite3-*")):
                 break
@@ -176,15 +176,13 @@ class Copies:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def copies(request: pytest.FixtureRequest, tmp_path: Path) -> Copies:
+def copies(request: pytest.FixtureRequest, tmp_path: Path) -> StoreCopies:
     if request.param == "sqlite":
-        return Copies(tmp_path, None, None)
-    return Copies(tmp_path, request.getfixturevalue("postgres"), request.getfixturevalue("bucket"))
+        return StoreCopies(tmp_path, None, None)
+    return StoreCopies(tmp_path, request.getfixturevalue("postgres"), request.getfixturevalue("bucket"))
 
 
-async def test_killed_after_any_effect_nothing_is_lost_and_nothing_left(
-    copies: Copies, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_crash_after_each_effect(copies: StoreCopies, monkeypatch: pytest.MonkeyPatch) -> None:
     old, new = await copies.fill()
     after, done = 0, False
     end: Any = None
@@ -196,16 +194,16 @@ async def test_killed_after_any_effect_nothing_is_lost_and_nothing_left(
             try:
                 await work(store)
                 done = after > 0
-            except Cut:
+            except PowerCut:
                 pass
-        await whole(store, new)
+        await check_run(store, new)
         await store.close()
         store = await copies.open(place, name)
-        await whole(store, new)
+        await check_run(store, new)
         if await store.runs.get(old):
-            await whole(store, old)
+            await check_run(store, old)
         await work(store)
-        await whole(store, new)
+        await check_run(store, new)
         found = await rows(store), await keys(store)
         if after == 0:
             end = found
@@ -215,7 +213,7 @@ async def test_killed_after_any_effect_nothing_is_lost_and_nothing_left(
         assert (await store.events.read(new, 0, 1)).total == 44
         assert (await store.build_logs.read("dep-b")).text == ""
         await store.close()
-        # All of them with one engine; with the other, which takes longer for each, every sixth.
+        # All effects with SQLite; with PostgreSQL, which is slower, every sixth.
         after += 6 if name else 1
 
 
@@ -230,15 +228,15 @@ def check(found: Any, old: str, new: str) -> None:
     assert sorted(set(folders)) == sorted([new, tables["uploads"][0]]) and len(blobs) == 4
 
 
-async def test_the_projects_own_time_counts_and_use_stays(store: Store) -> None:
-    await builders.yard(store)
-    run = await finished(store, builders.later(5))
+async def test_project_retention_and_usage(store: Store) -> None:
+    await builders.add_demo_project(store)
+    run = await create_ended_run(store, builders.later(5))
     await account_batch(store)
     async with store.database.read() as connection:
         used = (await connection.execute(select(usage_days))).all()
     await store.projects.observe(builders.project(active="dep-a", retention={"records": "1000h"}))
     await work(store)
-    await whole(store, run)
+    await check_run(store, run)
     await store.projects.observe(builders.project(active="dep-a", retention={"records": "700h"}))
     await work(store, record_ttl=10 * MONTH)
     assert await store.runs.get(run) is None
@@ -248,12 +246,12 @@ async def test_the_projects_own_time_counts_and_use_stays(store: Store) -> None:
         assert (await connection.execute(select(run_counts))).all() == []
 
 
-async def test_what_is_not_accounted_or_still_an_object_stays(store: Store) -> None:
-    await builders.yard(store)
-    unaccounted = await finished(store, builders.later(5))
+async def test_unaccounted_runs_and_runs_with_object_stay(store: Store) -> None:
+    await builders.add_demo_project(store)
+    unaccounted = await create_ended_run(store, builders.later(5))
     await work(store)
-    await whole(store, unaccounted)
-    present = await builders.accepted(store)
+    await check_run(store, unaccounted)
+    present = await builders.create_run(store)
     await store.run_writer.observe(
         builders.run(present, "Failed", completionTime="2026-11-21T10:00:30Z"), builders.NOW
     )
@@ -267,9 +265,7 @@ async def test_what_is_not_accounted_or_still_an_object_stays(store: Store) -> N
     assert await store.runs.prunable(LATER, 9, excluded_projects=["demo"]) == ()
 
 
-async def test_each_round_is_bounded_and_goes_on_behind_the_last(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_round_is_bounded_and_resumes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retain, "PROJECTS_PER_ROUND", 2)
     monkeypatch.setattr(retain, "RUNS_PER_TRANSACTION", 3)
     for name in ("", "b", "c", "d", "e"):
@@ -285,8 +281,8 @@ async def test_each_round_is_bounded_and_goes_on_behind_the_last(
     assert [await retainer.run_once(LATER) for _ in range(7)] == [6, 6, 3, 2, 2, 1, 0]
 
 
-async def test_an_upload_that_a_build_waits_for_stays(store: Store) -> None:
-    await builders.yard(store)
+async def test_upload_of_waiting_build_stays(store: Store) -> None:
+    await builders.add_demo_project(store)
     row = await store.uploads.create("demo", 3, None, builders.NOW, builders.later(60))
     row = await store.receive(row.id, chunks(b"abc"), builders.NOW)
     waiting = builders.deployment("dep-w", "Building")
@@ -302,10 +298,10 @@ async def test_an_upload_that_a_build_waits_for_stays(store: Store) -> None:
     assert await keys(store) == [] and await store.uploads.get(row.id) is None
 
 
-async def test_blobs_that_nothing_names_go_after_a_day(tmp_path: Path) -> None:
+async def test_orphan_blobs_are_deleted(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, "crews")
-    await builders.yard(store)
-    live, run = await builders.claimed(store), await finished(store, builders.later(5))
+    await builders.add_demo_project(store)
+    live, run = await builders.claim_run(store), await create_ended_run(store, builders.later(5))
     await account_batch(store)
     now = datetime.now(builders.NOW.tzinfo)
     old = now - timedelta(days=5)
@@ -324,11 +320,11 @@ async def test_blobs_that_nothing_names_go_after_a_day(tmp_path: Path) -> None:
     assert await keys(store) == sorted([*kept, f"crews/runs/{run}/c", "crews/runs/run-y/older"])
     await MaintenanceRound(store, MONTH, 300).run_once(builders.later(9999))
     assert await delete_orphans(store, now) == 1
-    await whole(store, run)
+    await check_run(store, run)
     await store.close()
 
 
-async def test_what_a_killed_process_left_of_a_blob_goes_after_a_day(tmp_path: Path) -> None:
+async def test_stale_parts_are_deleted(tmp_path: Path) -> None:
     program = (
         "import asyncio, os, sys, pathlib\n"
         "from api.store.blobs.backends import directory_blobs\n"
@@ -362,11 +358,11 @@ async def test_what_a_killed_process_left_of_a_blob_goes_after_a_day(tmp_path: P
         ({"runs": "nonsense", "records": 7}, 600),
     ],
 )
-def test_an_object_stays_no_longer_than_its_record(retention: Any, seconds: float) -> None:
+def test_object_ttl_is_at_most_record_ttl(retention: Any, seconds: float) -> None:
     assert object_seconds(retention, 600, MONTH) == seconds
 
 
-async def test_what_is_kept_is_measured(store: Store) -> None:
+async def test_storage_stats(store: Store) -> None:
     await scenario(store)
     found = await store.storage_meter.measure(builders.later(MONTH))
     assert (found.rows["run"], found.rows["artifact"], found.rows["remains"]) == (2, 4, 2)
@@ -379,7 +375,7 @@ async def test_what_is_kept_is_measured(store: Store) -> None:
     assert found.oldest_unsealed == 0 and store.storage_meter.last is found
 
 
-async def test_a_full_disk_is_freed_although_nothing_can_be_sealed(tmp_path: Path) -> None:
+async def test_full_disk_is_freed_without_sealing(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, "crews")
     old, new = await scenario(store)
 
@@ -396,13 +392,13 @@ async def test_a_full_disk_is_freed_although_nothing_can_be_sealed(tmp_path: Pat
                 pass
     assert await store.runs.get(old) is None
     assert not [key for key in await keys(store) if old in key]
-    await whole(store, new)
+    await check_run(store, new)
     await work(store)
     assert await store.archives.find(new) is not None
     await store.close()
 
 
-async def test_keys_of_idempotency_go_after_a_day_a_part_at_a_time(store: Store) -> None:
+async def test_idempotency_keys_expire_in_batches(store: Store) -> None:
     uses = [Idempotency("owner", f"key-{number}", "hash") for number in range(5)]
     for number, use in enumerate(uses):
         await store.idempotency.put(use, f"run-{number}", builders.NOW if number else builders.later(DAY))
@@ -412,10 +408,10 @@ async def test_keys_of_idempotency_go_after_a_day_a_part_at_a_time(store: Store)
         assert (await connection.execute(select(idempotency.c.key))).scalars().all() == ["key-0"]
 
 
-async def test_a_removed_project_leaves_nothing_but_tombstones(tmp_path: Path) -> None:
+async def test_removed_project_leaves_tombstones_only(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, "crews")
     await scenario(store)
-    await builders.claimed(store)
+    await builders.claim_run(store)
     await store.build_logs.append("dep-a", "pod", "assemble", [Chunk(1, "text\n")])
     await store.projects.remove("demo", "project-1", builders.NOW)
     await work(store)

@@ -1,4 +1,4 @@
-"""A key that is revoked at one replica ends its streams at all of them, for the price of one look."""
+"""Tests of revocation: a key revoked at one replica ends its streams at all of them, with one query."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,12 +22,12 @@ from api.streaming.registry import StreamRegistry
 from crds import api_keys
 from kube.client import KubeClient
 from tests.unit.api.store import builders
-from tests.unit.api.store.postgres_server import Server
+from tests.unit.api.store.postgres_server import PostgresServer
 
 
 @pytest.fixture
-async def replicas(tmp_path, postgres: Server) -> AsyncIterator[list[TestClient]]:
-    """Two facades over one database, and a run that is followed for ever."""
+async def replicas(tmp_path, postgres: PostgresServer) -> AsyncIterator[list[TestClient]]:
+    """Run two API servers over one database, with a run that never ends."""
     admin, made = api_keys.generate(), []
     fixed = {admin.key_id: StoredKey(admin.key_id, admin.hash, "", frozenset({"admin"}), None, "enterprise")}
     config = parse({"CREWYARD_TOKEN_KEY": "0" * 32, "CREWYARD_DATA": str(tmp_path)})
@@ -45,8 +45,8 @@ async def replicas(tmp_path, postgres: Server) -> AsyncIterator[list[TestClient]
             client = TestClient(TestServer(app), headers=headers)
             made.append(await stack.enter_async_context(client))
             if not number:
-                await builders.yard(store)
-                await builders.claimed(store)
+                await builders.add_demo_project(store)
+                await builders.claim_run(store)
         yield made
 
 
@@ -61,7 +61,7 @@ async def opened(client: TestClient, bearer: str) -> ClientResponse:
 
 
 @pytest.mark.parametrize("heard", [True, False], ids=["heard of", "the ring is lost"])
-async def test_a_key_that_is_revoked_elsewhere_ends_its_streams(replicas, heard, monkeypatch):
+async def test_revocation_at_other_replica_ends_streams(replicas, heard, monkeypatch):
     here, there = replicas
     bearers = []
     for name in ("ends", "goes on"):
@@ -81,7 +81,7 @@ async def test_a_key_that_is_revoked_elsewhere_ends_its_streams(replicas, heard,
         await asyncio.wait_for(goes_on.content.read(), 0.1)
 
 
-async def test_many_streams_of_few_keys_are_one_question(store, monkeypatch):
+async def test_one_query_for_many_streams(store, monkeypatch):
     streams, asked, now = StreamRegistry(), list[list[str]](), datetime.now(UTC)
     holders = RevocationWatcher(streams, store.keys, TokenProviders(None, None), lambda: now)
     callers = [caller_of_key(StoredKey(f"key-{n}", "", "", frozenset(), None, None)) for n in range(5)]
@@ -91,8 +91,8 @@ async def test_many_streams_of_few_keys_are_one_question(store, monkeypatch):
         return ["key-3"]
 
     async def follow(caller):
-        streams.register(caller.session)
-        holders.opened(caller)
+        streams.register(caller.credential_id)
+        holders.watch(caller)
         try:
             await asyncio.sleep(60)
         finally:
@@ -113,7 +113,7 @@ async def test_many_streams_of_few_keys_are_one_question(store, monkeypatch):
     await asyncio.wait(tasks)
 
 
-async def test_the_revoked_among_many_keys_are_found(store):
+async def test_revoked_among_many_keys(store):
     names = [f"key-{n}" for n in range(1200)]
     assert await store.keys.revoked(names) == []
     for name in names[::400]:

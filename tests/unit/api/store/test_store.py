@@ -1,4 +1,4 @@
-"""The store as a whole: schema, restarts, keys."""
+"""Tests of the whole store: schema, restarts, keys."""
 
 import asyncio
 from pathlib import Path
@@ -17,10 +17,10 @@ from api.store.index.api_keys import KeyRow
 from api.store.sql.schema import journal_metadata, metadata
 from api.store.store import Store
 from crds import ulid
-from tests.unit.api.store import builders as some
+from tests.unit.api.store import builders
 
 
-async def test_the_migrations_give_the_schema(tmp_path: Path, empty_database: str | None) -> None:
+async def test_migrations_match_schema(tmp_path: Path, empty_database: str | None) -> None:
     whole = metadata if empty_database is None else [metadata, journal_metadata]
     for _ in range(2):
         await (await Store.open(tmp_path, "crews", empty_database)).close()
@@ -31,24 +31,24 @@ async def test_the_migrations_give_the_schema(tmp_path: Path, empty_database: st
     await made.dispose()
 
 
-async def test_a_migration_that_was_killed_halfway_begins_anew(
+async def test_killed_migration_restarts(
     tmp_path: Path, empty_database: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_arguments: object, **_more: object) -> None:
         raise OSError("killed")
 
     with monkeypatch.context() as patched:
-        # After tables were made, in the last of the migrations that change rows.
+        # After tables were created, in the last migration that changes rows.
         patched.setattr(Operations, "drop_index", killed)
         with pytest.raises(StoreUnavailable):
             await Store.open(tmp_path, "crews", empty_database)
     await (await Store.open(tmp_path, "crews", empty_database)).close()
 
 
-async def test_all_is_there_after_a_restart(tmp_path: Path, database_url: str | None) -> None:
+async def test_data_survives_restart(tmp_path: Path, database_url: str | None) -> None:
     store = await Store.open(tmp_path, "crews", database_url)
-    await some.yard(store)
-    run = await some.claimed(store, input={"topic": "ants"})
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store, input={"topic": "ants"})
     await store.close()
     store = await Store.open(tmp_path, "crews", database_url)
     assert (await store.runs.get(run)).input == {"topic": "ants"}  # type: ignore[union-attr]
@@ -58,13 +58,13 @@ async def test_all_is_there_after_a_restart(tmp_path: Path, database_url: str | 
 
 
 async def test_a_reader_sees_one_commit(store: Store) -> None:
-    await some.yard(store)
+    await builders.add_demo_project(store)
     stop = asyncio.Event()
 
     async def write() -> None:
         number = 0
         while not stop.is_set():
-            await store.run_writer.observe(some.run(f"run-n{number}"), some.NOW)
+            await store.run_writer.observe(builders.run(f"run-n{number}"), builders.NOW)
             number += 1
 
     writing = asyncio.create_task(write())
@@ -75,12 +75,12 @@ async def test_a_reader_sees_one_commit(store: Store) -> None:
     await writing
 
 
-async def test_keys_are_kept_and_replaced(store: Store) -> None:
-    key = KeyRow("id", "hash", "ci", frozenset({"run", "read"}), frozenset({"demo"}), "pro", some.NOW)
+async def test_api_keys(store: Store) -> None:
+    key = KeyRow("id", "hash", "ci", frozenset({"run", "read"}), frozenset({"demo"}), "pro", builders.NOW)
     await store.keys.put(key)
     assert await store.keys.get("id") == key
     admin = KeyRow(
-        "id", "hash2", "ci", frozenset({"admin"}), None, None, some.later(1), revoked_at=some.later(2)
+        "id", "hash2", "ci", frozenset({"admin"}), None, None, builders.later(1), revoked_at=builders.later(2)
     )
     assert await store.keys.all() == (key,)
     await store.keys.put(admin)
@@ -91,7 +91,7 @@ async def test_keys_are_kept_and_replaced(store: Store) -> None:
 
 @settings(max_examples=50)
 @given(clock=st.lists(st.integers(0, 2**47), max_size=200))
-def test_ulids_grow_whatever_the_clock_does(clock: list[int]) -> None:
+def test_ulids_are_monotonic(clock: list[int]) -> None:
     source = ulid.UlidGenerator()
     made = [source.next(now) for now in clock]
     assert made == sorted(set(made))

@@ -1,4 +1,4 @@
-"""Blobs, uploads, artifacts and build logs: what is acknowledged is there, and exactly it."""
+"""Tests of blobs, uploads, artifacts and build logs."""
 
 import asyncio
 import hashlib
@@ -25,46 +25,46 @@ async def chunks(data: bytes, size: int = 70_000) -> AsyncIterator[bytes]:
         yield data[start : start + size]
 
 
-async def whole(parts: AsyncIterator[bytes]) -> bytes:
+async def read_all(parts: AsyncIterator[bytes]) -> bytes:
     return b"".join([part async for part in parts])
 
 
 @pytest.fixture(params=["folder", "bucket"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Where the bytes end as files: in a directory of ours, or in that of an S3 server."""
+def blob_directory(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return the directory with the blob files: the store's own, or that of an S3 server."""
     return tmp_path / "blobs" if request.param == "folder" else request.getfixturevalue("bucket").new()
 
 
 @pytest.fixture
-def blobs(place: Path, request: pytest.FixtureRequest) -> Blobs:
-    if request.node.callspec.params["place"] == "folder":
-        return directory_blobs(place)
-    return bucket_blobs(f"s3://{place.name}/some/prefix")
+def blobs(blob_directory: Path, request: pytest.FixtureRequest) -> Blobs:
+    if request.node.callspec.params["blob_directory"] == "folder":
+        return directory_blobs(blob_directory)
+    return bucket_blobs(f"s3://{blob_directory.name}/some/prefix")
 
 
-async def test_a_blob_comes_back_whole_and_in_ranges(blobs: Blobs) -> None:
+async def test_blob_round_trip_whole_and_ranges(blobs: Blobs) -> None:
     stored = await blobs.put("crews/a/b", chunks(DATA), len(DATA), SHA)
     assert (stored.size, stored.sha256) == (len(DATA), SHA)
-    assert await whole(blobs.read("crews/a/b")) == DATA
-    assert await whole(blobs.read("crews/a/b", 5, 700_000)) == DATA[5:700_000]
-    assert await whole(blobs.read("crews/a/b", len(DATA) - 3)) == DATA[-3:]
+    assert await read_all(blobs.read("crews/a/b")) == DATA
+    assert await read_all(blobs.read("crews/a/b", 5, 700_000)) == DATA[5:700_000]
+    assert await read_all(blobs.read("crews/a/b", len(DATA) - 3)) == DATA[-3:]
     await blobs.put("crews/empty", chunks(b""), 0, None)
-    assert await whole(blobs.read("crews/empty")) == b""
+    assert await read_all(blobs.read("crews/empty")) == b""
     await blobs.delete("crews/a/b")
     await blobs.delete("crews/a/b")
     with pytest.raises(Missing):
-        await whole(blobs.read("crews/a/b"))
+        await read_all(blobs.read("crews/a/b"))
 
 
-async def test_who_reads_a_blob_has_it_to_its_end(blobs: Blobs) -> None:
-    """Also where it is replaced or deleted meanwhile: never one beginning with another end."""
+async def test_reader_gets_one_version_to_the_end(blobs: Blobs) -> None:
+    """Even if the blob is replaced or deleted meanwhile."""
     await blobs.put("crews/a", chunks(DATA), len(DATA), SHA)
     replaced, deleted = blobs.read("crews/a"), blobs.read("crews/a")
     read = [await anext(replaced), await anext(deleted)]
     await blobs.put("crews/a", chunks(DATA[::-1]), len(DATA), None)
-    read[0] += await whole(replaced)
+    read[0] += await read_all(replaced)
     await blobs.delete("crews/a")
-    read[1] += await whole(deleted)
+    read[1] += await read_all(deleted)
     assert [one == DATA for one in read] == [True, True]
 
 
@@ -76,12 +76,12 @@ async def test_who_reads_a_blob_has_it_to_its_end(blobs: Blobs) -> None:
         (len(DATA), "0" * 64, Mismatch),
     ],
 )
-async def test_other_bytes_than_announced_leave_nothing(
-    blobs: Blobs, place: Path, size: int, sha256: str, error: type[Exception]
+async def test_mismatch_stores_nothing(
+    blobs: Blobs, blob_directory: Path, size: int, sha256: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
         await blobs.put("crews/a", chunks(DATA), size, sha256)
-    assert not [path for path in place.rglob("*") if path.is_file()]
+    assert not [path for path in blob_directory.rglob("*") if path.is_file()]
 
 
 async def test_an_upload_is_stored_once(store: Store) -> None:
@@ -93,10 +93,10 @@ async def test_an_upload_is_stored_once(store: Store) -> None:
     assert await store.receive(row.id, chunks(DATA), builders.later(90)) == stored
     with pytest.raises(StoreConflict):
         await store.receive(row.id, chunks(DATA[::-1]), builders.later(6))
-    assert await whole(store.blobs.read(stored.blob)) == DATA
+    assert await read_all(store.blobs.read(stored.blob)) == DATA
 
 
-async def test_of_two_senders_with_different_bytes_the_first_to_end_wins_whole(store: Store) -> None:
+async def test_first_finished_of_two_senders_wins(store: Store) -> None:
     row = await store.uploads.create("demo", len(DATA), None, builders.NOW, builders.later(60))
     other, gate = DATA[::-1], asyncio.Event()
 
@@ -111,12 +111,12 @@ async def test_of_two_senders_with_different_bytes_the_first_to_end_wins_whole(s
     gate.set()
     with pytest.raises(StoreConflict):
         await late
-    assert await whole(store.blobs.read(stored.blob)) == DATA
+    assert await read_all(store.blobs.read(stored.blob)) == DATA
     assert (await store.uploads.get(row.id)) == stored
     assert [len(page) async for page in store.blobs.list_folder(f"{store.namespace}/uploads")] == [1]
 
 
-async def test_a_project_keeps_no_more_uploads_than_it_may(store: Store) -> None:
+async def test_upload_quota(store: Store) -> None:
     async def announce(project: str, size: int, now: float = 0) -> str:
         begun, until = builders.later(now), builders.later(now + 60)
         row = await store.uploads.create(project, size, None, begun, until, 100)
@@ -125,12 +125,12 @@ async def test_a_project_keeps_no_more_uploads_than_it_may(store: Store) -> None
     first = await announce("demo", 60)
     with pytest.raises(UploadQuotaExceeded) as refusal:
         await announce("demo", 41)
-    assert (refusal.value.held, refusal.value.most) == (60, 100)
+    assert (refusal.value.used, refusal.value.limit) == (60, 100)
     await announce("demo", 40)
     await announce("other", 100)
     await store.uploads.remove([first])
     await announce("demo", 60)
-    # What nobody sent in time is no longer in the way; what was sent is, until it is deleted.
+    # An expired upload no longer counts; a stored one counts until it is deleted.
     sent = await announce("other", 3, 61)
     await store.receive(sent, chunks(b"abc"), builders.later(62))
     with pytest.raises(UploadQuotaExceeded):
@@ -145,9 +145,9 @@ async def test_an_expired_or_unknown_upload_is_missing(store: Store) -> None:
             await store.receive(name, chunks(b"abc"), now)
 
 
-async def test_artifacts_keep_the_latest_version_of_each_name(store: Store) -> None:
-    await builders.yard(store)
-    run = await builders.claimed(store)
+async def test_artifacts_latest_version(store: Store) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
 
     async def put(name: str, sha: str, partial: bool = False) -> int:
         row = await store.artifacts.put(run, name, 3, sha, "text/plain", partial, "b/" + sha, builders.NOW)
@@ -176,11 +176,11 @@ async def test_artifacts_keep_the_latest_version_of_each_name(store: Store) -> N
         ("Canceled", None, True),
     ],
 )
-async def test_artifacts_of_a_run_that_did_not_end_by_itself_are_partial(
+async def test_artifacts_of_interrupted_run_are_partial(
     store: Store, phase: str, reason: str | None, partial: bool
 ) -> None:
-    await builders.yard(store)
-    run = await builders.claimed(store)
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
     await store.artifacts.put(run, "a", 3, "1", "text/plain", False, "blob", builders.NOW)
     assert (await store.artifacts.get(run, "a")).partial is False  # type: ignore[union-attr]
     status = {"error": {"reason": reason, "message": ""}} if reason else {}
@@ -188,7 +188,7 @@ async def test_artifacts_of_a_run_that_did_not_end_by_itself_are_partial(
     assert (await store.artifacts.get(run, "a")).partial is partial  # type: ignore[union-attr]
 
 
-async def test_build_logs_take_each_chunk_once_per_container(tmp_path: Path) -> None:
+async def test_build_log_stores_each_chunk_once(tmp_path: Path) -> None:
     logs = FileBuildLogs(tmp_path, Notifier())
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(1, "one\n"), Chunk(2, "two\n")]) == 2
     assert await logs.append("dep-a", "pod-1", "assemble", [Chunk(2, "two\n"), Chunk(3, "three\n")]) == 3
@@ -203,7 +203,7 @@ async def test_build_logs_take_each_chunk_once_per_container(tmp_path: Path) -> 
     assert (await reopened.read("dep-unknown")).text == ""
 
 
-async def test_a_build_log_is_followed(tmp_path: Path) -> None:
+async def test_build_log_follow(tmp_path: Path) -> None:
     logs = FileBuildLogs(tmp_path, Notifier())
     page = await logs.read("dep-a")
     waiting = asyncio.create_task(logs.wait("dep-a", page.mark, 30))
@@ -213,12 +213,12 @@ async def test_a_build_log_is_followed(tmp_path: Path) -> None:
     assert (await logs.read("dep-a", page.next)).text == "line\n"
 
 
-async def test_of_two_who_take_over_the_same_upload_both_find_it(tmp_path: Path) -> None:
+async def test_concurrent_imports_of_one_upload(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, "crews")
     row = await store.uploads.create("demo", 4, None, builders.NOW, builders.later(60))
     await store.blobs.put(direct_upload.incoming_key(row), chunks(b"code"), 4, None)
     first = await direct_upload.import_upload(store.uploads, store.blobs, row, builders.NOW)
-    # The second one read the row before the first was done.
+    # The second call read the row before the first had finished.
     assert await direct_upload.import_upload(store.uploads, store.blobs, row, builders.later(1)) == first
     assert first.stored_at == builders.NOW
     await store.close()

@@ -1,4 +1,4 @@
-"""Blobs in a bucket: seen whole or not at all, and 503 while the bucket is away."""
+"""Tests of blobs in a bucket: visible only when complete, 503 while the bucket is unreachable."""
 
 import hashlib
 import signal
@@ -13,30 +13,30 @@ from api.store.blobs.backends import BUCKET_PART_BYTES, bucket_blobs
 from api.store.errors import Mismatch, Missing, StoreUnavailable
 from api.store.store import Store
 from tests.unit.api.store import builders
-from tests.unit.api.store.blobs.test_blobs import chunks, whole
-from tests.unit.api.store.bucket import CREDENTIALS, Server
+from tests.unit.api.store.blobs.test_blobs import chunks, read_all
+from tests.unit.api.store.bucket import CREDENTIALS, S3Server
 
 LARGE = bytes(range(256)) * (3 * BUCKET_PART_BYTES // 256) + b"the end"
 SHA = hashlib.sha256(LARGE).hexdigest()
 
 
-async def test_many_parts_are_one_object_that_is_seen_when_it_is_whole(bucket: Server) -> None:
+async def test_multipart_object_visible_when_complete(bucket: S3Server) -> None:
     blobs = bucket_blobs(f"s3://{bucket.new().name}")
 
     async def watched() -> AsyncIterator[bytes]:
         async for chunk in chunks(LARGE, 1_000_000):
             yield chunk
         with pytest.raises(Missing):
-            await whole(blobs.read("crews/a"))
+            await read_all(blobs.read("crews/a"))
 
     stored = await blobs.put("crews/a", watched(), len(LARGE), SHA)
     assert (stored.size, stored.sha256) == (len(LARGE), SHA)
-    assert await whole(blobs.read("crews/a")) == LARGE
+    assert await read_all(blobs.read("crews/a")) == LARGE
     edge = BUCKET_PART_BYTES
-    assert await whole(blobs.read("crews/a", edge - 3, edge + 3)) == LARGE[edge - 3 : edge + 3]
+    assert await read_all(blobs.read("crews/a", edge - 3, edge + 3)) == LARGE[edge - 3 : edge + 3]
 
 
-async def test_a_wrong_end_after_many_parts_leaves_what_was_there_before(bucket: Server) -> None:
+async def test_failed_multipart_keeps_old_object(bucket: S3Server) -> None:
     blobs = bucket_blobs(f"s3://{bucket.new().name}")
     await blobs.put("crews/a", chunks(b"before"), 6, None)
     with pytest.raises(Mismatch):
@@ -48,21 +48,21 @@ async def test_a_wrong_end_after_many_parts_leaves_what_was_there_before(bucket:
 
     with pytest.raises(StoreUnavailable):
         await blobs.put("crews/a", broken(), len(LARGE), SHA)
-    assert await whole(blobs.read("crews/a")) == b"before"
+    assert await read_all(blobs.read("crews/a")) == b"before"
 
 
-async def test_an_upload_of_a_store_with_a_bucket_is_in_the_bucket(bucket: Server, tmp_path: Path) -> None:
+async def test_upload_goes_to_bucket(bucket: S3Server, tmp_path: Path) -> None:
     place = bucket.new()
     store = await Store.open(tmp_path / "data", "crews", blobs_url=f"s3://{place.name}/prefix")
     row = await store.uploads.create("demo", 3, None, builders.NOW, builders.later(60))
     row = await store.receive(row.id, chunks(b"abc"), builders.NOW)
     assert (place / "prefix" / row.blob).read_bytes() == b"abc"
-    assert await whole(store.blobs.read(row.blob)) == b"abc"
+    assert await read_all(store.blobs.read(row.blob)) == b"abc"
     await store.close()
 
 
 @pytest.mark.parametrize("how", ["gone", "silent"])
-async def test_a_bucket_that_is_away_is_unavailable_and_tells_no_secret(bucket: Server, how: str) -> None:
+async def test_unreachable_bucket_shows_no_secret(bucket: S3Server, how: str) -> None:
     blobs = bucket_blobs(f"s3://{bucket.new().name}")
     await blobs.put("crews/a", chunks(b"abc"), 3, None)
     if how == "gone":
@@ -72,7 +72,7 @@ async def test_a_bucket_that_is_away_is_unavailable_and_tells_no_secret(bucket: 
     try:
         began = time.monotonic()
         with pytest.raises(StoreUnavailable) as raised:
-            await whole(blobs.read("crews/a"))
+            await read_all(blobs.read("crews/a"))
         assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in str(raised.value)
         assert time.monotonic() - began < 5
         if how == "gone":
@@ -86,15 +86,15 @@ async def test_a_bucket_that_is_away_is_unavailable_and_tells_no_secret(bucket: 
             bucket.start()
         else:
             bucket.signal(signal.SIGCONT)
-    assert await whole(blobs.read("crews/a")) == b"abc"
+    assert await read_all(blobs.read("crews/a")) == b"abc"
 
 
-async def test_a_bucket_that_is_not_there_is_unavailable(bucket: Server) -> None:
+async def test_missing_bucket_is_unavailable(bucket: S3Server) -> None:
     with pytest.raises(StoreUnavailable):
         await bucket_blobs("s3://no-such-bucket").put("crews/a", chunks(b"abc"), 3, None)
 
 
 @pytest.mark.parametrize("url", ["file:///tmp/x", "s3://", "s3://key:secret@bucket", "bucket"])
-def test_another_address_is_refused_with_the_way_to_say_it(url: str) -> None:
+def test_invalid_bucket_url(url: str) -> None:
     with pytest.raises(ApiConfigError, match="CREWYARD_BLOBS_URL: must be s3://bucket/prefix"):
         parse({"CREWYARD_TOKEN_KEY": "k" * 32, "CREWYARD_BLOBS_URL": url})

@@ -1,4 +1,4 @@
-"""Files read in pieces: a disk that hangs is waited for only so long, and by its readers alone."""
+"""Tests of the file reader: a hanging disk blocks only its readers, within a timeout."""
 
 import asyncio
 import os
@@ -9,35 +9,35 @@ import pytest
 from api.store.blobs import file_reader
 
 
-async def whole(path: Path, seconds: float = 0.2) -> bytes:
+async def read_all(path: Path, seconds: float = 0.2) -> bytes:
     return b"".join([piece async for piece in file_reader.chunks(path, 0, None, 1000, seconds)])
 
 
-async def test_a_disk_that_hangs_is_given_up_in_time_and_read_when_it_is_back(tmp_path: Path) -> None:
+async def test_hanging_disk_times_out_and_recovers(tmp_path: Path) -> None:
     pipe, file = tmp_path / "pipe", tmp_path / "file"
     file.write_bytes(b"x" * 2500)
     os.mkfifo(pipe)
-    # A pipe that somebody could write to, and does not, hangs at the first byte.
+    # A pipe with an idle writer hangs at the first byte.
     writer = os.open(pipe, os.O_RDWR)
     loop = asyncio.get_running_loop()
     try:
         begun = loop.time()
-        readers = [whole(pipe) for _ in range(file_reader.READERS)]
+        readers = [read_all(pipe) for _ in range(file_reader.READER_THREADS)]
         told = await asyncio.wait_for(asyncio.gather(*readers, return_exceptions=True), 60)
-        assert [type(one) for one in told] == [TimeoutError] * file_reader.READERS
+        assert [type(one) for one in told] == [TimeoutError] * file_reader.READER_THREADS
         assert loop.time() - begun >= 0.2
-        # All threads that read hang: who comes next has an answer in time as well, and others do not wait.
+        # All reader threads hang: the next read times out too, and other threads do not wait.
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(whole(file), 5)
+            await asyncio.wait_for(read_all(file), 5)
         assert await asyncio.wait_for(asyncio.to_thread(file.read_bytes), 60) == b"x" * 2500
     finally:
         os.close(writer)
     async with asyncio.timeout(60):
-        assert await whole(file, 30) == b"x" * 2500
+        assert await read_all(file, 30) == b"x" * 2500
         while opened(pipe):
             await asyncio.sleep(0.01)
 
 
 def opened(path: Path) -> list[str]:
-    """The descriptors of this process that are the file's."""
+    """Return this process's open descriptors of the file."""
     return [one.name for one in Path("/proc/self/fd").iterdir() if one.resolve() == path]

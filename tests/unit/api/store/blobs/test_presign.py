@@ -1,4 +1,4 @@
-"""Addresses into a bucket: as S3's documentation signs them, and as a real S3 server takes them or not."""
+"""Tests of presigned URLs against the AWS documentation and a real S3 server."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -10,14 +10,14 @@ from yarl import URL
 
 from api.config import ApiConfigError, parse
 from api.store.blobs.presign import UrlSigner, make_signer
-from tests.unit.api.store.bucket import CREDENTIALS, Server
+from tests.unit.api.store.bucket import CREDENTIALS, S3Server
 
 BODY = b"an archive" * 100
 SHA = hashlib.sha256(BODY).hexdigest()
 
 
-def test_an_address_is_the_one_of_the_documentation() -> None:
-    # Amazon S3 API reference, "Authenticating Requests: Using Query Parameters"; its bucket is the host.
+def test_url_matches_aws_documentation() -> None:
+    # Source: Amazon S3 API reference, "Authenticating Requests: Using Query Parameters".
     one = UrlSigner(
         "https://examplebucket.s3.amazonaws.com", "", "", "us-east-1",
         "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
@@ -27,13 +27,13 @@ def test_an_address_is_the_one_of_the_documentation() -> None:
 
 
 @pytest.fixture
-def signing(bucket: Server) -> UrlSigner:
+def signing(bucket: S3Server) -> UrlSigner:
     url = f"s3://{bucket.new().name}/some/prefix"
     return make_signer(bucket.environment, url, bucket.environment["AWS_ENDPOINT_URL"])
 
 
 async def call(method: str, url: str, data: bytes | None = None, **headers: str) -> tuple[int, Any, bytes]:
-    # The length is that of what is sent, whatever was announced.
+    # The length is that of the sent bytes, not of the announced ones.
     sent = {name.replace("_", "-"): value for name, value in headers.items() if name != "Content-Length"}
     async with (
         aiohttp.ClientSession() as session,
@@ -42,7 +42,7 @@ async def call(method: str, url: str, data: bytes | None = None, **headers: str)
         return answer.status, answer.headers, await answer.read()
 
 
-async def test_what_was_announced_is_stored_and_read_with_the_headers_that_were_signed(
+async def test_put_and_get_with_signed_headers(
     signing: UrlSigner,
 ) -> None:
     now = datetime.now(UTC)
@@ -61,7 +61,7 @@ async def test_what_was_announced_is_stored_and_read_with_the_headers_that_were_
     assert (status, body) == (206, BODY[3:6])
 
 
-async def test_other_bytes_another_length_name_or_time_are_refused(signing: UrlSigner) -> None:
+async def test_changed_request_is_refused(signing: UrlSigner) -> None:
     now = datetime.now(UTC)
     allowed = signing.put("crews/a", len(BODY), SHA, now, 60)
     other = bytes([BODY[0] ^ 1]) + BODY[1:]
@@ -91,9 +91,7 @@ async def test_other_bytes_another_length_name_or_time_are_refused(signing: UrlS
         ("s3://b", "https://x", {}, "AWS_ACCESS_KEY_ID"),
     ],
 )
-def test_what_cannot_sign_says_what_is_missing(
-    url: str | None, endpoint: str, environ: dict[str, str], words: str
-) -> None:
+def test_missing_signer_settings(url: str | None, endpoint: str, environ: dict[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make_signer(environ, url, endpoint)
 
@@ -106,11 +104,11 @@ def test_what_cannot_sign_says_what_is_missing(
         ({"CREWYARD_BLOBS_PUBLIC_URL": "https://x"}, "CREWYARD_BLOBS_PUBLIC_URL: needs CREWYARD_BLOBS_URL"),
     ],
 )
-def test_wrong_settings_are_named(settings: dict[str, str], words: str) -> None:
+def test_invalid_signer_settings(settings: dict[str, str], words: str) -> None:
     with pytest.raises(ApiConfigError, match=words):
         parse({"CREWYARD_TOKEN_KEY": "k" * 32, **settings})
 
 
-def test_no_secret_is_shown() -> None:
+def test_repr_shows_no_secret() -> None:
     made = make_signer({**CREDENTIALS, "AWS_SESSION_TOKEN": "of-a-session"}, "s3://b", "https://x")
     assert CREDENTIALS["AWS_SECRET_ACCESS_KEY"] not in repr(made) and "of-a-session" not in repr(made)

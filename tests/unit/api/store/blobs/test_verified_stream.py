@@ -1,4 +1,4 @@
-"""A transfer goes on as long as it moves; one that stands is given up, whoever else is slow."""
+"""Tests of stall detection: a slow transfer continues, a stalled one times out."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,33 +8,33 @@ import pytest
 from api.store.blobs.verified_stream import VerifiedStream, wait_for_transfer
 
 
-async def three(pause: float) -> AsyncIterator[bytes]:
+async def slow_chunks(pause: float) -> AsyncIterator[bytes]:
     for _ in range(3):
         await asyncio.sleep(pause)
         yield b"x"
 
 
-async def take(check: VerifiedStream, pause: float) -> int:
-    taken = 0
-    async for chunk in check.verified_chunks():
+async def transfer(stream: VerifiedStream, pause: float) -> int:
+    sent = 0
+    async for chunk in stream.verified_chunks():
         await asyncio.sleep(pause)
-        taken += len(chunk)
+        sent += len(chunk)
     await asyncio.sleep(pause)
-    return taken
+    return sent
 
 
-async def test_a_slow_sender_is_waited_for_and_so_is_a_store_that_moves() -> None:
-    check = VerifiedStream(three(0.3), 3, None)
-    await wait_for_transfer(take(check, 0.0), check, 0.2)
-    check = VerifiedStream(three(0.0), 3, None)
-    await wait_for_transfer(take(check, 0.1), check, 30)
-    assert (check.seen, check.idle(0.0) <= 0.0) == (3, True)
+async def test_slow_transfer_is_not_stalled() -> None:
+    stream = VerifiedStream(slow_chunks(0.3), 3, None)
+    await wait_for_transfer(transfer(stream, 0.0), stream, 0.2)
+    stream = VerifiedStream(slow_chunks(0.0), 3, None)
+    await wait_for_transfer(transfer(stream, 0.1), stream, 30)
+    assert (stream.received_bytes, stream.idle_seconds(0.0) <= 0.0) == (3, True)
 
 
-async def test_a_store_that_stands_is_given_up() -> None:
-    check = VerifiedStream(three(0.0), 3, None)
-    stands = asyncio.ensure_future(take(check, 60))
+async def test_stalled_store_times_out() -> None:
+    stream = VerifiedStream(slow_chunks(0.0), 3, None)
+    stalled = asyncio.ensure_future(transfer(stream, 60))
     with pytest.raises(TimeoutError, match="took no bytes"):
-        await wait_for_transfer(stands, check, 0.1)
+        await wait_for_transfer(stalled, stream, 0.1)
     await asyncio.sleep(0)
-    assert stands.cancelled()
+    assert stalled.cancelled()

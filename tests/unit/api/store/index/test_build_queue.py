@@ -1,4 +1,4 @@
-"""Where a Deployment stands in the queue of builds is counted when it is read."""
+"""Tests of the position in the build queue, computed on read."""
 
 import pytest
 
@@ -7,8 +7,8 @@ from crds.objects import Deployment
 from tests.unit.api.store import builders
 
 
-def waits(name: str, reason: str = "Queued", phase: str = "Pending") -> Deployment:
-    ready = {"type": "Ready", "status": "ClaimUnknown", "reason": reason, "message": "m"}
+def waiting_deployment(name: str, reason: str = "Queued", phase: str = "Pending") -> Deployment:
+    ready = {"type": "Ready", "status": "Unknown", "reason": reason, "message": "m"}
     return builders.deployment(name, phase, conditions=[ready, {**ready, "type": "Built"}])
 
 
@@ -18,20 +18,20 @@ async def position(store: Store, name: str) -> int | None:
     return await store.deployments.queue_position(row)
 
 
-async def test_the_position_follows_the_line_without_a_write_to_those_in_it(store: Store) -> None:
+async def test_position_moves_without_writes(store: Store) -> None:
     await store.projects.observe(builders.project())
     names = [f"dep-{letter}" for letter in "dacb"]
     for name in names:
-        await store.deployments.observe(waits(name))
-    # All of one second, so that the name decides.
+        await store.deployments.observe(waiting_deployment(name))
+    # All have the same second: the name decides.
     assert [await position(store, name) for name in sorted(names)] == [1, 2, 3, 4]
-    await store.deployments.observe(waits("dep-b", "Assembling", "Building"))
+    await store.deployments.observe(waiting_deployment("dep-b", "Assembling", "Building"))
     assert [await position(store, name) for name in sorted(names)] == [1, None, 2, 3]
 
 
 @pytest.mark.parametrize("reason", ["ProjectNotFound", "SameSourceBuilding", "PodRefused"])
-async def test_who_waits_for_something_else_stands_in_nobodys_way(store: Store, reason: str) -> None:
+async def test_other_reasons_are_outside_the_queue(store: Store, reason: str) -> None:
     await store.projects.observe(builders.project())
-    await store.deployments.observe(waits("dep-a", reason))
-    await store.deployments.observe(waits("dep-b"))
+    await store.deployments.observe(waiting_deployment("dep-a", reason))
+    await store.deployments.observe(waiting_deployment("dep-b"))
     assert (await position(store, "dep-a"), await position(store, "dep-b")) == (None, 1)

@@ -1,4 +1,4 @@
-"""Which inputs stand in an object, and which are kept aside and named there."""
+"""Tests of inputs: inline in the object, or by reference."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from api.store.index.runs.inputs import canonical, inline_input, is_equal, reference, refers_to
 from api.store.store import Store
 from api.v1.runs.create import manifest
-from tests.unit.api.store import builders as some
+from tests.unit.api.store import builders
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -34,7 +34,7 @@ FILLED = INLINE - len(canonical({"a": ""}))
         ({"a": "18446744073709551616", "b": 1e300}, True),
     ],
 )
-def test_an_input_stands_in_the_object_where_it_fits_and_stays_itself(value, inline):
+def test_small_input_is_inline(value, inline):
     found = reference(value, INLINE)
     assert (found is None) == inline
     if found:
@@ -43,14 +43,14 @@ def test_an_input_stands_in_the_object_where_it_fits_and_stays_itself(value, inl
 
 
 @given(VALUES)
-def test_the_reference_of_a_value_is_that_of_what_was_stored(value):
+def test_reference_survives_storage(value):
     whole = {"a": value, "fill": "x" * INLINE}
     assert reference(json.loads(json.dumps(whole)), INLINE) == reference(
         dict(reversed(whole.items())), INLINE
     )
 
 
-def test_a_deep_value_is_no_trouble():
+def test_deep_value():
     deep = json.loads("[" * 900 + "]" * 900)
     assert reference({"a": deep}, INLINE) is None
     assert is_equal({"a": deep}, {"a": deep})
@@ -65,11 +65,11 @@ def test_a_deep_value_is_no_trouble():
         ({"a": None}, {}, False),
     ],
 )
-def test_values_are_compared_as_kubernetes_keeps_them(one, other, equal):
+def test_is_equal_as_kubernetes_stores(one, other, equal):
     assert is_equal(one, other) == equal
 
 
-def test_an_object_that_others_made_gives_its_input_or_none():
+def test_inline_input():
     most = 256 * 1024
     assert inline_input({}, most) == {}
     assert inline_input({"input": {"a": 1}}, most) == {"a": 1}
@@ -79,20 +79,20 @@ def test_an_object_that_others_made_gives_its_input_or_none():
     assert inline_input({"input": {"a": "x" * 100}}, 100) is None
 
 
-def test_a_name_of_an_input_holds_whatever_stands_in_objects_now():
+def test_refers_to():
     found = reference({"a": 1}, 2)
     assert found is not None and reference({"a": 1}, 100) is None
     assert refers_to(found, {"a": 1}) and not refers_to(found, {"a": 2})
 
 
-async def test_a_large_input_is_whole_in_its_row_whatever_the_object_shows(store: Store) -> None:
-    await some.yard(store)
+async def test_large_input_is_whole_in_its_row(store: Store) -> None:
+    await builders.add_demo_project(store)
     whole = {"text": "x" * 100_000, "number": 2**80}
-    name = await some.accepted(store, input=whole)
+    name = await builders.create_run(store, input=whole)
     row = await store.runs.get(name)
     assert row is not None
     spec = manifest(row, "project-1", INLINE)["spec"]
     assert spec == {"project": "demo", "deployment": "dep-a", "inputRef": reference(whole, INLINE)}
-    await store.run_writer.observe(some.run(name, "Running", spec=spec), some.later(1))
+    await store.run_writer.observe(builders.run(name, "Running", spec=spec), builders.later(1))
     row = await store.runs.get(name)
     assert row is not None and row.input == whole

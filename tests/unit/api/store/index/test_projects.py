@@ -1,4 +1,4 @@
-"""Projects and deployments as rows: one active at every moment, nothing left of what was removed."""
+"""Tests of project and deployment rows: activation, removal, recreation."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ async def statuses(store: Store) -> dict[str, str]:
     return {row.name: row.status for row in (await store.deployments.page("demo", 0, 100)).items}
 
 
-async def test_exactly_one_is_active_at_every_moment_of_an_activation(store: Store) -> None:
+async def test_one_active_during_activation(store: Store) -> None:
     await store.projects.observe(builders.project(active="dep-a"))
     await store.deployments.observe(builders.deployment("dep-a", "Active"))
     await store.deployments.observe(builders.deployment("dep-b", "Building"))
@@ -30,7 +30,7 @@ async def test_exactly_one_is_active_at_every_moment_of_an_activation(store: Sto
     assert ([row.name for row in superseded.items], superseded.total) == (["dep-a"], 1)
 
 
-async def test_a_deployment_seen_before_its_project_is_not_yet_overtaken(store: Store) -> None:
+async def test_deployment_seen_before_its_project(store: Store) -> None:
     await store.projects.observe(builders.project())
     await store.deployments.observe(builders.deployment("dep-a", "Building"))
     moment = "2026-11-21T11:00:00Z"
@@ -43,7 +43,7 @@ async def test_a_deployment_seen_before_its_project_is_not_yet_overtaken(store: 
     assert await statuses(store) == {"dep-a": "active", "dep-b": "building"}
 
 
-async def test_activated_at_stays_known_once_another_is_active(store: Store) -> None:
+async def test_activated_at_is_kept(store: Store) -> None:
     await store.projects.observe(builders.project())
     await store.deployments.observe(builders.deployment("dep-a", "Building"))
     await store.deployments.observe(builders.deployment("dep-b", "Building"))
@@ -64,9 +64,9 @@ async def test_newest_first_and_pages(store: Store) -> None:
     assert (await store.deployments.page("unknown", 0, 2)).total == 0
 
 
-async def test_a_project_made_anew_shows_nothing_of_the_old_one(store: Store) -> None:
-    await builders.yard(store)
-    old = await builders.claimed(store)
+async def test_recreated_project_is_empty(store: Store) -> None:
+    await builders.add_demo_project(store)
+    old = await builders.claim_run(store)
     await store.projects.observe(builders.project(uid="project-2"))
     assert (await store.deployments.page("demo", 0, 10)).total == 0
     assert await store.deployments.get("dep-a") is None
@@ -74,7 +74,7 @@ async def test_a_project_made_anew_shows_nothing_of_the_old_one(store: Store) ->
     assert (page.total, page.items) == (0, ())
     assert await store.runs.get(old) is None
     assert not await store.claims.holds(old, "pod", "nonce")
-    # Late news of what belonged to the old one changes nothing.
+    # Late events of the old project's objects change nothing.
     await store.deployments.observe(builders.deployment("dep-a"))
     await store.run_writer.observe(builders.run(old, "Running"), builders.NOW)
     await store.run_writer.observe(builders.run("run-late"), builders.NOW)
@@ -84,7 +84,7 @@ async def test_a_project_made_anew_shows_nothing_of_the_old_one(store: Store) ->
     assert (await store.projects.get("demo")).uid == "project-2"  # type: ignore[union-attr]
 
 
-async def test_a_removal_that_is_told_of_twice_takes_nothing_from_the_next_project(store: Store) -> None:
+async def test_repeated_removal_keeps_next_project(store: Store) -> None:
     await store.projects.observe(builders.project())
     await store.projects.remove("demo", "project-1", builders.NOW)
     await store.projects.observe(builders.project(uid="project-2"))
@@ -95,7 +95,7 @@ async def test_a_removal_that_is_told_of_twice_takes_nothing_from_the_next_proje
         yield b"code"
 
     await store.receive(upload.id, chunks(), builders.NOW)
-    # The watch tells of what the request that deleted it has done already.
+    # The watch reports the deletion that the request has handled already.
     await store.projects.remove("demo", "project-1", builders.later(1))
     kept = await store.uploads.get(upload.id)
     assert kept is not None
@@ -103,7 +103,7 @@ async def test_a_removal_that_is_told_of_twice_takes_nothing_from_the_next_proje
     assert await statuses(store) == {"dep-a": "superseded"}
 
 
-async def test_an_upload_that_arrives_after_its_project_went_is_not_the_next_ones(store: Store) -> None:
+async def test_late_upload_of_removed_project(store: Store) -> None:
     await store.projects.observe(builders.project())
     upload = await store.uploads.create("demo", 4, None, builders.NOW, builders.later(60))
 
@@ -120,7 +120,7 @@ async def test_an_upload_that_arrives_after_its_project_went_is_not_the_next_one
     assert left.stored_at is None
 
 
-async def test_a_late_view_of_a_removed_project_is_not_a_new_one(store: Store) -> None:
+async def test_late_event_of_removed_project(store: Store) -> None:
     late = builders.project()
     await store.projects.observe(builders.project())
     await store.projects.observe(late)
@@ -129,7 +129,7 @@ async def test_a_late_view_of_a_removed_project_is_not_a_new_one(store: Store) -
     assert (await store.projects.get("demo")).uid == "project-2"  # type: ignore[union-attr]
 
 
-async def test_projects_are_paged_and_bound_to_what_a_key_may_see(store: Store) -> None:
+async def test_page_limited_to_key(store: Store) -> None:
     for name in ("one", "two", "three"):
         await store.projects.observe(builders.project(name, uid=f"uid-{name}"))
     page = await store.projects.page(0, 2)
@@ -138,8 +138,8 @@ async def test_projects_are_paged_and_bound_to_what_a_key_may_see(store: Store) 
     assert ([row.name for row in bound.items], bound.total) == (["one"], 1)
 
 
-async def test_a_waiter_hears_of_an_activation_between_looking_and_waiting(store: Store) -> None:
-    await builders.yard(store)
+async def test_change_between_read_and_wait_wakes(store: Store) -> None:
+    await builders.add_demo_project(store)
     mark = store.deployments.mark()
     await store.projects.observe(builders.project(active="dep-b"))
     await asyncio.wait_for(store.deployments.wait(mark, 30), 20)

@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: who waits is told the place that a list of the waiting would tell."""
+"""Property test of queue positions against a model, over random sequences of steps."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -8,14 +8,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api.store.index.claims.claims import Asked, Denied, Granted, Wait
+from api.store.index.claims.claims import ClaimDenied, ClaimGranted, ClaimRequest, ClaimWait
 from api.store.store import Store
 from crds.limits import PlanLimits, Plans
-from tests.unit.api.store import builders as some
+from tests.unit.api.store import builders
 
 PLANS = Plans({"free": PlanLimits(60, 0), "pro": PlanLimits(300, 1), "team": PlanLimits(600, 2)})
 DONE = {"outcome": "succeeded", "durationMs": 1}
-WAITS = {"type": "Succeeded", "status": "Unknown", "reason": "WaitingForDeployment", "message": "m"}
+WAITING_FOR_BUILD = {
+    "type": "Succeeded",
+    "status": "Unknown",
+    "reason": "WaitingForDeployment",
+    "message": "m",
+}
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -34,8 +39,8 @@ _numbers = itertools.count()
 
 
 @dataclass
-class Project:
-    """A project's queue by the rules: its runs in the order of their coming, and who holds a place."""
+class QueueModel:
+    """Model of a project's queue: its runs in order of arrival, and those that hold a slot."""
 
     name: str
     plan: str = "pro"
@@ -55,14 +60,14 @@ class Project:
         return line.index(run) + 1 if run in line else None
 
 
-async def step(store: Store, project: Project, what: str, run: str | None) -> None:
+async def step(store: Store, project: QueueModel, what: str, run: str | None) -> None:
     spec = {"project": project.name, "deployment": "dep-a"}
     if what in ("free", "pro", "team"):
         project.plan = what
-        await store.projects.observe(some.project(project.name, f"uid-{project.name}", plan=what))
+        await store.projects.observe(builders.project(project.name, f"uid-{project.name}", plan=what))
     elif what == "accept":
-        made = await some.accepted(store, project=project.name)
-        await store.record.observe(some.run(made, spec=spec, project=project.name), some.NOW)
+        made = await builders.create_run(store, project=project.name)
+        await store.run_writer.observe(builders.run(made, spec=spec, project=project.name), builders.NOW)
         project.runs.append(made)
         project.waiting.append(made)
     elif run is None or run in project.over:
@@ -71,55 +76,55 @@ async def step(store: Store, project: Project, what: str, run: str | None) -> No
         await claim(store, project, run)
     elif what == "report":
         if run in project.held:
-            await store.claims.report(run, f"pod-{run}", "nonce", DONE)
+            await store.claims.record_result(run, f"pod-{run}", "nonce", DONE)
             project.held.discard(run)
     elif what in ("build", "built"):
         if run in project.waiting:
-            told = [WAITS] if what == "build" else []
-            seen = some.run(run, spec=spec, project=project.name, conditions=told)
-            await store.record.observe(seen, some.NOW)
+            told = [WAITING_FOR_BUILD] if what == "build" else []
+            seen = builders.run(run, spec=spec, project=project.name, conditions=told)
+            await store.run_writer.observe(seen, builders.NOW)
             (project.aside.add if told else project.aside.discard)(run)
     elif what == "cancel":
         phase = "Pending" if run in project.waiting else "Running"
-        seen = some.run(run, phase, spec={**spec, "cancel": True}, project=project.name)
-        await store.record.observe(seen, some.NOW)
+        seen = builders.run(run, phase, spec={**spec, "cancel": True}, project=project.name)
+        await store.run_writer.observe(seen, builders.NOW)
         project.canceled.add(run)
         if run in project.waiting:
             project.waiting.remove(run)
     else:
         if what == "end":
-            await store.record.observe(some.run(run, "Failed", spec=spec, project=project.name), some.NOW)
+            await store.run_writer.observe(
+                builders.run(run, "Failed", spec=spec, project=project.name), builders.NOW
+            )
         else:
-            await store.record.vanish(run, "run-uid", some.NOW)
+            await store.run_writer.mark_deleted(run, "run-uid", builders.NOW)
         project.over.add(run)
         project.held.discard(run)
         if run in project.waiting:
             project.waiting.remove(run)
 
 
-async def claim(store: Store, project: Project, run: str) -> None:
+async def claim(store: Store, project: QueueModel, run: str) -> None:
     answer = {"deployment_id": "dep_a"}
-    asked = Asked("run-uid", f"pod-{run}", "nonce")
-    found: Any = await store.claims.ask(run, asked, answer, some.NOW, PLANS)
+    asked = ClaimRequest("run-uid", f"pod-{run}", "nonce")
+    found: Any = await store.claims.grant(run, asked, answer, builders.NOW, PLANS)
     if run not in project.waiting:
-        # It was granted before, and is told so again unless it is to stop.
-        assert isinstance(found, Denied) if run in project.canceled else found.first is False
+        # It was granted before: the claim returns the grant again, unless the run must stop.
+        assert isinstance(found, ClaimDenied) if run in project.canceled else found.first is False
     elif project.free:
-        assert isinstance(found, Granted) and found.first
+        assert isinstance(found, ClaimGranted) and found.first
         project.waiting.remove(run)
         project.held.add(run)
     else:
-        assert found == Wait()
+        assert found == ClaimWait()
 
 
 @pytest.mark.parametrize("database_url", [None], ids=["sqlite"])
 @settings(max_examples=2, deadline=None, suppress_health_check=SUPPRESSED)
 @given(steps=STEPS)
-async def test_a_position_is_that_in_the_list_of_the_waiting(
-    store: Store, steps: list[tuple[str, int, int]]
-) -> None:
+async def test_position_matches_model(store: Store, steps: list[tuple[str, int, int]]) -> None:
     number = next(_numbers)
-    projects = [Project(f"one-{number}"), Project(f"two-{number}")]
+    projects = [QueueModel(f"one-{number}"), QueueModel(f"two-{number}")]
     for project in projects:
         for what in ("pro", "accept", "accept", "accept"):
             await step(store, project, what, None)
@@ -131,4 +136,4 @@ async def test_a_position_is_that_in_the_list_of_the_waiting(
             for one in each.runs:
                 row = await store.runs.get(one)
                 assert row is not None
-                assert await store.places.position(row, PLANS) == each.position(one), (what, one)
+                assert await store.run_slots.queue_position(row, PLANS) == each.position(one), (what, one)

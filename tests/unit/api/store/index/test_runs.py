@@ -12,43 +12,43 @@ from api.store.index.idempotency import Idempotency
 from api.store.index.runs.runs import RunRequest
 from api.store.store import Store
 from kube.client import decode
-from tests.unit.api.store import builders as some
+from tests.unit.api.store import builders
 
 REQUEST = RunRequest("demo", "dep-a", {"topic": "ants"})
 USE = Idempotency("key-1", "abc", "hash-of-body")
 
 
 async def test_idempotency_key_creates_one_run(store: Store) -> None:
-    await some.yard(store)
-    first, made = await store.runs.create(REQUEST, some.NOW, USE)
-    again, made_again = await store.runs.create(REQUEST, some.later(60), USE)
+    await builders.add_demo_project(store)
+    first, made = await store.runs.create(REQUEST, builders.NOW, USE)
+    again, made_again = await store.runs.create(REQUEST, builders.later(60), USE)
     assert again == first and made is not None and made_again is None
     assert made.row == await store.runs.get(first)
     assert (await store.runs.page(0, 10)).total == 1
 
 
 async def test_idempotency_key_scope_and_expiry(store: Store) -> None:
-    await some.yard(store)
-    first, _ = await store.runs.create(REQUEST, some.NOW, USE)
+    await builders.add_demo_project(store)
+    first, _ = await store.runs.create(REQUEST, builders.NOW, USE)
     with pytest.raises(StoreConflict):
-        await store.runs.create(REQUEST, some.NOW, Idempotency("key-1", "abc", "another body"))
-    other, _ = await store.runs.create(REQUEST, some.NOW, Idempotency("key-2", "abc", "another body"))
-    late, _ = await store.runs.create(REQUEST, some.NOW + timedelta(hours=25), USE)
+        await store.runs.create(REQUEST, builders.NOW, Idempotency("key-1", "abc", "another body"))
+    other, _ = await store.runs.create(REQUEST, builders.NOW, Idempotency("key-2", "abc", "another body"))
+    late, _ = await store.runs.create(REQUEST, builders.NOW + timedelta(hours=25), USE)
     assert len({first, other, late}) == 3
 
 
 async def test_names_sort_in_the_order_of_acceptance(store: Store) -> None:
-    await some.yard(store)
-    names = [(await store.runs.create(REQUEST, some.NOW, None))[0] for _ in range(20)]
+    await builders.add_demo_project(store)
+    names = [(await store.runs.create(REQUEST, builders.NOW, None))[0] for _ in range(20)]
     assert names == sorted(names)
     page = await store.runs.page(0, 20)
     assert [row.name for row in page.items] == names[::-1]
 
 
 async def test_run_of_kubectl(store: Store) -> None:
-    await some.yard(store)
+    await builders.add_demo_project(store)
     spec = {"deployment": "dep-a", "input": {"topic": "bees"}, "timeout": "90s"}
-    await store.run_writer.observe(some.run("run-by-hand", spec=spec), some.NOW)
+    await store.run_writer.observe(builders.run("run-by-hand", spec=spec), builders.NOW)
     row = await store.runs.get("run-by-hand")
     assert row is not None
     assert (row.project, row.deployment, row.status, row.input) == (
@@ -61,36 +61,38 @@ async def test_run_of_kubectl(store: Store) -> None:
 
 
 async def test_older_version_is_ignored(store: Store) -> None:
-    await some.yard(store)
-    run = await some.accepted(store)
-    old = some.run(run)
-    await store.run_writer.observe(some.run(run, "Running", startTime="2026-11-21T10:00:05Z"), some.NOW)
-    await store.run_writer.observe(old, some.NOW)
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
+    old = builders.run(run)
+    await store.run_writer.observe(
+        builders.run(run, "Running", startTime="2026-11-21T10:00:05Z"), builders.NOW
+    )
+    await store.run_writer.observe(old, builders.NOW)
     row = await store.runs.get(run)
     assert row is not None
     assert row.status == "running"
 
 
 async def test_an_ended_row_never_changes(store: Store) -> None:
-    await some.yard(store)
-    run = await some.claimed(store)
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
     result = {"outcome": "succeeded", "durationMs": 1500, "output": '{"answer": 42}'}
     ended = {"completionTime": "2026-11-21T10:00:03Z", "durationMs": 1500, "result": result}
-    await store.run_writer.observe(some.run(run, "Succeeded", **ended), some.NOW)
+    await store.run_writer.observe(builders.run(run, "Succeeded", **ended), builders.NOW)
     before = await store.runs.get(run)
-    await store.run_writer.observe(some.run(run, "Failed", durationMs=9), some.NOW)
-    await store.run_writer.mark_deleted(run, "run-uid", some.later(99))
+    await store.run_writer.observe(builders.run(run, "Failed", durationMs=9), builders.NOW)
+    await store.run_writer.mark_deleted(run, "run-uid", builders.later(99))
     assert await store.runs.get(run) == before
     assert before is not None
     assert (before.output, before.duration_ms) == ({"answer": 42}, 1500)
 
 
 async def test_deleted_object_cancels_run(store: Store) -> None:
-    await some.yard(store)
-    run = await some.claimed(store)
-    await store.run_writer.mark_deleted(run, "another-uid", some.later(9))
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
+    await store.run_writer.mark_deleted(run, "another-uid", builders.later(9))
     assert (await store.runs.get(run)).status == "running"  # type: ignore[union-attr]
-    await store.run_writer.mark_deleted(run, "run-uid", some.later(9))
+    await store.run_writer.mark_deleted(run, "run-uid", builders.later(9))
     row = await store.runs.get(run)
     assert row is not None
     assert (row.status, row.error, row.duration_ms) == (
@@ -101,45 +103,45 @@ async def test_deleted_object_cancels_run(store: Store) -> None:
 
 
 async def test_waiting_reason(store: Store) -> None:
-    await some.yard(store)
-    run = await some.accepted(store)
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
     told = [
         {"type": "Succeeded", "status": "Unknown", "reason": "Pending", "message": "wait"},
         {"type": "Admitted", "status": "False", "reason": "Queued", "message": "2 run at once"},
     ]
-    await store.run_writer.observe(some.run(run, conditions=told), some.NOW)
+    await store.run_writer.observe(builders.run(run, conditions=told), builders.NOW)
     row = await store.runs.get(run)
     assert row is not None
     assert row.waiting == {"reason": "Queued", "message": "2 run at once"}
 
 
 async def test_prunable(store: Store) -> None:
-    await some.yard(store)
-    run = await some.accepted(store)
-    assert await store.runs.prunable(some.later(9999), 10) == ()
-    ended = some.run(run, "Failed", completionTime="2026-11-21T10:00:30Z")
-    await store.run_writer.observe(ended, some.NOW)
-    assert await store.runs.prunable(some.later(10), 10) == ()
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
+    assert await store.runs.prunable(builders.later(9999), 10) == ()
+    ended = builders.run(run, "Failed", completionTime="2026-11-21T10:00:30Z")
+    await store.run_writer.observe(ended, builders.NOW)
+    assert await store.runs.prunable(builders.later(10), 10) == ()
     expected = (run, "run-uid", int(ended.resource_version))
-    assert await store.runs.prunable(some.later(100), 10) == (expected,)
-    await store.run_writer.mark_deleted(run, "run-uid", some.later(100))
-    assert await store.runs.prunable(some.later(100), 10) == ()
+    assert await store.runs.prunable(builders.later(100), 10) == (expected,)
+    await store.run_writer.mark_deleted(run, "run-uid", builders.later(100))
+    assert await store.runs.prunable(builders.later(100), 10) == ()
 
 
 async def test_unsettled_runs(store: Store) -> None:
-    await some.yard(store)
-    lost, _ = await store.runs.create(REQUEST, some.NOW, None)
-    taken, _ = await store.runs.create(REQUEST, some.NOW, USE)
-    await store.runs.withdraw(taken, some.NOW, object_absent=False)
-    whole = await some.accepted(store)
-    withdrawn, accepted = await store.runs.unsettled(some.later(1))
-    assert (withdrawn, [row.name for row in accepted]) == ([(taken, some.NOW)], [lost])
+    await builders.add_demo_project(store)
+    lost, _ = await store.runs.create(REQUEST, builders.NOW, None)
+    taken, _ = await store.runs.create(REQUEST, builders.NOW, USE)
+    await store.runs.withdraw(taken, builders.NOW, object_absent=False)
+    whole = await builders.create_run(store)
+    withdrawn, accepted = await store.runs.unsettled(builders.later(1))
+    assert (withdrawn, [row.name for row in accepted]) == ([(taken, builders.NOW)], [lost])
     await store.runs.mark_object_absent(taken)
-    await store.run_writer.observe(some.run(lost, uid="other"), some.NOW)
-    assert await store.runs.unsettled(some.later(1)) == ([], [])
+    await store.run_writer.observe(builders.run(lost, uid="other"), builders.NOW)
+    assert await store.runs.unsettled(builders.later(1)) == ([], [])
     assert {row.name for row in (await store.runs.page(0, 9)).items} == {lost, whole}
     # The idempotency key of the withdrawn run may be used again.
-    assert (await store.runs.create(REQUEST, some.NOW, USE))[1]
+    assert (await store.runs.create(REQUEST, builders.NOW, USE))[1]
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
@@ -160,13 +162,13 @@ async def test_totals_match_lists(
     url = None if engine == "sqlite" else request.getfixturevalue("postgres").database("filled")
     store = await Store.open(place, "crews", url)
     try:
-        await some.yard(store)
+        await builders.add_demo_project(store)
         for number, phase in steps:
             name = f"run-number-{number}"
             if phase == "gone":
-                await store.run_writer.mark_deleted(name, "run-uid", some.NOW)
+                await store.run_writer.mark_deleted(name, "run-uid", builders.NOW)
             else:
-                await store.run_writer.observe(some.run(name, phase), some.NOW)
+                await store.run_writer.observe(builders.run(name, phase), builders.NOW)
         for status in (None, "pending", "running", "succeeded", "failed", "canceled"):
             for deployment in (None, "dep-a", "dep-b"):
                 page = await store.runs.page(0, 100, project="demo", status=status, deployment=deployment)
@@ -177,25 +179,25 @@ async def test_totals_match_lists(
 
 @pytest.mark.parametrize("levels", [300, 930, 938, 941, 960, 5000])
 async def test_deeply_nested_values(store: Store, levels: int) -> None:
-    await some.yard(store)
+    await builders.add_demo_project(store)
     deep = decode(b'{"a":' * levels + b"1" + b"}" * levels)
     spec = {"project": "demo", "deployment": "dep-a", "input": deep}
-    await store.run_writer.observe(some.run("run-made-by-others", spec=spec), some.NOW)
+    await store.run_writer.observe(builders.run("run-made-by-others", spec=spec), builders.NOW)
     row = await store.runs.get("run-made-by-others")
     assert row is not None and row.input is None
-    run = await some.claimed(store)
+    run = await builders.claim_run(store)
     text = "[" * levels + "]" * levels
     reported = {"result": {"outcome": "succeeded", "output": text}, "completionTime": "2026-11-21T10:00:03Z"}
-    await store.run_writer.observe(some.run(run, "Succeeded", **reported), some.later(3))
+    await store.run_writer.observe(builders.run(run, "Succeeded", **reported), builders.later(3))
     ended = await store.runs.get(run)
     assert ended is not None and (ended.status, ended.output) == ("succeeded", None)
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])
 async def test_pages_from_both_ends(store: Store, count: int) -> None:
-    await some.yard(store)
+    await builders.add_demo_project(store)
     for number in range(count):
-        await store.run_writer.observe(some.run(f"run-number-{number}"), some.NOW)
+        await store.run_writer.observe(builders.run(f"run-number-{number}"), builders.NOW)
     newest_first = [f"run-number-{number}" for number in reversed(range(count))]
     for limit in range(1, count + 2):
         for offset in range(count + 2):

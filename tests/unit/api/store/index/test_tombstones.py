@@ -1,4 +1,4 @@
-"""What goes leaves a tombstone and a note of what is left to delete; a lost claim is not given anew."""
+"""Tests of tombstones, of the notes of data left to delete, and of lost claims."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -9,14 +9,14 @@ from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from api.store.backend import INDEX
-from api.store.index.claims.claims import Asked, Denied, Unknown
+from api.store.index.claims.claims import ClaimDenied, ClaimRequest, ClaimUnknown
 from api.store.index.deletion import delete_project
-from api.store.index.deletion import tombstones as burial
+from api.store.index.deletion.tombstones import delete_runs
 from api.store.sql.migrate import migrate, migrate_postgres
 from api.store.sql.schema import claims, remains, run_counts, runs, tombstones
 from api.store.store import Store
 from tests.unit.api.store import builders
-from tests.unit.api.store.power_cuts import Cut, Cutter
+from tests.unit.api.store.power_cuts import Cutter, PowerCut
 
 
 async def rows(store: Store, table, *columns) -> list[tuple]:
@@ -25,11 +25,11 @@ async def rows(store: Store, table, *columns) -> list[tuple]:
         return [tuple(row) for row in found]
 
 
-async def test_runs_of_a_removed_project_become_tombstones_in_batches(store: Store, monkeypatch) -> None:
-    monkeypatch.setattr(delete_project, "BATCH", 3)
-    await builders.yard(store)
-    names = sorted([await builders.claimed(store)] + [await builders.accepted(store) for _ in range(6)])
-    await store.record.observe(builders.run(names[2], "Failed"), builders.NOW)
+async def test_removed_project_leaves_tombstones_in_batches(store: Store, monkeypatch) -> None:
+    monkeypatch.setattr(delete_project, "RUNS_PER_TRANSACTION", 3)
+    await builders.add_demo_project(store)
+    names = sorted([await builders.claim_run(store)] + [await builders.create_run(store) for _ in range(6)])
+    await store.run_writer.observe(builders.run(names[2], "Failed"), builders.NOW)
     await store.projects.remove("demo", "project-1", builders.later(60))
     assert [name for name, _ in await rows(store, tombstones, "name", "uid")] == names
     assert await rows(store, runs, "name") == await rows(store, claims, "run") == []
@@ -38,36 +38,36 @@ async def test_runs_of_a_removed_project_become_tombstones_in_batches(store: Sto
     assert await rows(store, remains, "kind", "name") == left
 
 
-async def test_a_name_executes_once_also_when_its_record_is_gone(store: Store) -> None:
-    await builders.yard(store)
-    name = await builders.claimed(store)
-    await store.record.observe(builders.run(name, "Succeeded"), builders.NOW)
+async def test_name_executes_once_after_deletion(store: Store) -> None:
+    await builders.add_demo_project(store)
+    name = await builders.claim_run(store)
+    await store.run_writer.observe(builders.run(name, "Succeeded"), builders.NOW)
     async with store.database.write() as connection:
-        await burial.bury(connection, "crews", [name, "run-unknown"], builders.NOW)
-    await store.record.observe(builders.run(name, uid="another"), builders.NOW)
+        await delete_runs(connection, "crews", [name, "run-unknown"], builders.NOW)
+    await store.run_writer.observe(builders.run(name, uid="another"), builders.NOW)
     assert await store.runs.get(name) is None
-    asked = Asked("another", "pod", "nonce")
-    assert isinstance(await store.claims.ask(name, asked, {}, builders.NOW), Unknown)
+    asked = ClaimRequest("another", "pod", "nonce")
+    assert isinstance(await store.claims.grant(name, asked, {}, builders.NOW), ClaimUnknown)
     assert (await store.runs.page(0, 10)).total == 0
 
 
-async def test_a_claim_that_only_the_object_knows_is_not_given_once_more(store: Store) -> None:
-    await builders.yard(store)
+async def test_claim_restored_from_object(store: Store) -> None:
+    await builders.add_demo_project(store)
     status = {"claim": {"podUid": "pod", "time": "2026-11-21T10:00:07Z"}, "startTime": "2026-11-21T10:00:07Z"}
-    await store.record.observe(builders.run("run-a", "Running", **status), builders.NOW)
+    await store.run_writer.observe(builders.run("run-a", "Running", **status), builders.NOW)
     for pod in ("pod", "another"):
-        asked = Asked("run-uid", pod, "nonce")
-        assert isinstance(await store.claims.ask("run-a", asked, {}, builders.NOW), Denied)
+        asked = ClaimRequest("run-uid", pod, "nonce")
+        assert isinstance(await store.claims.grant("run-a", asked, {}, builders.NOW), ClaimDenied)
     assert not await store.claims.holds("run-a", "pod", "nonce")
     assert await store.claims.unwritten(9) == ()
     result = {"outcome": "succeeded", "output": "7"}
-    await store.record.observe(builders.run("run-a", "Succeeded", **status, result=result), builders.NOW)
+    await store.run_writer.observe(builders.run("run-a", "Succeeded", **status, result=result), builders.NOW)
     page = await store.events.read("run-a", 0, 9)
     assert [(event.id, event.type) for event in page.events] == [(1, "run.started"), (2, "run.completed")]
     assert page.events[0].data["deployment_id"] == "dep_a"
 
 
-async def test_hidden_rows_of_the_schema_before_become_tombstones(
+async def test_hidden_rows_of_old_schema_become_tombstones(
     tmp_path: Path, empty_database: str | None
 ) -> None:
     if empty_database is None:
@@ -101,23 +101,21 @@ async def test_hidden_rows_of_the_schema_before_become_tombstones(
     await store.close()
 
 
-async def test_a_removal_that_is_cut_short_is_finished_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delete_project, "BATCH", 2)
+async def test_interrupted_removal_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delete_project, "RUNS_PER_TRANSACTION", 2)
     for after in range(1, 9):
         store = await Store.open(tmp_path / str(after), "crews")
-        await builders.yard(store)
+        await builders.add_demo_project(store)
         for _ in range(5):
-            await builders.accepted(store)
+            await builders.create_run(store)
         with monkeypatch.context() as patched:
             Cutter(after).patch(store, patched)
-            with suppress(Cut):
+            with suppress(PowerCut):
                 await store.projects.remove("demo", "project-1", builders.NOW)
-        # What the next list would find: the row is there as long as anything of it is shown.
+        # The next list finds it: the row exists as long as any of its data is shown.
         if (await store.runs.page(0, 9)).total:
-            assert await store.projects.known() == {"demo": ("project-1", ANY)}
-        if await store.projects.known():
+            assert await store.projects.resource_versions() == {"demo": ("project-1", ANY)}
+        if await store.projects.resource_versions():
             await store.projects.observe(builders.project(uid="project-2"))
         assert (await store.runs.page(0, 9)).total == (await store.deployments.page("demo", 0, 9)).total == 0
         assert len(await rows(store, tombstones, "name")) == 5

@@ -1,4 +1,4 @@
-"""A sealed log is read as before: from every position, also by who is in the middle of it."""
+"""Tests of sealed logs: readable from every position, also by readers during the sealing."""
 
 import asyncio
 import gzip
@@ -18,23 +18,23 @@ from api.store.logs import gzip_blocks
 from api.store.logs.event_log import NewEvent
 from api.store.store import Store
 from tests.unit.api.store import bucket as s3
-from tests.unit.api.store import builders as some
+from tests.unit.api.store import builders
 
 
 @pytest.fixture(params=["folder", "bucket"])
 async def store(store: Store, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """With blobs in a directory, or at an S3 server; packed in small blocks."""
+    """Use blobs in a directory or on an S3 server, and small blocks."""
     monkeypatch.setattr(gzip_blocks, "BLOCK_BYTES", 2000)
     if request.param == "bucket":
-        server: s3.Server = request.getfixturevalue("bucket")
+        server: s3.S3Server = request.getfixturevalue("bucket")
         blobs = bucket_blobs(f"s3://{server.new().name}/some/prefix")
         store.blobs = store.event_logs._blobs = blobs
     return store
 
 
-async def talked(store: Store, events: int, end: bool = True) -> str:
-    """A run that said something, in several calls, and ended."""
-    run = await some.claimed(store)
+async def create_ended_run(store: Store, events: int, end: bool = True) -> str:
+    """Create a run with events from several calls that has ended."""
+    run = await builders.claim_run(store)
     async with store.events.open_writer(run) as log:
         for start in range(1, events + 1, 100):
             numbers = range(start, min(start + 100, events + 1))
@@ -52,7 +52,7 @@ async def seal(store: Store, ended_before: datetime, limit: int) -> int:
 
 async def finish(store: Store, run: str) -> None:
     ended = {"completionTime": "2026-11-21T10:00:30Z"}
-    await store.run_writer.observe(some.run(run, "Succeeded", **ended), some.NOW)
+    await store.run_writer.observe(builders.run(run, "Succeeded", **ended), builders.NOW)
     store.events.notify_state_changed(run)
     await account_batch(store)
 
@@ -71,29 +71,29 @@ async def replay(store: Store, run: str, after: int = 0, limit: int = 70) -> lis
         after = found[-1]
 
 
-async def test_a_sealed_log_is_read_from_every_position(store: Store) -> None:
-    await some.yard(store)
-    run = await talked(store, 450)
-    assert await seal(store, some.later(10), 10) == 0
+async def test_sealed_log_from_every_position(store: Store) -> None:
+    await builders.add_demo_project(store)
+    run = await create_ended_run(store, 450)
+    assert await seal(store, builders.later(10), 10) == 0
     before = [await store.events.read(run, after, 37) for after in range(0, 453, 19)]
-    assert await seal(store, some.later(600), 10) > 0
+    assert await seal(store, builders.later(600), 10) > 0
     archive = await store.archives.find(run)
     assert archive is not None and len(archive.blocks) > 5
     for after, page in zip(range(0, 453, 19), before, strict=True):
         again = await store.events.read(run, after, 37)
         assert (again.events, again.ended, again.total) == (page.events, page.ended, page.total)
     assert await replay(store, run, 0) == list(range(1, 453))
-    # Nothing is left where it was written, and what is kept is plain gzip.
+    # The log is deleted, and the archive is plain gzip.
     assert await store.event_logs._logs.lines(run, 0, 9) == []
     data = b"".join([part async for part in store.blobs.read(archive.blob)])
     lines = gzip.decompress(data).splitlines()
     assert (len(lines), json.loads(lines[6])["d"]["message"]) == (450, "line 7")
-    assert await seal(store, some.later(600), 10) == 0
+    assert await seal(store, builders.later(600), 10) == 0
 
 
-async def test_readers_in_the_middle_miss_nothing_and_see_nothing_twice(store: Store) -> None:
-    await some.yard(store)
-    run = await talked(store, 600)
+async def test_readers_during_sealing(store: Store) -> None:
+    await builders.add_demo_project(store)
+    run = await create_ended_run(store, 600)
 
     async def read(pause: int) -> list[int]:
         found: list[int] = []
@@ -106,47 +106,47 @@ async def test_readers_in_the_middle_miss_nothing_and_see_nothing_twice(store: S
 
     readers = [asyncio.create_task(read(pause)) for pause in (0, 1, 7)]
     await asyncio.sleep(0.01)
-    await seal(store, some.later(600), 10)
+    await seal(store, builders.later(600), 10)
     for reader in readers:
         assert await asyncio.wait_for(reader, 60) == list(range(1, 603))
 
 
-async def test_what_has_not_ended_or_is_not_accounted_is_not_sealed(store: Store) -> None:
-    await some.yard(store)
-    live = await talked(store, 3, end=False)
-    ended = await talked(store, 3)
-    silent = await some.accepted(store)
-    await store.run_writer.observe(some.run(silent, "Failed"), some.NOW)
-    await seal(store, some.later(29), 10)
+async def test_only_ended_and_accounted_runs_are_sealed(store: Store) -> None:
+    await builders.add_demo_project(store)
+    live = await create_ended_run(store, 3, end=False)
+    ended = await create_ended_run(store, 3)
+    silent = await builders.create_run(store)
+    await store.run_writer.observe(builders.run(silent, "Failed"), builders.NOW)
+    await seal(store, builders.later(29), 10)
     assert await store.archives.find(ended) is None
-    await seal(store, some.later(99), 10)
+    await seal(store, builders.later(99), 10)
     assert await store.archives.find(ended) is not None
     assert await store.archives.find(live) is await store.archives.find(silent) is None
-    assert (await store.archives.unsealed(some.later(99), 9)) == []
+    assert (await store.archives.unsealed(builders.later(99), 9)) == []
     await account_batch(store)
-    await seal(store, some.later(99), 10)
-    assert (await store.archives.unsealed(some.later(10**6), 9)) == []
+    await seal(store, builders.later(99), 10)
+    assert (await store.archives.unsealed(builders.later(10**6), 9)) == []
     assert await replay(store, silent) == [1]
 
 
-async def test_two_who_seal_at_once_leave_one_archive(store: Store) -> None:
-    await some.yard(store)
-    run = await talked(store, 300)
-    await asyncio.gather(*(seal(store, some.later(600), 10) for _ in range(3)))
-    # One that learned late that another was first.
+async def test_concurrent_seals_leave_one_archive(store: Store) -> None:
+    await builders.add_demo_project(store)
+    run = await create_ended_run(store, 300)
+    await asyncio.gather(*(seal(store, builders.later(600), 10) for _ in range(3)))
+    # A call that learns late that another one was first.
     assert await store.event_logs.seal(run, 300) == 0
     assert await replay(store, run) == list(range(1, 303))
 
 
-async def test_a_log_whose_end_is_lost_is_sealed_with_its_gap_said(tmp_path: Path) -> None:
+async def test_log_with_lost_end_is_sealed_with_gap(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, "crews")
-    await some.yard(store)
-    run = await talked(store, 5)
+    await builders.add_demo_project(store)
+    run = await create_ended_run(store, 5)
     await store.close()
     file = next((tmp_path / "events").rglob("*.log"))
     file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:3]))
     store = await Store.open(tmp_path, "crews")
-    assert await seal(store, some.later(600), 10) > 0
+    assert await seal(store, builders.later(600), 10) > 0
     page = await store.events.read(run, 0, 99)
     assert [event.id for event in page.events] == list(range(1, 8)) and page.ended
     assert [event.data.get("level") for event in page.events] == [None] * 4 + ["error"] * 2 + [None]
@@ -155,7 +155,7 @@ async def test_a_log_whose_end_is_lost_is_sealed_with_its_gap_said(tmp_path: Pat
 
 @settings(max_examples=60, deadline=None)
 @given(sizes=st.lists(st.integers(1, 900), max_size=40), after=st.integers(0, 45))
-def test_every_part_of_an_archive_is_that_part_of_the_log(sizes: list[int], after: int) -> None:
+def test_archive_ranges(sizes: list[int], after: int) -> None:
     lines = [b"%d" % number * size + b"\n" for number, size in enumerate(sizes)]
     packer = gzip_blocks.BlockPacker()
     with pytest.MonkeyPatch.context() as patched:
@@ -168,20 +168,18 @@ def test_every_part_of_an_archive_is_that_part_of_the_log(sizes: list[int], afte
     assert found == lines[after:]
 
 
-async def test_a_log_that_cannot_be_sealed_holds_up_no_other(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await some.yard(store)
-    bad, *good = [await talked(store, 3) for _ in range(3)]
+async def test_failing_seal_blocks_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    await builders.add_demo_project(store)
+    bad, *good = [await create_ended_run(store, 3) for _ in range(3)]
     seal_one = store.event_logs.seal
 
-    async def refusing(run: str, said: int) -> int:
+    async def refusing(run: str, record_count: int) -> int:
         if run == bad:
             raise StoreUnavailable("not this one")
-        return await seal_one(run, said)
+        return await seal_one(run, record_count)
 
     monkeypatch.setattr(store.event_logs, "seal", refusing)
-    sealer, now = LogSealer(store), some.later(99)
+    sealer, now = LogSealer(store), builders.later(99)
     with pytest.raises(StoreUnavailable, match="not this one"):
         await sealer.run_once(now, now, 1)
     for _ in good:

@@ -1,4 +1,4 @@
-"""A replay is run.started, what was said, one terminal event; from every position, whatever was repeated."""
+"""Tests of events: replays from every position, idempotent appends, the terminal event."""
 
 import asyncio
 from pathlib import Path
@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.store.errors import Missing
-from api.store.logs.event_log import EventLog, Said
-from api.store.logs.events import Event, Head, replay, said_after
+from api.store.logs.event_log import EventLog, NewEvent
+from api.store.logs.events import Event, EventBounds, records_before, replay
 from api.store.store import Store
-from tests.unit.api.store import builders as some
+from tests.unit.api.store import builders
 
 STARTED = Event(1, "run.started", {})
 
@@ -23,14 +23,12 @@ STARTED = Event(1, "run.started", {})
     after=st.integers(0, 40),
     limit=st.integers(1, 40),
 )
-def test_every_page_of_a_replay_is_that_part_of_the_whole(
-    said: int, claimed: bool, ended: bool, after: int, limit: int
-) -> None:
+def test_replay_pages(said: int, claimed: bool, ended: bool, after: int, limit: int) -> None:
     said = said if claimed else 0
     terminal = Event(said + 2 if claimed else 1, "run.completed", {})
-    head = Head(STARTED if claimed else None, terminal if ended else None)
+    head = EventBounds(STARTED if claimed else None, terminal if ended else None)
     records = [{"t": "log", "d": {"n": number}} for number in range(1, said + 1)]
-    part = records[said_after(after) :][:limit]
+    part = records[records_before(after) :][:limit]
     found = replay(head, part, after, limit)
     whole = ([STARTED] if claimed else []) + [Event(r["d"]["n"] + 1, "log", r["d"]) for r in records]
     whole += [terminal] if ended else []
@@ -39,7 +37,7 @@ def test_every_page_of_a_replay_is_that_part_of_the_whole(
 
 @settings(max_examples=30, deadline=None)
 @given(calls=st.lists(st.tuples(st.integers(1, 25), st.integers(0, 8)), max_size=12))
-def test_repeated_and_late_calls_store_each_event_once(
+def test_repeated_appends_are_idempotent(
     tmp_path_factory: pytest.TempPathFactory, calls: list[tuple[int, int]]
 ) -> None:
     place = tmp_path_factory.mktemp("log") / "run"
@@ -47,52 +45,50 @@ def test_repeated_and_late_calls_store_each_event_once(
     for first, count in calls:
         if first <= stored + 1:
             stored = max(stored, first + count - 1)
-        assert log.say([Said(first + n, "log", {"n": first + n}) for n in range(count)]) == stored
+        assert log.append([NewEvent(first + n, "log", {"n": first + n}) for n in range(count)]) == stored
         log = EventLog(place)
     assert [record["d"]["n"] for record in log.read(0, 1000)] == list(range(1, stored + 1))
 
 
-def test_what_looks_like_an_artifact_in_what_was_said_is_none(tmp_path: Path) -> None:
+def test_artifact_marker_in_event_data(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "log")
-    log.stored(3, {"name": "a"})
-    log.say([Said(1, "log", {"message": '{"v":98,'}), Said(2, "step", {"v": 99, "a": {"v": 99}})])
+    log.append_artifact(3, {"name": "a"})
+    log.append([NewEvent(1, "log", {"message": '{"v":98,'}), NewEvent(2, "step", {"v": 99, "a": {"v": 99}})])
     again = EventLog(tmp_path / "log")
     assert (again.seq, again.version, again.last) == (2, 3, 3)
 
 
-def test_an_artifact_version_is_told_once_also_after_reopening(
+def test_artifact_event_is_idempotent(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     place = tmp_path_factory.mktemp("log") / "run"
-    EventLog(place).stored(1, {"name": "a"})
+    EventLog(place).append_artifact(1, {"name": "a"})
     log = EventLog(place)
-    log.say([Said(1, "log", {})])
+    log.append([NewEvent(1, "log", {})])
     log = EventLog(place)
-    log.stored(1, {"name": "a"})
-    log.stored(2, {"name": "a"})
+    log.append_artifact(1, {"name": "a"})
+    log.append_artifact(2, {"name": "a"})
     assert [(r["t"], r.get("v")) for r in log.read(0, 9)] == [("artifact", 1), ("log", None), ("artifact", 2)]
 
 
-async def test_of_files_stored_at_once_none_is_left_untold_by_a_crash(
-    tmp_path: Path, database_url: str | None
-) -> None:
+async def test_parallel_artifacts_after_crash(tmp_path: Path, database_url: str | None) -> None:
     store = await Store.open(tmp_path, "crews", database_url)
-    await some.yard(store)
-    run = await some.claimed(store)
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
 
     async def put(name: str, told: bool = True) -> int:
-        async with store.events.hold(run) as log:
-            row = await store.artifacts.put(run, name, 1, name, "a/b", False, name, some.NOW)
+        async with store.events.open_writer(run) as log:
+            row = await store.artifacts.put(run, name, 1, name, "a/b", False, name, builders.NOW)
             if told:
-                await log.stored(row.version, {"name": name})
+                await log.append_artifact(row.version, {"name": name})
             return row.version
 
     assert [await put("a"), await put("b", told=False)] == [1, 2]
-    # A process that died in between; of what is sent again, and for the first time, b is the last.
+    # The process died in between; b is sent last, after the repeated and the new files.
     await store.close()
     store = await Store.open(tmp_path, "crews", database_url)
     assert [await put("c"), await put("a")] == [3, 1]
-    await say(store, run, 1)
+    await append_events(store, run, 1)
     assert [await put("b"), await put("b"), await put("d")] == [2, 2, 4]
     await store.close()
     store = await Store.open(tmp_path, "crews", database_url)
@@ -102,19 +98,19 @@ async def test_of_files_stored_at_once_none_is_left_untold_by_a_crash(
     await store.close()
 
 
-async def say(store: Store, run: str, *numbers: int) -> None:
-    async with store.events.hold(run) as log:
-        await log.say([Said(number, "log", {"message": str(number)}) for number in numbers])
-    store.events.told(run)
+async def append_events(store: Store, run: str, *numbers: int) -> None:
+    async with store.events.open_writer(run) as log:
+        await log.append([NewEvent(number, "log", {"message": str(number)}) for number in numbers])
+    store.events.notify_appended(run)
 
 
-async def test_the_whole_stream_of_a_run(store: Store) -> None:
-    await some.yard(store)
-    run = await some.claimed(store)
+async def test_stream_of_a_run(store: Store) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
     assert [event.type for event in (await store.events.read(run, 0, 10)).events] == ["run.started"]
-    await say(store, run, 1, 2)
+    await append_events(store, run, 1, 2)
     ended = {"completionTime": "2026-11-21T10:00:03Z", "durationMs": 7, "result": {"output": "[1]"}}
-    await store.record.observe(some.run(run, "Succeeded", **ended), some.NOW)
+    await store.run_writer.observe(builders.run(run, "Succeeded", **ended), builders.NOW)
     page = await store.events.read(run, 0, 10)
     assert [(event.id, event.type) for event in page.events] == [
         (1, "run.started"),
@@ -139,12 +135,12 @@ async def test_the_whole_stream_of_a_run(store: Store) -> None:
     assert not (await store.events.read(run, 0, 3)).ended
 
 
-async def test_a_run_that_was_never_claimed_has_its_terminal_event_alone(store: Store) -> None:
-    await some.yard(store)
-    run = await some.accepted(store)
+async def test_unclaimed_run_has_terminal_event_only(store: Store) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
     assert (await store.events.read(run, 0, 10)).events == ()
     error = {"reason": "NoActiveDeployment", "message": "deploy first"}
-    await store.record.observe(some.run(run, "Failed", error=error), some.NOW)
+    await store.run_writer.observe(builders.run(run, "Failed", error=error), builders.NOW)
     page = await store.events.read(run, 0, 10)
     assert [(event.id, event.type, event.data["error"]) for event in page.events] == [
         (1, "run.failed", error)
@@ -152,14 +148,14 @@ async def test_a_run_that_was_never_claimed_has_its_terminal_event_alone(store: 
     assert page.ended
 
 
-async def test_an_unknown_run_is_missing(store: Store) -> None:
+async def test_unknown_run(store: Store) -> None:
     with pytest.raises(Missing):
         await store.events.read("run-nowhere", 0, 1)
 
 
-async def test_a_reader_that_waits_is_woken_by_each_step(store: Store) -> None:
-    await some.yard(store)
-    run = await some.accepted(store)
+async def test_waiting_reader_is_woken(store: Store) -> None:
+    await builders.add_demo_project(store)
+    run = await builders.create_run(store)
     seen: list[str] = []
 
     async def follow() -> None:
@@ -173,36 +169,36 @@ async def test_a_reader_that_waits_is_woken_by_each_step(store: Store) -> None:
             if not page.events:
                 await store.events.wait(run, page.mark, 30)
 
-    from api.store.index.claims.claims import Asked
+    from api.store.index.claims.claims import ClaimRequest
 
     reader = asyncio.create_task(follow())
     await asyncio.sleep(0.02)
-    await store.claims.ask(run, Asked("run-uid", "pod", "nonce"), {}, some.NOW)
-    store.events.turned(run)
+    await store.claims.grant(run, ClaimRequest("run-uid", "pod", "nonce"), {}, builders.NOW)
+    store.events.notify_state_changed(run)
     for number in range(1, 6):
-        await say(store, run, number)
+        await append_events(store, run, number)
         await asyncio.sleep(0)
-    await store.record.observe(some.run(run, "Canceled"), some.NOW)
+    await store.run_writer.observe(builders.run(run, "Canceled"), builders.NOW)
     await asyncio.wait_for(reader, 20)
     assert seen == ["run.started", *["log"] * 5, "run.canceled"]
 
 
-async def test_appending_and_ending_at_once_never_puts_an_event_behind_the_end(store: Store) -> None:
-    await some.yard(store)
+async def test_no_event_after_the_terminal_one(store: Store) -> None:
+    await builders.add_demo_project(store)
     for _ in range(5):
-        run = await some.claimed(store)
+        run = await builders.claim_run(store)
 
         async def talk(run: str = run) -> int:
             stored = 0
             while True:
-                async with store.events.hold(run) as log:
+                async with store.events.open_writer(run) as log:
                     if not await store.claims.holds(run, "pod", "nonce"):
                         return stored
-                    stored = await log.say([Said(stored + 1, "log", {})])
+                    stored = await log.append([NewEvent(stored + 1, "log", {})])
 
         talking = asyncio.create_task(talk())
         await asyncio.sleep(0.03)
-        await store.record.observe(some.run(run, "Failed"), some.NOW)
+        await store.run_writer.observe(builders.run(run, "Failed"), builders.NOW)
         stored = await talking
         page = await store.events.read(run, 0, 100_000)
         assert [event.id for event in page.events] == list(range(1, stored + 3))

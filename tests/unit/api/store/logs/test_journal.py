@@ -1,4 +1,4 @@
-"""The journal keeps what it acknowledged, in order, whatever kills the process."""
+"""Tests of the journal: acknowledged records survive a crash, in order."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ records = st.lists(st.dictionaries(st.text(max_size=5), st.text(max_size=40), ma
 
 @settings(deadline=None)
 @given(batches=st.lists(records, max_size=8), segment=st.integers(1, 400), data=st.data())
-def test_what_was_appended_is_read_from_every_position(
+def test_read_from_every_position(
     tmp_path_factory: pytest.TempPathFactory,
     batches: list[list[dict[str, str]]],
     segment: int,
@@ -60,7 +60,7 @@ def test_a_torn_end_is_cut(tmp_path: Path, torn: bytes) -> None:
     assert Journal(tmp_path / "run").read(0, 10) == [{"n": 1}, {"n": 2}, {"n": 3}]
 
 
-def test_a_write_that_failed_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tmp_path / "run")
     journal.append([{"n": 1}])
 
@@ -91,7 +91,7 @@ while True:
 """
 
 
-def test_a_killed_writer_leaves_a_prefix_with_all_it_acknowledged(tmp_path: Path) -> None:
+def test_killed_writer_keeps_acknowledged_records(tmp_path: Path) -> None:
     acknowledged = 0
     for _ in range(3):
         with subprocess.Popen(
@@ -111,7 +111,7 @@ def test_a_killed_writer_leaves_a_prefix_with_all_it_acknowledged(tmp_path: Path
         assert len(found) >= acknowledged
 
 
-def test_who_reads_while_it_is_deleted_learns_that_it_is_gone(tmp_path: Path) -> None:
+def test_read_during_removal(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "run", segment_bytes=50)
     for number in range(20):
         journal.append([{"n": number}])

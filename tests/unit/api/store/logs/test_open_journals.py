@@ -1,4 +1,4 @@
-"""A journal is opened once, whoever asks for it at the same time: opening one cuts what is being written."""
+"""Tests of open journals: concurrent callers share one opening, since opening cuts unfinished writes."""
 
 import asyncio
 import threading
@@ -11,55 +11,55 @@ from api.store.errors import StoreUnavailable
 from api.store.logs.open_journals import OpenJournals, run_in_thread
 
 
-class Slow:
-    """A journal that takes a while to open."""
+class SlowJournal:
+    """A journal that is slow to open."""
 
     opened = 0
     broken = False
 
     def __init__(self, place: Path) -> None:
-        Slow.opened += 1
+        SlowJournal.opened += 1
         time.sleep(0.05)
-        if Slow.broken:
+        if SlowJournal.broken:
             raise OSError("the disk is away")
 
 
 @pytest.fixture
-def journals(tmp_path: Path) -> OpenJournals[Slow]:
-    Slow.opened, Slow.broken = 0, False
-    return OpenJournals(tmp_path, Slow)
+def journals(tmp_path: Path) -> OpenJournals[SlowJournal]:
+    SlowJournal.opened, SlowJournal.broken = 0, False
+    return OpenJournals(tmp_path, SlowJournal)
 
 
-async def test_readers_and_the_writer_share_one_opening(journals: OpenJournals[Slow]) -> None:
-    async def write() -> Slow:
+async def test_readers_and_writer_share_one_opening(journals: OpenJournals[SlowJournal]) -> None:
+    async def write() -> SlowJournal:
         async with journals.lock("run-a") as book:
             return book
 
     found = await asyncio.gather(*(journals.open("run-a") for _ in range(20)), write())
-    assert (Slow.opened, len(set(map(id, found)))) == (1, 1)
+    assert (SlowJournal.opened, len(set(map(id, found)))) == (1, 1)
     assert await journals.open("run-a") is found[0]
 
 
-async def test_who_stops_waiting_takes_the_opening_from_nobody(journals: OpenJournals[Slow]) -> None:
+async def test_canceled_reader_keeps_the_opening(journals: OpenJournals[SlowJournal]) -> None:
     first = asyncio.create_task(journals.open("run-a"))
     await asyncio.sleep(0.01)
     second = asyncio.create_task(journals.open("run-a"))
     await asyncio.sleep(0.01)
     first.cancel()
-    assert isinstance(await second, Slow)
-    assert Slow.opened == 1
+    assert isinstance(await second, SlowJournal)
+    assert SlowJournal.opened == 1
 
 
-async def test_what_could_not_be_opened_is_tried_again(journals: OpenJournals[Slow]) -> None:
-    Slow.broken = True
+async def test_failed_opening_is_retried(journals: OpenJournals[SlowJournal]) -> None:
+    SlowJournal.broken = True
     with pytest.raises(StoreUnavailable):
         await journals.open("run-a")
-    Slow.broken = False
-    assert isinstance(await journals.open("run-a"), Slow)
+    SlowJournal.broken = False
+    assert isinstance(await journals.open("run-a"), SlowJournal)
 
 
-async def test_who_gives_up_while_a_thread_writes_lets_nobody_else_write(
-    journals: OpenJournals[Slow],
+async def test_canceled_writer_keeps_the_lock(
+    journals: OpenJournals[SlowJournal],
 ) -> None:
     begun, ended = threading.Event(), threading.Event()
 
@@ -79,7 +79,7 @@ async def test_who_gives_up_while_a_thread_writes_lets_nobody_else_write(
     done, _ = await asyncio.wait((waiting,), timeout=0.05)
     assert not done
     ended.set()
-    # How far the other one came is found out on the disk.
+    # Opening it again detects how much the other call has written.
     assert await waiting is not book
     with pytest.raises(asyncio.CancelledError):
         await writing

@@ -1,4 +1,4 @@
-"""What was appended last is read from memory: the same as from the disk, or nothing."""
+"""Tests of recent records: equal to those on disk, or not in memory."""
 
 from pathlib import Path
 
@@ -11,9 +11,7 @@ from api.store.logs.journal import RECENT_MAX_BYTES, Journal
 
 @settings(max_examples=40, deadline=None)
 @given(appends=st.lists(st.lists(st.integers(0, 3000), min_size=1, max_size=4), max_size=6))
-def test_what_is_remembered_is_what_is_on_the_disk(
-    tmp_path_factory: pytest.TempPathFactory, appends: list[list[int]]
-) -> None:
+def test_recent_matches_disk(tmp_path_factory: pytest.TempPathFactory, appends: list[list[int]]) -> None:
     journal, number = Journal(tmp_path_factory.mktemp("journal"), segment_bytes=5000), 0
     assert journal.recent(0, 10) is None
     for sizes in appends:
@@ -27,7 +25,7 @@ def test_what_is_remembered_is_what_is_on_the_disk(
                 assert (found is not None) >= (small and number - len(sizes) <= after < number)
 
 
-def test_a_removed_journal_remembers_nothing(tmp_path: Path) -> None:
+def test_removed_journal_has_no_recent_lines(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "a" / "b" / "c")
     journal.append([{"n": 1}])
     assert journal.recent(0, 1) == [{"n": 1}]

@@ -1,4 +1,4 @@
-"""An event log whose place on the disk is damaged is read as far as it can be, and its run ends."""
+"""Tests of log repair: readable records of a damaged log are kept, and its run ends."""
 
 import json
 from pathlib import Path
@@ -14,10 +14,10 @@ from api.store.logs.journal import Journal, JournalDamaged
 from api.store.logs.repair import LOST, repair_files
 from api.store.sql.notifier import Notifier
 from api.store.store import Store
-from tests.unit.api.store import builders as some
+from tests.unit.api.store import builders
 
 
-def said(number: int) -> NewEvent:
+def new_event(number: int) -> NewEvent:
     return NewEvent(number, "log", {"timestamp": f"2026-11-21T10:00:{number:02}Z", "message": "x" * 30})
 
 
@@ -31,13 +31,13 @@ def segments(place: Path) -> list[Path]:
     size=st.sampled_from([300, 900, 10**6]),
     junk=st.sampled_from([b"\0", b"\n", b"\xff"]),
 )
-def test_what_is_readable_keeps_its_number(
+def test_readable_records_keep_their_numbers(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, size: int, junk: bytes
 ) -> None:
     place = tmp_path_factory.mktemp("log") / "run-a"
     journal = Journal(place, size)
     for number in range(1, 21):
-        journal.append([{"s": number, "t": "log", "d": dict(said(number).data)}])
+        journal.append([{"s": number, "t": "log", "d": dict(new_event(number).data)}])
     file = data.draw(st.sampled_from(segments(place)))
     whole = file.read_bytes()
     start = data.draw(st.integers(0, len(whole) - 1))
@@ -55,16 +55,16 @@ def test_what_is_readable_keeps_its_number(
     else:
         found = []
     numbers = [record["s"] for record in found]
-    # Only what stood at the very end of the log can be gone without a trace.
+    # Only records at the very end of the log can be lost without a trace.
     assert numbers == list(range(1, len(numbers) + 1))
     kept = [record for record in found if record["d"]["message"] != LOST]
-    assert all(record["d"] == said(record["s"]).data for record in kept)
+    assert all(record["d"] == new_event(record["s"]).data for record in kept)
     lines = (end - start) // 40 + 2
     assert len(kept) >= 20 - lines
     assert repair_files(place) == 0
 
 
-def test_a_lost_artifact_event_leaves_its_place(tmp_path: Path) -> None:
+def test_lost_artifact_event_leaves_a_gap(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "run-a", segment_bytes=200)
     for number in range(1, 9):
         sort = {"v": number, "t": "artifact"} if number % 2 else {"s": number // 2, "t": "log"}
@@ -79,14 +79,14 @@ def test_a_lost_artifact_event_leaves_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["first", "middle", "artifact"])
-async def test_a_run_with_a_damaged_log_ends_and_is_shown(tmp_path: Path, where: str) -> None:
+async def test_run_with_damaged_log_ends(tmp_path: Path, where: str) -> None:
     store = await Store.open(tmp_path, "crews")
-    await some.yard(store)
-    run = await some.claimed(store)
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
     async with store.events.open_writer(run) as log:
-        await log.append([said(number) for number in (1, 2, 3)])
+        await log.append([new_event(number) for number in (1, 2, 3)])
         await log.append_artifact(1, {"name": "a", "timestamp": "2026-11-21T10:00:04Z"})
-        await log.append([said(number) for number in (4, 5)])
+        await log.append([new_event(number) for number in (4, 5)])
     await store.close()
     file = next((tmp_path / "events").rglob("*.log"))
     lines = file.read_bytes().splitlines(keepends=True)
@@ -94,7 +94,7 @@ async def test_a_run_with_a_damaged_log_ends_and_is_shown(tmp_path: Path, where:
     lines[number] = b'{"v":' + lines[number][5:-4] + b"\n"
     file.write_bytes(b"".join(lines))
     store = await Store.open(tmp_path, "crews")
-    await store.run_writer.observe(some.run(run, "Succeeded"), some.NOW)
+    await store.run_writer.observe(builders.run(run, "Succeeded"), builders.NOW)
     assert (await store.runs.get(run)).status == "succeeded"  # type: ignore[union-attr]
     page = await store.events.read(run, 0, 99)
     assert page.ended and page.events[-1].type == "run.completed"
@@ -106,14 +106,14 @@ async def test_a_run_with_a_damaged_log_ends_and_is_shown(tmp_path: Path, where:
     await store.close()
 
 
-async def test_what_is_damaged_while_the_log_is_open_is_mended_by_the_next_reader(tmp_path: Path) -> None:
+async def test_damage_while_open_is_repaired_on_read(tmp_path: Path) -> None:
     store = await Store.open(tmp_path, "crews")
-    await some.yard(store)
-    run = await some.claimed(store)
+    await builders.add_demo_project(store)
+    run = await builders.claim_run(store)
     async with store.events.open_writer(run) as log:
-        # In two calls: what was appended last is read from memory.
-        await log.append([said(number) for number in range(1, 4)])
-        await log.append([said(number) for number in range(4, 6)])
+        # In two calls, since the last append is read from memory.
+        await log.append([new_event(number) for number in range(1, 4)])
+        await log.append([new_event(number) for number in range(4, 6)])
     assert len((await store.events.read(run, 0, 99)).events) == 6
     file = next((tmp_path / "events").rglob("*.log"))
     lines = file.read_bytes().splitlines(keepends=True)
@@ -122,12 +122,12 @@ async def test_what_is_damaged_while_the_log_is_open_is_mended_by_the_next_reade
     page = await store.events.read(run, 0, 99)
     assert [event.data.get("message") == LOST for event in page.events] == [False, False, True, *[False] * 3]
     async with store.events.open_writer(run) as log:
-        assert await log.append([said(6)]) == 6
+        assert await log.append([new_event(6)]) == 6
     assert json.loads(file.read_bytes().splitlines()[1])["s"] == 2
     await store.close()
 
 
-async def test_a_damaged_build_log_is_read_written_and_removed(tmp_path: Path) -> None:
+async def test_damaged_build_log(tmp_path: Path) -> None:
     logs = FileBuildLogs(tmp_path, Notifier())
     chunks = [Chunk(number, f"line {number}\n") for number in range(1, 6)]
     assert await logs.append("dep-a", "pod", "kaniko", chunks) == 5

@@ -1,4 +1,4 @@
-"""What is remembered of the index holds in one generation only."""
+"""Tests of the generation cache: values are valid in one generation only."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from api.store.sql.generation_cache import GenerationCache
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans(), st.booleans()), max_size=50))
-def test_nothing_is_told_that_is_no_longer_so(steps):
+def test_never_returns_stale_values(steps):
     generation, rows = [0], dict.fromkeys("abc", 0)
     known: GenerationCache[str, int] = GenerationCache(lambda: generation[0], 2)
     for name, changes, meanwhile in steps:
@@ -23,13 +23,13 @@ def test_nothing_is_told_that_is_no_longer_so(steps):
         assert known.get(name) in (None, rows[name])
 
 
-def test_where_no_generation_is_known_nothing_is_remembered():
+def test_unknown_generation_caches_nothing():
     known: GenerationCache[str, int] = GenerationCache(lambda: None, 2)
     known.put(known.generation(), "a", 1)
     assert known.get("a") is None
 
 
-def test_of_too_many_answers_none_piles_up():
+def test_size_is_bounded():
     known: GenerationCache[int, int] = GenerationCache(lambda: 1, 3)
     for number in range(10):
         known.put(1, number, number)

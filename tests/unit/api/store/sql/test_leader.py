@@ -1,4 +1,4 @@
-"""One replica leads; another takes over when it is gone, stopped, or has lost the database."""
+"""Tests of leader election: takeover after the leader's end, halt or loss of the database."""
 
 import asyncio
 import signal
@@ -10,7 +10,7 @@ import pytest
 
 from api.store.sql.leader import SingleProcessLeader
 from api.store.sql.postgres.leader import PostgresLeader
-from tests.unit.api.store.postgres_server import Server
+from tests.unit.api.store.postgres_server import PostgresServer
 
 REPLICA = """
 import asyncio, sys
@@ -25,12 +25,12 @@ asyncio.run(PostgresLeader(sys.argv[1], "crews").lead(work))
 
 
 @pytest.fixture
-def url(postgres: Server) -> str:
+def url(postgres: PostgresServer) -> str:
     return postgres.database()
 
 
-class Replica:
-    """A replica of this process: `led` counts how often it began to lead."""
+class LocalReplica:
+    """A replica inside this process; `led` counts how often it began to lead."""
 
     def __init__(self, url: str, namespace: str = "crews") -> None:
         self.leader = PostgresLeader(url, namespace)
@@ -51,8 +51,8 @@ class Replica:
         await asyncio.wait((self.task,))
 
 
-async def leading(*replicas: Replica, led: int = 0) -> Replica:
-    """The one that leads, once there is one and they led `led` times in all."""
+async def leading(*replicas: LocalReplica, led: int = 0) -> LocalReplica:
+    """Return the leader, once there is one and all together have led `led` times."""
     end = time.monotonic() + 120
     while True:
         found = [one for one in replicas if one.leads.is_set()]
@@ -63,9 +63,9 @@ async def leading(*replicas: Replica, led: int = 0) -> Replica:
         await asyncio.sleep(0.05)
 
 
-async def test_one_of_several_leads_and_the_next_takes_over_when_it_ends(url: str) -> None:
-    replicas = [Replica(url) for _ in range(3)]
-    elsewhere = Replica(url, "another-namespace")
+async def test_takeover_after_close(url: str) -> None:
+    replicas = [LocalReplica(url) for _ in range(3)]
+    elsewhere = LocalReplica(url, "another-namespace")
     await leading(elsewhere)
     while replicas:
         first = await leading(*replicas)
@@ -76,10 +76,10 @@ async def test_one_of_several_leads_and_the_next_takes_over_when_it_ends(url: st
     await elsewhere.close()
 
 
-async def test_who_loses_the_session_stops_working_and_one_leads_again(url: str, postgres: Server) -> None:
-    one = Replica(url)
+async def test_lost_session_ends_leadership(url: str, postgres: PostgresServer) -> None:
+    one = LocalReplica(url)
     await leading(one)
-    other = Replica(url)
+    other = LocalReplica(url)
     async with asyncio.timeout(60):
         while not other.leader.other_leader_seen:
             await asyncio.sleep(0.05)
@@ -95,13 +95,13 @@ async def test_who_loses_the_session_stops_working_and_one_leads_again(url: str,
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
-async def test_a_killed_or_stopped_leader_is_followed_by_another(url: str, how: signal.Signals) -> None:
+async def test_takeover_after_kill_or_stop(url: str, how: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", REPLICA, url], stdout=subprocess.PIPE) as first:
         try:
             assert first.stdout is not None
             while await asyncio.to_thread(first.stdout.readline) != b"leads\n":
                 assert first.poll() is None
-            other = Replica(url)
+            other = LocalReplica(url)
             await asyncio.sleep(0.2)
             assert other.led == 0
             first.send_signal(how)
@@ -111,7 +111,7 @@ async def test_a_killed_or_stopped_leader_is_followed_by_another(url: str, how: 
     await other.close()
 
 
-async def test_work_that_ends_or_fails_ends_leading(url: str) -> None:
+async def test_end_of_work_ends_leadership(url: str) -> None:
     async def fail() -> None:
         raise LookupError("the work's own")
 

@@ -1,4 +1,4 @@
-"""Rings: none is missed by whoever took a mark before it, also where it is no longer remembered."""
+"""Tests of the notifier: a waiter with an older mark misses no notification, even an evicted one."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from api.store.sql import notifier
 from api.store.sql.notifier import Notifier
 
 
-def test_a_ring_that_is_forgotten_is_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evicted_key_counts_as_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifier, "MAX_REMEMBERED_KEYS", 3)
     rings = Notifier()
     rings.notify("before")
@@ -18,11 +18,11 @@ def test_a_ring_that_is_forgotten_is_not_taken_for_none(monkeypatch: pytest.Monk
     for number in range(3):
         rings.notify(f"run-{number}")
     assert rings.changed_since("run-a", mark)
-    # Who looks again from now on has missed nothing.
+    # A reader that checks from now on has missed nothing.
     assert not rings.changed_since("run-a", rings.mark)
 
 
-async def test_who_waits_from_before_what_is_forgotten_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_wait_with_mark_before_eviction_returns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notifier, "MAX_REMEMBERED_KEYS", 3)
     rings = Notifier()
     mark = rings.mark

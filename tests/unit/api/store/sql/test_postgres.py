@@ -1,4 +1,4 @@
-"""PostgreSQL as the store's: what it promises, and what is said when it is away."""
+"""Tests of the PostgreSQL engine: settings, timeouts, errors while it is unreachable."""
 
 import asyncio
 import signal
@@ -14,12 +14,12 @@ from api.store.errors import StoreUnavailable
 from api.store.sql.postgres.engine import parse_url
 from api.store.store import Store
 from crds.objects import Deployment
-from tests.unit.api.store import builders as some
-from tests.unit.api.store.postgres_server import PASSWORD, Server
+from tests.unit.api.store import builders
+from tests.unit.api.store.postgres_server import PASSWORD, PostgresServer
 
 
 @pytest.fixture
-def url(postgres: Server) -> str:
+def url(postgres: PostgresServer) -> str:
     return postgres.database("filled")
 
 
@@ -30,7 +30,7 @@ async def store(tmp_path: Path, url: str) -> AsyncIterator[Store]:
     await opened.close()
 
 
-async def test_commits_survive_the_loss_of_power_and_waits_are_bounded(store: Store) -> None:
+async def test_durability_and_timeout_settings(store: Store) -> None:
     async with store.database.write() as connection:
         found = {
             name: (await connection.execute(text(f"show {name}"))).scalar_one()
@@ -39,30 +39,28 @@ async def test_commits_survive_the_loss_of_power_and_waits_are_bounded(store: St
     assert found == {"synchronous_commit": "on", "statement_timeout": "2s", "lock_timeout": "1500ms"}
 
 
-async def test_what_postgres_has_no_characters_for_is_kept_and_found(store: Store) -> None:
-    await some.yard(store)
+async def test_unstorable_characters_round_trip(store: Store) -> None:
+    await builders.add_demo_project(store)
     odd = "a\0b\ud800c\ue000"
-    run = await some.claimed(store, input={odd: odd})
+    run = await builders.claim_run(store, input={odd: odd})
     assert (await store.runs.get(run)).input == {odd: odd}  # type: ignore[union-attr]
     assert await store.runs.get(odd) is None
-    await store.artifacts.put(run, odd, 3, "1", "text/plain", False, "b", some.NOW)
+    await store.artifacts.put(run, odd, 3, "1", "text/plain", False, "b", builders.NOW)
     error = {"reason": "CrewError", "message": odd}
-    await store.run_writer.observe(some.run(run, "Failed", error=error), some.NOW)
+    await store.run_writer.observe(builders.run(run, "Failed", error=error), builders.NOW)
     artifact = await store.artifacts.get(run, odd)
     assert artifact is not None and (artifact.name, artifact.partial) == (odd, False)
     assert (await store.events.read(run, 1, 9)).events[-1].data["error"] == error
 
 
-async def test_what_cannot_be_kept_is_no_trouble_of_the_database(store: Store) -> None:
-    whole = some.deployment().raw
-    with pytest.raises(ValueError, match="cannot keep"):
+async def test_invalid_value_is_not_unavailable(store: Store) -> None:
+    whole = builders.deployment().raw
+    with pytest.raises(ValueError, match="cannot store"):
         await store.deployments.observe(Deployment({**whole, "spec": {**whole["spec"], "activation": 2**70}}))
 
 
-async def test_another_one_who_writes_makes_it_unavailable_in_bounded_time_and_readers_go_on(
-    store: Store, tmp_path: Path, url: str
-) -> None:
-    await some.yard(store)
+async def test_foreign_lock_times_out_and_readers_continue(store: Store, tmp_path: Path, url: str) -> None:
+    await builders.add_demo_project(store)
     other = await Store.open(tmp_path, "crews", url)
     began = time.monotonic()
     async with other.database.write():
@@ -74,14 +72,14 @@ async def test_another_one_who_writes_makes_it_unavailable_in_bounded_time_and_r
     await other.close()
 
 
-async def test_a_database_that_is_gone_is_unavailable_and_back_again_without_a_restart(
+async def test_restarted_database_recovers(
     tmp_path: Path,
 ) -> None:
-    server = Server()
+    server = PostgresServer()
     try:
         store = await Store.open(tmp_path, "crews", server.database())
-        await some.yard(store)
-        run = await some.claimed(store)
+        await builders.add_demo_project(store)
+        run = await builders.claim_run(store)
         server.stop(signal.SIGQUIT)
         began = time.monotonic()
         for call in (store.ready(), store.projects.get("demo"), store.events.read(run, 0, 9)):
@@ -97,9 +95,7 @@ async def test_a_database_that_is_gone_is_unavailable_and_back_again_without_a_r
         server.close()
 
 
-async def test_a_network_that_swallows_all_is_unavailable_within_five_seconds(
-    tmp_path: Path, postgres: Server
-) -> None:
+async def test_silent_network_times_out(tmp_path: Path, postgres: PostgresServer) -> None:
     open_ = asyncio.Event()  # Closed, bytes are read and never arrive.
     open_.set()
     lines: list[asyncio.StreamWriter] = []
@@ -136,7 +132,7 @@ async def test_a_network_that_swallows_all_is_unavailable_within_five_seconds(
         line.close()
 
 
-async def test_a_database_that_cannot_be_reached_does_not_tell_its_password(tmp_path: Path) -> None:
+async def test_error_shows_no_password(tmp_path: Path) -> None:
     for url in (
         f"postgresql://me:{PASSWORD}@127.0.0.1:9/x",
         f"postgresql://me:{PASSWORD}@/x?host={tmp_path}",
@@ -147,13 +143,13 @@ async def test_a_database_that_cannot_be_reached_does_not_tell_its_password(tmp_
 
 
 @pytest.mark.parametrize("text", ["mysql://a:secret@b/c", "postgresql://b", "nonsense secret", ""])
-def test_an_address_of_something_else_is_refused(text: str) -> None:
+def test_invalid_url(text: str) -> None:
     with pytest.raises(ValueError) as raised:
         parse_url(text)
     assert "secret" not in str(raised.value)
 
 
-def test_the_setting_is_checked_and_its_password_not_shown() -> None:
+def test_setting_is_validated() -> None:
     key = {"CREWYARD_TOKEN_KEY": "k" * 32}
     assert parse(key).database_url is None
     config = parse({**key, "CREWYARD_DATABASE_URL": "postgresql+asyncpg://me:secret@db/crewyard"})
@@ -163,11 +159,11 @@ def test_the_setting_is_checked_and_its_password_not_shown() -> None:
     assert "secret" not in str(raised.value)
 
 
-async def test_a_caller_that_gives_up_leaves_nothing_busy(store: Store, tmp_path: Path, url: str) -> None:
-    await some.yard(store)
+async def test_canceled_caller_frees_the_connection(store: Store, tmp_path: Path, url: str) -> None:
+    await builders.add_demo_project(store)
     other = await Store.open(tmp_path, "crews", url)
     async with other.database.write():
-        for call in (store.ready, lambda: store.projects.observe(some.project())):
+        for call in (store.ready, lambda: store.projects.observe(builders.project())):
             waiting = asyncio.create_task(call())
             await asyncio.sleep(0.1)
             waiting.cancel()

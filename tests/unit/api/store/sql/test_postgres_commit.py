@@ -1,4 +1,4 @@
-"""A connection that dies while COMMIT is under way: what was committed is told, what was not is not there."""
+"""Tests of connections that die during COMMIT: committed transactions are acknowledged, others fail."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,14 +13,14 @@ from api.store.store import Store
 from api.v1.runs.create import create_run
 from kube.client import KubeClient
 from tests.unit.api.store import builders
-from tests.unit.api.store.postgres_server import Server
+from tests.unit.api.store.postgres_server import PostgresServer
 
 REQUEST = RunRequest("demo", "dep-a", {})
 COMMIT = b"COMMIT;\0"
 
 
-class Cut:
-    """A way to the server that cuts one connection at its COMMIT."""
+class CommitCutter:
+    """A proxy to the server that cuts one connection at its COMMIT."""
 
     def __init__(self, server: Path) -> None:
         self._server = server
@@ -30,7 +30,7 @@ class Cut:
         """
         self.cuts = 0
         self.open = True
-        """Whether others get through."""
+        """Whether other connections get through."""
         self._lines: list[asyncio.StreamWriter] = []
 
     async def through(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -69,15 +69,15 @@ class Cut:
 
 @pytest.fixture
 async def kube() -> AsyncIterator[KubeClient]:
-    """A line to an apiserver that is not there."""
+    """Return a client of an unreachable apiserver."""
     made = KubeClient(client.ApiClient(client.Configuration(host="http://127.0.0.1:9")), "crews")
     yield made
     await made.close()
 
 
 @pytest.fixture
-async def cut(tmp_path: Path, postgres: Server) -> AsyncIterator[Cut]:
-    made = Cut(postgres.directory / ".s.PGSQL.5432")
+async def cut(tmp_path: Path, postgres: PostgresServer) -> AsyncIterator[CommitCutter]:
+    made = CommitCutter(postgres.directory / ".s.PGSQL.5432")
     (tmp_path / "s").mkdir()
     server = await asyncio.start_unix_server(made.through, tmp_path / "s" / ".s.PGSQL.5432")
     yield made
@@ -86,10 +86,10 @@ async def cut(tmp_path: Path, postgres: Server) -> AsyncIterator[Cut]:
 
 
 @pytest.fixture
-async def store(tmp_path: Path, cut: Cut, postgres: Server) -> AsyncIterator[Store]:
+async def store(tmp_path: Path, cut: CommitCutter, postgres: PostgresServer) -> AsyncIterator[Store]:
     name = postgres.database("filled").split("@/")[-1].split("?")[0]
     opened = await Store.open(tmp_path, "crews", postgres.url(name, tmp_path / "s"))
-    await builders.yard(opened)
+    await builders.add_demo_project(opened)
     yield opened
     await opened.close()
 
@@ -98,7 +98,7 @@ async def total(store: Store) -> int:
     return (await store.runs.page(0, 10)).total
 
 
-async def test_a_commit_whose_answer_is_lost_is_acknowledged(store: Store, cut: Cut) -> None:
+async def test_lost_response_of_commit(store: Store, cut: CommitCutter) -> None:
     cut.at = "answer"
     name, _ = await asyncio.wait_for(store.runs.create(REQUEST, builders.NOW, None), 30)
     assert (cut.cuts, await total(store)) == (1, 1)
@@ -106,7 +106,7 @@ async def test_a_commit_whose_answer_is_lost_is_acknowledged(store: Store, cut: 
 
 
 @pytest.mark.parametrize("how", ["question", "question, unnoticed"])
-async def test_a_commit_that_did_not_arrive_leaves_nothing(store: Store, cut: Cut, how: str) -> None:
+async def test_lost_commit(store: Store, cut: CommitCutter, how: str) -> None:
     cut.at = how
     with pytest.raises(StoreUnavailable):
         await asyncio.wait_for(store.runs.create(REQUEST, builders.NOW, None), 30)
@@ -115,7 +115,7 @@ async def test_a_commit_that_did_not_arrive_leaves_nothing(store: Store, cut: Cu
     assert await total(store) == 1
 
 
-async def test_the_first_and_every_later_commit_is_told_apart(store: Store, cut: Cut) -> None:
+async def test_consecutive_commits_are_distinguished(store: Store, cut: CommitCutter) -> None:
     kept = 0
     for how in ("answer", "question", "", "answer", "question, unnoticed", "answer"):
         cut.at = how
@@ -128,7 +128,7 @@ async def test_the_first_and_every_later_commit_is_told_apart(store: Store, cut:
     assert (cut.cuts, kept) == (5, 4)
 
 
-async def test_a_transaction_that_changed_nothing_asks_for_no_flush(store: Store, cut: Cut) -> None:
+async def test_unchanged_transaction_needs_no_flush(store: Store, cut: CommitCutter) -> None:
     cut.at = "answer"
     with pytest.raises(StoreUnavailable):
         async with store.database.write():
@@ -138,8 +138,8 @@ async def test_a_transaction_that_changed_nothing_asks_for_no_flush(store: Store
         pass
 
 
-async def test_a_run_that_nobody_can_tell_of_is_refused_and_taken_back_when_that_is_known(
-    store: Store, cut: Cut, kube: KubeClient
+async def test_run_with_unknown_commit_is_withdrawn(
+    store: Store, cut: CommitCutter, kube: KubeClient
 ) -> None:
     cut.at = "answer, and all others"
     with pytest.raises(StoreUnavailable):

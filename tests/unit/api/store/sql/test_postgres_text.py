@@ -1,4 +1,4 @@
-"""Texts and JSON come back from PostgreSQL as they were, whatever they hold."""
+"""Tests of the encoding of text and JSON for PostgreSQL."""
 
 import json
 from math import inf, nan
@@ -19,7 +19,7 @@ values = st.recursive(
 @settings(deadline=None)
 @given(hostile)
 @example("\ue0000000")
-def test_a_text_comes_back_and_is_one_that_postgres_takes(text: str) -> None:
+def test_text_round_trip(text: str) -> None:
     kept = postgres_text.encode(text)
     assert postgres_text.decode(kept) == text
     assert "\0" not in kept
@@ -31,13 +31,13 @@ def test_a_text_comes_back_and_is_one_that_postgres_takes(text: str) -> None:
 @example("\\u0000")
 @example("\\\\u0000\0")
 @example("\ue000d800\U0001f600")
-def test_json_comes_back_and_is_one_that_postgres_takes(value: object) -> None:
+def test_json_round_trip(value: object) -> None:
     kept = postgres_text.dump(value)
     assert postgres_text.load(kept) == value
     assert "\0" not in json.dumps(json.loads(kept), ensure_ascii=False)
     json.dumps(json.loads(kept), ensure_ascii=False).encode()
 
 
-def test_a_number_that_json_does_not_have_is_null() -> None:
+def test_nan_and_infinity_become_null() -> None:
     kept = postgres_text.dump({"a": [nan, 1.5], "b": -inf})
     assert postgres_text.load(kept) == {"a": [None, 1.5], "b": None}

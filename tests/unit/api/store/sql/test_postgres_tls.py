@@ -1,4 +1,4 @@
-"""A database whose certificate is checked, by every connection, against the system's authorities."""
+"""Tests of TLS to PostgreSQL: every connection checks the certificate."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,20 +11,20 @@ from api.store.errors import StoreUnavailable
 from api.store.store import Store
 from tests.testbed.certificates import certificate
 from tests.testbed.ports import free_port
-from tests.unit.api.store import builders as some
-from tests.unit.api.store.postgres_server import PASSWORD, Server
+from tests.unit.api.store import builders
+from tests.unit.api.store.postgres_server import PASSWORD, PostgresServer
 
 SECONDS = 60
 
 
 @pytest.fixture
-def port(postgres: Server, tmp_path: Path) -> Iterator[int]:
-    """Where a second server listens by TLS; its authority is the file `server.crt`."""
+def port(postgres: PostgresServer, tmp_path: Path) -> Iterator[int]:
+    """Run a second server with TLS and return its port; its authority is the file `server.crt`."""
     number = free_port()
     made = certificate("localhost")
     (tmp_path / "server.key").write_text(made.key)
     (tmp_path / "server.crt").write_text(made.text)
-    server = Server({"port": str(number), "listen_addresses": "localhost", "ssl": "on"}, tmp_path)
+    server = PostgresServer({"port": str(number), "listen_addresses": "localhost", "ssl": "on"}, tmp_path)
     try:
         server.database()
         yield number
@@ -49,7 +49,7 @@ async def test_each_connection_is_by_tls(port, tmp_path, monkeypatch, mode):
 
     leading = asyncio.create_task(store.leader.lead(work))
     try:
-        await some.yard(store)
+        await builders.add_demo_project(store)
         await asyncio.wait_for(leads.wait(), SECONDS)
     finally:
         leading.cancel()
@@ -57,7 +57,7 @@ async def test_each_connection_is_by_tls(port, tmp_path, monkeypatch, mode):
         await store.close()
 
 
-async def test_a_server_that_no_known_authority_vouches_for_is_refused(port, tmp_path, monkeypatch):
+async def test_unknown_authority_is_refused(port, tmp_path, monkeypatch):
     with pytest.raises(StoreUnavailable, match="certificate verify failed"):
         await Store.open(tmp_path, "crews", url(port, "ssl=verify-full"))
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "server.crt"))
@@ -65,7 +65,7 @@ async def test_a_server_that_no_known_authority_vouches_for_is_refused(port, tmp
         await Store.open(tmp_path, "crews", url(port, "ssl=verify-full", host="127.0.0.1"))
 
 
-def test_an_unknown_mode_is_named_without_the_password():
+def test_unknown_mode_error_shows_no_password():
     with pytest.raises(
         ApiConfigError, match=r"CREWYARD_DATABASE_URL: ssl must be one of .*verify-full"
     ) as said:

@@ -1,4 +1,4 @@
-"""Each step of keeping the store finds its rows by an index, and does a bounded part: nobody waits for it."""
+"""Tests of maintenance queries: each uses an index, and each round is bounded."""
 
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
@@ -46,7 +46,7 @@ def row(number: int, **changed: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of many runs, all ended and sealed, in many projects."""
+    """Return an index of many ended and sealed runs in many projects."""
     import sqlalchemy
 
     place = tmp_path_factory.mktemp("filled")
@@ -105,7 +105,7 @@ async def store(filled: Path) -> AsyncIterator[Store]:
 
 
 def watch(store: Store, said: list[tuple[str, Any]]) -> Callable[[], None]:
-    """Notes every statement that the store runs."""
+    """Record every statement that the store executes."""
     engines = [store.database._readers.sync_engine, store.database._writer.sync_engine]  # type: ignore[attr-defined]
 
     def note(_c: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
@@ -121,7 +121,7 @@ def watch(store: Store, said: list[tuple[str, Any]]) -> Callable[[], None]:
     return stop
 
 
-async def test_every_query_of_keeping_finds_its_rows_by_an_index(store: Store) -> None:
+async def test_maintenance_queries_use_indexes(store: Store) -> None:
     said: list[tuple[str, Any]] = []
     stop = watch(store, said)
     now = builders.NOW + timedelta(days=30)
@@ -139,7 +139,7 @@ async def test_every_query_of_keeping_finds_its_rows_by_an_index(store: Store) -
                 continue
             plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", tuple(parameters))
             for step in plan.all():
-                # A constraint on the namespace alone is none: there is one.
+                # A constraint on the namespace alone selects everything: there is only one.
                 whole = step.detail.startswith("SCAN") or step.detail.endswith("(namespace=?)")
                 if whole and not any(
                     f" {table} " in f"{step.detail} " for table in ("projects", "remains", "run_counts")
@@ -149,11 +149,11 @@ async def test_every_query_of_keeping_finds_its_rows_by_an_index(store: Store) -
     assert scans == []
 
 
-async def test_a_round_does_a_bounded_part_whatever_there_is_to_do(store: Store) -> None:
+async def test_maintenance_round_is_bounded(store: Store) -> None:
     said: list[tuple[str, Any]] = []
     keeper, now = MaintenanceRound(store, 30 * 24 * 3600 - 2000, 300), builders.NOW + timedelta(days=31)
     stop = watch(store, said)
-    # Of each project a batch at most, in a transaction of its own; then what is left of some runs.
+    # At most one batch per project, each in its own transaction; then the remains of some runs.
     done = await keeper.run_once(now)
     assert 1500 < done <= 40 * retention.RUNS_PER_TRANSACTION + garbage.BATCH_SIZE
     stop()

@@ -1,4 +1,4 @@
-"""The store in a directory: what is on disk, and what it says when it cannot answer."""
+"""Tests of the SQLite engine: durability, locks, errors while it is unavailable."""
 
 import asyncio
 import sqlite3
@@ -11,7 +11,7 @@ import pytest
 from api.store.backend import INDEX
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
-from tests.unit.api.store import builders as some
+from tests.unit.api.store import builders
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     await opened.close()
 
 
-async def test_commits_survive_the_loss_of_power(store: Store) -> None:
+async def test_durability_settings(store: Store) -> None:
     async with store.database.write() as connection:
         pragmas = {
             name: (await connection.exec_driver_sql(f"PRAGMA {name}")).scalar_one()
@@ -30,7 +30,7 @@ async def test_commits_survive_the_loss_of_power(store: Store) -> None:
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
-async def test_what_is_not_durable_does_not_wait_for_the_disk_and_the_next_durable_does(store: Store) -> None:
+async def test_durable_and_fast_commits(store: Store) -> None:
     async def safety(durable: bool) -> int:
         async with store.database.brief_write(durable=durable) as connection:
             return int((await connection.exec_driver_sql("PRAGMA synchronous")).scalar_one())
@@ -40,7 +40,7 @@ async def test_what_is_not_durable_does_not_wait_for_the_disk_and_the_next_durab
         assert (await connection.exec_driver_sql("PRAGMA synchronous")).scalar_one() == 2
 
 
-async def test_a_change_begins_a_generation_and_there_is_none_while_it_is_made(store: Store) -> None:
+async def test_generation_changes_with_each_write(store: Store) -> None:
     before = store.database.generation
     async with store.database.brief_write(durable=False):
         assert store.database.generation is None
@@ -52,7 +52,7 @@ async def test_a_change_begins_a_generation_and_there_is_none_while_it_is_made(s
 
 
 @pytest.mark.parametrize("brief", [True, False])
-async def test_who_gives_up_while_writing_leaves_the_index_to_the_next(store: Store, brief: bool) -> None:
+async def test_canceled_writer_frees_the_index(store: Store, brief: bool) -> None:
     async def write(number: int) -> None:
         transaction = store.database.brief_write() if brief else store.database.write()
         async with transaction as connection:
@@ -73,10 +73,8 @@ async def test_who_gives_up_while_writing_leaves_the_index_to_the_next(store: St
         assert found.scalar_one() >= 0
 
 
-async def test_a_locked_index_is_unavailable_in_bounded_time_and_readers_go_on(
-    tmp_path: Path, store: Store
-) -> None:
-    await some.yard(store)
+async def test_foreign_lock_times_out_and_readers_continue(tmp_path: Path, store: Store) -> None:
+    await builders.add_demo_project(store)
     other = sqlite3.connect(tmp_path / "data" / INDEX, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     began = time.monotonic()
@@ -89,13 +87,13 @@ async def test_a_locked_index_is_unavailable_in_bounded_time_and_readers_go_on(
     await store.ready()
 
 
-async def test_a_directory_that_cannot_be_used_is_unavailable(tmp_path: Path) -> None:
+async def test_unusable_directory(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnavailable):
         await Store.open(tmp_path / "file" / "data", "crews")
 
 
-async def test_a_second_process_is_refused_and_a_later_one_is_not(tmp_path: Path) -> None:
+async def test_directory_lock(tmp_path: Path) -> None:
     first = await Store.open(tmp_path, "crews")
     with pytest.raises(StoreUnavailable, match="another process"):
         await Store.open(tmp_path, "crews")
