@@ -117,7 +117,8 @@ def _host_key(trouble: GitFailure, remote: Remote) -> GitProblem:
     return GitProblem(
         reason,
         f"{remote.host} showed the host key {trouble.detail}, {relation} known_hosts of {_SECRET}; compare "
-        f"it with the key that its operator publishes, then put the output of `{keyscan_command(remote.url)}` there",
+        f"it with the key that its operator publishes, then put the "
+        f"output of `{keyscan_command(remote.url)}` there",
     )
 
 

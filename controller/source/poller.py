@@ -50,7 +50,7 @@ class SourceReconciler:
     backoff: HostBackoff = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "patience", HostBackoff(self.config.timing.poll_backoff_max))
+        object.__setattr__(self, "backoff", HostBackoff(self.config.timing.poll_backoff_max))
 
     async def reconcile(self, name: str) -> None:
         """Poll the repository if due, and enqueue the Project if the result is new."""

@@ -129,7 +129,7 @@ async def test_a_long_list_of_references_is_read_in_a_child_and_a_longer_one_is_
     fill(100_000)
     remote = Remote(server.url("long-list"))
     assert await git.head(remote, {"branch": "main"}) == RemoteHead("refs/heads/main", sha)
-    assert remote.url in git._long
+    assert remote.url in git._long_urls
     assert (await git.commit(remote, RemoteHead("refs/heads/main", sha), "")).subject == "one"
     fill(300_000)
     found = await problem(git, remote.url, {})

@@ -83,7 +83,7 @@ async def test_authorities_of_ones_own(git, server, authority):
     assert other.reason == "CertificateInvalid" and "127.0.0.1" in other.message
     for text in ("no certificate", "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----", "ä"):
         odd = await refused(git, server, ca=text)
-        assert odd.reason == "CertificateInvalid" and "holds no certificate" in odd.message
+        assert odd.reason == "CertificateInvalid" and "contains no certificate" in odd.message
 
 
 @pytest.mark.parametrize(
