@@ -25,7 +25,9 @@ def raw_tree(repository: Repository, *entries: tuple[str, bytes, str]) -> str:
     return repository._git("hash-object", "-t", "tree", "-w", "--stdin", "--literally", data=data)
 
 
-def read(repository: Repository, tree: str, out: io.StringIO | None = None, path: str = "") -> CheckedSourceTree:
+def read(
+    repository: Repository, tree: str, out: io.StringIO | None = None, path: str = ""
+) -> CheckedSourceTree:
     sha = repository._git("commit-tree", tree, data=b"odd")
     source = GitSource("https://git.example.org/x", sha, path)
     return read_tree(
