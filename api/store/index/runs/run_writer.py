@@ -68,8 +68,8 @@ def _link_statement(columns: tuple[str, ...]) -> ReturningUpdate[tuple[str]]:
         ~removed,
         *unmoved,
     )
-    values = {column: bindparam(column) for column in columns}
-    return update(runs).where(here).values(values).returning(runs.c.name)
+    parameters: dict[str, Any] = {column: bindparam(column) for column in columns}
+    return update(runs).where(here).values(parameters).returning(runs.c.name)
 
 
 class RunWriter:
