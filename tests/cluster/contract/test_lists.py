@@ -21,7 +21,7 @@ async def pods(kube: KubeClient, **labels: str) -> None:
 
 @pytest.mark.parametrize("page", [500, 2, 1])
 async def test_names_are_those_of_the_whole_list(kube, monkeypatch, page):
-    monkeypatch.setattr("kube.client.PAGE", page)
+    monkeypatch.setattr("kube.client.PAGE_SIZE", page)
     await pods(kube, of="one")
     await pods(kube, of="two")
     for labels in ("", "of=one", "of=none"):
@@ -32,7 +32,7 @@ async def test_names_are_those_of_the_whole_list(kube, monkeypatch, page):
 
 
 async def test_pages_are_of_the_state_in_which_the_first_was_read(kube, monkeypatch):
-    monkeypatch.setattr("kube.client.PAGE", 2)
+    monkeypatch.setattr("kube.client.PAGE_SIZE", 2)
     await pods(kube, of="one")
     found, versions = [], set()
     async for page in kube.pages(kinds.POD, "of"):
