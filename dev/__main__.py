@@ -9,13 +9,13 @@ from dev.cluster import choice
 from dev.cluster import cluster as clusters
 from dev.errors import DevClusterError
 from dev.net import proxy_bypass
-from dev.progress import Progress
+from dev.progress import StepProgress
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the argument parser."""
     top = argparse.ArgumentParser(
-        prog="python3 -m dev", description="The Kubernetes that Crewyard is developed on."
+        prog="python3 -m dev", description="Start, stop and inspect the dev cluster of Crewyard."
     )
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("up", help="start what is not running and install Crewyard")
@@ -34,7 +34,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str]) -> int:
     """Run one command and return its exit code."""
     options = parser().parse_args(arguments)
-    progress = Progress()
+    progress = StepProgress()
     bypass = proxy_bypass.variables(os.environ)
     inherited = {**os.environ, **bypass}
     os.environ.update({**bypass, "PATH": packages.search_path(os.environ.get("PATH", ""))})

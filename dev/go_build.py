@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dev.process import command
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import KUBERNETES_VERSION, REPOSITORY, Settings
 
 _BUILD_TIMEOUT_SECONDS = 45 * 60
@@ -124,7 +124,7 @@ def binary(settings: Settings, tool: GoTool, go_version: str) -> Path:
     return settings.data / "tools" / f"{tool.name}-{key(tool, go_version)}"
 
 
-def build(settings: Settings, tool: GoTool, progress: Progress) -> Path:
+def build(settings: Settings, tool: GoTool, progress: StepProgress) -> Path:
     """Return the binary; build it if absent. Raises CommandFailed with the compiler's last lines."""
     go_version = command.read_output(["go", "version"]).strip()
     target = binary(settings, tool, go_version)
@@ -165,7 +165,7 @@ def link(settings: Settings, kubernetes: Path) -> None:
         _link(settings.bin / name, kubernetes)
 
 
-def build_test_tools(settings: Settings, progress: Progress) -> None:
+def build_test_tools(settings: Settings, progress: StepProgress) -> None:
     """Build the tools that only tests use and link them in `bin`. Raises DevClusterError."""
     settings.bin.mkdir(parents=True, exist_ok=True)
     settings.logs.mkdir(parents=True, exist_ok=True)

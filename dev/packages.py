@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dev.process import command
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 
 # Program, or a file if there is no program → its package.
@@ -106,7 +106,7 @@ def _disable(packages: Iterable[str]) -> None:
         subprocess.run(["systemctl", "disable", *units], capture_output=True, timeout=60, check=False)
 
 
-def install(settings: Settings, progress: Progress, needs: Mapping[str, str]) -> None:
+def install(settings: Settings, progress: StepProgress, needs: Mapping[str, str]) -> None:
     """Install the missing packages. Raises CommandFailed with apt's last lines."""
     packages = missing(needs)
     if not packages:

@@ -42,7 +42,7 @@ class Step:
         return f"{text}: {self.detail}" if self.detail else text
 
 
-class Progress:
+class StepProgress:
     """Writes steps to one stream."""
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:

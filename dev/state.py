@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dev.errors import DevClusterError
-from dev.progress import Progress, elapsed
+from dev.progress import StepProgress, elapsed
 from dev.settings import Settings
 
 _LOCK = "lock"
@@ -50,7 +50,9 @@ def claim(settings: Settings) -> None:
 
 
 @contextmanager
-def locked(settings: Settings, progress: Progress, seconds: float = _LOCK_TIMEOUT_SECONDS) -> Iterator[None]:
+def locked(
+    settings: Settings, progress: StepProgress, seconds: float = _LOCK_TIMEOUT_SECONDS
+) -> Iterator[None]:
     """Hold the lock that serialises changes. Raises DevClusterError after `seconds`."""
     claim(settings)
     descriptor = os.open(settings.state / _LOCK, os.O_RDWR)

@@ -27,7 +27,7 @@ from bench.hollow import nodes as hollow_nodes
 from bench.hollow.flags import HOST, Flags
 from bench.hollow.process import MeasurementProcess
 from dev import go_build
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import REPOSITORY, from_environment
 from kube.client import KubeClient
 from tests.testbed.ports import free_port
@@ -72,7 +72,7 @@ def plane_directory() -> Iterator[Path]:
 async def control_plane(directory: Path) -> AsyncIterator[HollowControlPlane]:
     """Run a control plane with ready nodes and the CRDs. Raises ProcessError, DevClusterError."""
     settings = from_environment(os.environ)
-    kwok = await asyncio.to_thread(go_build.build, settings, go_build.KWOK, Progress())
+    kwok = await asyncio.to_thread(go_build.build, settings, go_build.KWOK, StepProgress())
     if not (settings.bin / "kube-apiserver").exists():
         raise FileNotFoundError(f"{settings.bin / 'kube-apiserver'} does not exist; run `make up` first")
     directory.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from dev.cluster import choice
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 
 
@@ -51,7 +51,7 @@ def cluster_name(settings: Settings, environment: Mapping[str, str], starting: b
 
 
 def create(
-    cluster_name: str, settings: Settings, environment: Mapping[str, str], progress: Progress
+    cluster_name: str, settings: Settings, environment: Mapping[str, str], progress: StepProgress
 ) -> DevCluster:
     """Return the cluster with this name."""
     match cluster_name:

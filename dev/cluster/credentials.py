@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from crds import api_keys
 from dev.cluster.kube_client import KubeApi
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 
 SYSTEM_NAMESPACE = "crewyard-system"
@@ -59,7 +59,10 @@ def admin_key(settings: Settings) -> tuple[str, bool]:
 
 
 def ensure(
-    settings: Settings, kube: KubeApi, progress: Progress, labels: Mapping[str, str] = MappingProxyType({})
+    settings: Settings,
+    kube: KubeApi,
+    progress: StepProgress,
+    labels: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Create the missing Secrets with these labels; leave existing ones unchanged."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}

@@ -15,7 +15,7 @@ from dev.cluster.kube_client import HttpKubeApi, KubeApi
 from dev.images import service_image
 from dev.images.images import PYTHON, ImageReferences
 from dev.process import command
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.registry import access
 from dev.settings import (
     BRIDGE_ADDRESS,
@@ -121,7 +121,7 @@ def ensure_volume(settings: Settings) -> Path:
 
 
 def deploy(
-    settings: Settings, images: ImageReferences, progress: Progress, checkout: Path | None = None
+    settings: Settings, images: ImageReferences, progress: StepProgress, checkout: Path | None = None
 ) -> None:
     """Build the image if the code changed, apply the manifests and wait. Raises DevClusterError.
 

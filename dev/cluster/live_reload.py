@@ -14,7 +14,7 @@ from typing import Any
 from dev.cluster.credentials import SYSTEM_NAMESPACE
 from dev.images.service_image import PACKAGES
 from dev.process import command
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 
 CODE_PATH = "/opt/crewyard/service"
@@ -89,7 +89,7 @@ def affected(paths: set[Path], checkout: Path) -> list[str]:
     return sorted(names)
 
 
-def follow(settings: Settings, checkout: Path, progress: Progress) -> None:
+def follow(settings: Settings, checkout: Path, progress: StepProgress) -> None:
     """Restart the Deployments of changed files until Ctrl-C."""
     progress.print_line(
         "Code runs from this checkout. Save a file to restart; Ctrl-C ends, `make deploy` reverts."

@@ -10,7 +10,7 @@ from typing import Any
 from dev.cluster.credentials import SYSTEM_NAMESPACE
 from dev.cluster.kube_client import KubeApi, KubeApiError
 from dev.errors import DevClusterError
-from dev.progress import Progress
+from dev.progress import StepProgress
 
 _ROLLOUT_TIMEOUT_SECONDS = 180
 _RESTARTS_ACCEPTED = 2
@@ -92,7 +92,7 @@ def _last_lines(kube: KubeApi, pod: str) -> str:
         return ""
 
 
-def wait_ready(kube: KubeApi, progress: Progress) -> None:
+def wait_ready(kube: KubeApi, progress: StepProgress) -> None:
     """Wait until the service's Deployments are ready. Raises DevClusterError with their pods' last logs."""
     deadline = time.monotonic() + _ROLLOUT_TIMEOUT_SECONDS
     with progress.step("rollout") as step:

@@ -17,14 +17,14 @@ from dev.current import context as contexts
 from dev.current import forward, identity, image, installation, manifests, objects, options
 from dev.errors import DevClusterError
 from dev.process import program
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 
 
 class CurrentContextCluster:
     """Crewyard on an existing cluster. Local data is in `current` of the state directory."""
 
-    def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: Progress) -> None:
+    def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: StepProgress) -> None:
         self._settings = settings
         self._own = Settings(settings.state / "current")
         self._inherited = inherited

@@ -8,20 +8,20 @@ from dev.errors import DevClusterError
 from dev.images import service_image
 from dev.images.images import ImageReferences
 from dev.process import command
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 
 _BUILD_TIMEOUT_SECONDS = 1200
 
 
-def ensure(settings: Settings, options: InstallOptions, progress: Progress) -> str:
+def ensure(settings: Settings, options: InstallOptions, progress: StepProgress) -> str:
     """Return the reference by digest. Raises DevClusterError if no image is given and none can be built."""
     if options.image:
         return options.image
     return build(settings, f"{options.registry}/crewyard/service", options.base_image, progress)
 
 
-def build(settings: Settings, repository: str, base: str, progress: Progress) -> str:
+def build(settings: Settings, repository: str, base: str, progress: StepProgress) -> str:
     """Build and push the current code with Docker unless it is unchanged. Raises DevClusterError."""
     key = service_image.key(ImageReferences(pause="", kaniko="", base=base))
     record_file = settings.data / "service-image.json"

@@ -13,7 +13,7 @@ from dev.cluster.kubectl import KubectlApi
 from dev.current import manifests, objects
 from dev.current.options import InstallOptions
 from dev.errors import DevClusterError
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 
 _APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=crewyard-deploy", "-f", "-")
@@ -62,7 +62,11 @@ def plan(options: InstallOptions, desired: list[dict[str, Any]], existing: list[
 
 
 def apply(
-    kubectl: KubectlApi, own: Settings, desired: list[dict[str, Any]], existing: list[str], progress: Progress
+    kubectl: KubectlApi,
+    own: Settings,
+    desired: list[dict[str, Any]],
+    existing: list[str],
+    progress: StepProgress,
 ) -> None:
     """Apply the objects except existing namespaces, and create the keys of a new installation."""
     others = [item for item in desired if objects.object_ref(item).kind != "Namespace"]

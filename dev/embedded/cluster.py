@@ -29,7 +29,7 @@ from dev.network_policy import install as network_policy
 from dev.network_policy import nftables
 from dev.process import program
 from dev.process.program import ProcessSpec
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.registry import access, server, signing, token_server
 from dev.settings import NODE, REPOSITORY, Settings
 
@@ -54,7 +54,7 @@ _NODE_READY_SECONDS = 60
 class EmbeddedCluster:
     """The dev cluster on this machine. A lock in the state directory serialises changes."""
 
-    def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: Progress) -> None:
+    def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: StepProgress) -> None:
         self._settings = settings
         self._inherited = inherited
         self._progress = progress

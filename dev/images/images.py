@@ -15,7 +15,7 @@ from pathlib import Path
 from dev.errors import DevClusterError
 from dev.images import base_image, oci
 from dev.packages import program_path
-from dev.progress import Progress, Step
+from dev.progress import Step, StepProgress
 from dev.registry import access
 from dev.settings import KANIKO_VERSION, Settings
 
@@ -99,7 +99,7 @@ def base_recipe(environment: Mapping[str, str]) -> ImageRecipe:
     return ImageRecipe("library/python", f"{PYTHON}-slim", key, make)
 
 
-def ensure(settings: Settings, recipe: ImageRecipe, progress: Progress) -> str:
+def ensure(settings: Settings, recipe: ImageRecipe, progress: StepProgress) -> str:
     """Return the image's reference by digest; build and push the image if the registry lacks it."""
     key = f"{recipe.tag} {recipe.key}"
     record_file = settings.data / "images" / f"{recipe.repository.replace('/', '-')}.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 from dev.cluster.kube_client import HttpKubeApi
 from dev.images import kaniko, oci
 from dev.images.images import ImageReferences
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.registry import access
 from dev.settings import REGISTRY, REPOSITORY, Settings
 
@@ -51,7 +51,7 @@ def stage(target: Path, root: Path = REPOSITORY) -> None:
         copy.chmod(0o644)
 
 
-def ensure(settings: Settings, kube: HttpKubeApi, images: ImageReferences, progress: Progress) -> str:
+def ensure(settings: Settings, kube: HttpKubeApi, images: ImageReferences, progress: StepProgress) -> str:
     """Return the image reference of the current code by digest. Raises DevClusterError if the build fails."""
     record_file = settings.data / "images" / "crewyard-service.json"
     content_hash = key(images)

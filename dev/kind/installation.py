@@ -13,7 +13,7 @@ from dev.cluster.install import MANIFESTS
 from dev.current import image as docker_image
 from dev.images.images import PYTHON
 from dev.kind import configuration, docker
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import CREWYARD_URL, REGISTRY, Settings
 
 # Name and tag in the local registry, and the source image.
@@ -22,7 +22,7 @@ KANIKO = ("crewyard/kaniko", "v1.28.3", "ghcr.io/osscontainertools/kaniko:v1.28.
 _PULL_SECONDS = 900
 
 
-def mirror(image: tuple[str, str, str], progress: Progress) -> str:
+def mirror(image: tuple[str, str, str], progress: StepProgress) -> str:
     """Copy a public image to the local registry and return its digest there. Raises DevClusterError."""
     name, tag, source = image
     repository = f"{configuration.PUSH_REGISTRY}/{name}"
@@ -88,7 +88,7 @@ def policy(gateway: str, networks: list[str]) -> dict[str, Any]:
     )
 
 
-def write(own: Settings, gateway: str, progress: Progress) -> str:
+def write(own: Settings, gateway: str, progress: StepProgress) -> str:
     """Push all images to the local registry and write the kustomization; return its directory."""
     service = cluster_reference(
         docker_image.build(own, f"{configuration.PUSH_REGISTRY}/crewyard/service", BASE[2], progress)

@@ -15,7 +15,7 @@ from dev.cluster.kubectl import KubectlApi
 from dev.current.context import kubectl_program as kubectl_program
 from dev.errors import DevClusterError
 from dev.kind import configuration, docker, engine, installation, nodes, owner
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import CREWYARD_URL, Settings
 
 _CONTAINERS = (configuration.NODE, configuration.REGISTRY_CONTAINER)
@@ -25,7 +25,7 @@ _APPLY = ("apply", "--server-side", "--force-conflicts", "--field-manager=crewya
 class KindCluster:
     """The dev cluster in this machine's Docker. Local data is in `kind` of the state directory."""
 
-    def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: Progress) -> None:
+    def __init__(self, settings: Settings, inherited: Mapping[str, str], progress: StepProgress) -> None:
         self._settings = settings
         self._own = Settings(settings.state / "kind")
         self._inherited = inherited

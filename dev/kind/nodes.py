@@ -9,14 +9,14 @@ from dev.cluster.kubectl import KubectlApi
 from dev.errors import DevClusterError
 from dev.kind import configuration, docker, owner
 from dev.process import command
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 
 _CREATE_SECONDS = 900
 _DNS = "/api/v1/namespaces/kube-system/configmaps/coredns"
 
 
-def program(settings: Settings, progress: Progress) -> str:
+def program(settings: Settings, progress: StepProgress) -> str:
     """Return kind in the required version, from PATH or built. Raises DevClusterError."""
     path = shutil.which("kind")
     if path and f" v{configuration.VERSION} " in f"{command.read_output([path, 'version'])} ":
@@ -29,7 +29,7 @@ def program(settings: Settings, progress: Progress) -> str:
     return str(go_build.build(settings, go_build.KIND, progress))
 
 
-def ensure(kind: str, own: Settings, progress: Progress) -> None:
+def ensure(kind: str, own: Settings, progress: StepProgress) -> None:
     """Create the cluster or start its node, and write its kubeconfig. Raises DevClusterError."""
     node = docker.running(configuration.NODE)
     if node is None:

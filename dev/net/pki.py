@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dev.process import command
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import (
     API_PORT,
     BRIDGE_ADDRESS,
@@ -60,7 +60,7 @@ def is_current(stamp: str, config_hash: str, now: float) -> bool:
     return stamp_hash == config_hash and created.isdigit() and 0 <= now - int(created) < _RENEW_AFTER_SECONDS
 
 
-def ensure(settings: Settings, progress: Progress, clock: Callable[[], float] = time.time) -> None:
+def ensure(settings: Settings, progress: StepProgress, clock: Callable[[], float] = time.time) -> None:
     """Create what is missing. Raises CommandFailed with kubeadm's message."""
     text = configuration(settings.pki)
     config_hash = hashlib.sha256(text.encode()).hexdigest()

@@ -87,7 +87,7 @@ class TokenIssuer:
         }
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _TokenHandler(BaseHTTPRequestHandler):
     server: "TokenHttpServer"
     timeout = _CONNECTION_TIMEOUT_SECONDS
 
@@ -137,7 +137,7 @@ class TokenHttpServer(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], issuer: TokenIssuer) -> None:
         self.issuer = issuer
         self._slots = threading.BoundedSemaphore(_MAX_CONNECTIONS)
-        super().__init__(address, _Handler)
+        super().__init__(address, _TokenHandler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Acquire a slot first."""

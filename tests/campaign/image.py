@@ -11,11 +11,11 @@ import os
 import tarfile
 from pathlib import Path
 
-from build.image.layers import Layer, LayerFile, make_layer
-from build.image.manifest import appended
+from build.image.layers import ImageLayer, LayerFile, make_layer
+from build.image.manifest import append_layers
 from build.image.runner_files import runner_files
-from build.registry.credential import Credential
-from build.registry.repository import Repository
+from build.registry.credential import RegistryCredential
+from build.registry.repository import ImageRepository
 from dev.registry import access
 from dev.settings import from_environment
 
@@ -34,14 +34,14 @@ def ensure(tree: Path, base: str, address: str) -> str:
     """
     registry, _, name = base.partition("/")
     below, _, digest = name.partition("@")
-    found = Repository(f"{address}/{below}", True).image(digest)
+    found = ImageRepository(f"{address}/{below}", True).image(digest)
     assert found is not None, f"there is no base image {base}"
     runner = make_layer(runner_files(tree / "runner"), _THERE)
     code = make_layer([LayerFile("app/main.py", (CREW / "main.py").read_bytes())], _THERE)
     layers = [(_directories(), "directories"), (runner, "runner"), (code, "crew")]
-    image = appended(found, layers, {})
+    image = append_layers(found, layers, {})
     auth = access.docker_config(from_environment(os.environ), REPOSITORY, address)
-    repository = Repository(f"{address}/{REPOSITORY}", True, Credential(auth))
+    repository = ImageRepository(f"{address}/{REPOSITORY}", True, RegistryCredential(auth))
     tag = image.digest.removeprefix("sha256:")[:20]
     if repository.digest(tag) is None:
         for known in _digests(found.manifest):
@@ -57,7 +57,7 @@ def _digests(manifest: bytes) -> list[str]:
     return [str(layer["digest"]) for layer in json.loads(manifest)["layers"]]
 
 
-def _directories() -> Layer:
+def _directories() -> ImageLayer:
     """What the dependency image of a build has: the directories of crew and runner, with their owners."""
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as archive:
@@ -68,4 +68,4 @@ def _directories() -> Layer:
             archive.addfile(header)
     packed = gzip.compress(plain.getvalue(), mtime=0)
     digests = [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in (packed, plain.getvalue())]
-    return Layer(io.BytesIO(packed), len(packed), digests[0], digests[1])
+    return ImageLayer(io.BytesIO(packed), len(packed), digests[0], digests[1])

@@ -8,7 +8,7 @@ import pytest
 from crds.kinds import SECRET, Kind
 from dev.registry import access
 from dev.settings import from_environment
-from kube.client import Kube
+from kube.client import KubeClient
 
 SYSTEM = "crewyard-system"
 PUSH = "registry-push"
@@ -25,7 +25,7 @@ TAKEN_OVER = (
 """Settings of the installed service that another one on the same ground needs too."""
 
 
-async def installed(kube: Kube) -> dict[str, str]:
+async def installed(kube: KubeClient) -> dict[str, str]:
     """What the installed service was told of registry, images and networks."""
     maps = await kube.call("GET", CONFIG_MAP.path(SYSTEM))
     for found in maps["items"]:
@@ -35,7 +35,7 @@ async def installed(kube: Kube) -> dict[str, str]:
     return pytest.fail("the service is not installed: run `make up` first")
 
 
-async def make(kube: Kube, namespace: str) -> None:
+async def make(kube: KubeClient, namespace: str) -> None:
     """The namespace, with what its builds push with. Raises KubeError."""
     await kube.call("POST", "/api/v1/namespaces", body=_namespace(namespace))
     await kube.create(SECRET, _push_secret(namespace))

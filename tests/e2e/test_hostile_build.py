@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from crds import pod_tokens
-from dev.images.images import noted
+from dev.images.images import recorded
 from dev.registry import access
 from dev.settings import from_environment
 from tests.e2e.failures import failed
@@ -106,7 +106,7 @@ async def two(yard: Yard) -> AsyncIterator[Two]:
 async def places(yard: Yard, two: Two, host_address: str) -> AsyncIterator[dict[str, Any]]:
     """Where everything is, and the listeners and the neighbour that nobody may reach."""
     found = from_environment(os.environ)
-    images = noted(found)
+    images = recorded(found)
     running = ["--namespace", "crewyard-system", "--field-selector=status.phase=Running", "-o", "json"]
     pods = json.loads(await yard.kubectl("get", "pods", *running))["items"]
     by = {one["metadata"]["labels"]["app.kubernetes.io/component"]: one for one in pods}

@@ -47,7 +47,7 @@ async def test_its_settings_hold_no_secret(apiserver):
 
 
 @pytest.fixture(scope="module")
-def contents() -> image.Contents:
+def contents() -> image.ImageContents:
     """What is in the image of the running service."""
     note = settings.from_environment(os.environ).data / "images/crewyard-service.json"
     if not note.exists():

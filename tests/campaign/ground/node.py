@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from dev import state
-from dev.cluster.kube_client import Kube, KubeError
+from dev.cluster.kube_client import HttpKubeApi, KubeApiError
 from dev.embedded import cgroups, cluster, leftovers, teardown
 from dev.embedded.components import apiserver, containerd, controller_manager, etcd, kubelet, scheduler
 from dev.images import images
 from dev.net import bridge
 from dev.process import process, program
-from dev.process.program import Program
-from dev.progress import Progress
+from dev.process.program import ProcessSpec
+from dev.progress import StepProgress
 from dev.registry import server
 from dev.settings import NODE, REPOSITORY, Settings, from_environment
 
@@ -49,8 +49,8 @@ class Node:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._progress = Progress()
-        self._kube = Kube(settings.kubeconfig)
+        self._progress = StepProgress()
+        self._kube = HttpKubeApi(settings.kubeconfig)
 
     @classmethod
     def open(cls) -> "Node":
@@ -95,18 +95,18 @@ class Node:
                 program.start(self._settings, one)
                 program.wait_ready(self._settings, one)
 
-    def _program(self, name: str) -> Program:
+    def _program(self, name: str) -> ProcessSpec:
         settings = self._settings
-        makers: dict[str, Callable[[], Program]] = {
-            "etcd": lambda: etcd.program(settings),
-            "registry": lambda: server.program(settings, (settings.data / "registry-secret").read_text()),
-            "containerd": lambda: containerd.program(
-                settings, images.noted(settings).pause, bridge.mtu(), os.environ
+        makers: dict[str, Callable[[], ProcessSpec]] = {
+            "etcd": lambda: etcd.process_spec(settings),
+            "registry": lambda: server.process_spec(settings, (settings.data / "registry-secret").read_text()),
+            "containerd": lambda: containerd.process_spec(
+                settings, images.recorded(settings).pause, bridge.mtu(), os.environ
             ),
-            "kube-apiserver": lambda: apiserver.program(settings),
-            "kube-controller-manager": lambda: controller_manager.program(settings),
-            "kube-scheduler": lambda: scheduler.program(settings),
-            "kubelet": lambda: kubelet.program(settings),
+            "kube-apiserver": lambda: apiserver.process_spec(settings),
+            "kube-controller-manager": lambda: controller_manager.process_spec(settings),
+            "kube-scheduler": lambda: scheduler.process_spec(settings),
+            "kubelet": lambda: kubelet.process_spec(settings),
         }
         return makers[name]()
 
@@ -182,7 +182,7 @@ class Node:
         try:
             node = self._kube.get(f"/api/v1/nodes/{NODE}")
             service = self._kube.call("GET", "/apis/apps/v1/namespaces/crewyard-system/deployments")
-        except KubeError as error:
+        except KubeApiError as error:
             return str(error)
         conditions = (node or {}).get("status", {}).get("conditions", [])
         if not any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):

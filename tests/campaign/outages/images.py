@@ -70,7 +70,7 @@ async def whole(yard: Yard, registry: str, deployment: str) -> list[str]:
 
 def _fetched(url: str) -> bytes:
     try:
-        with client.opened(url, MANIFESTS) as answer:
+        with client.open_url(url, MANIFESTS) as answer:
             return bytes(answer.read())
     except urllib.error.HTTPError:
         return b""

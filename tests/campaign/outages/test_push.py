@@ -9,7 +9,7 @@ import pytest
 from crds.kinds import SECRET
 from dev.registry import access
 from dev.settings import from_environment
-from kube.client import Kube
+from kube.client import KubeClient
 from tests.campaign import surroundings
 from tests.campaign.outages.images import active, deploy, ended, registry_address, whole
 from tests.campaign.outages.link import Link, linked
@@ -120,7 +120,7 @@ async def test_every_trouble_of_a_registry(place):
 
 async def base_images(registry: str) -> str:
     """The installation's base images, named at another address of the same registry."""
-    kube = await Kube.connect("default", "campaign")
+    kube = await KubeClient.connect("default", "campaign")
     try:
         found = json.loads((await surroundings.installed(kube))["CREWYARD_BASE_IMAGES"])
     finally:

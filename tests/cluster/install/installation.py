@@ -17,9 +17,9 @@ from typing import Any
 
 from crewyard import Client
 from dev import settings, state
-from dev.cluster.kube_client import Kube
+from dev.cluster.kube_client import HttpKubeApi
 from dev.images import images, service_image
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.registry import access
 from dev.settings import BRIDGE_ADDRESS, POD_NETWORK, REGISTRY, SERVICE_NETWORK
 from tests.testbed.ports import until_listening
@@ -57,9 +57,9 @@ def ground() -> settings.Settings:
 
 def image() -> str:
     """The service's image of the present code, by digest, made now where it is not there."""
-    found, progress = ground(), Progress()
+    found, progress = ground(), StepProgress()
     with state.locked(found, progress):
-        return service_image.ensure(found, Kube(found.kubeconfig), images.noted(found), progress)
+        return service_image.ensure(found, HttpKubeApi(found.kubeconfig), images.recorded(found), progress)
 
 
 def reach(port: int, protocols: tuple[str, ...] = ("TCP",)) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Installation:
 
     def values(self) -> dict[str, Any]:
         """What this cluster needs."""
-        made = images.noted(ground())
+        made = images.recorded(ground())
         repository, _, digest = self.service.partition("@")
         names = reach(53, ("UDP", "TCP"))
         return {

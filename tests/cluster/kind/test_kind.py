@@ -9,7 +9,7 @@ import pytest
 
 from dev.cluster.install import MANIFESTS
 from dev.kind import configuration, installation
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 from tests.testbed.recorded import Answer, Recorded
 
@@ -74,7 +74,7 @@ def test_kubectl_makes_the_manifests(tmp_path, monkeypatch):
     )
     kubectl = shutil.which("kubectl")
     monkeypatch.setenv("PATH", f"{docker.bin}:/usr/bin:/bin")
-    directory = installation.write(Settings(tmp_path / "kind"), "172.18.0.1", Progress(io.StringIO()))
+    directory = installation.write(Settings(tmp_path / "kind"), "172.18.0.1", StepProgress(io.StringIO()))
     assert kubectl and MANIFESTS.is_dir()
     made = subprocess.run(
         [kubectl, "kustomize", directory], capture_output=True, text=True, timeout=60, check=True

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dev.network_policy import nftables, ruleset
-from dev.network_policy.policy import Inexpressible, closed, parse
+from dev.network_policy.policy import UnsupportedPolicy, deny_all, parse
 from dev.settings import BRIDGE, BRIDGE_ADDRESS
 
 SETTLE = 0.3
@@ -146,16 +146,16 @@ def rules(given: dict[str, Any]) -> None:
     for item in given["policies"]:
         try:
             policies.append(parse(item))
-        except Inexpressible:
-            policies.append(closed(item))
+        except UnsupportedPolicy:
+            policies.append(deny_all(item))
     pods = [
-        ruleset.Pod(pod["namespace"], pod["labels"], pod["address"])
+        ruleset.AddressedPod(pod["namespace"], pod["labels"], pod["address"])
         for pod in given["pods"]
         if not pod.get("unknown")
     ]
     if given.get("fenced", True):
         nftables.prepare()
-        nftables.apply(ruleset.text(ruleset.World(pods, given["namespaces"], policies)))
+        nftables.apply(ruleset.text(ruleset.ClusterSnapshot(pods, given["namespaces"], policies)))
 
 
 def main() -> None:

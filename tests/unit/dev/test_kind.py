@@ -9,7 +9,7 @@ import pytest
 from dev.errors import DevClusterError
 from dev.kind import configuration, docker, engine, installation
 from dev.kind.kind import KindCluster
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 from tests.testbed.recorded import Answer, Recorded
 
@@ -112,7 +112,7 @@ def machine(tmp_path, monkeypatch) -> Recorded:
 
 @pytest.fixture
 def kind_cluster(tmp_path, machine) -> KindCluster:
-    return KindCluster(Settings(tmp_path / "state"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
+    return KindCluster(Settings(tmp_path / "state"), {"PATH": "/usr/bin"}, StepProgress(io.StringIO()))
 
 
 def first(calls: list[list[str]], *words: str) -> int:
@@ -180,7 +180,7 @@ def changes(machine: Recorded) -> list[list[str]]:
 def test_another_state_directory_cannot_change_the_cluster(kind_cluster, machine, tmp_path):
     kind_cluster.up()
     before = changes(machine)
-    other = KindCluster(Settings(tmp_path / "elsewhere"), {"PATH": "/usr/bin"}, Progress(io.StringIO()))
+    other = KindCluster(Settings(tmp_path / "elsewhere"), {"PATH": "/usr/bin"}, StepProgress(io.StringIO()))
     for act in (other.up, other.deploy, lambda: other.down(purge=True), other.status):
         with pytest.raises(DevClusterError, match=f"belongs to the state directory {tmp_path}/state, not to"):
             act()

@@ -6,7 +6,7 @@ import pytest
 
 from dev.process import command
 from dev.process.command import CommandFailed
-from dev.progress import Progress, elapsed
+from dev.progress import StepProgress, elapsed
 
 
 @pytest.mark.parametrize(
@@ -19,21 +19,21 @@ def test_elapsed(seconds: float, text: str) -> None:
 
 def test_a_log_gets_one_plain_line_per_step() -> None:
     stream = io.StringIO()
-    with Progress(stream, clock=iter([10.0, 12.5]).__next__).step("certificates") as step:
+    with StepProgress(stream, clock=iter([10.0, 12.5]).__next__).step("certificates") as step:
         step.detail = "made"
     assert stream.getvalue() == "  2.5s  certificates: made\n"
 
 
 def test_a_failed_step_is_reported_and_reraises_the_error() -> None:
     stream = io.StringIO()
-    with pytest.raises(ValueError, match="rope"), Progress(stream).step("knots"):
+    with pytest.raises(ValueError, match="rope"), StepProgress(stream).step("knots"):
         raise ValueError("rope")
     assert "knots" in stream.getvalue() and "FAILED" in stream.getvalue()
 
 
 def test_a_quiet_step_leaves_no_line() -> None:
     stream = io.StringIO()
-    with Progress(stream).step("nothing new") as step:
+    with StepProgress(stream).step("nothing new") as step:
         step.quiet = True
     assert stream.getvalue() == ""
 
@@ -42,7 +42,10 @@ def test_a_command_error_has_its_arguments_and_last_lines(tmp_path) -> None:  # 
     with pytest.raises(CommandFailed, match="no rope"):
         command.read_output(["sh", "-c", "echo no rope >&2; exit 3"])
     log = tmp_path / "x.log"
-    with Progress(io.StringIO()).step("x") as step, pytest.raises(CommandFailed, match="line 99") as caught:
+    with (
+        StepProgress(io.StringIO()).step("x") as step,
+        pytest.raises(CommandFailed, match="line 99") as caught,
+    ):
         command.run(
             ["sh", "-c", "for i in $(seq 99); do echo line $i; done; exit 1"], step=step, log=log, seconds=60
         )
@@ -52,7 +55,7 @@ def test_a_command_error_has_its_arguments_and_last_lines(tmp_path) -> None:  # 
 
 def test_a_command_that_takes_too_long_is_killed(tmp_path) -> None:  # type: ignore[no-untyped-def]
     with (
-        Progress(io.StringIO()).step("x") as step,
+        StepProgress(io.StringIO()).step("x") as step,
         pytest.raises(CommandFailed, match="did not finish within"),
     ):
         command.run(["sleep", "60"], step=step, log=tmp_path / "x.log", seconds=0.5)

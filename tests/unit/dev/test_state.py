@@ -7,7 +7,7 @@ import pytest
 
 from dev import state
 from dev.errors import DevClusterError
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import Settings
 
 
@@ -41,7 +41,7 @@ def test_remove_deletes_a_directory_without_unknown_entries(tmp_path: Path) -> N
 
 
 def test_a_second_command_waits_for_the_lock(tmp_path: Path) -> None:
-    settings, progress = Settings(tmp_path), Progress(io.StringIO())
+    settings, progress = Settings(tmp_path), StepProgress(io.StringIO())
     with (
         state.locked(settings, progress),
         pytest.raises(DevClusterError, match="Another"),

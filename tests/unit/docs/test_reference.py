@@ -80,7 +80,7 @@ def test_every_command_and_option_is_described():
 
 def test_every_exit_code_of_the_command_line_is_in_its_table():
     table = page("command-line.md")
-    codes = {0, 1, context.USAGE, context.SERVICE, main.INTERRUPTED, main.STDOUT_CLOSED}
+    codes = {0, 1, context.USAGE, context.SERVICE, main.EXIT_INTERRUPTED, main.EXIT_STDOUT_CLOSED}
     assert [code for code in codes if f"\n| {code} | " not in table] == []
 
 

@@ -11,7 +11,7 @@ from dev.cluster import credentials, install
 from dev.cluster.rollout import current_pods, failed_pods, pending_state
 from dev.images import kaniko, service_image
 from dev.images.images import ImageReferences
-from dev.progress import Progress
+from dev.progress import StepProgress
 from dev.settings import REGISTRY, Settings
 
 IMAGES = ImageReferences(pause="p@sha256:1", kaniko="k@sha256:2", base="b@sha256:3")
@@ -211,6 +211,6 @@ def test_on_a_shared_cluster_only_labelled_config_maps_are_deleted() -> None:
 
 @pytest.mark.parametrize("rival", [False, True])
 def test_a_key_that_lost_a_race_is_reported_as_not_valid(rival: bool, tmp_path: Path, capsys: Any) -> None:
-    credentials.ensure(Settings(tmp_path), FakeKubeApi({}, rival), Progress())
+    credentials.ensure(Settings(tmp_path), FakeKubeApi({}, rival), StepProgress())
     output = capsys.readouterr()
     assert ("is not valid" in output.out + output.err) is rival
