@@ -5,7 +5,7 @@ from aiohttp import web
 from api import errors
 from api.http import negotiation, pagination, ranges, responses
 from api.http.operation import page_response
-from api.openapi import examples, shapes, streams
+from api.v1 import examples, response_schemas, stream_responses
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.errors import Missing
 from api.store.index.artifacts import ArtifactRow
@@ -119,7 +119,7 @@ ENDPOINTS = (
         "read",
         query=pagination.PAGE_PARAMETERS,
         summary="List artifacts",
-        responses=(page_response(shapes.ARTIFACT, examples.ARTIFACT),),
+        responses=(page_response(response_schemas.ARTIFACT, examples.ARTIFACT),),
     ),
     Endpoint(
         "GET",
@@ -127,9 +127,9 @@ ENDPOINTS = (
         get,
         "read",
         produces=(negotiation.ANY,),
-        headers=streams.FILE_HEADERS,
+        headers=stream_responses.FILE_HEADERS,
         summary="Download an artifact",
-        responses=streams.FILE,
+        responses=stream_responses.FILE,
         error_statuses=(416,),
     ),
 )

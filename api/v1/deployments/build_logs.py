@@ -5,12 +5,12 @@ import asyncio
 from aiohttp import web
 
 from api.http import negotiation
-from api.openapi import streams
+from api.v1 import stream_responses
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.deployments import DeploymentRow
 from api.streaming import connection
 from api.streaming.fanout import POLL_SECONDS
-from api.streaming.response import serve_stream
+from api.routing.stream_response import serve_stream
 from api.streaming.sse import SseBatch, batches, frame
 from api.v1 import lookup
 from api.v1.deployments import build_log_lines
@@ -130,8 +130,8 @@ ENDPOINTS = (
         get,
         "read",
         produces=(negotiation.TEXT, negotiation.EVENT_STREAM),
-        headers=(streams.LAST_EVENT_ID,),
+        headers=(stream_responses.LAST_EVENT_ID,),
         summary="Read or follow a build log",
-        responses=(streams.BUILD_LOG, streams.STREAM_FINISHED),
+        responses=(stream_responses.BUILD_LOG, stream_responses.STREAM_FINISHED),
     ),
 )

@@ -10,7 +10,7 @@ from api import errors
 from api.http import pagination, responses
 from api.http.operation import item_response, page_response
 from api.http.query import Parameter
-from api.openapi import examples, shapes
+from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.blobs.direct_upload import import_upload
 from api.store.index.deployments import DeploymentRow
@@ -219,7 +219,7 @@ ENDPOINTS = (
             *pagination.PAGE_PARAMETERS,
         ),
         summary="List deployments",
-        responses=(page_response(shapes.DEPLOYMENT_ITEM, examples.DEPLOYMENT_ITEM),),
+        responses=(page_response(response_schemas.DEPLOYMENT_ITEM, examples.DEPLOYMENT_ITEM),),
         error_statuses=(403,),
     ),
     Endpoint(
@@ -230,7 +230,7 @@ ENDPOINTS = (
         body=schemas.DEPLOYMENT_CREATE,
         headers=(idempotency.PARAMETER,),
         summary="Create a deployment",
-        responses=(item_response(shapes.DEPLOYMENT_CREATED, examples.DEPLOYMENT_CREATED, 201),),
+        responses=(item_response(response_schemas.DEPLOYMENT_CREATED, examples.DEPLOYMENT_CREATED, 201),),
         error_statuses=(404, 409),
         example=examples.DEPLOYMENT_CREATE,
     ),
@@ -241,7 +241,7 @@ ENDPOINTS = (
         "read",
         cacheable=True,
         summary="Get a deployment",
-        responses=(item_response(shapes.DEPLOYMENT, examples.DEPLOYMENT),),
+        responses=(item_response(response_schemas.DEPLOYMENT, examples.DEPLOYMENT),),
     ),
     Endpoint(
         "POST",
@@ -250,7 +250,7 @@ ENDPOINTS = (
         "deploy",
         summary="Roll back to a deployment",
         responses=(
-            item_response(shapes.DEPLOYMENT, examples.DEPLOYMENT, description="The deployment is active."),
+            item_response(response_schemas.DEPLOYMENT, examples.DEPLOYMENT, description="The deployment is active."),
         ),
         error_statuses=(409,),
     ),

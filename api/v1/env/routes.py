@@ -9,7 +9,7 @@ from aiohttp import web
 from api import errors
 from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
-from api.openapi import examples, shapes
+from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.projects import ProjectRow
 from api.v1 import lookup, schemas
@@ -123,7 +123,7 @@ ENDPOINTS = (
         "read",
         query=pagination.PAGE_PARAMETERS,
         summary="List variables",
-        responses=(page_response(shapes.VARIABLE, examples.VARIABLE),),
+        responses=(page_response(response_schemas.VARIABLE, examples.VARIABLE),),
     ),
     Endpoint(
         "PUT",
@@ -132,7 +132,7 @@ ENDPOINTS = (
         "deploy",
         body=schemas.ENV_REPLACE,
         summary="Replace all variables",
-        responses=(page_response(shapes.VARIABLE, examples.VARIABLE, has_links=False),),
+        responses=(page_response(response_schemas.VARIABLE, examples.VARIABLE, has_links=False),),
         error_statuses=(409,),
         example=examples.ENV_REPLACE,
     ),
@@ -143,7 +143,7 @@ ENDPOINTS = (
         "deploy",
         body=schemas.ENV_SET,
         summary="Set a variable",
-        responses=(item_response(shapes.VARIABLE, examples.VARIABLE),),
+        responses=(item_response(response_schemas.VARIABLE, examples.VARIABLE),),
         error_statuses=(409,),
         example=examples.ENV_SET,
     ),

@@ -7,7 +7,7 @@ from aiohttp import web
 from api import errors
 from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
-from api.openapi import examples, shapes
+from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.api_keys import KeyRow
 from api.v1 import schemas
@@ -105,7 +105,7 @@ ENDPOINTS = (
         "admin",
         query=pagination.PAGE_PARAMETERS,
         summary="List API keys",
-        responses=(page_response(shapes.KEY, examples.KEY),),
+        responses=(page_response(response_schemas.KEY, examples.KEY),),
     ),
     Endpoint(
         "POST",
@@ -114,7 +114,7 @@ ENDPOINTS = (
         "admin",
         body=schemas.KEY_CREATE,
         summary="Create an API key",
-        responses=(item_response(shapes.KEY_CREATED, examples.KEY_CREATED, 201),),
+        responses=(item_response(response_schemas.KEY_CREATED, examples.KEY_CREATED, 201),),
         error_statuses=(409,),
         example=examples.KEY_CREATE,
     ),
@@ -124,7 +124,7 @@ ENDPOINTS = (
         get,
         "admin",
         summary="Get an API key",
-        responses=(item_response(shapes.KEY, examples.KEY),),
+        responses=(item_response(response_schemas.KEY, examples.KEY),),
     ),
     Endpoint(
         "DELETE",

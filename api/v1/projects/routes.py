@@ -8,7 +8,7 @@ from aiohttp import web
 from api import errors
 from api.http import pagination, responses
 from api.http.operation import empty_response, item_response, page_response
-from api.openapi import examples, shapes
+from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.projects import ProjectRow
 from api.v1 import lookup, schemas
@@ -92,7 +92,7 @@ ENDPOINTS = (
         cacheable=True,
         query=pagination.PAGE_PARAMETERS,
         summary="List projects",
-        responses=(page_response(shapes.PROJECT, examples.PROJECT),),
+        responses=(page_response(response_schemas.PROJECT, examples.PROJECT),),
     ),
     Endpoint(
         "POST",
@@ -101,7 +101,7 @@ ENDPOINTS = (
         "deploy",
         body=schemas.PROJECT_CREATE,
         summary="Create a project",
-        responses=(item_response(shapes.PROJECT, examples.PROJECT, 201),),
+        responses=(item_response(response_schemas.PROJECT, examples.PROJECT, 201),),
         error_statuses=(404, 409),
         example=examples.PROJECT_CREATE,
     ),
@@ -112,7 +112,7 @@ ENDPOINTS = (
         "read",
         cacheable=True,
         summary="Get a project",
-        responses=(item_response(shapes.PROJECT, examples.PROJECT),),
+        responses=(item_response(response_schemas.PROJECT, examples.PROJECT),),
     ),
     Endpoint(
         "PATCH",
@@ -121,7 +121,7 @@ ENDPOINTS = (
         "deploy",
         body=schemas.PROJECT_PATCH,
         summary="Change a project",
-        responses=(item_response(shapes.PROJECT, examples.PROJECT),),
+        responses=(item_response(response_schemas.PROJECT, examples.PROJECT),),
         error_statuses=(409,),
         example=examples.PROJECT_PATCH,
     ),

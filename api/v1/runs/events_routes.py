@@ -5,13 +5,13 @@ import asyncio
 from aiohttp import web
 
 from api.http import negotiation, pagination, responses
-from api.openapi import streams
+from api.v1 import stream_responses
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.streaming import connection
-from api.streaming.response import serve_stream
+from api.routing.stream_response import serve_stream
 from api.streaming.sse import batches, last_event_id
 from api.v1 import lookup
-from api.v1.runs import events_view
+from api.streaming import run_events
 
 EVENTS_PER_READ = 500
 """Events per read and write."""
@@ -24,7 +24,7 @@ async def get_events(call: EndpointCall) -> web.StreamResponse:
         # Ids count from 1 without gaps, so the offset of a page is the id before its first event.
         page_request = call.page
         page = await call.services.store.events.read(run.name, page_request.offset, page_request.size)
-        return responses.page([events_view.item(event) for event in page.events], page.total, page_request)
+        return responses.page([run_events.item(event) for event in page.events], page.total, page_request)
     after = last_event_id(call.request.headers.get("Last-Event-ID"))
     return await _respond_stream(call, run.name, after)
 
@@ -49,7 +49,7 @@ async def _send(call: EndpointCall, run: str, position: int, stream: connection.
     while True:
         page = await services.store.events.read(run, position, limit)
         mark, has_events, start = page.mark, bool(page.events), position
-        for piece in batches(events_view.frames(page.events), position):
+        for piece in batches(run_events.frames(page.events), position):
             stream.write(piece, loop.time())
             position = piece.last_id
             if stream.full:
@@ -82,7 +82,7 @@ async def get_logs(call: EndpointCall) -> web.StreamResponse:
         if not page.events:
             break
         position = page.events[-1].id
-        await response.write(events_view.lines(page.events).encode(errors="replace"))
+        await response.write(run_events.lines(page.events).encode(errors="replace"))
     await response.write_eof()
     return response
 
@@ -96,9 +96,9 @@ ENDPOINTS = (
         query=pagination.PAGE_PARAMETERS,
         produces=(negotiation.EVENT_STREAM, negotiation.JSON),
         head=False,
-        headers=(streams.LAST_EVENT_ID,),
+        headers=(stream_responses.LAST_EVENT_ID,),
         summary="Follow or list events",
-        responses=(streams.EVENTS, streams.STREAM_FINISHED),
+        responses=(stream_responses.EVENTS, stream_responses.STREAM_FINISHED),
     ),
     Endpoint(
         "GET",
@@ -107,6 +107,6 @@ ENDPOINTS = (
         "read",
         produces=(negotiation.TEXT,),
         summary="Read a run's log",
-        responses=(streams.RUN_LOG,),
+        responses=(stream_responses.RUN_LOG,),
     ),
 )

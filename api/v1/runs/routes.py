@@ -6,7 +6,7 @@ from api import errors
 from api.http import operation, pagination, responses
 from api.http.json_encoding import encode
 from api.http.query import Parameter
-from api.openapi import examples, shapes
+from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.store.index.deployments import DeploymentRow
 from api.store.index.runs.runs import RunDetail
@@ -179,7 +179,7 @@ ENDPOINTS = (
             *pagination.PAGE_PARAMETERS,
         ),
         summary="List runs",
-        responses=(operation.page_response(shapes.RUN_ITEM, examples.RUN_ITEM),),
+        responses=(operation.page_response(response_schemas.RUN_ITEM, examples.RUN_ITEM),),
         error_statuses=(403,),
     ),
     Endpoint(
@@ -190,7 +190,7 @@ ENDPOINTS = (
         body=schemas.RUN_CREATE,
         headers=(idempotency.PARAMETER,),
         summary="Start a run",
-        responses=(operation.item_response(shapes.RUN_CREATED, examples.RUN_CREATED, 201),),
+        responses=(operation.item_response(response_schemas.RUN_CREATED, examples.RUN_CREATED, 201),),
         error_statuses=(404, 409),
         example=examples.RUN_CREATE,
     ),
@@ -201,7 +201,7 @@ ENDPOINTS = (
         "read",
         cacheable=True,
         summary="Get a run",
-        responses=(operation.item_response(shapes.RUN, examples.RUN),),
+        responses=(operation.item_response(response_schemas.RUN, examples.RUN),),
     ),
     Endpoint(
         "POST",
@@ -210,8 +210,8 @@ ENDPOINTS = (
         "run",
         summary="Cancel a run",
         responses=(
-            operation.item_response(shapes.RUN, examples.RUN, description="The run is already canceled."),
-            operation.item_response(shapes.RUN, examples.RUN, 202, "The run will be canceled."),
+            operation.item_response(response_schemas.RUN, examples.RUN, description="The run is already canceled."),
+            operation.item_response(response_schemas.RUN, examples.RUN, 202, "The run will be canceled."),
         ),
         error_statuses=(409,),
     ),

@@ -10,7 +10,7 @@ from api import errors
 from api.http import expect_continue, responses
 from api.http.operation import PublicOperation, item_response
 from api.http.query import Parameter
-from api.openapi import examples, shapes
+from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.services import SERVICES
 from api.store.blobs import direct_upload
@@ -114,7 +114,7 @@ ENDPOINTS = (
         "deploy",
         body=schemas.UPLOAD_CREATE,
         summary="Announce an upload",
-        responses=(item_response(shapes.UPLOAD, examples.UPLOAD, 201),),
+        responses=(item_response(response_schemas.UPLOAD, examples.UPLOAD, 201),),
         error_statuses=(404,),
         example=examples.UPLOAD_CREATE,
     ),
@@ -134,7 +134,7 @@ PUBLIC_OPERATIONS = (
         body={"type": "string", "contentMediaType": "application/octet-stream"},
         consumes="application/octet-stream",
         responses=(
-            item_response(shapes.UPLOAD_STORED, examples.UPLOAD_STORED, description="The bytes are stored."),
+            item_response(response_schemas.UPLOAD_STORED, examples.UPLOAD_STORED, description="The bytes are stored."),
         ),
         error_statuses=(403, 408, 409, 413),
     ),

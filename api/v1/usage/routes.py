@@ -8,7 +8,7 @@ from api import errors
 from api.http import negotiation, responses
 from api.http.operation import ResponseSpec, item_response
 from api.http.query import Parameter
-from api.openapi import examples, shapes
+from api.v1 import examples, response_schemas
 from api.routing.endpoint import Endpoint, EndpointCall
 from api.v1 import lookup
 from api.v1.usage import view
@@ -42,11 +42,11 @@ def _day_range(call: EndpointCall) -> tuple[date, date]:
     return first, last
 
 
-_JSON = item_response(shapes.USAGE, examples.USAGE)
+_JSON = item_response(response_schemas.USAGE, examples.USAGE)
 _RESPONSE = ResponseSpec(
     200,
     "The usage of each day and the total.",
-    {**_JSON.content, negotiation.CSV: shapes.TEXT},
+    {**_JSON.content, negotiation.CSV: response_schemas.TEXT},
     examples={**_JSON.examples, negotiation.CSV: examples.USAGE_CSV},
 )
 ENDPOINTS = (

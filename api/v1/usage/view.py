@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from api.store.index.usage import Measures
-from api.v1.usage.prices import Prices
+from api.prices import Prices
 
 COLUMNS = (
     "runs",
