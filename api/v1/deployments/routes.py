@@ -250,7 +250,9 @@ ENDPOINTS = (
         "deploy",
         summary="Roll back to a deployment",
         responses=(
-            item_response(response_schemas.DEPLOYMENT, examples.DEPLOYMENT, description="The deployment is active."),
+            item_response(
+                response_schemas.DEPLOYMENT, examples.DEPLOYMENT, description="The deployment is active."
+            ),
         ),
         error_statuses=(409,),
     ),

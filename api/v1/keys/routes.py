@@ -77,9 +77,7 @@ def _check_projects(call: EndpointCall) -> None:
 async def list_keys(call: EndpointCall) -> web.StreamResponse:
     """List the keys that are not revoked, including expired ones, excluding keys set by the installation."""
     keys, page_request = await _visible_keys(call), call.page
-    items = [
-        view.item(row) for row in keys[page_request.offset : page_request.offset + page_request.size]
-    ]
+    items = [view.item(row) for row in keys[page_request.offset : page_request.offset + page_request.size]]
     return responses.page(items, len(keys), page_request)
 
 

@@ -210,7 +210,9 @@ ENDPOINTS = (
         "run",
         summary="Cancel a run",
         responses=(
-            operation.item_response(response_schemas.RUN, examples.RUN, description="The run is already canceled."),
+            operation.item_response(
+                response_schemas.RUN, examples.RUN, description="The run is already canceled."
+            ),
             operation.item_response(response_schemas.RUN, examples.RUN, 202, "The run will be canceled."),
         ),
         error_statuses=(409,),

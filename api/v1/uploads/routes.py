@@ -134,7 +134,9 @@ PUBLIC_OPERATIONS = (
         body={"type": "string", "contentMediaType": "application/octet-stream"},
         consumes="application/octet-stream",
         responses=(
-            item_response(response_schemas.UPLOAD_STORED, examples.UPLOAD_STORED, description="The bytes are stored."),
+            item_response(
+                response_schemas.UPLOAD_STORED, examples.UPLOAD_STORED, description="The bytes are stored."
+            ),
         ),
         error_statuses=(403, 408, 409, 413),
     ),
