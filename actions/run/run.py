@@ -172,7 +172,7 @@ def cancel(run: RunProgress, console: Console) -> None:
 
 
 def write_report(run: RunProgress) -> None:
-    """Write outputs and job summary, whatever the outcome."""
+    """Write outputs and job summary, for every outcome."""
     if run.id is None:
         return
     output = "" if run.status != "succeeded" else json.dumps(run.output, ensure_ascii=False)

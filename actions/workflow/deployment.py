@@ -40,7 +40,7 @@ def failure(deployment: DeploymentProgress, checkout: Path) -> StepFailed:
 
 
 def write_report(environment: Mapping[str, str], deployment: DeploymentProgress) -> None:
-    """Write outputs and job summary, whatever the outcome."""
+    """Write outputs and job summary, for every outcome."""
     outputs.write_outputs(
         environment, {"deployment-id": deployment.id, "status": deployment.status, "url": deployment.url}
     )

@@ -9,7 +9,7 @@ from typing import Any
 from actions.workflow.console import Console, lines
 from actions.workflow.errors import ErrorResponse, StepCanceled, StepFailed
 
-CANCELED = 130
+EXIT_CANCELED = 130
 
 
 class SignalHandler:
@@ -65,7 +65,7 @@ def run_step(action: Callable[[Console], None]) -> int:
         except StepCanceled as canceled:
             canceled.acknowledge()
             console.log("canceled")
-            return CANCELED
+            return EXIT_CANCELED
     return 0
 
 

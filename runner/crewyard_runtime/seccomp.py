@@ -13,7 +13,7 @@ _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _LOAD, _EQUAL, _AT_LEAST, _MASK, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | errno.EPERM
-_X32 = 0x40000000
+_X32_SYSCALL_BIT = 0x40000000
 _URING = (425, 427)  # io_uring_setup to io_uring_register, everywhere
 _PRLIMIT = {0xC000003E: 302, 0x40000003: 340, 0xC00000B7: 261, 0x40000028: 369}  # x86_64, i386, aarch64, arm
 
@@ -35,7 +35,7 @@ def filter_program() -> list[tuple[int, int, int, int]]:
     """Return the BPF program: opcode, jump if true, jump if false, operand. Pure."""
     steps = [
         (_LOAD, 0, 0, _NUMBER),
-        (_MASK, 0, 0, ~_X32 & 0xFFFFFFFF),
+        (_MASK, 0, 0, ~_X32_SYSCALL_BIT & 0xFFFFFFFF),
         (_AT_LEAST, 0, 2, _URING[0]),
         (_AT_LEAST, 1, 0, _URING[1] + 1),
         (_RETURN, 0, 0, _REFUSE),

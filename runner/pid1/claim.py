@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _CLAIM_TIMEOUT_SECONDS = 5.0
 WAITED = "the facade let this run wait for a place"
-"""The controller matches this text in the termination message to tell a wait from a failure."""
+"""Protocol text: the controller matches it in the termination message to tell a wait from a failure."""
 _DEFAULT_LIMITS = {
     "event_bytes": 65536, "log_lines": 1_000_000, "artifacts": 1000, "artifact_bytes": 1 << 30,
     "output_bytes": 32768,
@@ -40,7 +40,7 @@ class ClaimGrant:
         }
 
 
-class ClaimDenied:
+class ClaimRejected:
     """This pod may not run the crew."""
 
     def __init__(self, reason: str) -> None:
@@ -57,7 +57,7 @@ class NotClaimed:
 
 def claim(
     client: RunAPIClient, deadline: float, pause: Callable[[float], bool]
-) -> ClaimGrant | ClaimDenied | NotClaimed:
+) -> ClaimGrant | ClaimRejected | NotClaimed:
     """Claim the run with one nonce until the API decides or `deadline` (monotonic seconds) has passed.
 
     `pause(seconds)` returns True if the pod is requested to stop.
@@ -73,7 +73,7 @@ def claim(
             problem = f"the API did not respond: {error}"
         else:
             outcome = parse_claim_response(response, now())
-            if isinstance(outcome, ClaimGrant | ClaimDenied):
+            if isinstance(outcome, ClaimGrant | ClaimRejected):
                 return outcome
             if isinstance(outcome, float):
                 attempt, wait, problem, waited = 0, outcome, WAITED, True
@@ -85,10 +85,12 @@ def claim(
             return NotClaimed(f"{WAITED}, last: {problem}" if waited else problem, stopped=False)
 
 
-def parse_claim_response(response: HTTPResponse, granted_at: float) -> ClaimGrant | ClaimDenied | float | str:
+def parse_claim_response(
+    response: HTTPResponse, granted_at: float
+) -> ClaimGrant | ClaimRejected | float | str:
     """Return the grant, the denial, seconds to wait, or the problem after which to retry. Pure."""
     if response.status in (401, 404):
-        return ClaimDenied(f"the API responded {response.status} to the claim")
+        return ClaimRejected(f"the API responded {response.status} to the claim")
     if response.status != 200:
         return f"the API responded {response.status} to the claim"
     fields = json_object(response)
@@ -99,7 +101,7 @@ def parse_claim_response(response: HTTPResponse, granted_at: float) -> ClaimGran
         except ValueError as error:
             return str(error)
     if state == "refused":
-        return ClaimDenied(str(fields.get("reason") or "no reason was given"))
+        return ClaimRejected(str(fields.get("reason") or "no reason was given"))
     if state == "wait":
         seconds = fields.get("retry_after_seconds")
         return min(30.0, max(0.05, float(seconds))) if isinstance(seconds, int | float) else 0.5

@@ -37,7 +37,7 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
 
     signals.block()
     from runner.pid1.api.client import RunAPIClient, now
-    from runner.pid1.claim import ClaimDenied, ClaimGrant, claim
+    from runner.pid1.claim import ClaimGrant, ClaimRejected, claim
 
     guard.protect()
     # Before the grant: OOM kills from here on are those of the crew.
@@ -58,7 +58,7 @@ def _run(pod_settings: settings.RunnerSettings) -> int:
 
         return CrewSupervisor(pod_settings, nonce, child, outcome, cgroup).run(stopped)
     os.kill(child.pid, 9)
-    if isinstance(outcome, ClaimDenied):
+    if isinstance(outcome, ClaimRejected):
         print(f"runner: the claim was denied: {outcome.reason}", file=sys.stderr)
         _write_termination(pod_settings.termination_log, f"The claim was denied: {outcome.reason}")
         return 77

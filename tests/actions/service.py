@@ -79,10 +79,10 @@ class FakeService:
             return error(400, "invalid_request", "a signed address got a key")
         if request.method == "POST" and request.content_type != "application/json":
             return error(415, "unsupported_media_type", "Content-Type must be application/json")
-        answer = await handler(request)
+        response = await handler(request)
         if fault == "after":  # processed, but the response is lost
             request.transport.abort()
-        return answer
+        return response
 
     async def project(self, request: web.Request) -> web.Response:
         found = self.projects.get(request.match_info["name"])

@@ -104,7 +104,11 @@ def test_every_message_comes_once_however_often_the_connection_breaks(marked, br
         ("crew.toml line 3: deployment.python is '2'", "", ("crew.toml", 3)),
         ("crew.toml is not valid TOML: Expected '=' (at line 2, column 5)", "a/", ("a/crew.toml", 2)),
         ("requirements/dev.txt line 7: ./x is a local path", "a", ("a/requirements/dev.txt", 7)),
-        ("main.py does not define 'x' (asked for by crew.toml line 2: deployment.entrypoint)", "", ("crew.toml", 2)),
+        (
+            "main.py does not define 'x' (asked for by crew.toml line 2: deployment.entrypoint)",
+            "",
+            ("crew.toml", 2),
+        ),
         ("pyproject.toml: the dependencies are dynamic", "", ("pyproject.toml", None)),
         ("../../etc/passwd.txt line 1: x", "", None),
         ("no file in it", "", None),

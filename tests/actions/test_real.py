@@ -45,13 +45,13 @@ async def created_project(**spec: Any) -> AsyncIterator[str]:
     """Yield a new project, deleted at the end."""
     name = f"action-{secrets.token_hex(4)}"
     async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as session:
-        async with session.post(f"{URL}/v1/projects", json={"name": name, **spec}) as answer:
-            assert answer.status == 201, await answer.text()
+        async with session.post(f"{URL}/v1/projects", json={"name": name, **spec}) as response:
+            assert response.status == 201, await response.text()
         try:
             yield name
         finally:
-            async with session.delete(f"{URL}/v1/projects/{name}") as answer:
-                assert answer.status == 204, await answer.text()
+            async with session.delete(f"{URL}/v1/projects/{name}") as response:
+                assert response.status == 204, await response.text()
 
 
 @pytest_asyncio.fixture
@@ -71,9 +71,9 @@ async def test_a_commit_is_deployed_and_run(tmp_path, project):
     assert done.outputs["status"] == "active" and KEY not in done.log.replace(f"add-mask::{KEY}", "")
     async with (
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as session,
-        session.get(done.outputs["url"]) as answer,
+        session.get(done.outputs["url"]) as response,
     ):
-        found = (await answer.json())["data"]
+        found = (await response.json())["data"]
     assert (found["git_sha"], found["message"], found["status"]) == (sha, "Greet", "active")
 
     inputs = {**who, "input": json.dumps({"name": "harbour"}), "artifacts_directory": "out"}
@@ -117,7 +117,7 @@ async def test_a_project_that_follows_the_repository_gets_one_deployment_of_the_
             assert "without an upload" in done.log and done.outputs["status"] == "active"
             async with (
                 aiohttp.ClientSession(headers={"Authorization": f"Bearer {KEY}"}) as session,
-                session.get(f"{URL}/v1/deployments?project={project}") as answer,
+                session.get(f"{URL}/v1/deployments?project={project}") as response,
             ):
-                listed = (await answer.json())["data"]
+                listed = (await response.json())["data"]
     assert [item["id"] for item in listed] == [done.outputs["deployment-id"]]

@@ -26,8 +26,8 @@ from crewyard.cli.output import Output, StdoutClosed
 from crewyard.errors import ApiError, CrewyardError, WrongValue
 from crewyard.settings import SettingsError
 
-INTERRUPTED = 130
-STDOUT_CLOSED = 141
+EXIT_INTERRUPTED = 130
+EXIT_STDOUT_CLOSED = 141
 """The exit code of a program killed by SIGPIPE; the outcome of the followed run is unknown."""
 
 
@@ -82,9 +82,9 @@ def call(arguments: list[str]) -> int:
         return int(code or 0)
     except click.exceptions.Abort:
         output.status("interrupted")
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except click.ClickException as error:
         error.show()
         return USAGE
@@ -101,7 +101,7 @@ def call(arguments: list[str]) -> int:
         return SERVICE
     except StdoutClosed:
         _discard_stdout()
-        return STDOUT_CLOSED
+        return EXIT_STDOUT_CLOSED
     except OSError as error:
         prefix = f"{error.filename}: " if error.filename else ""
         output.status(f"crewyard: {prefix}{error.strerror or error}", "red")

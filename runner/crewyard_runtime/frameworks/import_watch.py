@@ -1,6 +1,6 @@
 """Import hook that installs the event hooks when the crew imports a framework. Called by `crew`.
 
-A crew without frameworks pays two comparisons per import; no other module of ours is loaded before.
+A crew without frameworks pays two comparisons per import; it loads no other module of the runtime before.
 """
 
 from __future__ import annotations

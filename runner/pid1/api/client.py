@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from runner.pid1.settings import RunnerSettings
 
-PROTOCOL = 1
+PROTOCOL_VERSION = 1
 _CALL_TIMEOUT_SECONDS = 15.0  # per network wait; a result waits for the Kubernetes API behind the API
 
 
@@ -40,7 +40,7 @@ class RunAPIClient:
     def claim(self, timeout: float) -> HTTPResponse:
         """Send one claim. Raises HTTPConnectionError."""
         return self._post(
-            "/claim", {"protocol": PROTOCOL, "run_uid": self._run_uid, **self._identity}, timeout
+            "/claim", {"protocol": PROTOCOL_VERSION, "run_uid": self._run_uid, **self._identity}, timeout
         )
 
     def events(self, events: Iterable[bytes]) -> HTTPResponse:

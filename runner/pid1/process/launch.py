@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_SIGPIPE = 13  # importing `signal` would delay the start of the child
+_SIGPIPE_NUMBER = 13  # importing `signal` would delay the start of the child
 _MIN_DESCRIPTOR = 10  # keeps our pipe ends clear of the numbers that the child's ends get
 CHILD_PROGRAM = os.path.join(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "child.py"
@@ -50,7 +50,7 @@ def start(environ: Mapping[str, str], program: str = CHILD_PROGRAM) -> CrewProce
     python = sys.executable or os.readlink("/proc/self/exe")
     pid = os.posix_spawn(
         python, [python, "-I", "-S", program], environ,
-        file_actions=actions, setpgroup=0, setsigmask=(), setsigdef=(_SIGPIPE,),
+        file_actions=actions, setpgroup=0, setsigmask=(), setsigdef=(_SIGPIPE_NUMBER,),
     )  # fmt: skip
     for theirs in (out_theirs, err_theirs, channel_theirs, grant_theirs):
         os.close(theirs)

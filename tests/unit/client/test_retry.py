@@ -3,7 +3,7 @@
 from crewyard.retry import MAX_RECONNECTS, STABLE_SECONDS, ReconnectPolicy
 
 
-class Clock:
+class FakeClock:
     def __init__(self):
         self.now = 0.0
 
@@ -18,7 +18,7 @@ def opened_for(clock, policy, seconds):
 
 
 def test_a_proxy_that_cuts_every_connection_does_not_end_a_silent_run():
-    clock = Clock()
+    clock = FakeClock()
     policy = ReconnectPolicy(clock)
     for _ in range(10 * MAX_RECONNECTS):
         assert opened_for(clock, policy, STABLE_SECONDS + 20) <= 0.5
@@ -26,7 +26,7 @@ def test_a_proxy_that_cuts_every_connection_does_not_end_a_silent_run():
 
 
 def test_a_stream_that_closes_immediately_is_given_up():
-    clock = Clock()
+    clock = FakeClock()
     policy = ReconnectPolicy(clock)
     for _ in range(MAX_RECONNECTS):
         assert not policy.exhausted
@@ -37,7 +37,7 @@ def test_a_stream_that_closes_immediately_is_given_up():
 
 
 def test_a_silent_stream_is_given_up():
-    clock = Clock()
+    clock = FakeClock()
     policy = ReconnectPolicy(clock)
     for _ in range(MAX_RECONNECTS):
         policy.record_open()
@@ -47,7 +47,7 @@ def test_a_silent_stream_is_given_up():
 
 
 def test_an_unreachable_service_does_not_count_as_open():
-    clock = Clock()
+    clock = FakeClock()
     policy = ReconnectPolicy(clock)
     opened_for(clock, policy, STABLE_SECONDS)
     for _ in range(MAX_RECONNECTS):

@@ -13,20 +13,20 @@ from crewyard.cli.main import call
 PAGE = {"total": 2, "page": 1, "per_page": 100, "has_more": False}
 
 
-class Service:
-    """Answers by method and path, the last answer again and again: (status, headers, body)."""
+class FaultyService:
+    """Responses by method and path as (status, headers, body), the last one repeatedly."""
 
     def __init__(self):
-        self.answers, self.requests = {}, []
+        self.responses, self.requests = {}, []
         service = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def answer(self):
+        class RequestHandler(BaseHTTPRequestHandler):
+            def respond(self):
                 length = int(self.headers.get("Content-Length") or 0)
                 self.rfile.read(length)
                 path = self.path.partition("?")[0]
                 service.requests.append((self.command, path, dict(self.headers)))
-                left = service.answers[self.command, path]
+                left = service.responses[self.command, path]
                 status, headers, body = left.pop(0) if len(left) > 1 else left[0]
                 raw = body if isinstance(body, bytes) else json.dumps(body).encode()
                 self.send_response(status)
@@ -36,26 +36,26 @@ class Service:
                 self.end_headers()
                 self.wfile.write(raw)
 
-            do_GET = do_POST = do_PUT = do_DELETE = answer
+            do_GET = do_POST = do_PUT = do_DELETE = respond
 
             def log_message(self, *_):
                 pass
 
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), RequestHandler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
 
 @pytest.fixture
 def service(monkeypatch):
-    found = Service()
-    thread = threading.Thread(target=found.server.serve_forever, args=(0.01,))
+    fake = FaultyService()
+    thread = threading.Thread(target=fake.server.serve_forever, args=(0.01,))
     thread.start()
-    monkeypatch.setenv("CREWYARD_URL", found.url)
+    monkeypatch.setenv("CREWYARD_URL", fake.url)
     monkeypatch.setenv("CREWYARD_API_KEY", "crw_x")
     monkeypatch.setattr(retry, "pause", lambda *_: 0.0)
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
+    yield fake
+    fake.server.shutdown()
+    fake.server.server_close()
     thread.join()
 
 
@@ -70,29 +70,29 @@ def stream(*events):
     return 200, {"Content-Type": "text/event-stream"}, text.encode()
 
 
-def test_a_removal_whose_answer_was_lost_is_done(service):
+def test_a_deletion_with_a_lost_response_succeeds(service):
     path = "/v1/projects/demo"
-    service.answers["DELETE", path] = [failure(503), failure(404)]
+    service.responses["DELETE", path] = [failure(503), failure(404)]
     with Client() as client:
         client.delete_project("demo")
         with pytest.raises(CrewyardError):
             client.delete_project("demo")
 
 
-def test_a_run_is_asked_for_under_one_key_and_a_project_once(service):
-    service.answers["POST", "/v1/runs"] = service.answers["POST", "/v1/projects"] = [failure(503)]
+def test_a_run_is_retried_with_one_key_and_a_project_is_not(service):
+    service.responses["POST", "/v1/runs"] = service.responses["POST", "/v1/projects"] = [failure(503)]
     with Client() as client:
-        for ask in (lambda: client.start_run("demo"), lambda: client.create_project("demo")):
+        for start in (lambda: client.start_run("demo"), lambda: client.create_project("demo")):
             with pytest.raises(Unavailable):
-                ask()
+                start()
     keys = [headers.get("Idempotency-Key") for _, path, headers in service.requests if path == "/v1/runs"]
     assert len(keys) == retry.MAX_ATTEMPTS
     assert len(set(keys)) == 1
     assert [path for _, path, _ in service.requests].count("/v1/projects") == 1
 
 
-def test_a_wait_is_said_and_a_move_too(service, capsys, monkeypatch):
-    service.answers["GET", "/v1/runs/run_a"] = [
+def test_a_wait_and_a_redirect_are_reported(service, capsys, monkeypatch):
+    service.responses["GET", "/v1/runs/run_a"] = [
         (
             429,
             {"Retry-After": "58"},
@@ -109,7 +109,7 @@ def test_a_wait_is_said_and_a_move_too(service, capsys, monkeypatch):
 
 
 def test_html_instead_of_a_stream_fails_without_retry(service):
-    service.answers["GET", "/v1/runs/run_a/events"] = [(200, {"Content-Type": "text/html"}, b"<html>")]
+    service.responses["GET", "/v1/runs/run_a/events"] = [(200, {"Content-Type": "text/html"}, b"<html>")]
     with Client() as client, pytest.raises(CrewyardError, match="text/html"):
         list(client.follow_run("run_a"))
     assert len(service.requests) == 1
@@ -117,7 +117,7 @@ def test_html_instead_of_a_stream_fails_without_retry(service):
 
 def test_html_instead_of_json_or_a_log_is_an_error(service):
     page = [(200, {"Content-Type": "text/html; charset=utf-8"}, b"<html>Sign in</html>")]
-    service.answers = {("GET", path): page for path in ("/v1/runs", "/v1/runs/run_a/logs")}
+    service.responses = {("GET", path): page for path in ("/v1/runs", "/v1/runs/run_a/logs")}
     with Client() as client:
         with pytest.raises(CrewyardError, match="is the address right"):
             client.list_runs()
@@ -126,7 +126,7 @@ def test_html_instead_of_json_or_a_log_is_an_error(service):
 
 
 def test_a_stream_resumes_after_the_last_event(service):
-    service.answers["GET", "/v1/runs/run_a/events"] = [
+    service.responses["GET", "/v1/runs/run_a/events"] = [
         stream((1, "run.started", {})),
         failure(503),
         stream((2, "run.completed", {})),
@@ -139,7 +139,7 @@ def test_a_stream_resumes_after_the_last_event(service):
 def test_all_events_of_a_run_are_two_requests(service, capsys):
     path = "/v1/runs/run_a/events"
     event = {"id": 1, "type": "log", "data": {"message": "one"}}
-    service.answers["GET", path] = [
+    service.responses["GET", path] = [
         (200, {}, {"data": [event], "pagination": {**PAGE, "has_more": True}}),
         stream(
             (1, "log", {"message": "one"}), (2, "log", {"message": "two"}), (3, "log", {"message": "late"})
@@ -150,15 +150,17 @@ def test_all_events_of_a_run_are_two_requests(service, capsys):
 
 
 def test_the_build_log_is_json_on_request(service, capsys):
-    service.answers["GET", "/v1/deployments/dep_a/logs"] = [(200, {"Content-Type": "text/plain"}, b"a\nb\n")]
+    service.responses["GET", "/v1/deployments/dep_a/logs"] = [
+        (200, {"Content-Type": "text/plain"}, b"a\nb\n")
+    ]
     assert call(["--json", "logs", "dep_a"]) == 0
     assert json.loads(capsys.readouterr().out) == {"message": "a\nb\n"}
 
 
 def test_a_run_without_a_final_event_is_not_a_success(service, capsys):
-    service.answers["POST", "/v1/runs"] = [(201, {}, {"data": {"id": "run_a", "status": "pending"}})]
-    service.answers["GET", "/v1/runs/run_a/events"] = [(204, {}, b"")]
-    service.answers["GET", "/v1/runs/run_a"] = [(200, {}, {"data": {"id": "run_a", "status": "running"}})]
+    service.responses["POST", "/v1/runs"] = [(201, {}, {"data": {"id": "run_a", "status": "pending"}})]
+    service.responses["GET", "/v1/runs/run_a/events"] = [(204, {}, b"")]
+    service.responses["GET", "/v1/runs/run_a"] = [(200, {}, {"data": {"id": "run_a", "status": "running"}})]
     assert call(["run", "demo"]) == 3
     assert "run_a is running" in capsys.readouterr().err
 
@@ -172,9 +174,9 @@ def artifact(name, body):
 
 def test_a_download_is_retried_while_the_service_is_unavailable(service, tmp_path):
     base = "/v1/runs/run_a/artifacts"
-    service.answers["GET", base] = [(200, {}, {"data": [artifact("a.txt", b"text")], "pagination": PAGE})]
+    service.responses["GET", base] = [(200, {}, {"data": [artifact("a.txt", b"text")], "pagination": PAGE})]
     whole = (200, {"Content-Type": "text/plain"}, b"text")
-    service.answers["GET", f"{base}/a.txt"] = [
+    service.responses["GET", f"{base}/a.txt"] = [
         failure(503),
         (200, {"Content-Type": "text/plain"}, b"te"),
         whole,
@@ -186,7 +188,7 @@ def test_a_download_is_retried_while_the_service_is_unavailable(service, tmp_pat
 
 def test_no_file_is_written_through_a_link(service, tmp_path, capsys):
     base = "/v1/runs/run_a/artifacts"
-    service.answers["GET", base] = [
+    service.responses["GET", base] = [
         (200, {}, {"data": [artifact("out/deep/a.txt", b"x")], "pagination": PAGE})
     ]
     elsewhere, here = tmp_path / "elsewhere", tmp_path / "here"
@@ -201,9 +203,9 @@ def test_no_file_is_written_through_a_link(service, tmp_path, capsys):
 def test_two_artifacts_never_overwrite_each_other(service, tmp_path, capsys, monkeypatch):
     base = "/v1/runs/run_a/artifacts"
     both = [artifact("A.txt", b"one"), artifact("a.txt", b"two")]
-    service.answers["GET", base] = [(200, {}, {"data": both, "pagination": PAGE})]
-    service.answers["GET", f"{base}/A.txt"] = [(200, {}, b"one")]
-    service.answers["GET", f"{base}/a.txt"] = [(200, {}, b"two")]
+    service.responses["GET", base] = [(200, {}, {"data": both, "pagination": PAGE})]
+    service.responses["GET", f"{base}/A.txt"] = [(200, {}, b"one")]
+    service.responses["GET", f"{base}/a.txt"] = [(200, {}, b"two")]
     # What a file system does that does not tell upper from lower case.
     monkeypatch.setattr(
         "crewyard.cli.commands.artifacts.target", lambda directory, name: directory.joinpath(name.lower())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runner.pid1.api.http import HTTPResponse
-from runner.pid1.claim import WAITED, ClaimDenied, ClaimGrant, parse_claim_response
+from runner.pid1.claim import WAITED, ClaimGrant, ClaimRejected, parse_claim_response
 
 CREW = """
     open("artifacts/started", "w").close()
@@ -35,7 +35,7 @@ def test_a_grant_carries_the_task_and_limits_fall_back() -> None:
 
 @pytest.mark.parametrize("status", [401, 404])
 def test_an_unknown_token_or_run_is_a_denial(status: int) -> None:
-    assert isinstance(_parse({"error": {}}, status), ClaimDenied)
+    assert isinstance(_parse({"error": {}}, status), ClaimRejected)
 
 
 @pytest.mark.parametrize(

@@ -121,14 +121,14 @@ async def test_a_marker_without_its_event_does_not_block_busy_streams(pod: Any, 
                 time.sleep(0.01)
         def kickoff():
             os.write(1, b"\\0\\x1ecrewyard:9.9\\x1e\\0")
-            print("heard")
+            print("received")
             threading.Thread(target=talk, daemon=True).start()
             time.sleep(3)
         """
     )
     await pod.run()
     messages = _messages(api)
-    assert messages.index("heard") < len(messages) - 20
+    assert messages.index("received") < len(messages) - 20
 
 
 async def test_nested_emit_neither_hangs_nor_interleaves(pod: Any, api: Any) -> None:

@@ -34,7 +34,7 @@ class Callable_:
         return "instance", value
 
 
-class Crew:
+class FakeCrew:
     def kickoff(self, inputs: Any = None) -> Any:
         return "crew", inputs
 
@@ -42,8 +42,8 @@ class Crew:
 class Base:
     """As CrewAI's @CrewBase makes them: no kickoff of its own, a method that gives the crew."""
 
-    def crew(self) -> Crew:
-        return Crew()
+    def crew(self) -> FakeCrew:
+        return FakeCrew()
 
 
 class Graph:
@@ -182,14 +182,14 @@ CALLS: list[tuple[Any, Any]] = [
     (coroutine, ("coroutine", INPUT)),
     (generator, [1, 2]),
     (asynchronous_generator, [1, 2]),
-    (Crew, ("crew", INPUT)),
-    (Crew(), ("crew", INPUT)),
+    (FakeCrew, ("crew", INPUT)),
+    (FakeCrew(), ("crew", INPUT)),
     (Base, ("crew", INPUT)),
     (Base(), ("crew", INPUT)),
     (Graph(), ("graph", INPUT)),
     (Builder(), ("graph", INPUT)),
     (lambda: Graph(), ("graph", INPUT)),
-    (lambda: Crew(), ("crew", INPUT)),
+    (lambda: FakeCrew(), ("crew", INPUT)),
     (AsyncFlow(), "flow"),
     (AsyncNode(), ("asynchronous", INPUT)),
 ]
@@ -207,7 +207,7 @@ def test_an_entrypoint_that_cannot_be_called_is_an_error(entrypoint: Any) -> Non
 
 
 @dataclasses.dataclass
-class Point:
+class DataPoint:
     PARENT: typing.ClassVar[str] = "of the class, not of its values"
     x: int
     y: Any
@@ -237,7 +237,7 @@ class Hostile:
 Pair = namedtuple("Pair", "a b")
 MOMENT = datetime.datetime(2026, 11, 21, 10, 0, tzinfo=datetime.UTC)
 VALUES: list[tuple[Any, Any]] = [
-    (Point(1, Point(2, None)), {"x": 1, "y": {"x": 2, "y": None}}),
+    (DataPoint(1, DataPoint(2, None)), {"x": 1, "y": {"x": 2, "y": None}}),
     (Model(), {"content": "hello", "at": "2026-01-02"}),
     ([Model()], [{"content": "hello", "at": "2026-01-02"}]),
     (Colour.RED, "red"),
