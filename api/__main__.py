@@ -15,7 +15,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from api import config as settings
 from api.app import make_app
-from api.auth import bootstrap_key
+from api.v1.keys import bootstrap_key
 from api.auth.api_keys import StoredKey, parse_fixed
 from api.http import server
 from api.maintenance import backup

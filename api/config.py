@@ -17,7 +17,7 @@ from api.ratelimit import counters
 from api.store.blobs.backends import check_url
 from api.store.blobs.presign import UrlSigner, parse_signer
 from api.store.sql.postgres.engine import parse_url
-from api.v1.usage.prices import Prices, parse_prices
+from api.prices import Prices, parse_prices
 from crds.installation_limits import InstallationLimits, read_limits
 from crds.limits import Plans, parse_plans
 from crds.times import parse_time

@@ -11,15 +11,16 @@ from typing import Any
 from api import errors
 from api.http.operation import Operation, ResponseSpec
 from api.http.query import Parameter
-from api.openapi import examples, headers, shapes
+from api.v1 import examples, response_schemas
+from api.openapi import headers
 from api.openapi.references import Components
 from api.v1 import schemas
 
 _PLACEHOLDER = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 _ID_SCHEMAS = {
-    "runs": shapes.RUN_ID,
+    "runs": response_schemas.RUN_ID,
     "deployments": schemas.DEPLOYMENT_ID,
-    "api-keys": shapes.KEY_ID,
+    "api-keys": response_schemas.KEY_ID,
 }
 _PLACEHOLDER_SCHEMAS: dict[str, Mapping[str, Any]] = {
     "name": schemas.PROJECT_NAME,
@@ -162,7 +163,7 @@ def _path_parameters(path: str, components: Components) -> Iterable[dict[str, An
     parts = path.split("/")
     for name in _PLACEHOLDER.findall(path):
         collection = next(parts[index - 1] for index, part in enumerate(parts) if part.startswith("{" + name))
-        schema = _ID_SCHEMAS.get(collection, shapes.TEXT) if name == "id" else _PLACEHOLDER_SCHEMAS[name]
+        schema = _ID_SCHEMAS.get(collection, response_schemas.TEXT) if name == "id" else _PLACEHOLDER_SCHEMAS[name]
         yield {
             "name": name,
             "in": "path",
@@ -209,7 +210,7 @@ def _error_response(status: int, rate_limited: bool, components: Components) -> 
         "headers": headers.for_response(names, ()),
         "content": {
             "application/json": {
-                "schema": components.refer(shapes.ERROR),
+                "schema": components.refer(response_schemas.ERROR),
                 "example": {"error": failure},
             }
         },

@@ -1,6 +1,6 @@
 """An open event stream: writes, back-pressure, keep-alive and the cut-off of slow readers.
 
-Called by `api.streaming.response`, `api.streaming.fanout`, `api.streaming.registry` and the streaming
+Called by `api.routing.stream_response`, `api.streaming.fanout`, `api.streaming.registry` and the streaming
 routes.
 """
 

@@ -16,7 +16,7 @@ import structlog
 from api.store.errors import StoreRefused, StoreUnavailable
 from api.store.logs.events import EventPage, Events
 from api.streaming import connection, sse
-from api.v1.runs import events_view
+from api.streaming import run_events
 
 PAGE_EVENTS = 500
 """Events per read."""
@@ -97,7 +97,7 @@ class _RunFeed:
 
     def _publish(self, page: EventPage) -> None:
         now = asyncio.get_running_loop().time()
-        for batch in sse.batches(events_view.frames(page.events), self.position):
+        for batch in sse.batches(run_events.frames(page.events), self.position):
             leaving = [subscriber for subscriber in self.subscribers if not subscriber.offer(batch, now)]
             for subscriber in leaving:
                 self.subscribers.discard(subscriber)

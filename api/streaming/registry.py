@@ -1,4 +1,4 @@
-"""Registry of open event streams. Called by `api.streaming.response`, `api.app` and `api.auth`."""
+"""Registry of open event streams. Called by `api.routing.stream_response`, `api.app` and `api.auth`."""
 
 import asyncio
 from collections import Counter, OrderedDict

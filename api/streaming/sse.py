@@ -1,6 +1,6 @@
 """Encoding of Server-Sent Events and parsing of Last-Event-ID. Pure.
 
-Called by `api.v1.runs.events_view`, `api.streaming.connection` and the streaming routes.
+Called by `api.streaming.run_events`, `api.streaming.connection` and the streaming routes.
 """
 
 import re

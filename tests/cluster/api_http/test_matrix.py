@@ -17,7 +17,7 @@ from api.services import SERVICES
 from api.store.store import Store
 from kube.client import KubeClient
 from tests.cluster.api_http.accounts import ACCOUNT, account, token
-from tests.unit.api.auth.test_matrix import FOREIGN, OPERATIONS, OWN, foreign, request, tried
+from tests.unit.api.auth.test_matrix import FOREIGN, OPERATIONS, OWN, call_all_operations, foreign, request
 from tests.unit.api.conftest import NOW, ApiTestbed, key
 
 SCOPES = ("read", "run", "deploy", "admin")
@@ -25,7 +25,7 @@ SCOPES = ("read", "run", "deploy", "admin")
 
 @pytest.fixture
 async def rows(tmp_path, kube):
-    """The facade over rows, which asks the cluster about tokens and nothing else."""
+    """A client API over stored rows that uses the cluster only to review tokens."""
     config = parse(
         {
             "CREWYARD_TOKEN_KEY": "0" * 32,
@@ -56,7 +56,7 @@ async def test_scopes_and_projects_of_the_clusters_accounts(rows, kube):
         await account(kube, scope, scope)
         bearers[f"only {scope}"] = await token(kube, scope)
     # Who may something in the namespace may it in all projects, which are all within it.
-    assert await tried(rows, bearers, {OWN[0], FOREIGN[0]}) > 280
+    assert await call_all_operations(rows, bearers, {OWN[0], FOREIGN[0]}) > 280
 
 
 async def test_no_operation_is_for_a_bad_token(rows, kube):

@@ -105,11 +105,11 @@ HOLES: tuple[Hole, ...] = (
     ),
     hole(
         "X5", "Kaniko has what the others have", "controller/deployment/pod.py",
-        '**({"env": wanted} if (wanted := config.way_out.kaniko_env(WORKSPACE)) else {}),', '"env": env,',
+        '**({"env": wanted} if (wanted := config.egress.kaniko_env(WORKSPACE)) else {}),', '"env": env,',
         "tests/unit/controller/deployment/test_pod.py",
     ),
     hole(
-        "X5", "git's credential goes to any host", "controller/pods/build_env.py",
+        "X5", "git's credential goes to any host", "controller/deployment/pod_env.py",
         'if not secret or wanted.get("url") != own.get("url"):', "if not secret:",
         "tests/unit/controller/deployment/test_pod.py",
     ),

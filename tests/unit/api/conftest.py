@@ -15,7 +15,7 @@ from kubernetes.aio import client as kubernetes
 from api import app as facade
 from api.auth.api_keys import StoredKey
 from api.config import parse
-from api.openapi import examples
+from api.v1 import examples
 from api.services import SERVICES
 from api.store.backend import INDEX
 from api.store.index.api_keys import KeyRow

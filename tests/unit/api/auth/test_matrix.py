@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from yarl import URL
 
-from api.openapi import examples
+from api.v1 import examples
 from crds import api_keys
 from tests.unit.api.auth.issuer import rsa_key
 from tests.unit.api.conftest import NOW
@@ -63,7 +63,7 @@ def expected(method: str, path: str, scope: str, held: str, other: bool) -> int 
 
 
 @pytest.fixture
-async def two(testbed):
+async def testbed_with_foreign(testbed):
     """The example objects, and the same objects in a foreign project."""
     await testbed.add_example_objects()
     await testbed.add_example_objects(foreign)
@@ -83,36 +83,36 @@ HOLDING = {
 
 
 @pytest.mark.parametrize("holding", HOLDING)
-async def test_scopes_and_projects(two, holding):
-    projects, holds = HOLDING[holding]
-    bearers = {held: two.create_key(held, projects=projects) for held in SCOPES}
-    assert await tried(two, bearers, holds) > 270
+async def test_scopes_and_projects(testbed_with_foreign, holding):
+    projects, accessible = HOLDING[holding]
+    bearers = {held: testbed_with_foreign.create_key(held, projects=projects) for held in SCOPES}
+    assert await call_all_operations(testbed_with_foreign, bearers, accessible) > 270
 
 
-async def test_scopes_and_projects_of_workflows(two, issuer):
+async def test_scopes_and_projects_of_workflows(testbed_with_foreign, issuer):
     bearers = {}
     for held in ("read", "run", "deploy"):
         bearers[held] = issuer.token(NOW, repository=f"octo/{held}")
     entries = [{"repository": f"octo/{held}", "scopes": [held]} for held in bearers]
-    await two.update_spec(OWN[0], oidc=entries)
-    assert await tried(two, bearers, {OWN[0]}) > 200
+    await testbed_with_foreign.update_spec(OWN[0], oidc=entries)
+    assert await call_all_operations(testbed_with_foreign, bearers, {OWN[0]}) > 200
 
 
-async def tried(two, bearers, holds):
+async def call_all_operations(testbed_with_foreign, bearers, accessible):
     """Call every operation, on the own and on the foreign project, with a caller of each scope.
 
-    `holds` are the accessible projects. Return the number of calls.
+    `accessible` are the projects that the callers can see. Return the number of calls.
     """
     cells = 0
     for held, bearer in bearers.items():
         for method, path, scope in OPERATIONS:
-            two.reset_rate_limits()
+            testbed_with_foreign.reset_rate_limits()
             for other in (False, True):
                 url, body = request(method, path, other)
-                unseen = (FOREIGN if other else OWN)[0] not in holds
+                unseen = (FOREIGN if other else OWN)[0] not in accessible
                 if method == "DELETE" and "api-keys" in path and not unseen and held.endswith("admin"):
                     continue  # Later calls need the example key; another test covers its deletion.
-                status, answer, _ = await two.call(method, url, body, bearer=bearer)
+                status, answer, _ = await testbed_with_foreign.call(method, url, body, bearer=bearer)
                 wanted = expected(method, path, scope, held, unseen)
                 cell = (held, method, str(url), status, answer)
                 if wanted is None:
@@ -126,10 +126,10 @@ async def tried(two, bearers, holds):
     return cells
 
 
-async def test_lists_hide_foreign_projects(two):
-    bearer = two.create_key("admin", projects=[OWN[0]])
+async def test_lists_hide_foreign_projects(testbed_with_foreign):
+    bearer = testbed_with_foreign.create_key("admin", projects=[OWN[0]])
     for path in ("/v1/projects", "/v1/runs", "/v1/api-keys"):
-        text = json.dumps(await two.get(path, bearer=bearer))
+        text = json.dumps(await testbed_with_foreign.get(path, bearer=bearer))
         assert OWN[0] in text and not any(name in text for name in FOREIGN), path
 
 
@@ -148,20 +148,20 @@ STATES = {
 
 
 @pytest.mark.parametrize("state", STATES)
-async def test_invalid_keys_are_rejected_everywhere(two, issuer, state):
-    two.issuer = issuer
-    bearer, answers = STATES[state](two), set()
+async def test_invalid_keys_are_rejected_everywhere(testbed_with_foreign, issuer, state):
+    testbed_with_foreign.issuer = issuer
+    bearer, answers = STATES[state](testbed_with_foreign), set()
     for method, path, _ in OPERATIONS:
-        two.reset_rate_limits()  # An address without a key is limited to sixty requests per minute.
+        testbed_with_foreign.reset_rate_limits()  # Sixty per minute without a key.
         url, body = request(method, path, False)
-        status, answer, headers = await two.call(method, url, body, bearer=bearer)
+        status, answer, headers = await testbed_with_foreign.call(method, url, body, bearer=bearer)
         assert status == 401, (method, path, answer)
         answers.add(b"" if method == "HEAD" else json.dumps(answer))
         assert headers["WWW-Authenticate"].startswith("Bearer ")
     assert len(answers) == 2, "the answer tells more than that the key is bad"
 
 
-async def test_public_operations_need_no_key(two):
+async def test_public_operations_need_no_key(testbed_with_foreign):
     for method, path, found in DESCRIPTION.operations():
         if not found["security"] and path != "/v1/uploads/{id}/content" and "/hooks/" not in path:
-            assert (await two.call(method, path, bearer=""))[0] == 200, path
+            assert (await testbed_with_foreign.call(method, path, bearer=""))[0] == 200, path

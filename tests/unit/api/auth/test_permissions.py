@@ -10,7 +10,7 @@ from tests.unit.api.conftest import NOW, key
 
 
 @pytest.fixture
-async def two(testbed):
+async def bound_key(testbed):
     """Two projects with all kinds of objects, and a key for one of them."""
     for name in ("mine", "theirs"):
         await testbed.add_project(name, activeDeployment=f"dep-{name}")
@@ -19,12 +19,12 @@ async def two(testbed):
     return testbed.create_key("read", "run", "deploy", projects=["mine"])
 
 
-async def test_bound_key_sees_only_its_projects(testbed, two):
+async def test_bound_key_sees_only_its_projects(testbed, bound_key):
     for path, expected in (("/v1/runs", ["run_mine"]), ("/v1/projects", ["mine"])):
-        found = await testbed.get(path, bearer=two)
+        found = await testbed.get(path, bearer=bound_key)
         assert [item.get("id") or item["name"] for item in found["data"]] == expected
         assert found["pagination"]["total"] == 1
-    assert (await testbed.get("/v1/runs?deployment=dep_theirs", bearer=two))["data"] == []
+    assert (await testbed.get("/v1/runs?deployment=dep_theirs", bearer=bound_key))["data"] == []
     for path in (
         "/v1/projects/theirs",
         "/v1/projects/theirs/env",
@@ -36,15 +36,15 @@ async def test_bound_key_sees_only_its_projects(testbed, two):
         "/v1/runs/run_theirs/artifacts",
         "/v1/runs/run_theirs/artifacts/x",
     ):
-        foreign = await testbed.call("GET", path, bearer=two)
-        absent = await testbed.call("GET", path.replace("theirs", "absent"), bearer=two)
+        foreign = await testbed.call("GET", path, bearer=bound_key)
+        absent = await testbed.call("GET", path.replace("theirs", "absent"), bearer=bound_key)
         assert (foreign[0], absent[0]) == (404, 404), path
         said = foreign[1]["error"]["message"].replace("theirs", "absent")
         assert said == absent[1]["error"]["message"]
 
 
 @pytest.mark.parametrize("name", ["theirs", "absent"])
-async def test_foreign_project_is_forbidden_existing_or_not(testbed, two, name):
+async def test_foreign_project_is_forbidden_existing_or_not(testbed, bound_key, name):
     calls = [
         ("GET", f"/v1/runs?project={name}", None, "project"),
         ("GET", f"/v1/deployments?project={name}", None, "project"),
@@ -54,17 +54,17 @@ async def test_foreign_project_is_forbidden_existing_or_not(testbed, two, name):
         ("POST", "/v1/runs", {"deployment": name}, "deployment"),
     ]
     for method, path, body, field in calls:
-        status, answer, _ = await testbed.call(method, path, body, bearer=two)
+        status, answer, _ = await testbed.call(method, path, body, bearer=bound_key)
         assert (status, answer["error"]["details"]["field"]) == (403, field), path
 
 
-async def test_run_of_a_foreign_deployment_is_not_found(testbed, two):
+async def test_run_of_a_foreign_deployment_is_not_found(testbed, bound_key):
     for identifier in ("dep_theirs", "dep_absent"):
-        status, _, _ = await testbed.call("POST", "/v1/runs", {"deployment": identifier}, bearer=two)
+        status, _, _ = await testbed.call("POST", "/v1/runs", {"deployment": identifier}, bearer=bound_key)
         assert status == 404
 
 
-async def test_run_scope_cannot_change_the_entrypoint(testbed, two):
+async def test_run_scope_cannot_change_the_entrypoint(testbed, bound_key):
     # `os:environ.copy` would return the values of all variables.
     body = {"deployment": "mine", "entrypoint": "os:environ.copy"}
     runner = testbed.create_key("run", projects=["mine"])
@@ -78,7 +78,7 @@ async def test_run_scope_cannot_change_the_entrypoint(testbed, two):
         )
     assert (await testbed.get("/v1/runs"))["data"][0]["id"] == "run_theirs"
     # 503 without an apiserver: the permission check has passed.
-    for bearer, sent in ((two, body), (testbed.admin, body), (runner, {"deployment": "mine"})):
+    for bearer, sent in ((bound_key, body), (testbed.admin, body), (runner, {"deployment": "mine"})):
         assert (await testbed.call("POST", "/v1/runs", sent, bearer=bearer))[0] == 503
 
 

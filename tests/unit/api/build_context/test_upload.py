@@ -48,7 +48,7 @@ async def post(testbed, url, **more):
     )
 
 
-async def kept(testbed):
+async def stored_uploads(testbed):
     async with testbed.store.database.read() as connection:
         return (await connection.execute(select(uploads))).all()
 
@@ -56,7 +56,7 @@ async def kept(testbed):
 async def test_context_is_stored_before_the_deployment_is_created(testbed, port):
     status, _, _ = await post(testbed, f"http://{HERE}:{port}/archive?size=1000")
     assert status == 503  # There is no apiserver to create the object.
-    (row,) = await kept(testbed)
+    (row,) = await stored_uploads(testbed)
     assert (row.project, row.size, row.stored_at) == ("crew", 1000, testbed.clock[0])
     assert b"".join([part async for part in testbed.store.blobs.read(row.blob)]) == b"x" * 1000
 
@@ -82,7 +82,7 @@ async def test_failed_fetch_names_the_field_and_the_next_step(testbed, port, url
     assert words in answer["error"]["message"] and "word@" not in answer["error"]["message"]
     if status == 400:
         assert "POST /v1/uploads" in answer["error"]["message"]
-    assert await kept(testbed) == []
+    assert await stored_uploads(testbed) == []
 
 
 async def test_project_with_a_git_source_rejects_a_build_context(testbed, port):
@@ -92,7 +92,7 @@ async def test_project_with_a_git_source_rejects_a_build_context(testbed, port):
         "POST", "/v1/deployments", {"project": "followed", "build_context_url": url}
     )
     assert (status, answer["error"]["details"]["field"]) == (409, "build_context_url")
-    assert await kept(testbed) == []
+    assert await stored_uploads(testbed) == []
 
 
 async def test_parallel_fetches_are_limited(testbed, port, monkeypatch):

@@ -9,7 +9,7 @@ from api import health
 from api.__main__ import filter_malformed_requests
 from api.app import make_client_app
 from api.config import parse
-from api.openapi import examples
+from api.v1 import examples
 from api.store.errors import StoreUnavailable
 from api.store.store import Store
 
@@ -267,7 +267,7 @@ async def test_ready_after_initial_list_or_grace_period(tmp_path, monkeypatch):
     await store.close()
 
 
-async def spoken(testbed, *lines: str, body: bytes = b"") -> list[str]:
+async def send_raw(testbed, *lines: str, body: bytes = b"") -> list[str]:
     """Send a raw request, and its body after 100 Continue; return the first response lines."""
     url = testbed.client.make_url("/")
     reader, writer = await asyncio.open_connection(url.host, url.port)
@@ -286,11 +286,11 @@ async def test_100_continue_is_sent_after_authentication(testbed):
     head = ["POST /v1/projects HTTP/1.1", "Content-Type: application/json", "Expect: 100-continue"]
     length = f"Content-Length: {len(body)}"
     key = f"Authorization: Bearer {testbed.admin}"
-    assert await spoken(testbed, *head, length) == ["HTTP/1.1 401 Unauthorized"]
-    assert await spoken(testbed, *head, key, "Content-Length: 99999999") == [
+    assert await send_raw(testbed, *head, length) == ["HTTP/1.1 401 Unauthorized"]
+    assert await send_raw(testbed, *head, key, "Content-Length: 99999999") == [
         "HTTP/1.1 413 Request Entity Too Large"
     ]
-    assert await spoken(testbed, *head, key, length, body=body) == [
+    assert await send_raw(testbed, *head, key, length, body=body) == [
         "HTTP/1.1 100 Continue",
         "HTTP/1.1 400 Bad Request",
     ]
@@ -298,12 +298,12 @@ async def test_100_continue_is_sent_after_authentication(testbed):
 
 async def test_malformed_http_gets_400_and_no_log_line(testbed, caplog):
     caplog.handler.addFilter(filter_malformed_requests)
-    assert (await spoken(testbed, "GET /v1/runs HTTP/1.1", "X-Odd: \x00"))[0].endswith("400 Bad Request")
-    assert (await spoken(testbed, "GET /v1/runs HTTP/1.1", "X-Long: " + "a" * 20_000))[0].endswith(
+    assert (await send_raw(testbed, "GET /v1/runs HTTP/1.1", "X-Odd: \x00"))[0].endswith("400 Bad Request")
+    assert (await send_raw(testbed, "GET /v1/runs HTTP/1.1", "X-Long: " + "a" * 20_000))[0].endswith(
         "400 Bad Request"
     )
     assert caplog.records == []
-    assert (await spoken(testbed, "GET /healthz HTTP/1.1"))[0] == "HTTP/1.1 200 OK"
+    assert (await send_raw(testbed, "GET /healthz HTTP/1.1"))[0] == "HTTP/1.1 200 OK"
 
 
 async def test_unknown_expectation_is_ignored(testbed):

@@ -30,7 +30,7 @@ def redis(running, monkeypatch) -> Iterator[redis_server.RedisServer]:
 
 
 @pytest.fixture
-async def two(redis):
+async def limiters(redis):
     """The limiters of two replicas."""
     made = RateLimiter(redis.url), RateLimiter(redis.url.replace("redis://", "valkey://"))
     yield made
@@ -38,47 +38,47 @@ async def two(redis):
         await limiter.close()
 
 
-async def test_replicas_share_a_window(two):
-    seen = [await two[number % 2].count("key:a", 5) for number in range(7)]
+async def test_replicas_share_a_window(limiters):
+    seen = [await limiters[number % 2].count("key:a", 5) for number in range(7)]
     assert [allowance.remaining for allowance in seen] == [4, 3, 2, 1, 0, 0, 0]
     assert [allowance.exceeded for allowance in seen] == [False] * 5 + [True] * 2
     assert max(one.reset for one in seen) - min(one.reset for one in seen) <= 1
-    assert (await two[0].count("key:b", 5)).remaining == 4
-    assert (await two[1].peek("key:a", 5)).exceeded
-    assert not (await two[1].peek("key:b", 5)).exceeded
+    assert (await limiters[0].count("key:b", 5)).remaining == 4
+    assert (await limiters[1].peek("key:a", 5)).exceeded
+    assert not (await limiters[1].peek("key:b", 5)).exceeded
 
 
-async def test_concurrent_requests_do_not_exceed_the_limit(two):
-    seen = await asyncio.gather(*(two[number % 2].count("key:a", 50) for number in range(300)))
+async def test_concurrent_requests_do_not_exceed_the_limit(limiters):
+    seen = await asyncio.gather(*(limiters[number % 2].count("key:a", 50) for number in range(300)))
     assert sum(not allowance.exceeded for allowance in seen) == 50
 
 
-async def test_replicas_count_locally_while_redis_is_unavailable(two, redis, monkeypatch, capsys):
+async def test_replicas_count_locally_while_redis_is_unavailable(limiters, redis, monkeypatch, capsys):
     now = [1000.0]
-    for limiter in two:
+    for limiter in limiters:
         limiter._counter._clock = lambda: now[0]
-    assert (await two[0].count("key:a", 2)).remaining == 1
+    assert (await limiters[0].count("key:a", 2)).remaining == 1
     redis.stop()
-    for limiter in two:
+    for limiter in limiters:
         seen = [await limiter.count("key:a", 2) for _ in range(3)]
         assert [allowance.exceeded for allowance in seen] == [False, False, True]
     redis.start()
-    assert (await two[0].count("key:a", 2)).exceeded, "it is not asked again at once"
+    assert (await limiters[0].count("key:a", 2)).exceeded, "it is not asked again at once"
     now[0] += MAX_RETRY_SECONDS
-    assert (await two[0].count("key:a", 2)).remaining == 1, "it is back, empty"
+    assert (await limiters[0].count("key:a", 2)).remaining == 1, "it is back, empty"
     said = capsys.readouterr().out
     assert said.count("shared_rate_limit_away") == 2, "each replica says it once a minute"
     assert redis_server.PASSWORD not in said
 
 
-async def test_hanging_redis_is_timed_out(two, redis, monkeypatch):
-    assert (await two[0].count("key:a", 9)).remaining == 8
+async def test_hanging_redis_is_timed_out(limiters, redis, monkeypatch):
+    assert (await limiters[0].count("key:a", 9)).remaining == 8
     monkeypatch.setattr(counters, "REDIS_TIMEOUT_SECONDS", 0.05)
     redis.signal(signal.SIGSTOP)
     try:
         async with asyncio.timeout(30):
-            assert (await two[0].count("key:a", 9)).remaining == 8
-            assert (await two[0].count("key:a", 9)).remaining == 7
+            assert (await limiters[0].count("key:a", 9)).remaining == 8
+            assert (await limiters[0].count("key:a", 9)).remaining == 7
     finally:
         redis.signal(signal.SIGCONT)
 

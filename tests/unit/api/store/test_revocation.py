@@ -60,15 +60,15 @@ async def opened(client: TestClient, bearer: str) -> ClientResponse:
     return stream
 
 
-@pytest.mark.parametrize("heard", [True, False], ids=["heard of", "the ring is lost"])
-async def test_revocation_at_other_replica_ends_streams(replicas, heard, monkeypatch):
+@pytest.mark.parametrize("notified", [True, False], ids=["notified", "notification lost"])
+async def test_revocation_at_other_replica_ends_streams(replicas, notified, monkeypatch):
     here, there = replicas
     bearers = []
     for name in ("ends", "goes on"):
         async with here.post("/v1/api-keys", json={"name": name, "scopes": ["read"]}) as answer:
             bearers.append((await answer.json())["data"])
     ends, goes_on = [await opened(there, bearer["key"]) for bearer in bearers]
-    if not heard:
+    if not notified:
         monkeypatch.setattr("api.store.sql.postgres.notifications.NotificationRelay.send", lambda *_: None)
     async with here.delete(f"/v1/api-keys/{bearers[0]['id']}") as answer:
         assert answer.status == 204

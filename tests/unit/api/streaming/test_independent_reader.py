@@ -57,7 +57,7 @@ async def read(script: Path, url: str, key: str, *types: str):
     )
 
 
-async def tell(testbed, first: int, values: list[object]) -> None:
+async def append_values(testbed, first: int, values: list[object]) -> None:
     """Append events as a runner posts them: JSON with escapes that UTF-8 cannot represent."""
     kinds = ("agent.completed", "log")
     said = [
@@ -91,13 +91,13 @@ async def test_independent_client_receives_every_event(testbed, reader, monkeypa
     streams = testbed.client.server.app[SERVICES].streams
     async with asyncio.timeout(240):
         for number, value in enumerate(HOSTILE):
-            await tell(testbed, number + 1, [value])
+            await append_values(testbed, number + 1, [value])
             if number % 4 == 3:
                 # End the stream midway, as a rollout does; the client reconnects.
                 await until(number + 2)
                 for holder in streams.credentials():
                     streams.end_streams(holder)
-        await tell(testbed, len(HOSTILE) + 1, [{name: name} for name in HOSTILE[:-4]])
+        await append_values(testbed, len(HOSTILE) + 1, [{name: name} for name in HOSTILE[:-4]])
         for name in NAMES:
             async with testbed.store.events.open_writer("run-a") as log:
                 await log.append_artifact(

@@ -17,14 +17,14 @@ from api.v1.deployments import build_log_lines
 from tests.unit.api.v1.test_events import messages
 
 
-async def begin(testbed):
+async def start_run(testbed):
     await testbed.add_project("crew")
     raw = await testbed.add_run("run-a", "crew")
     await testbed.claim_run(raw)
     return raw
 
 
-async def end(testbed, raw):
+async def finish_run(testbed, raw):
     result = {"outcome": "succeeded", "durationMs": 1, "output": "null"}
     await testbed.finish_run(raw, "Succeeded", durationMs=1, result=result)
 
@@ -46,7 +46,7 @@ class RawSseReader:
         )
         return cls(reader, writer)
 
-    async def rest(self) -> list[dict]:
+    async def read_rest(self) -> list[dict]:
         """Return the complete messages up to the end of the connection."""
         found = b""
         try:
@@ -62,7 +62,7 @@ class RawSseReader:
         return messages(text[: text.rfind(b"\n\n") + 2])
 
 
-async def all_of(testbed, path: str, last: str = "") -> list[dict]:
+async def read_stream(testbed, path: str, last: str = "") -> list[dict]:
     headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
     _, raw, _ = await testbed.call("GET", path, headers=headers)
     return messages(raw) if raw else []
@@ -75,9 +75,9 @@ async def test_slow_reader_is_cut_off_and_resumes_without_affecting_others(testb
     monkeypatch.setattr(
         connection, "SEND_TIMEOUT_SECONDS", 3.0
     )  # long enough for active readers on a busy machine
-    raw = await begin(testbed)
+    raw = await start_run(testbed)
     stuck = [await RawSseReader.open(testbed, EVENTS) for _ in range(5)]
-    brisk = asyncio.create_task(all_of(testbed, EVENTS))
+    brisk = asyncio.create_task(read_stream(testbed, EVENTS))
     async with asyncio.timeout(120):
         for _ in range(30):
             await testbed.append_log_lines("run-a", *("x" * 30_000 for _ in range(10)))
@@ -85,30 +85,30 @@ async def test_slow_reader_is_cut_off_and_resumes_without_affecting_others(testb
             for open_ in testbed.client.server.app[SERVICES].streams._open.values():
                 transport = open_.stream._transport
                 assert not transport or transport.get_write_buffer_size() <= 2 * connection.MAX_BUFFER_BYTES
-        await end(testbed, raw)
+        await finish_run(testbed, raw)
         whole = await brisk
         assert [message["id"] for message in whole] == [str(n) for n in range(1, 303)]
         while b"crewyard_sse_clients 0.0" not in (await testbed.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.05)
         for one in stuck:
-            seen = await one.rest()
+            seen = await one.read_rest()
             assert seen == whole[: len(seen)] and len(seen) < len(whole)
-            assert await all_of(testbed, EVENTS, seen[-1]["id"]) == whole[len(seen) :]
+            assert await read_stream(testbed, EVENTS, seen[-1]["id"]) == whole[len(seen) :]
 
 
 async def test_live_run_is_identical_from_every_position(testbed):
-    raw = await begin(testbed)
-    whole = asyncio.create_task(all_of(testbed, EVENTS))
+    raw = await start_run(testbed)
+    whole = asyncio.create_task(read_stream(testbed, EVENTS))
     async with asyncio.timeout(120):
         joined = []
         for number in range(12):
             await testbed.append_log_lines("run-a", *(f"{number}.{n}" for n in range(number % 3 + 1)))
             last = 1 + sum(n % 3 + 1 for n in range(number + 1))
             joined += [
-                (at, asyncio.create_task(all_of(testbed, EVENTS, str(at)))) for at in range(1, last + 1)
+                (at, asyncio.create_task(read_stream(testbed, EVENTS, str(at)))) for at in range(1, last + 1)
             ]
             await asyncio.sleep(0)
-        await end(testbed, raw)
+        await finish_run(testbed, raw)
         found = await whole
         assert [message["id"] for message in found] == [str(n) for n in range(1, len(found) + 1)]
         assert [m["event"] for m in found if m["event"].startswith("run.")] == [
@@ -120,7 +120,7 @@ async def test_live_run_is_identical_from_every_position(testbed):
 
 
 async def test_subscribers_that_join_and_leave_miss_no_event(testbed):
-    raw = await begin(testbed)
+    raw = await start_run(testbed)
     chance = random.Random(3)
     done = False
 
@@ -149,7 +149,7 @@ async def test_subscribers_that_join_and_leave_miss_no_event(testbed):
             await testbed.append_log_lines("run-a", *("line" for _ in range(chance.randint(1, 30))))
             await asyncio.sleep(chance.random() / 100)
             done = (await testbed.store.events.seq("run-a")) > 600
-        await end(testbed, raw)
+        await finish_run(testbed, raw)
         found = await asyncio.gather(*readers)
     assert [message["id"] for message in found[0]] == [str(n) for n in range(1, len(found[0]) + 1)]
     assert all(one == found[0] for one in found)
@@ -158,12 +158,12 @@ async def test_subscribers_that_join_and_leave_miss_no_event(testbed):
 
 
 async def test_http_1_0_clients_get_no_chunked_encoding(testbed):
-    raw = await begin(testbed)
+    raw = await start_run(testbed)
     old = await RawSseReader.open(testbed, EVENTS, version="1.0")
     async with asyncio.timeout(60):
         await old.reader.readuntil(b"retry: 2000\n\n")
         await testbed.append_log_lines("run-a", "one")
-        await end(testbed, raw)
+        await finish_run(testbed, raw)
         found = messages(await old.reader.read(-1))
     assert [message["id"] for message in found] == ["1", "2", "3"]
     old.writer.close()
@@ -171,7 +171,7 @@ async def test_http_1_0_clients_get_no_chunked_encoding(testbed):
 
 async def test_disconnected_client_is_detected(testbed, monkeypatch):
     monkeypatch.setattr(connection, "KEEPALIVE_SECONDS", 0.1)
-    await begin(testbed)
+    await start_run(testbed)
     gone = await RawSseReader.open(testbed, EVENTS)
     await gone.reader.readuntil(b"\n\n")
     gone.writer.transport.abort()
@@ -196,7 +196,7 @@ async def test_build_log_resumes_after_every_line(testbed):
     cuts = sorted({0, 5, 6, 7, 8, 20, 70_000, 140_000, len(text) - 3, len(text)})
     await build(testbed, [text[a:b] for a, b in itertools.pairwise(cuts)])
     await testbed.add_deployment("dep-a", "crew", "Failed", error={"reason": "RegistryPush", "message": "no"})
-    whole = await all_of(testbed, LOGS)
+    whole = await read_stream(testbed, LOGS)
     assert whole[-1]["id"] == "end"
     said = "".join(
         m["data"]["message"] + ("" if m["data"].get("continues") else "\n")
@@ -205,9 +205,9 @@ async def test_build_log_resumes_after_every_line(testbed):
     )
     assert said == text + "\n"
     for position, message in enumerate(whole[:-1]):
-        assert await all_of(testbed, LOGS, message["id"]) == whole[position + 1 :]
+        assert await read_stream(testbed, LOGS, message["id"]) == whole[position + 1 :]
     for foreign in ("0.99999999", "77.0", "elsewhere", "5"):
-        found = await all_of(testbed, LOGS, foreign)
+        found = await read_stream(testbed, LOGS, foreign)
         assert found[-1]["id"] == "end" and found[-2]["data"] == {"message": "no end"}
 
 
@@ -220,11 +220,11 @@ async def test_slow_build_log_reader_is_cut_off_and_resumes(testbed, monkeypatch
         assert b" 200 " in await stuck.reader.readline()
         while b"crewyard_sse_clients 0.0" not in (await testbed.call("GET", "/metrics"))[1]:
             await asyncio.sleep(0.02)
-        seen = await stuck.rest()
+        seen = await stuck.read_rest()
         await testbed.add_deployment(
             "dep-a", "crew", "Failed", error={"reason": "RegistryPush", "message": "no"}
         )
-        rest = await all_of(testbed, LOGS, seen[-1]["id"])
+        rest = await read_stream(testbed, LOGS, seen[-1]["id"])
     numbers = [int(m["data"]["message"].split()[0]) for m in [*seen, *rest] if m["event"] == "log"]
     assert numbers == list(range(400)) and rest
 
@@ -280,7 +280,7 @@ def test_data_is_always_one_line():
 
 
 async def test_streams_leave_connections_for_other_requests(testbed, monkeypatch):
-    raw = await begin(testbed)
+    raw = await start_run(testbed)
     monkeypatch.setattr(testbed.client.server.app[SERVICES].streams, "_limit", 1)
     path, accept = "/v1/runs/run_a/events", {"Accept": "text/event-stream"}
     headers = {**accept, "Authorization": f"Bearer {testbed.admin}"}
@@ -290,7 +290,7 @@ async def test_streams_leave_connections_for_other_requests(testbed, monkeypatch
         assert (status, answer["error"]["code"]) == (503, "unavailable")
         assert more["Retry-After"]
         await testbed.get("/v1/runs/run_a")
-        await end(testbed, raw)
+        await finish_run(testbed, raw)
         await first.read()
     async with testbed.client.get(path, headers=headers) as again:
         assert b"run.completed" in await again.read()

@@ -1,0 +1,68 @@
+"""Prices of an installation and the cost of usage. Pure.
+
+Called by `api.config`, which reads the table, and by `api.v1.usage.view`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from api.store.index.usage import Measures
+
+_UNITS: Mapping[str, tuple[str, int]] = {
+    "per_run": ("runs", 1),
+    "per_run_hour": ("run_ms", 3_600_000),
+    "per_build_hour": ("build_ms", 3_600_000),
+    "per_artifact_gib": ("artifact_bytes", 1 << 30),
+    "per_million_prompt_tokens": ("prompt_tokens", 1_000_000),
+    "per_million_completion_tokens": ("completion_tokens", 1_000_000),
+}
+_MAX_RATE = Decimal(10) ** 9
+_COST_PRECISION = Decimal("0.000001")
+
+
+@dataclass(frozen=True)
+class Prices:
+    """A currency and the price per unit of each priced measure."""
+
+    currency: str
+    rates: Mapping[str, Decimal]
+
+    def cost(self, measures: Measures) -> float:
+        """Return the cost, rounded to a millionth."""
+        total = Decimal(0)
+        for name, rate in self.rates.items():
+            measure, unit = _UNITS[name]
+            total += rate * getattr(measures, measure) / unit
+        return float(total.quantize(_COST_PRECISION))
+
+
+def parse_prices(text: str) -> Prices | None:
+    """Parse CREWYARD_PRICES; None if empty. Raises ValueError with the correct form."""
+    if not text.strip():
+        return None
+    try:
+        table = json.loads(text, parse_float=Decimal)
+    except ValueError as error:
+        raise ValueError("CREWYARD_PRICES: must be a JSON object") from error
+    if not isinstance(table, dict) or not isinstance(table.get("currency"), str) or not table["currency"]:
+        raise ValueError(
+            'CREWYARD_PRICES: needs a currency, for example {"currency": "USD", "per_run_hour": 0.05}'
+        )
+    return Prices(
+        table["currency"], {name: _rate(name, v) for name, v in table.items() if name != "currency"}
+    )
+
+
+def _rate(name: str, value: Any) -> Decimal:
+    if name not in _UNITS:
+        raise ValueError(f"CREWYARD_PRICES: unknown field {name!r}; use currency, " + ", ".join(_UNITS))
+    try:
+        rate = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+    except InvalidOperation:
+        rate = None
+    if rate is None or not rate.is_finite() or not 0 <= rate <= _MAX_RATE:
+        raise ValueError(f"CREWYARD_PRICES: {name} must be a number from 0 to {_MAX_RATE}")
+    return rate

@@ -1,0 +1,22 @@
+"""Run events as JSON, SSE frames and text. Pure. Called by the events routes and `api.streaming.fanout`."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from api.store.logs.events import RunEvent
+from api.streaming.sse import frame
+
+
+def item(event: Event) -> dict[str, Any]:
+    """Return an event as an item of a page."""
+    return {"id": event.id, "type": event.type, "data": event.data}
+
+
+def frames(events: Iterable[RunEvent]) -> Iterator[bytes]:
+    """Yield each event as an SSE frame, encoded lazily."""
+    return (frame(event.type, event.data, event.id) for event in events)
+
+
+def lines(events: Iterable[RunEvent]) -> str:
+    """Return the messages of the `log` events, one line each."""
+    return "".join(f"{event.data.get('message', '')}\n" for event in events if event.type == "log")
