@@ -59,7 +59,7 @@ def resolve_allowed(host: str, port: int, rules: AddressRules, resolve: Resolver
     """Resolve `host` and return its addresses, all of them allowed, in the resolver's order.
 
     One forbidden address refuses the whole name; otherwise chance would pick the address that gets the
-    connection. Raises AddressRefused and whatever `resolve` raises.
+    connection. Raises AddressRefused and the errors of `resolve`.
     """
     addresses = resolve(host, port)
     for text in addresses:

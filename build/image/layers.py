@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 _IN_MEMORY_BYTES = 32 << 20
-_COMPRESSION = 6
+_GZIP_LEVEL = 6
 # /app/artifacts belongs to the crew's user; a layer must neither replace it nor add files.
 _ARTIFACTS = "artifacts"
 
@@ -62,7 +62,7 @@ def make_layer(files: Iterable[LayerFile], existing_directories: tuple[str, ...]
     """
     store: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES)  # noqa: SIM115
     blob = _HashingWriter(store)
-    with gzip.GzipFile(filename="", mode="wb", fileobj=blob, compresslevel=_COMPRESSION, mtime=0) as packed:
+    with gzip.GzipFile(filename="", mode="wb", fileobj=blob, compresslevel=_GZIP_LEVEL, mtime=0) as packed:
         tar_stream = _HashingWriter(packed)
         with tarfile.open(fileobj=tar_stream, mode="w|", format=tarfile.PAX_FORMAT) as archive:  # type: ignore[call-overload]
             written = set(existing_directories)

@@ -25,7 +25,7 @@ from build.image.manifest import (
 )
 from build.registry.credential import RegistryCredential
 
-_ATTEMPTS = 5
+_MAX_ATTEMPTS = 5
 _MAX_MANIFEST_BYTES = 4 << 20
 _CHUNK_BYTES = 1 << 20
 _PAGE_SIZE = 500
@@ -128,7 +128,7 @@ class ImageRepository:
         if self.has_blob(digest):
             return False
         start, problem = content.tell(), ""
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(_MAX_ATTEMPTS):
             query = f"?{urlencode({'mount': digest, 'from': mount_from})}" if mount_from else ""
             upload = self._request_with_retries(
                 "POST", f"{self._base}/blobs/uploads/{query}", headers={"Content-Length": "0"}
@@ -170,7 +170,7 @@ class ImageRepository:
 
     def _request_with_retries(self, method: str, url: str, **options: Any) -> Any:
         problem = ""
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(_MAX_ATTEMPTS):
             try:
                 response = self._request(method, url, **options)
             except InfrastructureError as error:
@@ -256,5 +256,5 @@ def _check_size(data: bytes) -> bytes:
 
 
 def _pause(attempt: int) -> None:
-    if attempt + 1 < _ATTEMPTS:
+    if attempt + 1 < _MAX_ATTEMPTS:
         time.sleep(0.2 * 2**attempt * random.uniform(0.8, 1.2))

@@ -12,7 +12,7 @@ from build.settings import ArchiveSource, SourceLimits
 from build.source.archive import read_archive
 from build.source.tree import CheckedSourceTree
 
-_ATTEMPTS = 5
+_MAX_ATTEMPTS = 5
 _CHUNK_BYTES = 256 << 10
 _IN_MEMORY_BYTES = 16 << 20
 
@@ -22,12 +22,12 @@ def fetch_archive(
 ) -> CheckedSourceTree:
     """Return the checked tree of the upload. Raises BuildRefused or InfrastructureError."""
     log.line(f"fetching upload {source.upload}")
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_MAX_ATTEMPTS):
         with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as packed:
             try:
                 size, digest = _download(source, api, limits, packed)
             except (OSError, http.client.HTTPException, InfrastructureError) as error:
-                if attempt + 1 == _ATTEMPTS:
+                if attempt + 1 == _MAX_ATTEMPTS:
                     raise InfrastructureError(f"cannot fetch the upload: {error}") from None
                 log.line(f"fetch failed, retrying: {error}")
                 time.sleep(0.3 * 2**attempt)

@@ -19,7 +19,7 @@ from egress.addresses import AddressRules
 from egress.git.credentials import GitCredentials
 from egress.git.repository_url import display_url, parse, printable
 
-_ATTEMPTS = 4
+_MAX_ATTEMPTS = 4
 TOTAL_TIMEOUT_SECONDS = 900.0
 """Of all attempts together, in seconds."""
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -69,7 +69,7 @@ def _fetch_with_retries(
     from build.source.git_remote import fetch_commit
 
     deadline = time.monotonic() + TOTAL_TIMEOUT_SECONDS
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(_MAX_ATTEMPTS):
         seconds = max(1.0, deadline - time.monotonic())
         try:
             return fetch_commit(
@@ -81,7 +81,7 @@ def _fetch_with_retries(
                 total_timeout=seconds,
             )
         except GitFetchFailed as failed:
-            if not failed.transient or attempt + 1 == _ATTEMPTS:
+            if not failed.transient or attempt + 1 == _MAX_ATTEMPTS:
                 raise build_error(failed, source, credentials, limits.context_bytes) from None
             log.line(f"fetch failed, retrying: {failed}")
         time.sleep(0.3 * 2**attempt)

@@ -26,7 +26,7 @@ from plan.packages.pip_log import dependency_failure
 
 _PIP = Path(__file__).with_name("confined_pip.py")
 _TIMEOUT_SECONDS = 1200.0
-_RETRIES = 4
+_PIP_RETRIES = 4
 # Far longer than a log line: a secret must not be split at the limit, because the mask would miss its parts.
 _MAX_LINE_BYTES = 64 << 10
 _PR_SET_DUMPABLE = 4
@@ -45,7 +45,7 @@ def download_wheels(
     target: Path,
     log: BuildLog,
     timeout: float = _TIMEOUT_SECONDS,
-    retries: int = _RETRIES,
+    retries: int = _PIP_RETRIES,
 ) -> None:
     """Download wheels for the declaration to `target`; each run of pip gets at most `timeout` seconds.
 

@@ -18,7 +18,7 @@ from egress.relay.listener import LoopbackListener
 from egress.relay.relay import EgressRelay
 
 _CHUNK_BYTES = 64 << 10
-_BACKLOG = 4
+_LISTEN_BACKLOG = 4
 
 
 class SshRelay(EgressRelay):
@@ -27,7 +27,7 @@ class SshRelay(EgressRelay):
     def __init__(self, *about: Any, repository_url: str, **more: Any) -> None:
         super().__init__(*about, **more)
         self.server = parse(repository_url)
-        self._listener = LoopbackListener("ssh-relay", self._serve, _BACKLOG)
+        self._listener = LoopbackListener("ssh-relay", self._serve, _LISTEN_BACKLOG)
         self.port = self._listener.port
 
     def open(self) -> None:
